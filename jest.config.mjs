@@ -1,0 +1,22 @@
+/** One configuration for every test. Packages are read from their TypeScript sources (condition "source"). */
+export default {
+  testMatch: ['<rootDir>/{packages,services}/*/test/**/*.test.ts', '<rootDir>/{scripts,e2e}/**/*.test.ts'],
+  // Anchored: a checkout may itself lie below a folder named dist.
+  modulePathIgnorePatterns: ['<rootDir>/(packages|services)/[^/]+/dist/', '<rootDir>/scripts/dist/'],
+  transform: {
+    '\\.tsx?$': [
+      '@swc/jest',
+      {
+        jsc: { target: 'es2023', parser: { syntax: 'typescript' } },
+        module: { type: 'es6' },
+      },
+    ],
+  },
+  extensionsToTreatAsEsm: ['.ts'],
+  testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
+  testTimeout: 30_000,
+  // Nothing of a test run stays outside the checkout.
+  cacheDirectory: '<rootDir>/node_modules/.cache/jest',
+  watchman: false,
+  maxWorkers: 2,
+};

@@ -1,0 +1,59 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const biome = createRequire(import.meta.url).resolve('@biomejs/biome/bin/biome');
+
+const FORBIDDEN: Record<string, string> = {
+  'packages/contract/src/a.ts': '@runhook/database',
+  'packages/runtime/src/a.ts': '@runhook/contract',
+  'packages/embedded/src/a.ts': '@runhook/contract',
+  'packages/egress/src/a.ts': '@runhook/runtime',
+  'packages/queue/src/a.ts': '@runhook/database',
+  'packages/database/src/a.ts': '@runhook/queue',
+  'packages/database/src/b.ts': '../../../services/management/src/app.ts',
+  'services/management/src/a.ts': '@runhook/dispatcher',
+  'services/dispatcher/src/a.ts': '@runhook/testing',
+  'services/dispatcher/src/outcome.ts': 'bullmq',
+  'services/management/src/domain/a.ts': '@prisma/client',
+};
+
+const ALLOWED: Record<string, string> = {
+  'packages/database/src/c.ts': '@runhook/contract',
+  'packages/testing/src/a.ts': '@runhook/database',
+  'services/dispatcher/src/b.ts': '@runhook/egress',
+};
+
+/** Runs the linter of `npm test` on a tree of files with one import each; answers the files it refused for it. */
+async function refused(imports: Record<string, string>): Promise<string[]> {
+  const tree = await mkdtemp(join(tmpdir(), 'runhook-directions-'));
+  try {
+    const configuration = JSON.parse(await readFile(join(root, 'biome.json'), 'utf8'));
+    await writeFile(join(tree, 'biome.json'), JSON.stringify({ ...configuration, vcs: { enabled: false } }));
+    for (const [path, imported] of Object.entries(imports)) {
+      await mkdir(dirname(join(tree, path)), { recursive: true });
+      await writeFile(join(tree, path), `import { x } from '${imported}';\n\nexport const y = x;\n`);
+    }
+    const { stdout } = spawnSync(process.execPath, [biome, 'lint', '--reporter=github', '.'], {
+      cwd: tree,
+      encoding: 'utf8',
+    });
+    const lines = stdout.split('\n').filter((line) => line.includes('noRestrictedImports'));
+    return Object.keys(imports).filter((path) => lines.some((line) => line.includes(path)));
+  } finally {
+    await rm(tree, { recursive: true, force: true });
+  }
+}
+
+test('the linter refuses imports against the directions of the layout', async () => {
+  expect(await refused(FORBIDDEN)).toEqual(Object.keys(FORBIDDEN));
+});
+
+test('the linter lets imports along the directions pass', async () => {
+  expect(await refused(ALLOWED)).toEqual([]);
+});
