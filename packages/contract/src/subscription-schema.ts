@@ -1,0 +1,73 @@
+import Joi from 'joi';
+import { EVENT_TYPES, type EventType } from './event-types.ts';
+import { type Problem, problemsOf, VALIDATION_OPTIONS } from './problems.ts';
+import { integerIdFromText, isIntegerId, textWithoutNul } from './text-schemas.ts';
+
+const JOB_IDS_MAX = 1_000;
+
+/** The fields of a create or an update (spec, sections 4.3 and 4.4), with defaults filled in. */
+export interface SubscriptionFields {
+  name: string;
+  description: string;
+  event_types: EventType[];
+  /** Empty means all jobs of the account. Order kept, repeats dropped. */
+  job_ids: number[];
+  client_url: string;
+  /** Undefined when the request left it out: true on create, the stored value on update. */
+  active: boolean | undefined;
+}
+
+/** Completes "client_url …" with what is wrong, or null. Comes from the egress guard, which does the sending. */
+export type UrlProblem = (url: string) => string | null;
+
+const schema = Joi.object<SubscriptionFields>({
+  name: textWithoutNul(255).required(),
+  description: textWithoutNul(2_000).allow('', null).empty(null).default(''),
+  event_types: Joi.array()
+    .items(Joi.string().valid(...EVENT_TYPES))
+    .min(1)
+    .unique()
+    .required()
+    .messages({
+      'array.min': '{{#label}} must name at least one event type',
+      'array.unique': '{{#label}} repeats an event type',
+    }),
+  job_ids: Joi.any().custom(readJobIds).default([]),
+  client_url: textWithoutNul(2_048)
+    .required()
+    .custom((url: string, helpers) => {
+      const problem = (helpers.prefs.context as { urlProblem: UrlProblem }).urlProblem(url);
+      return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
+    }),
+  active: Joi.boolean(),
+});
+
+/** Integers, digit strings, a single one of either, or null for all jobs. */
+function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
+  const items = value === null ? [] : Array.isArray(value) ? value : [value];
+  const ids = items.map((item) =>
+    typeof item === 'string' ? integerIdFromText(item) : isIntegerId(item) ? item : null,
+  );
+  if (ids.includes(null)) {
+    return helpers.message({
+      custom: '{{#label}} must be integers that are ids of jobs, or empty for all jobs',
+    });
+  }
+  const unique = [...new Set(ids)];
+  if (unique.length > JOB_IDS_MAX) {
+    return helpers.message({ custom: `{{#label}} must not name more than ${JOB_IDS_MAX} jobs` });
+  }
+  return unique;
+}
+
+export type SubscriptionParsing =
+  | { fields: SubscriptionFields; problems?: never }
+  | { fields?: never; problems: Problem[] };
+
+/** The body of a create or an update; unknown fields are ignored. Whether the jobs exist is for the caller to ask. */
+export function parseSubscription(body: unknown, urlProblem: UrlProblem): SubscriptionParsing {
+  const { value, error } = schema
+    .required()
+    .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
+  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+}

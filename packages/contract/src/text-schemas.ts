@@ -1,0 +1,21 @@
+import Joi from 'joi';
+
+/** PostgreSQL text cannot hold NUL, so a field that becomes a column refuses it at the door. */
+export function textWithoutNul(maxCharacters: number): Joi.StringSchema {
+  return Joi.string()
+    .max(maxCharacters)
+    .pattern(/^[^\0]*$/)
+    .messages({ 'string.pattern.base': '{{#label}} must not contain NUL characters' });
+}
+
+/** An integer id of an account, job, run, project or environment: positive, exact in JSON. */
+export function isIntegerId(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+}
+
+/** The integer that a digit string names, or null. */
+export function integerIdFromText(text: string): number | null {
+  if (!/^[1-9]\d{0,15}$/.test(text)) return null;
+  const value = Number(text);
+  return isIntegerId(value) ? value : null;
+}

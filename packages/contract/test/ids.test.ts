@@ -1,0 +1,44 @@
+import { expect, test } from '@jest/globals';
+import { createId, deliveryIdFor, eventIdForJob, idDay, idTimeMs, isId } from '@runhook/contract';
+import KSUID from 'ksuid';
+
+test('an id is its prefix and a KSUID that the reference library reads', () => {
+  const timeMs = Date.UTC(2026, 0, 31, 23, 59, 59);
+  const id = createId('event', timeMs);
+  expect(id).toMatch(/^wev_[0-9A-Za-z]{27}$/);
+  expect(KSUID.parse(id.slice(4)).date.getTime()).toBe(timeMs);
+  expect(idTimeMs('event', id)).toBe(timeMs);
+  expect(idDay('event', id)).toBe('2026-01-31');
+});
+
+test('ids that the reference library makes are read', () => {
+  const ksuid = KSUID.randomSync(new Date('2026-11-21T00:00:00Z'));
+  expect(idTimeMs('subscription', `wsu_${ksuid.string}`)).toBe(Date.UTC(2026, 10, 21));
+});
+
+test.each([
+  ['another prefix', `wsu_${'0'.repeat(27)}`],
+  ['26 characters', `wev_${'0'.repeat(26)}`],
+  ['28 characters', `wev_${'0'.repeat(28)}`],
+  ['a character outside base62', `wev_${'0'.repeat(26)}-`],
+  ['more than 160 bits', `wev_${'z'.repeat(27)}`],
+  ['a number', 7],
+  ['nothing', undefined],
+])('%s is no event id', (_case, value) => {
+  expect(isId('event', value)).toBe(false);
+});
+
+test('an event has one delivery id per subscription, in the day of the event', () => {
+  const eventId = createId('event', Date.UTC(2026, 10, 20, 12));
+  const first = deliveryIdFor(eventId, 'wsu_a');
+  expect(deliveryIdFor(eventId, 'wsu_a')).toBe(first);
+  expect(deliveryIdFor(eventId, 'wsu_b')).not.toBe(first);
+  expect(idDay('delivery', first)).toBe('2026-11-20');
+});
+
+test('an event without an id of its own gets the same one every time its job is looked at', () => {
+  const nowMs = Date.UTC(2026, 10, 20, 12);
+  expect(eventIdForJob('7', nowMs)).toBe(eventIdForJob('7', nowMs));
+  expect(eventIdForJob('7', nowMs)).not.toBe(eventIdForJob('8', nowMs));
+  expect(idTimeMs('event', eventIdForJob('7', nowMs))).toBe(nowMs);
+});

@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals';
+import { createHmacSecret, deliveryHeaders, maskedHeaders, renderPayload, sign } from '@runhook/contract';
+import { Webhook } from 'standardwebhooks';
+import { EVENTS, SUBSCRIPTION } from './fixtures.ts';
+
+const event = EVENTS['job.run.completed'];
+const body = renderPayload(event, SUBSCRIPTION);
+
+test('a Standard Webhooks library verifies a delivery with the same secret', () => {
+  const hmacSecret = createHmacSecret();
+  const headers = deliveryHeaders({ body, eventId: event.eventId, hmacSecret, sentAt: new Date() });
+  expect(new Webhook(hmacSecret).verify(body, headers)).toEqual(JSON.parse(body));
+  expect(() => new Webhook(createHmacSecret()).verify(body, headers)).toThrow('signature');
+});
+
+test('a delivery carries its event id, its signature and who sends it', () => {
+  const hmacSecret = createHmacSecret();
+  const headers = deliveryHeaders({
+    body,
+    eventId: event.eventId,
+    hmacSecret,
+    sentAt: new Date(1_770_000_000_999),
+  });
+  expect(headers).toEqual({
+    'content-type': 'application/json',
+    'user-agent': expect.stringMatching(/^Runhook\/\d+\.\d+\.\d+$/),
+    authorization: sign(body, hmacSecret),
+    'webhook-id': event.eventId,
+    'webhook-timestamp': '1770000000',
+    'webhook-signature': expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
+  });
+});
+
+test('the log masks what could be replayed and nothing else', () => {
+  const headers = deliveryHeaders({
+    body,
+    eventId: event.eventId,
+    hmacSecret: createHmacSecret(),
+    sentAt: new Date(),
+  });
+  expect(maskedHeaders(headers)).toEqual({ ...headers, authorization: '***', 'webhook-signature': '***' });
+});
+
+test('a secret is whsec_ and 32 bytes in base64, never the same twice', () => {
+  const secrets = Array.from({ length: 100 }, () => createHmacSecret());
+  for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(new Set(secrets).size).toBe(100);
+});

@@ -1,0 +1,72 @@
+import { describe, expect, test } from '@jest/globals';
+import { parseSubscription } from '@runhook/contract';
+
+const valid = { name: 'Alerts', event_types: ['job.run.errored'], client_url: 'https://example.com/hook' };
+const anyUrl = () => null;
+
+test('only name, event_types and client_url are required; the rest has defaults', () => {
+  expect(parseSubscription(valid, anyUrl).fields).toEqual({
+    ...valid,
+    description: '',
+    job_ids: [],
+    active: undefined,
+  });
+});
+
+test('unknown fields are ignored', () => {
+  expect(parseSubscription({ ...valid, id: '', hmac_secret: 'x' }, anyUrl).fields).not.toHaveProperty('id');
+});
+
+test.each([
+  ['integers', [3, 1, 2], [3, 1, 2]],
+  ['digit strings', ['3', '1'], [3, 1]],
+  ['a single integer', 7, [7]],
+  ['a single digit string', '7', [7]],
+  ['null', null, []],
+  ['repeats', [3, '3', 1, 3], [3, 1]],
+])('job_ids takes %s', (_case, job_ids, read) => {
+  expect(parseSubscription({ ...valid, job_ids }, anyUrl).fields?.job_ids).toEqual(read);
+});
+
+describe('refuses, naming the field,', () => {
+  test.each([
+    ['a body that is no object', [], 'body'],
+    ['no body', undefined, 'body'],
+    ['no name', { ...valid, name: undefined }, 'name'],
+    ['an empty name', { ...valid, name: '' }, 'name'],
+    ['a name of 256 characters', { ...valid, name: 'x'.repeat(256) }, 'name'],
+    ['a name with NUL', { ...valid, name: 'a\0b' }, 'name'],
+    ['a name that is a number', { ...valid, name: 7 }, 'name'],
+    ['a description of 2,001 characters', { ...valid, description: 'x'.repeat(2_001) }, 'description'],
+    ['a description that is a list', { ...valid, description: [] }, 'description'],
+    ['no event types', { ...valid, event_types: [] }, 'event_types'],
+    ['event types in a string', { ...valid, event_types: 'job.run.started' }, 'event_types'],
+    ['an unknown event type', { ...valid, event_types: ['job.run.exploded'] }, 'event_types.0'],
+    [
+      'a repeated event type',
+      { ...valid, event_types: ['job.run.errored', 'job.run.errored'] },
+      'event_types.1',
+    ],
+    ['job ids of another kind', { ...valid, job_ids: [{}] }, 'job_ids'],
+    ['a job id of 0', { ...valid, job_ids: [0] }, 'job_ids'],
+    ['a job id with a fraction', { ...valid, job_ids: [1.5] }, 'job_ids'],
+    ['a job id beyond exact integers', { ...valid, job_ids: ['9007199254740993'] }, 'job_ids'],
+    [
+      '1,001 job ids',
+      { ...valid, job_ids: Array.from({ length: 1_001 }, (_, index) => index + 1) },
+      'job_ids',
+    ],
+    ['an endpoint that is a number', { ...valid, client_url: 7 }, 'client_url'],
+    ['active in a string', { ...valid, active: 'true' }, 'active'],
+  ])('%s', (_case, body, field) => {
+    const problems = parseSubscription(body, anyUrl).problems ?? [];
+    expect(problems.map((problem) => problem.field)).toEqual([field]);
+    expect(problems[0]?.message).toContain(field.replace(/\.(\d)$/, '[$1]'));
+  });
+});
+
+test('the guard of the endpoint says what is wrong with it', () => {
+  expect(parseSubscription(valid, () => 'must not point to the moon').problems).toEqual([
+    { field: 'client_url', message: 'client_url must not point to the moon' },
+  ]);
+});
