@@ -1,0 +1,155 @@
+import type { Buffer } from 'node:buffer';
+import type { LookupFunction } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import got from 'got';
+import { type AddressGuard, createAddressGuard } from './address-guard.ts';
+import { EgressClosedError } from './connection-errors.ts';
+import { type ConnectionPool, createConnectionPool } from './connection-pool.ts';
+import { literalAddress, parseEndpointUrl } from './endpoint-url.ts';
+import { type EgressResponse, type ExchangeEnd, exchange, type Sender } from './exchange.ts';
+import { describeFailure, type EgressFailure, errorCode, timedOut } from './failure.ts';
+import { createGuardedLookup } from './guarded-lookup.ts';
+import { createHostLookup } from './host-lookup.ts';
+
+export interface EgressOptions {
+  /** Ranges opened beside the public addresses, as parseCidrs returns them. */
+  allowCidrs: readonly string[];
+  /** One deadline over DNS, connect, TLS, request and the whole response. */
+  timeoutMs: number;
+  /** Reading a body stops here; default 65,536. */
+  responseBytesMax?: number;
+  /** Connections to one scheme, host and port; more requests wait, inside their deadline. Default 256. */
+  maxSocketsPerEndpoint?: number;
+  /** Idle connections over all endpoints; the one idle longest gives way. Default 2,048. */
+  idleSocketsMax?: number;
+  /** An idle connection is closed after this; default 15,000. */
+  idleSocketTimeoutMs?: number;
+  /** PEM certificates trusted beside the ones Node brings; default none. */
+  certificateAuthorities?: readonly string[];
+  /** Replaces the resolver; what it answers is guarded all the same. */
+  lookup?: LookupFunction;
+}
+
+export interface EgressRequest {
+  url: string;
+  /** Sent as they are; nothing is added but `host`, `content-length`, `connection` and `accept-encoding: identity`. */
+  headers: Record<string, string>;
+  body: Buffer;
+}
+
+/** `error` null means that the endpoint answered whole, or up to the cap, in time; any status counts as an answer. */
+export interface EgressResult {
+  startedAt: Date;
+  /** Milliseconds, an integer. */
+  durationMs: number;
+  /** With an error: what had come by then, if the head of the answer had. */
+  response: EgressResponse | null;
+  error: EgressFailure | null;
+}
+
+/** The way out: sends what is addressed to subscribers' endpoints, and to nothing else. */
+export interface Egress {
+  /** Always resolves, whatever the URL, the network or the endpoint does. */
+  post(request: EgressRequest): Promise<EgressResult>;
+  /** Ends every connection at once; requests in flight and later ones fail with `request_failed`. */
+  close(): void;
+}
+
+interface PooledSender extends Sender {
+  pool: ConnectionPool;
+}
+
+type Outcome = Pick<EgressResult, 'response' | 'error'>;
+
+export function createEgress(options: EgressOptions): Egress {
+  const { timeoutMs, responseBytesMax = 65_536 } = options;
+  const guard = createAddressGuard(options.allowCidrs);
+  const lookup = createGuardedLookup(options.lookup ?? createHostLookup(), guard);
+  const pooled = createSender(options, guard, lookup, true);
+  const fresh = createSender(options, guard, lookup, false);
+  let closed = false;
+
+  async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
+    if (closed) return { response: null, error: describeFailure(new EgressClosedError()) };
+    const url = parseEndpointUrl(request.url);
+    if (typeof url === 'string') return refused('invalid_url', `The URL ${url}.`);
+    const literal = literalAddress(url);
+    if (literal !== null && !guard.allows(literal)) {
+      return refused('address_forbidden', `The address ${literal} is not allowed.`);
+    }
+    const { headers, body } = request;
+    let end = await exchange(pooled, { url, headers, body, responseBytesMax, timeoutMs });
+    const leftMs = timeoutMs - (performance.now() - startedMs);
+    if (leftMs > 0 && wasStale(end, pooled.pool)) {
+      end = await exchange(fresh, { url, headers, body, responseBytesMax, timeoutMs: leftMs });
+    }
+    return outcomeOf(end, timeoutMs);
+  }
+
+  return {
+    async post(request) {
+      const startedAt = new Date();
+      const startedMs = performance.now();
+      const outcome = await send(request, startedMs);
+      return { startedAt, durationMs: Math.round(performance.now() - startedMs), ...outcome };
+    },
+    close() {
+      closed = true;
+      for (const { pool, inFlight } of [pooled, fresh]) {
+        pool.close();
+        for (const abort of inFlight) abort(new EgressClosedError());
+      }
+    },
+  };
+}
+
+function createSender(
+  options: EgressOptions,
+  guard: AddressGuard,
+  lookup: LookupFunction,
+  keepAlive: boolean,
+): PooledSender {
+  const pool = createConnectionPool({
+    guard,
+    lookup,
+    keepAlive,
+    maxSocketsPerEndpoint: options.maxSocketsPerEndpoint ?? 256,
+    idleSocketsMax: options.idleSocketsMax ?? 2_048,
+    idleSocketTimeoutMs: options.idleSocketTimeoutMs ?? 15_000,
+    // Node's 250 ms would give up on a distant endpoint that has several addresses; a lost first one may not eat it all.
+    addressAttemptTimeoutMs: Math.min(1_000, Math.max(10, Math.floor(options.timeoutMs / 4))),
+    certificateAuthorities: options.certificateAuthorities ?? [],
+  });
+  const client = got.extend({
+    agent: pool.agents,
+    headers: { 'user-agent': undefined, 'accept-encoding': 'identity' },
+    decompress: false,
+    followRedirect: false,
+    throwHttpErrors: false,
+    retry: { limit: 0 },
+    maxHeaderSize: 16_384,
+  });
+  return { client, pool, inFlight: new Set() };
+}
+
+/**
+ * A kept connection that the endpoint closed just as we wrote to it. Whether it read the request cannot be known, so this
+ * one repeat may deliver twice. That is allowed: delivery is at least once, and both carry the same bytes and eventId.
+ * Without it a healthy endpoint that closes idle connections would show failed attempts and get its events late. A new
+ * connection that breaks, or one that gave a single byte of an answer, is never repeated here.
+ */
+function wasStale(end: ExchangeEnd, pool: ConnectionPool): boolean {
+  if (end.kind !== 'failed' || end.request === null || end.response !== null) return false;
+  const code = errorCode(end.error);
+  return (code === 'ECONNRESET' || code === 'EPIPE') && pool.reusedInSilence(end.request);
+}
+
+function outcomeOf(end: ExchangeEnd, timeoutMs: number): Outcome {
+  if (end.kind === 'answered') return { response: end.response, error: null };
+  if (end.kind === 'timeout') return { response: end.response, error: timedOut(timeoutMs) };
+  return { response: end.response, error: describeFailure(end.error) };
+}
+
+function refused(code: EgressFailure['code'], message: string): Outcome {
+  return { response: null, error: { code, message } };
+}

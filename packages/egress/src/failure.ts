@@ -1,0 +1,126 @@
+import {
+  AddressForbiddenError,
+  EgressClosedError,
+  NameNotResolvedError,
+  UnexpectedAnswerError,
+} from './connection-errors.ts';
+
+export type EgressErrorCode =
+  | 'timeout'
+  | 'address_forbidden'
+  | 'dns_failed'
+  | 'connection_refused'
+  | 'connection_reset'
+  | 'unreachable'
+  | 'tls_untrusted'
+  | 'tls_failed'
+  | 'invalid_response'
+  | 'invalid_url'
+  | 'request_failed';
+
+/** Why a request failed: a code to match and one plain sentence to show, which holds no path, stack or body. */
+export interface EgressFailure {
+  code: EgressErrorCode;
+  message: string;
+}
+
+const failureBySystemCode: Record<string, EgressFailure> = {
+  ECONNREFUSED: { code: 'connection_refused', message: 'Connection refused.' },
+  ECONNRESET: connectionClosed(),
+  ECONNABORTED: connectionClosed(),
+  EPIPE: connectionClosed(),
+  ETIMEDOUT: { code: 'timeout', message: 'The connection timed out.' },
+  ERR_SOCKET_CONNECTION_TIMEOUT: { code: 'timeout', message: 'The connection timed out.' },
+  EHOSTUNREACH: { code: 'unreachable', message: 'The host cannot be reached.' },
+  EHOSTDOWN: { code: 'unreachable', message: 'The host cannot be reached.' },
+  ENETUNREACH: { code: 'unreachable', message: 'The network cannot be reached.' },
+  ENETDOWN: { code: 'unreachable', message: 'The network cannot be reached.' },
+  EADDRNOTAVAIL: { code: 'unreachable', message: 'The address cannot be reached.' },
+  EACCES: { code: 'unreachable', message: 'The connection was blocked by a firewall.' },
+  EPERM: { code: 'unreachable', message: 'The connection was blocked by a firewall.' },
+  EPROTO: { code: 'tls_failed', message: 'The TLS handshake failed.' },
+  HPE_HEADER_OVERFLOW: { code: 'invalid_response', message: 'The headers of the answer are too large.' },
+};
+
+/** OpenSSL's verdicts on a certificate, as Node gives them in `error.code`. */
+const certificateProblems: Record<string, string> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
+  SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in the chain',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its issuer is unknown',
+  UNABLE_TO_GET_ISSUER_CERT: 'its issuer is unknown',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its issuer is unknown',
+  CERT_UNTRUSTED: 'its issuer is not trusted',
+  CERT_REJECTED: 'its issuer is not trusted',
+  CERT_HAS_EXPIRED: 'it has expired',
+  CERT_NOT_YET_VALID: 'it is not valid yet',
+  CERT_REVOKED: 'it was revoked',
+  CERT_SIGNATURE_FAILURE: 'its signature is wrong',
+  CERT_CHAIN_TOO_LONG: 'its chain is too long',
+  INVALID_CA: 'an issuer in the chain is no certificate authority',
+  INVALID_PURPOSE: 'it is not meant for a server',
+  PATH_LENGTH_EXCEEDED: 'its chain is too long',
+  HOSTNAME_MISMATCH: 'it is for another host name',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'it is for another host name',
+};
+
+/** Renders what went wrong with a request, from the error's class and code; messages of errors are never read. */
+export function describeFailure(error: unknown): EgressFailure {
+  const root = rootCause(error);
+  if (root instanceof AddressForbiddenError) return { code: 'address_forbidden', message: root.message };
+  if (root instanceof UnexpectedAnswerError) return { code: 'invalid_response', message: root.message };
+  if (root instanceof EgressClosedError) {
+    return { code: 'request_failed', message: 'The sender was shut down before the request was complete.' };
+  }
+  if (root instanceof NameNotResolvedError) {
+    return { code: 'dns_failed', message: 'The host name could not be resolved.' };
+  }
+  return describeCode(errorCode(error));
+}
+
+export function timedOut(timeoutMs: number): EgressFailure {
+  return { code: 'timeout', message: `Timed out after ${timeoutMs / 1000} s.` };
+}
+
+/** The code of an error, or '' when it has none that could be shown. */
+export function errorCode(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : '';
+}
+
+function describeCode(code: string): EgressFailure {
+  const known = failureBySystemCode[code];
+  if (known !== undefined) return known;
+  const problem = certificateProblems[code];
+  if (problem !== undefined) {
+    return { code: 'tls_untrusted', message: `The certificate is not trusted: ${problem}.` };
+  }
+  if (code.startsWith('HPE_')) return { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
+  if (/^ERR_(SSL|TLS)_/.test(code)) return { code: 'tls_failed', message: 'The TLS handshake failed.' };
+  return {
+    code: 'request_failed',
+    message: code === '' ? 'The request failed.' : `The request failed (${code}).`,
+  };
+}
+
+/** got wraps what the socket reported, and the lookup wraps what DNS reported; ours are recognised by class on the way. */
+function rootCause(error: unknown): unknown {
+  let current = error;
+  for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
+    if (isOurs(current) || !(current.cause instanceof Error)) return current;
+    current = current.cause;
+  }
+  return current;
+}
+
+function isOurs(error: Error): boolean {
+  return (
+    error instanceof AddressForbiddenError ||
+    error instanceof NameNotResolvedError ||
+    error instanceof UnexpectedAnswerError ||
+    error instanceof EgressClosedError
+  );
+}
+
+function connectionClosed(): EgressFailure {
+  return { code: 'connection_reset', message: 'The connection was closed before the answer was complete.' };
+}

@@ -1,0 +1,11 @@
+export { type AddressGuard, createAddressGuard } from './address-guard.ts';
+export { parseCidrs } from './cidr.ts';
+export {
+  createEgress,
+  type Egress,
+  type EgressOptions,
+  type EgressRequest,
+  type EgressResult,
+} from './egress.ts';
+export type { EgressResponse } from './exchange.ts';
+export type { EgressErrorCode, EgressFailure } from './failure.ts';

@@ -1,0 +1,171 @@
+import type { LookupAddress } from 'node:dns';
+import { createServer } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { type Listening, listen } from './listening.ts';
+
+let server: Listening;
+let egress: Egress;
+let asked: string[];
+
+/** Answers the nth question with the nth list, and the last list from then on. */
+function answering(...answers: string[][]): NonNullable<EgressOptions['lookup']> {
+  return (hostname, _options, callback) => {
+    const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? [];
+    asked.push(hostname);
+    const list: LookupAddress[] = addresses.map((address) => ({
+      address,
+      family: address.includes(':') ? 6 : 4,
+    }));
+    setImmediate(() => callback(null, list));
+  };
+}
+
+function open(options: Partial<EgressOptions>): void {
+  egress = createEgress({ allowCidrs: [], timeoutMs: 2_000, ...options });
+}
+
+const post = (host: string, scheme = 'http') =>
+  egress.post({ url: `${scheme}://${host}:${server.port}/`, headers: {}, body: Buffer.from('{}') });
+
+const forbidden = (address: string) => ({
+  response: null,
+  error: { code: 'address_forbidden', message: `The address ${address} is not allowed.` },
+});
+
+beforeEach(async () => {
+  asked = [];
+  server = await listen(createServer((_request, response) => void response.end('reached')));
+});
+afterEach(async () => {
+  egress.close();
+  await server.close();
+});
+
+describe('nothing is dialled for', () => {
+  test.each([
+    ['127.0.0.1', '127.0.0.1'],
+    ['127.0.0.1.', '127.0.0.1'],
+    ['2130706433', '127.0.0.1'],
+    ['0x7f.1', '127.0.0.1'],
+    ['0177.0.0.1', '127.0.0.1'],
+    ['0', '0.0.0.0'],
+    ['[::1]', '::1'],
+    ['[::ffff:127.0.0.1]', '::ffff:7f00:1'],
+    ['[::127.0.0.1]', '::7f00:1'],
+  ])('the literal %s', async (host, address) => {
+    open({});
+    for (const scheme of ['http', 'https'])
+      expect(await post(host, scheme)).toMatchObject(forbidden(address));
+    expect(server.connections).toBe(0);
+  });
+
+  test.each(['localhost', 'localhost.', 'LOCALHOST', 'a.localhost'])('the name %s', async (host) => {
+    open({});
+    expect((await post(host)).error?.code).toBe('address_forbidden');
+    expect(server.connections).toBe(0);
+  });
+
+  test('a public name whose addresses are all forbidden', async () => {
+    open({ lookup: answering(['127.0.0.1', '10.0.0.1', '::1']) });
+    expect(await post('rebound.example')).toMatchObject(forbidden('127.0.0.1'));
+    expect(await post('rebound.example', 'https')).toMatchObject(forbidden('127.0.0.1'));
+    expect(server.connections).toBe(0);
+  });
+
+  test.each(['::ffff:127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '127.0.0.1%lo', 'not an address'])(
+    'a name that resolves to %s',
+    async (address) => {
+      open({ lookup: answering([address]), allowCidrs: ['127.0.0.0/8'] });
+      expect(await post('odd.example')).toMatchObject(forbidden(address));
+      expect(server.connections).toBe(0);
+    },
+  );
+});
+
+describe('DNS rebinding', () => {
+  test('gains nothing: the address that was checked is the one dialled, and no other is asked for', async () => {
+    open({ lookup: answering(['127.0.0.1'], ['10.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
+    const result = await post('rebound.example');
+    expect(result.response?.body.toString()).toBe('reached');
+    expect(asked).toEqual(['rebound.example']);
+  });
+
+  test('to a forbidden address is refused when a later connection resolves it', async () => {
+    open({
+      lookup: answering(['198.51.100.7'], ['127.0.0.1']),
+      allowCidrs: ['198.51.100.0/24'],
+      timeoutMs: 300,
+    });
+    expect((await post('rebound.example')).error?.code).not.toBe('address_forbidden');
+    expect(await post('rebound.example')).toMatchObject(forbidden('127.0.0.1'));
+    expect(server.connections).toBe(0);
+  });
+});
+
+describe('a name with several addresses', () => {
+  test('is reached through the allowed ones only', async () => {
+    open({ lookup: answering(['10.0.0.1', '::1', '127.0.0.1']), allowCidrs: ['127.0.0.1/32'] });
+    expect((await post('mixed.example')).response?.body.toString()).toBe('reached');
+  });
+
+  test('is reached though the first address does not listen, across families', async () => {
+    open({ lookup: answering(['::1', '127.0.0.2', '127.0.0.1']), allowCidrs: ['127.0.0.0/8', '::1/128'] });
+    expect((await post('dual.example')).response?.body.toString()).toBe('reached');
+  });
+
+  test('is refused by the network when none listens', async () => {
+    open({ lookup: answering(['127.0.0.2', '127.0.0.3']), allowCidrs: ['127.0.0.0/8'] });
+    expect((await post('down.example')).error).toEqual({
+      code: 'connection_refused',
+      message: 'Connection refused.',
+    });
+  });
+});
+
+test('localhost is reached by name when loopback is open', async () => {
+  open({ allowCidrs: ['127.0.0.0/8', '::1/128'] });
+  expect((await post('localhost')).response?.body.toString()).toBe('reached');
+});
+
+test('a name that cannot be resolved says so', async () => {
+  const failure = Object.assign(new Error('queryA ENOTFOUND no.example'), { code: 'ENOTFOUND' });
+  open({ lookup: (_hostname, _options, callback) => callback(failure, []) });
+  const notResolved = { code: 'dns_failed', message: 'The host name could not be resolved.' };
+  expect((await post('no.example')).error).toEqual(notResolved);
+  open({ lookup: answering([]) });
+  expect((await post('empty.example')).error).toEqual(notResolved);
+});
+
+test.each([
+  '',
+  'example.com',
+  'ftp://example.com/',
+  'http://',
+  'http://user:secret@example.com/',
+  'http://exa mple/',
+])('the URL %j is an error, not an exception', async (url) => {
+  open({});
+  const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
+  expect(result).toMatchObject({ response: null, error: { code: 'invalid_url' } });
+  expect(result.error?.message).toMatch(/^The URL must [a-z ]+\.$/i);
+});
+
+test.each(['http://unix/var/run/x.sock:/a', 'http://example.com/%E0%A4%A', 'http://example.com:0/'])(
+  'the odd URL %s is an error, not an exception',
+  async (url) => {
+    open({ lookup: answering(['127.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
+    const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
+    expect(result.error).not.toBeNull();
+  },
+);
+
+test('a header that cannot be sent is an error, not an exception', async () => {
+  open({ allowCidrs: ['127.0.0.0/8'] });
+  const result = await egress.post({
+    url: `http://127.0.0.1:${server.port}/`,
+    headers: { 'x-a': 'line\r\nbreak' },
+    body: Buffer.from('{}'),
+  });
+  expect(result.error).toEqual({ code: 'request_failed', message: 'The request failed (ERR_INVALID_CHAR).' });
+});

@@ -1,0 +1,49 @@
+import { expect, test } from '@jest/globals';
+import { AddressForbiddenError, NameNotResolvedError } from '../src/connection-errors.ts';
+import { describeFailure } from '../src/failure.ts';
+
+const withCode = (code: unknown) => Object.assign(new Error('internal detail /srv/app/x.js:1'), { code });
+
+test.each([
+  ['ECONNREFUSED', 'connection_refused', 'Connection refused.'],
+  ['ECONNRESET', 'connection_reset', 'The connection was closed before the answer was complete.'],
+  ['EPIPE', 'connection_reset', 'The connection was closed before the answer was complete.'],
+  ['ETIMEDOUT', 'timeout', 'The connection timed out.'],
+  ['EHOSTUNREACH', 'unreachable', 'The host cannot be reached.'],
+  ['ENETUNREACH', 'unreachable', 'The network cannot be reached.'],
+  ['CERT_HAS_EXPIRED', 'tls_untrusted', 'The certificate is not trusted: it has expired.'],
+  [
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'tls_untrusted',
+    'The certificate is not trusted: self-signed certificate.',
+  ],
+  [
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'tls_untrusted',
+    'The certificate is not trusted: its issuer is unknown.',
+  ],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_failed', 'The TLS handshake failed.'],
+  ['EPROTO', 'tls_failed', 'The TLS handshake failed.'],
+  ['HPE_INVALID_CONSTANT', 'invalid_response', 'The answer was not valid HTTP.'],
+  ['HPE_HEADER_OVERFLOW', 'invalid_response', 'The headers of the answer are too large.'],
+  ['EMFILE', 'request_failed', 'The request failed (EMFILE).'],
+  ['toString', 'request_failed', 'The request failed.'],
+  [42, 'request_failed', 'The request failed.'],
+])('the code %s is %s, in words that show nothing internal', (code, expected, message) => {
+  expect(describeFailure(withCode(code))).toEqual({ code: expected, message });
+});
+
+test('our own errors are recognised inside what wraps them', () => {
+  const wrap = (cause: Error) => new Error('outer', { cause: new Error('inner', { cause }) });
+  expect(describeFailure(wrap(new AddressForbiddenError('10.0.0.1')))).toEqual({
+    code: 'address_forbidden',
+    message: 'The address 10.0.0.1 is not allowed.',
+  });
+  expect(describeFailure(wrap(new NameNotResolvedError('x', { cause: withCode('ECONNREFUSED') }))).code).toBe(
+    'dns_failed',
+  );
+});
+
+test.each([undefined, null, 'text', {}])('what is no error (%p) is a failed request', (thrown) => {
+  expect(describeFailure(thrown)).toEqual({ code: 'request_failed', message: 'The request failed.' });
+});

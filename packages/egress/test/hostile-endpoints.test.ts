@@ -1,0 +1,220 @@
+import type { Server } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { createEgress, type Egress } from '../src/index.ts';
+import { type Listening, listen, rawServer, writeForever } from './listening.ts';
+
+const loose: unknown[] = [];
+const catchLoose = (reason: unknown) => void loose.push(reason);
+let server: Listening;
+let egress: Egress;
+
+async function postTo(behaviour: Server, body: Buffer = Buffer.from('{}')) {
+  server = await listen(behaviour);
+  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 2_000, responseBytesMax: 1_000 });
+  return post(body);
+}
+const post = (body: Buffer = Buffer.from('{}')) =>
+  egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
+
+beforeAll(() => {
+  process.on('unhandledRejection', catchLoose);
+  process.on('uncaughtException', catchLoose);
+});
+afterAll(() => {
+  process.off('unhandledRejection', catchLoose);
+  process.off('uncaughtException', catchLoose);
+});
+afterEach(async () => {
+  egress.close();
+  await server.close();
+  expect(loose).toEqual([]);
+});
+
+const ok = 'HTTP/1.1 200 OK\r\n';
+const invalid = { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
+const tooLarge = { code: 'invalid_response', message: 'The headers of the answer are too large.' };
+const closed = {
+  code: 'connection_reset',
+  message: 'The connection was closed before the answer was complete.',
+};
+
+describe('an endpoint gives a clean error and keeps no connection when it', () => {
+  const cases: [string, Server, { code: string; message: string }][] = [
+    ['speaks no HTTP', rawServer((s) => void s.write('SSH-2.0-OpenSSH_9.9\r\n')), invalid],
+    ['sends random bytes', rawServer((s) => void s.write(Buffer.from([0, 1, 2, 255, 254]))), invalid],
+    ['has NUL in a header', rawServer((s) => void s.write(`${ok}X-A: a\u0000b\r\n\r\n`)), invalid],
+    [
+      'gives two lengths',
+      rawServer((s) => void s.write(`${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`)),
+      invalid,
+    ],
+    [
+      'gives a length and chunks',
+      rawServer((s) => void s.write(`${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`)),
+      invalid,
+    ],
+    [
+      'sends a huge header',
+      rawServer((s) => void s.write(`${ok}X-A: ${'a'.repeat(100_000)}\r\n\r\n`)),
+      tooLarge,
+    ],
+    [
+      'sends headers without end',
+      rawServer(
+        (s, nth) => void (nth === 1 && s.write(ok, () => writeForever(s, `X-A: ${'a'.repeat(1_000)}\r\n`))),
+      ),
+      tooLarge,
+    ],
+    ['closes at once', rawServer((s) => void s.end()), closed],
+    ['resets the connection', rawServer((s) => void s.resetAndDestroy()), closed],
+    [
+      'floods interim answers',
+      rawServer(
+        (s, nth) => void (nth === 1 && writeForever(s, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(20))),
+      ),
+      { code: 'invalid_response', message: 'The endpoint sent too many interim answers.' },
+    ],
+    [
+      'switches protocols',
+      rawServer(
+        (s) =>
+          void s.write(
+            'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+          ),
+      ),
+      { code: 'invalid_response', message: 'The endpoint answered 101 and switched protocols.' },
+    ],
+  ];
+  test.each(cases)('%s', async (_name, behaviour, error) => {
+    const result = await postTo(behaviour);
+    expect(result).toMatchObject({ response: null, error });
+    expect(result.durationMs).toBeLessThan(1_500);
+    await server.drained();
+  });
+
+  const midBody: [string, Server, { code: string; message: string }][] = [
+    ['closes within its body', rawServer((s) => void s.end(`${ok}Content-Length: 9\r\n\r\nhalf`)), closed],
+    [
+      'resets within its body',
+      rawServer(
+        (s) =>
+          void s.write(`${ok}Content-Length: 9\r\n\r\nhalf`, () => setTimeout(() => s.resetAndDestroy(), 50)),
+      ),
+      closed,
+    ],
+    [
+      'closes within a chunk',
+      rawServer((s) => void s.end(`${ok}Transfer-Encoding: chunked\r\n\r\n9\r\nhalf`)),
+      closed,
+    ],
+  ];
+  test.each(midBody)('%s; what had come is kept', async (_name, behaviour, error) => {
+    const result = await postTo(behaviour);
+    expect(result.error).toEqual(error);
+    expect(result.response).toMatchObject({ statusCode: 200, body: Buffer.from('half') });
+    await server.drained();
+  });
+
+  test('sends a broken chunk size', async () => {
+    const result = await postTo(
+      rawServer((s) => void s.write(`${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)),
+    );
+    expect(result.error).toEqual(invalid);
+    await server.drained();
+  });
+});
+
+describe('an endpoint has answered when it', () => {
+  test('sends a body without end: reading stops soon after the cap', async () => {
+    const piece = Buffer.alloc(65_536, 'x');
+    let sentBytes = 0;
+    const behaviour = rawServer((socket, nth) => {
+      if (nth > 1) return;
+      socket.write(`${ok}\r\n`);
+      writeForever(socket, piece);
+      socket.on('close', () => {
+        sentBytes += socket.bytesWritten;
+      });
+    });
+    const result = await postTo(behaviour);
+    expect(result.error).toBeNull();
+    expect(result.response).toMatchObject({ statusCode: 200, truncated: true });
+    expect(result.response?.body.length).toBe(1_000);
+    await server.drained();
+    for (let n = 0; n < 50; n += 1) await post();
+    await server.drained();
+    expect(sentBytes / 51).toBeLessThan(20_000_000);
+  });
+
+  test('announces terabytes', async () => {
+    const result = await postTo(
+      rawServer((s, nth) => {
+        if (nth > 1) return;
+        s.write(`${ok}Content-Length: 9999999999999\r\n\r\n`);
+        writeForever(s, Buffer.alloc(65_536));
+      }),
+    );
+    expect(result.error).toBeNull();
+    expect(result.response?.truncated).toBe(true);
+    await server.drained();
+  });
+
+  test('ends its body by closing', async () => {
+    const result = await postTo(rawServer((s) => void s.end(`${ok}\r\nwhole`)));
+    expect(result).toMatchObject({ error: null, response: { body: Buffer.from('whole'), truncated: false } });
+    await server.drained();
+  });
+
+  test('answers and closes at once', async () => {
+    const result = await postTo(rawServer((s) => void s.end(`${ok}Content-Length: 2\r\n\r\nok`)));
+    expect(result).toMatchObject({ error: null, response: { body: Buffer.from('ok') } });
+    await server.drained();
+  });
+
+  test('sends a few interim answers first', async () => {
+    const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+    const result = await postTo(rawServer((s) => void s.write(`${interim}${ok}Content-Length: 2\r\n\r\nok`)));
+    expect(result).toMatchObject({ error: null, response: { statusCode: 200, body: Buffer.from('ok') } });
+  });
+
+  test('answers before it has read the request, and the unread connection is not kept', async () => {
+    const behaviour = rawServer((socket, nth) => {
+      if (nth > 1) return;
+      socket.pause();
+      socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno');
+    });
+    const result = await postTo(behaviour, Buffer.alloc(30_000_000));
+    expect(result).toMatchObject({ error: null, response: { statusCode: 413, body: Buffer.from('no') } });
+    for (const socket of server.open) socket.resume();
+    await server.drained();
+  });
+});
+
+test('what an endpoint sends after its answer does not become the answer to the next request', async () => {
+  const behaviour = rawServer((socket) => {
+    socket.write(`${ok}Content-Length: 5\r\n\r\nfirst${ok}Content-Length: 6\r\n\r\nforged`);
+  });
+  await postTo(behaviour);
+  const second = await post();
+  expect(second.response?.body.toString() ?? 'first').toBe('first');
+});
+
+test('a thousand bad answers leave no connection behind', async () => {
+  const answers = [
+    'garbage\r\n\r\n',
+    `${ok}Content-Length: 9\r\n\r\nhalf`,
+    '',
+    'HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+  ];
+  let turn = 0;
+  const behaviour = rawServer((socket) => {
+    turn += 1;
+    socket.end(answers[turn % answers.length] ?? '');
+  });
+  await postTo(behaviour);
+  for (let n = 0; n < 20; n += 1) {
+    const results = await Promise.all(Array.from({ length: 50 }, () => post()));
+    for (const result of results) expect(result.error).not.toBeNull();
+  }
+  await server.drained();
+});

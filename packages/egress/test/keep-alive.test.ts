@@ -1,0 +1,145 @@
+import { createServer } from 'node:http';
+import type { Server } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { type Listening, listen, rawServer } from './listening.ts';
+
+let egress: Egress;
+const servers: Listening[] = [];
+
+async function start(behaviour: Server, options: Partial<EgressOptions> = {}): Promise<Listening> {
+  const server = await listen(behaviour);
+  servers.push(server);
+  egress ??= createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 2_000, ...options });
+  return server;
+}
+const post = (server: Listening) =>
+  egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body: Buffer.from('{}') });
+
+const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+afterEach(async () => {
+  egress.close();
+  egress = undefined as never;
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+});
+
+test('one connection carries one request after another', async () => {
+  const server = await start(createServer((_request, response) => void response.end('ok')));
+  for (let n = 0; n < 20; n += 1) expect((await post(server)).error).toBeNull();
+  expect(server.connections).toBe(1);
+});
+
+test('an endpoint never gets more connections than its share, and all its requests get through', async () => {
+  const server = await start(
+    createServer((_request, response) => void setTimeout(() => response.end('ok'), 5)),
+    {
+      maxSocketsPerEndpoint: 3,
+    },
+  );
+  const results = await Promise.all(Array.from({ length: 30 }, () => post(server)));
+  expect(results.filter(({ error }) => error === null)).toHaveLength(30);
+  expect(server.connections).toBe(3);
+});
+
+test('idle connections are closed after a while', async () => {
+  const server = await start(
+    createServer((_request, response) => void response.end('ok')),
+    { idleSocketTimeoutMs: 100 },
+  );
+  await post(server);
+  expect(server.open.size).toBe(1);
+  await server.drained();
+});
+
+test('idle connections are bounded over all endpoints, the oldest goes first', async () => {
+  const behaviour = () => createServer((_request, response) => void response.end('ok'));
+  const first = await start(behaviour(), { idleSocketsMax: 2 });
+  const second = await start(behaviour());
+  const third = await start(behaviour());
+  for (const server of [first, second, third]) await post(server);
+  await first.drained();
+  for (const server of [second, third]) await post(server);
+  expect([first.connections, second.connections, third.connections]).toEqual([1, 1, 1]);
+});
+
+describe('a kept connection that the endpoint drops', () => {
+  test('without a byte of answer is repeated once on a new connection', async () => {
+    const server = await start(
+      rawServer((socket, nth) => (nth === 1 ? socket.write(answer) : socket.resetAndDestroy())),
+    );
+    await post(server);
+    const result = await post(server);
+    expect(result).toMatchObject({ error: null, response: { statusCode: 200, body: Buffer.from('ok') } });
+    expect(server.connections).toBe(2);
+  });
+
+  test('is repeated once and no more', async () => {
+    let requests = 0;
+    const server = await start(
+      rawServer((socket) => {
+        requests += 1;
+        if (requests === 1) socket.write(answer);
+        else socket.resetAndDestroy();
+      }),
+    );
+    await post(server);
+    expect((await post(server)).error?.code).toBe('connection_reset');
+    expect(requests).toBe(3);
+  });
+
+  test('after a byte of answer is not repeated', async () => {
+    let requests = 0;
+    const server = await start(
+      rawServer((socket) => {
+        requests += 1;
+        if (requests === 1) socket.write(answer);
+        else socket.end('H');
+      }),
+    );
+    await post(server);
+    expect((await post(server)).error).not.toBeNull();
+    expect(requests).toBe(2);
+  });
+
+  test('is repeated within the same deadline', async () => {
+    let requests = 0;
+    const server = await start(
+      rawServer((socket) => {
+        requests += 1;
+        if (requests === 1) socket.write(answer);
+        if (requests === 2) setTimeout(() => socket.resetAndDestroy(), 250);
+      }),
+      { timeoutMs: 400 },
+    );
+    await post(server);
+    const result = await post(server);
+    expect(result.error?.code).toBe('timeout');
+    expect(requests).toBe(3);
+    expect(result.durationMs).toBeLessThan(600);
+  });
+});
+
+test('a new connection that breaks is not repeated', async () => {
+  const server = await start(rawServer((socket) => void socket.resetAndDestroy()));
+  expect((await post(server)).error?.code).toBe('connection_reset');
+  expect(server.connections).toBe(1);
+});
+
+test('close ends what is in flight, what waits and what comes later, and leaves no connection', async () => {
+  const server = await start(
+    rawServer(() => {}),
+    { maxSocketsPerEndpoint: 2 },
+  );
+  const connected = new Promise((resolve) => void setTimeout(resolve, 100));
+  const inFlight = Array.from({ length: 5 }, () => post(server));
+  await connected;
+  egress.close();
+  for (const result of await Promise.all(inFlight)) {
+    expect(result.durationMs).toBeLessThan(1_000);
+    expect(result.error?.code).toBe('request_failed');
+  }
+  expect((await post(server)).error?.code).toBe('request_failed');
+  await server.drained();
+  expect(server.connections).toBe(2);
+});

@@ -1,0 +1,130 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { type Listening, listen, rawServer } from './listening.ts';
+
+interface Identity {
+  key: string;
+  cert: string;
+}
+
+function hasOpenssl(): boolean {
+  try {
+    execFileSync('openssl', ['version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    process.stderr.write('TLS tests are skipped: there is no openssl to make certificates with.\n');
+    return false;
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'egress-tls-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function selfSigned(name: string, subjectAltName: string): Identity {
+  const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.crt`)];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${subjectAltName}`];
+  const files = ['-keyout', key, '-out', cert];
+  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, ...files], { stdio: 'ignore' });
+  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
+}
+
+(hasOpenssl() ? describe : describe.skip)('over TLS', () => {
+  let loopback: Identity;
+  let otherHost: Identity;
+  let server: Listening;
+  let egress: Egress;
+
+  beforeAll(() => {
+    loopback = selfSigned('loopback', 'IP:127.0.0.1,DNS:hooks.test');
+    otherHost = selfSigned('other', 'DNS:other.test');
+  });
+  afterEach(async () => {
+    egress.close();
+    await server.close();
+  });
+
+  async function start(identity: Identity, options: Partial<EgressOptions> = {}): Promise<void> {
+    server = await listen(createServer(identity, (_request, response) => void response.end('sealed')));
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 1_000, ...options });
+  }
+  const post = (host = '127.0.0.1') =>
+    egress.post({ url: `https://${host}:${server.port}/`, headers: {}, body: Buffer.from('{}') });
+
+  test('a trusted endpoint is reached by address, and one connection is kept', async () => {
+    await start(loopback, { certificateAuthorities: [loopback.cert] });
+    for (let n = 0; n < 5; n += 1) expect((await post()).response?.body.toString()).toBe('sealed');
+    expect(server.connections).toBe(1);
+  });
+
+  test('a trusted endpoint is reached by name, at the address that was checked', async () => {
+    await start(loopback, {
+      certificateAuthorities: [loopback.cert],
+      lookup: (_hostname, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+    });
+    expect((await post('hooks.test')).response?.body.toString()).toBe('sealed');
+  });
+
+  test('a kept connection that the endpoint drops is repeated on a new one', async () => {
+    let requests = 0;
+    server = await listen(
+      createServer(loopback, (request, response) => {
+        requests += 1;
+        if (requests === 2) request.socket.destroy();
+        else response.end('sealed');
+      }),
+    );
+    egress = createEgress({
+      allowCidrs: ['127.0.0.0/8'],
+      timeoutMs: 1_000,
+      certificateAuthorities: [loopback.cert],
+    });
+    await post();
+    expect((await post()).response?.body.toString()).toBe('sealed');
+    expect(requests).toBe(3);
+  });
+
+  test('a self-signed certificate is not trusted', async () => {
+    await start(loopback);
+    expect(await post()).toMatchObject({
+      response: null,
+      error: { code: 'tls_untrusted', message: 'The certificate is not trusted: self-signed certificate.' },
+    });
+    await server.drained();
+  });
+
+  test('a certificate for another host is not trusted', async () => {
+    await start(otherHost, { certificateAuthorities: [otherHost.cert] });
+    expect((await post()).error).toEqual({
+      code: 'tls_untrusted',
+      message: 'The certificate is not trusted: it is for another host name.',
+    });
+  });
+
+  test('an endpoint that speaks plain HTTP fails the handshake', async () => {
+    server = await listen(rawServer((socket) => void socket.write('HTTP/1.1 200 OK\r\n\r\n')));
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 1_000 });
+    expect((await post()).error).toEqual({ code: 'tls_failed', message: 'The TLS handshake failed.' });
+    await server.drained();
+  });
+
+  test('an endpoint that hangs in the handshake is a timeout', async () => {
+    server = await listen(rawServer(() => {}));
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 300 });
+    const result = await post();
+    expect(result.error).toEqual({ code: 'timeout', message: 'Timed out after 0.3 s.' });
+    await server.drained();
+  });
+
+  test('an endpoint that closes in the handshake gives a clean error', async () => {
+    server = await listen(rawServer((socket) => void socket.destroy()));
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 1_000 });
+    expect((await post()).error?.code).toBe('connection_reset');
+    await server.drained();
+  });
+});

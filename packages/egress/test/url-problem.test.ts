@@ -1,0 +1,99 @@
+import { describe, expect, test } from '@jest/globals';
+import { createAddressGuard } from '../src/index.ts';
+
+const guard = createAddressGuard([]);
+const notAbsolute = 'must be an absolute http or https URL';
+const notAllowed = (address: string) => `must not point to the address ${address}, which is not allowed`;
+
+describe('a client_url', () => {
+  test.each([
+    'https://example.com/hook',
+    'HTTP://EXAMPLE.com:8080/a?b=c#d',
+    'http://8.8.8.8/',
+    'https://[2606:4700::1111]/',
+    'https://xn--bcher-kva.example/',
+    'https://bücher.example/ä',
+    'https://localhost.example.com/',
+    'https://notlocalhost/',
+  ])('%s is accepted', (url) => {
+    expect(guard.urlProblem(url)).toBeNull();
+  });
+
+  test.each([
+    '',
+    'example.com',
+    '/hook',
+    '//example.com',
+    'ftp://example.com',
+    'file:///etc/passwd',
+    'javascript:alert(1)',
+    'http:example.com',
+    'http:/example.com',
+    'http:///example.com',
+    'http:\\\\example.com',
+    'https://',
+    'http://?',
+    ' http://example.com',
+    'http://example.com ',
+    'http://exa\nmple.com',
+    'http://example.com/\u0000',
+    'http://a\\@b/',
+    'http://example.com:99999/',
+    'http://[::1',
+    'http://[fe80::1%25eth0]/',
+    'http://1.2.3.4.5/',
+    'http://256.1.1.1/',
+  ])('%j is not an absolute http or https URL', (url) => {
+    expect(guard.urlProblem(url)).toBe(notAbsolute);
+  });
+
+  test.each(['http://user:pass@example.com/', 'https://user@example.com/', 'https://:p@example.com/'])(
+    '%s carries credentials',
+    (url) => {
+      expect(guard.urlProblem(url)).toBe('must not carry credentials');
+    },
+  );
+
+  test.each([
+    ['http://127.0.0.1/', '127.0.0.1'],
+    ['http://127.0.0.1./', '127.0.0.1'],
+    ['http://2130706433/', '127.0.0.1'],
+    ['http://0x7f000001/', '127.0.0.1'],
+    ['http://0x7f.0.0.1/', '127.0.0.1'],
+    ['http://0177.0.0.1/', '127.0.0.1'],
+    ['http://127.1/', '127.0.0.1'],
+    ['http://0/', '0.0.0.0'],
+    ['http://%31%32%37.0.0.1/', '127.0.0.1'],
+    ['http://①②⑦.⓪.⓪.①/', '127.0.0.1'],
+    ['http://10.0.0.1:8080/x', '10.0.0.1'],
+    ['http://169.254.169.254/latest/meta-data/', '169.254.169.254'],
+    ['http://[::1]/', '::1'],
+    ['http://[::]/', '::'],
+    ['http://[0:0:0:0:0:0:0:1]/', '::1'],
+    ['http://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
+    ['http://[64:ff9b::7f00:1]/', '64:ff9b::7f00:1'],
+    ['http://[fe80::1]/', 'fe80::1'],
+  ])('%s points to the forbidden address %s', (url, address) => {
+    expect(guard.urlProblem(url)).toBe(notAllowed(address));
+  });
+
+  test.each([
+    'http://localhost/',
+    'http://LOCALHOST:3000/',
+    'http://localhost./',
+    'http://a.localhost/',
+    'http://a.b.localhost./',
+    'http://%6cocalhost/',
+    'http://ⓛocalhost/',
+  ])('%s points to localhost', (url) => {
+    expect(guard.urlProblem(url)).toBe('must not point to localhost');
+  });
+
+  test.each([['127.0.0.0/8'], ['::1/128']])('may name localhost when %s is open', (cidr) => {
+    expect(createAddressGuard([cidr]).urlProblem('http://localhost:3000/')).toBeNull();
+  });
+
+  test('may name an opened address', () => {
+    expect(createAddressGuard(['10.0.0.0/8']).urlProblem('http://10.0.0.1/')).toBeNull();
+  });
+});

@@ -1,0 +1,15 @@
+export type { Logger } from 'pino';
+export { describeSettings } from './describe-settings.ts';
+export { EnvironmentError, parseEnvironment } from './environment.ts';
+export {
+  createHealth,
+  type Health,
+  type HealthKind,
+  type HealthOptions,
+  type HealthReport,
+} from './health.ts';
+export { createHttpProbes, type HttpProbes } from './http-probes.ts';
+export { Lifecycle, type LifecycleOptions } from './lifecycle.ts';
+export { createLogger, type LoggerOptions } from './logger.ts';
+export { createMetricsRegistry } from './metrics.ts';
+export { type ProbeServer, type ProbeServerOptions, startProbeServer } from './probe-server.ts';

@@ -1,0 +1,120 @@
+import type { Logger } from 'pino';
+import { withinDeadline } from './deadline.ts';
+
+export interface LifecycleOptions {
+  logger: Pick<Logger, 'info' | 'error' | 'fatal'>;
+  /** How long each closer may take unless it says otherwise; default 10,000. */
+  closeTimeoutMs?: number;
+}
+
+interface Closer {
+  name: string;
+  close: () => Promise<void> | void;
+  timeoutMs: number;
+}
+
+/**
+ * The end of a process, in order. Each resource registers its closer right after it was opened; closing turns `stopping`
+ * true (readiness goes red), then runs the closers in reverse, one after another.
+ *
+ * running ── close(reason) ──▶ stopping ── every closer ended or timed out ──▶ closed
+ */
+export class Lifecycle {
+  readonly #logger: LifecycleOptions['logger'];
+  readonly #closeTimeoutMs: number;
+  readonly #closers: Closer[] = [];
+  readonly #end = deferred();
+  #stopping = false;
+  #closed = false;
+
+  constructor({ logger, closeTimeoutMs = 10_000 }: LifecycleOptions) {
+    this.#logger = logger;
+    this.#closeTimeoutMs = closeTimeoutMs;
+  }
+
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** Registers how to close what was just opened. What is opened while stopping is closed too, nobody else would. */
+  onClose(name: string, close: () => Promise<void> | void, { timeoutMs }: { timeoutMs?: number } = {}): void {
+    this.#closers.push({ name, close, timeoutMs: timeoutMs ?? this.#closeTimeoutMs });
+    if (this.#closed) void this.#runClosers();
+  }
+
+  /** Closes everything, once, however often it is called. Never rejects: a failing closer is logged and the next one runs. */
+  close(reason: string): Promise<void> {
+    if (!this.#stopping) {
+      this.#stopping = true;
+      this.#logger.info({ reason }, 'stopping');
+      void this.#closeAll();
+    }
+    return this.#end.promise;
+  }
+
+  /**
+   * Closes on SIGTERM or SIGINT, waits until everything is closed, whatever asked for it, and resolves with the exit code: 0,
+   * or 1 when an exception or rejection that nobody handled was the reason or came on the way. A second signal exits the
+   * process at once with 1. The caller should pass the code to `process.exit`: a closer that timed out may have left
+   * something that keeps the process alive.
+   */
+  async runUntilSignal(): Promise<number> {
+    let exitCode = 0;
+    let signalled = false;
+
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (signalled) {
+        this.#logger.error({ signal }, 'second signal, exiting at once');
+        process.exit(1);
+      }
+      signalled = true;
+      void this.close(signal);
+    };
+    const onFault = (err: unknown, origin: string) => {
+      exitCode = 1;
+      this.#logger.fatal({ err, origin }, 'nobody handled this error');
+      void this.close(origin);
+    };
+    const onException = (error: Error) => onFault(error, 'uncaughtException');
+    const onRejection = (reason: unknown) => onFault(reason, 'unhandledRejection');
+
+    process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+    process.on('uncaughtException', onException).on('unhandledRejection', onRejection);
+    try {
+      await this.#end.promise;
+      return exitCode;
+    } finally {
+      process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+      process.off('uncaughtException', onException).off('unhandledRejection', onRejection);
+    }
+  }
+
+  async #closeAll(): Promise<void> {
+    await this.#runClosers();
+    this.#closed = true;
+    this.#logger.info('closed');
+    this.#end.resolve();
+  }
+
+  async #runClosers(): Promise<void> {
+    for (let closer = this.#closers.pop(); closer !== undefined; closer = this.#closers.pop()) {
+      await this.#run(closer);
+    }
+  }
+
+  async #run({ name, close, timeoutMs }: Closer): Promise<void> {
+    try {
+      await withinDeadline(timeoutMs, close);
+    } catch (err) {
+      this.#logger.error({ err, closer: name }, 'could not close');
+    }
+  }
+}
+
+function deferred(): { promise: Promise<void>; resolve: () => void } {
+  let resolve: () => void = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}

@@ -1,0 +1,40 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { redact } from './redaction.ts';
+
+export interface LoggerOptions {
+  /** Stands in every line as `service`. */
+  service: string;
+  /** `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. */
+  level: string;
+  /** Default: standard output, written synchronously, so that the last lines before an exit are not lost. */
+  destination?: DestinationStream;
+}
+
+/**
+ * A logger of JSON lines: ISO 8601 time, the level as a word, `service`, and whatever the call gives. Values whose name says
+ * that they are secret are masked, in nested objects, in errors and in the bindings of child loggers too.
+ */
+export function createLogger({ service, level, destination }: LoggerOptions): Logger {
+  const options = {
+    level,
+    base: { service },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: {
+      level: (label: string) => ({ level: label }),
+      log: redact,
+    },
+    // Redaction has already rendered the error; pino's own serializer would render that once more.
+    serializers: { err: (rendered: unknown) => rendered },
+  };
+  const logger = destination === undefined ? pino(options) : pino(options, destination);
+  return redactBindings(logger);
+}
+
+/** pino applies no formatter to a child's bindings. Children inherit from their parent, so theirs are covered too. */
+function redactBindings(logger: Logger): Logger {
+  const { child } = logger;
+  const redactingChild = function (this: Logger, bindings: object, ...rest: []) {
+    return child.call(this, redact(bindings), ...rest);
+  };
+  return Object.assign(logger, { child: redactingChild as typeof child });
+}

@@ -1,0 +1,30 @@
+import { expect, test } from '@jest/globals';
+import { describeSettings } from '../src/index.ts';
+
+test('secrets are shown as configured or not, the rest as it is', () => {
+  const settings = {
+    port: 80,
+    databaseUrl: 'postgresql://u:p@db/x',
+    keys: ['a'],
+    token: '',
+    cert: undefined,
+    names: {},
+  };
+  expect(describeSettings(settings, ['databaseUrl', 'keys', 'token', 'cert', 'names'])).toEqual({
+    port: 80,
+    databaseUrlConfigured: true,
+    keysConfigured: true,
+    tokenConfigured: false,
+    certConfigured: false,
+    namesConfigured: false,
+  });
+});
+
+test.each([
+  ['redis://user:pa@ss@host:6379/0', 'redis://***@host:6379/0'],
+  ['redis://:pass@host', 'redis://***@host'],
+  ['redis://host/a@b', 'redis://host/a@b'],
+  ['plain text', 'plain text'],
+])('credentials in the URL %s are masked though nobody named it', (url, shown) => {
+  expect(describeSettings({ url })).toEqual({ url: shown });
+});

@@ -1,0 +1,67 @@
+import { expect, test } from '@jest/globals';
+import { createHealth } from '../src/index.ts';
+
+test('a report has every check of its kind and is red when one fails', async () => {
+  const health = createHealth();
+  health.register('loop', 'live', () => {});
+  health.register('database', 'ready', async () => {});
+  health.register('queue', 'ready', () => Promise.reject(new Error('password=hunter2 refused')));
+  health.register('cache', 'ready', () => {
+    throw Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:6379'), { code: 'ECONNREFUSED' });
+  });
+  expect(await health.report('live')).toEqual({ ok: true, checks: { loop: { ok: true } } });
+  expect(await health.report('ready')).toEqual({
+    ok: false,
+    checks: {
+      database: { ok: true },
+      queue: { ok: false, error: 'failed' },
+      cache: { ok: false, error: 'ECONNREFUSED' },
+    },
+  });
+});
+
+test('a check that hangs fails in time, holds up no other and is not started again beside itself', async () => {
+  const health = createHealth({ timeoutMs: 30 });
+  let started = 0;
+  health.register('hangs', 'ready', () => {
+    started += 1;
+    return new Promise(() => {});
+  });
+  health.register('works', 'ready', () => {});
+  for (let n = 0; n < 3; n += 1) {
+    expect(await health.report('ready')).toEqual({
+      ok: false,
+      checks: { hangs: { ok: false, error: 'timed out' }, works: { ok: true } },
+    });
+  }
+  expect(started).toBe(1);
+});
+
+test('ready is red once the process is stopping, live is not', async () => {
+  const lifecycle = { stopping: false };
+  const health = createHealth({ lifecycle });
+  health.register('database', 'ready', () => {});
+  expect((await health.report('ready')).ok).toBe(true);
+  lifecycle.stopping = true;
+  expect(await health.report('ready')).toEqual({
+    ok: false,
+    checks: { database: { ok: true }, lifecycle: { ok: false, error: 'stopping' } },
+  });
+  expect((await health.report('live')).ok).toBe(true);
+});
+
+test('the log is told when a check turns, not at each probe', async () => {
+  const told: string[] = [];
+  const logger = { info: () => void told.push('passes'), warn: () => void told.push('fails') };
+  const health = createHealth({ logger });
+  let broken = true;
+  health.register('database', 'ready', () => {
+    if (broken) throw new Error('down');
+  });
+  await health.report('ready');
+  await health.report('ready');
+  broken = false;
+  await health.report('ready');
+  await health.report('ready');
+  expect(told).toEqual(['fails', 'passes']);
+});

@@ -1,0 +1,28 @@
+// A service as small as can be, run as a process of its own: `node service.fixture.mjs <scenario>`.
+import { createLogger, Lifecycle } from '../dist/index.js';
+
+const [scenario] = process.argv.slice(2);
+const lifecycle = new Lifecycle({ logger: createLogger({ service: 'fixture', level: 'info' }) });
+const say = (word) => process.stdout.write(`${JSON.stringify({ say: word })}\n`);
+
+const keepAlive = setInterval(() => {}, 1_000);
+lifecycle.onClose('database', () => {
+  clearInterval(keepAlive);
+  say('database closed');
+});
+lifecycle.onClose('worker', async () => {
+  say('worker closing');
+  if (scenario === 'hang') await new Promise(() => {});
+  if (scenario === 'fault while closing') void Promise.reject(new Error('late fault'));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+});
+
+const stopped = lifecycle.runUntilSignal();
+say('running');
+if (scenario === 'reject') void Promise.reject(new Error('nobody listens'));
+if (scenario === 'throw')
+  setImmediate(() => {
+    throw new Error('nobody catches');
+  });
+if (scenario === 'close') void lifecycle.close('asked');
+process.exit(await stopped);
