@@ -1,0 +1,25 @@
+export { type CredentialKind, createCredential, credentialKind, hashCredential } from './credentials.ts';
+export { DatabaseUnreachableError, isDatabaseUnavailable, runStatement } from './database-unavailable.ts';
+export { ensureDayPartitions } from './day-partitions.ts';
+export { Prisma, type PrismaClient } from './generated/client.ts';
+export {
+  addMembership,
+  createAccount,
+  createServiceToken,
+  createUser,
+  LICENSES,
+  type License,
+  PERMISSION_SETS,
+  type PermissionSet,
+} from './identity.ts';
+export { createJob, type JobView, jobView } from './jobs.ts';
+export { migrate } from './migrate.ts';
+export { type Database, type DatabaseOptions, openDatabase } from './open-database.ts';
+export { withSchemaEngine } from './schema-engine.ts';
+export {
+  createSecretBox,
+  type EncryptionKey,
+  parseEncryptionKeys,
+  type SecretBox,
+  SecretBoxError,
+} from './secret-box.ts';

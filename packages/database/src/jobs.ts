@@ -1,0 +1,54 @@
+import type { PrismaClient } from './generated/client.ts';
+
+/** A job as the runs API answers it; ids are integers (DESIGN, section 7). */
+export interface JobView {
+  id: number;
+  account_id: number;
+  name: string;
+  project_id: number;
+  project_name: string;
+  environment_id: number;
+  environment_name: string;
+}
+
+/** Creates a job, and its project and environment where the account has none of that name. */
+export async function createJob(
+  prisma: PrismaClient,
+  job: { accountId: number; name: string; projectName: string; environmentName: string },
+): Promise<JobView> {
+  const accountId = BigInt(job.accountId);
+  return await prisma.$transaction(async (transaction) => {
+    const project = await transaction.project.upsert({
+      where: { accountId_name: { accountId, name: job.projectName } },
+      create: { accountId, name: job.projectName },
+      update: {},
+    });
+    const environment = await transaction.environment.upsert({
+      where: { accountId_name: { accountId, name: job.environmentName } },
+      create: { accountId, name: job.environmentName },
+      update: {},
+    });
+    const created = await transaction.job.create({
+      data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
+    });
+    return jobView({ ...created, project, environment });
+  });
+}
+
+export function jobView(row: {
+  id: bigint;
+  accountId: bigint;
+  name: string;
+  project: { id: bigint; name: string };
+  environment: { id: bigint; name: string };
+}): JobView {
+  return {
+    id: Number(row.id),
+    account_id: Number(row.accountId),
+    name: row.name,
+    project_id: Number(row.project.id),
+    project_name: row.project.name,
+    environment_id: Number(row.environment.id),
+    environment_name: row.environment.name,
+  };
+}

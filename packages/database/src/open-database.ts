@@ -1,0 +1,43 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { PrismaClient } from './generated/client.ts';
+
+/**
+ * One pool, two faces: Prisma for single rows, plain SQL for what moves in batches. `close` waits for queries in
+ * flight.
+ */
+export interface Database {
+  prisma: PrismaClient;
+  pool: pg.Pool;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  url: string;
+  /** Connections at most; 10 when omitted. */
+  connectionsMax?: number;
+  /** How long a query waits for a connection before the database counts as unavailable; 3 s when omitted. */
+  connectTimeoutMs?: number;
+  /** Told of connections that break while idle. They are replaced by themselves. */
+  onConnectionError?: (error: Error) => void;
+}
+
+/** Opens nothing yet: the first query connects. Dates come back as text, `YYYY-MM-DD`; bigint as text, as in pg. */
+export function openDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.connectionsMax ?? 10,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
+    keepAlive: true,
+  });
+  pool.on('error', (error) => options.onConnectionError?.(error));
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
+  return {
+    prisma,
+    pool,
+    close: async () => {
+      await prisma.$disconnect();
+      if (!pool.ended) await pool.end();
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type Database, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
+import { createTestDatabase, startTcpProxy, type TcpProxy, type TestDatabase } from '@runhook/testing';
+
+let testDatabase: TestDatabase;
+let proxy: TcpProxy;
+let database: Database;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  proxy = await startTcpProxy(testDatabase.url);
+  database = openDatabase({ url: proxy.url });
+});
+afterEach(async () => {
+  await database.close();
+  await proxy.close();
+  await testDatabase.drop();
+});
+
+const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+
+test('a database that is away is told from one that answers with an error, by Prisma and by plain SQL', async () => {
+  const queries = () => [
+    errorOf(database.prisma.account.count()),
+    errorOf(runStatement(database.pool, 'SELECT 1', [])),
+  ];
+  expect(await Promise.all(queries())).toEqual([undefined, undefined]);
+  await proxy.cut();
+  for (const error of await Promise.all(queries())) expect(isDatabaseUnavailable(error)).toBe(true);
+  await proxy.restore();
+  expect(await Promise.all(queries())).toEqual([undefined, undefined]);
+});
+
+test('a connection that is cut in the middle of a query counts as away', async () => {
+  const running = [
+    errorOf(runStatement(database.pool, 'SELECT pg_sleep(10)', [])),
+    errorOf(database.prisma.$queryRaw`SELECT pg_sleep(10)::text`),
+  ];
+  await runStatement(database.pool, 'SELECT 1', []);
+  await proxy.cut();
+  for (const error of await Promise.all(running)) expect(isDatabaseUnavailable(error)).toBe(true);
+});
+
+test('a session that the server ended counts as away', async () => {
+  const running = errorOf(runStatement(database.pool, 'SELECT pg_sleep(10)', []));
+  await runStatement(
+    database.pool,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE query LIKE 'SELECT pg_sleep%' AND datname = current_database()`,
+    [],
+  );
+  expect(isDatabaseUnavailable(await running)).toBe(true);
+});
+
+test('a fault of the statement does not', async () => {
+  const errors = await Promise.all([
+    errorOf(runStatement(database.pool, 'SELECT nonsense', [])),
+    errorOf(
+      database.prisma.account.create({ data: { identifier: 'a', name: 'a', plan: 'x', deployment: 'x' } }),
+    ),
+    errorOf(database.prisma.account.findUniqueOrThrow({ where: { id: 1n } })),
+  ]);
+  for (const error of errors) {
+    expect(error).toBeInstanceOf(Error);
+    expect(isDatabaseUnavailable(error)).toBe(false);
+  }
+});

@@ -1,0 +1,40 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type Database, ensureDayPartitions, openDatabase } from '@runhook/database';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url });
+});
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+const insertEvent = (daysFromToday: number, id: string) =>
+  database.pool.query(
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+     VALUES ((now() AT TIME ZONE 'UTC')::date + $1::int, $2, 1, 'job.run.started', 'x', '{}')`,
+    [daysFromToday, id],
+  );
+const placeOf = async (id: string) =>
+  (await database.pool.query(`SELECT tableoid::regclass::text AS place FROM events WHERE id = $1`, [id]))
+    .rows[0]?.place;
+
+test('a day without a partition still takes rows, and they move into it once it is made', async () => {
+  await insertEvent(0, 'today');
+  await insertEvent(-20, 'long ago');
+  expect(await placeOf('today')).toBe('events_default');
+  const days = 9;
+  const tables = 3;
+  expect(await ensureDayPartitions(database.pool)).toBe(days * tables);
+  expect(await placeOf('today')).toBe(`events_${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`);
+  expect(await placeOf('long ago')).toBe('events_default');
+});
+
+test('partitions are made once, however many processes ask', async () => {
+  const made = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
+  expect(made.sort((a, b) => a - b)).toEqual([0, 0, 0, 27]);
+});

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from '@jest/globals';
+import { openDatabase, withSchemaEngine } from '@runhook/database';
+import { createTestDatabase } from '@runhook/testing';
+
+const schemaPath = new URL('../../../prisma/schema.prisma', import.meta.url);
+
+/** The SQL that Prisma would write for an empty database, from `schema.prisma` alone. */
+async function sqlOfSchema(databaseUrl: string): Promise<string> {
+  const content = await readFile(schemaPath, 'utf8');
+  const files = [{ path: 'schema.prisma', content }];
+  const work = (engine: Parameters<Parameters<typeof withSchemaEngine>[1]>[0]) =>
+    engine.diff({
+      from: { tag: 'empty' },
+      to: { tag: 'schemaDatamodel', files },
+      script: true,
+      shadowDatabaseUrl: null,
+      exitCode: null,
+      filters: { externalTables: [], externalEnums: [] },
+    });
+  const { stdout } = await withSchemaEngine(databaseUrl, work, [['schema.prisma', content]]);
+  return stdout ?? '';
+}
+
+/** What Prisma's schema can say of the tables: columns, keys, indexes, references. Partitions are not its subject. */
+const CATALOGUE = `
+  WITH tables AS (
+    SELECT c.oid, c.relname FROM pg_class c
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+      AND c.relname <> '_prisma_migrations'
+  )
+  SELECT t.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+    || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
+    || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') AS line
+  FROM tables t
+  JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  UNION ALL
+  SELECT t.relname || ' ' || pg_get_constraintdef(k.oid)
+  FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype IN ('p', 'f', 'u')
+  UNION ALL
+  SELECT replace(pg_get_indexdef(i.indexrelid), ' ONLY ', ' ')
+  FROM tables t JOIN pg_index i ON i.indrelid = t.oid AND i.indpred IS NULL
+  ORDER BY 1`;
+
+async function catalogue(databaseUrl: string): Promise<string[]> {
+  const database = openDatabase({ url: databaseUrl });
+  try {
+    return (await database.pool.query<{ line: string }>(CATALOGUE)).rows.map(({ line }) => line);
+  } finally {
+    await database.close();
+  }
+}
+
+test('the migrations make the tables that schema.prisma describes', async () => {
+  const migrated = await createTestDatabase();
+  const described = await createTestDatabase();
+  try {
+    const database = openDatabase({ url: described.url });
+    await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+    await database.pool.query(await sqlOfSchema(described.url));
+    await database.close();
+    const lines = await catalogue(described.url);
+    expect(lines.length).toBeGreaterThan(100);
+    expect(await catalogue(migrated.url)).toEqual(lines);
+  } finally {
+    await migrated.drop();
+    await described.drop();
+  }
+});
