@@ -1,0 +1,53 @@
+import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { createProducer } from './producer.ts';
+import type { QueueBackend } from './queue-backend.ts';
+
+const BULK_SIZE = 500;
+
+/** A delivery on its way to another attempt. */
+export interface QueuedDelivery extends DeliveryJob {
+  /** Milliseconds until the attempt is due; 0 for at once. */
+  delayMs: number;
+  /** Attempts the cycle has left, this one included. */
+  attemptsLeft: number;
+}
+
+/** The producer's side of `webhook-deliveries`. */
+export interface DeliveryQueue {
+  /** Adds deliveries; one whose cycle is already queued adds nothing. Throws `QueueUnavailableError`. */
+  add(deliveries: readonly QueuedDelivery[]): Promise<void>;
+  counts(): Promise<Record<string, number>>;
+  close(): Promise<void>;
+}
+
+/** The worker's own strategy answers the wait before each retry (see the dispatcher's retry schedule). */
+const DELIVERY_BACKOFF = 'delivery';
+
+export function openDeliveryQueue(backend: QueueBackend, onError: (error: Error) => void): DeliveryQueue {
+  const producer = createProducer<DeliveryJob>(backend, WEBHOOK_DELIVERIES, onError);
+  return {
+    async add(deliveries) {
+      for (let start = 0; start < deliveries.length; start += BULK_SIZE) {
+        const jobs = deliveries.slice(start, start + BULK_SIZE).map(toJob);
+        await producer.call((queue) => queue.addBulk(jobs));
+      }
+    },
+    counts: () => producer.call((queue) => queue.getJobCounts()),
+    close: () => producer.close(),
+  };
+}
+
+function toJob({ deliveryId, cycle, delayMs, attemptsLeft }: QueuedDelivery) {
+  return {
+    name: 'deliver',
+    data: { deliveryId, cycle },
+    opts: {
+      jobId: deliveryJobId({ deliveryId, cycle }),
+      attempts: attemptsLeft,
+      backoff: { type: DELIVERY_BACKOFF },
+      removeOnComplete: true,
+      stackTraceLimit: 0,
+      ...(delayMs > 0 ? { delay: delayMs } : {}),
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
+import { openEventQueue } from './event-queue.ts';
+import { createQueueBackend } from './queue-backend.ts';
+
+/** An event that does not fit the queue contract. Nothing of the call was published. */
+export class InvalidEventError extends Error {
+  readonly code = 'invalid_event';
+  readonly problems: Problem[];
+
+  constructor(index: number, problems: Problem[]) {
+    super(`event ${index} is invalid: ${problems.map(({ message }) => message).join('; ')}`);
+    this.problems = problems;
+  }
+}
+
+/** For job runners that publish straight onto the queue. */
+export interface EventPublisher {
+  /** Resolves with the `eventId` once the queue holds the event. Publishing an id again delivers nothing twice. */
+  publish(event: PublishedEvent): Promise<string>;
+  /** As `publish`, for many in one call; all are checked before the first is sent. */
+  publishMany(events: readonly PublishedEvent[]): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export interface EventPublisherOptions {
+  /** `redis(s)://…` or `postgres(ql)://…`: the service's own `QUEUE_URL`. */
+  queueUrl: string;
+  /** `LOG_RETENTION_DAYS` of the service; ids older than that are refused. 30 when omitted. */
+  retentionDays?: number;
+  /** Told of connection trouble between calls; reconnecting goes on by itself. */
+  onError?: (error: Error) => void;
+}
+
+/**
+ * Publishes onto `job-run-events` (queue contract, DESIGN section 4): job name = event type, job id = `eventId`.
+ * `eventId` and `timestamp` are made here where an event has none. Calls throw {@link InvalidEventError} or
+ * `QueueUnavailableError`.
+ */
+export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
+  const queue = openEventQueue(createQueueBackend(options.queueUrl), options.onError ?? (() => undefined));
+  const retentionDays = options.retentionDays ?? 30;
+
+  async function publishMany(published: readonly PublishedEvent[]): Promise<string[]> {
+    const events = published.map((candidate, index) => {
+      const nowMs = Date.now();
+      const defaults = { eventId: createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
+      const { event, problems } = parseEvent(candidate, defaults);
+      if (problems) throw new InvalidEventError(index, problems);
+      return event;
+    });
+    await queue.add(events);
+    return events.map(({ eventId }) => eventId);
+  }
+
+  return {
+    publish: async (event) => (await publishMany([event]))[0] as string,
+    publishMany,
+    close: () => queue.close(),
+  };
+}

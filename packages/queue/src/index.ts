@@ -1,0 +1,16 @@
+export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
+export { type DeliveryQueue, openDeliveryQueue, type QueuedDelivery } from './delivery-queue.ts';
+export {
+  createEventPublisher,
+  type EventPublisher,
+  type EventPublisherOptions,
+  InvalidEventError,
+} from './event-publisher.ts';
+export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
+export {
+  createQueueBackend,
+  type QueueBackend,
+  type QueueBackendName,
+  queueBackendName,
+} from './queue-backend.ts';
+export { QueueUnavailableError } from './queue-unavailable.ts';

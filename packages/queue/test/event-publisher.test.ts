@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import {
+  createEventPublisher,
+  createQueueBackend,
+  InvalidEventError,
+  QueueUnavailableError,
+  queueBackendName,
+} from '@runhook/queue';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  exampleEvent,
+  queueBackends,
+  startTcpProxy,
+} from '@runhook/testing';
+
+const job = {
+  id: 7,
+  account_id: 1,
+  name: 'Nightly build',
+  project_id: 2,
+  project_name: 'Warehouse',
+  environment_id: 3,
+  environment_name: 'Production',
+};
+
+describe.each(queueBackends())('on $name', (backend) => {
+  let queueUrl: string;
+  const closers: (() => Promise<unknown>)[] = [];
+  beforeEach(async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    queueUrl = await createTestQueueUrl(backend, database.url);
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+  const publisherOf = (url: string) => {
+    const publisher = createEventPublisher({ queueUrl: url });
+    closers.push(() => publisher.close());
+    return publisher;
+  };
+  const waiting = async () => {
+    const queue = createQueueBackend(queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
+    closers.push(() => queue.close());
+    return await queue.getWaiting();
+  };
+
+  test('an event is a job named for its type, with its id, and its data is the whole event', async () => {
+    const event = exampleEvent('job.run.errored', job);
+    expect(await publisherOf(queueUrl).publish(event)).toBe(event.eventId);
+    const [queued, ...others] = await waiting();
+    expect(others).toEqual([]);
+    expect(queued).toMatchObject({ name: 'job.run.errored', id: event.eventId, data: event });
+  });
+
+  test('an id and a time are made for an event that has none', async () => {
+    const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', job);
+    const eventId = await publisherOf(queueUrl).publish(anonymous as never);
+    const [queued] = await waiting();
+    expect(eventId).toMatch(/^wev_[0-9A-Za-z]{27}$/);
+    expect(queued?.data).toEqual({
+      ...anonymous,
+      eventId,
+      timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/),
+    });
+  });
+
+  test('an id that is queued is not queued again', async () => {
+    const event = exampleEvent('job.run.started', job);
+    const publisher = publisherOf(queueUrl);
+    await publisher.publishMany([event, event]);
+    await publisher.publish(event);
+    expect(await waiting()).toHaveLength(1);
+  });
+
+  test('an invalid event names its problems, and nothing of its call is published', async () => {
+    const valid = exampleEvent('job.run.started', job);
+    const invalid = { ...valid, data: { ...valid.data, jobId: 7 } };
+    const error = await publisherOf(queueUrl)
+      .publishMany([valid, invalid as never])
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(InvalidEventError);
+    expect(error).toMatchObject({
+      code: 'invalid_event',
+      problems: [{ field: 'data.jobId', message: 'data.jobId must be a string' }],
+    });
+    expect(await waiting()).toEqual([]);
+  });
+
+  test('while the queue is away a call fails in time, and the next one works when it is back', async () => {
+    const proxy = await startTcpProxy(queueUrl);
+    closers.push(() => proxy.close());
+    await proxy.cut();
+    const publisher = publisherOf(proxy.url);
+    const event = exampleEvent('job.run.started', job);
+    await expect(publisher.publish(event)).rejects.toBeInstanceOf(QueueUnavailableError);
+    await proxy.restore();
+    await publisher.publish(event);
+    await proxy.cut();
+    await expect(publisher.publish(exampleEvent('job.run.started', job))).rejects.toBeInstanceOf(
+      QueueUnavailableError,
+    );
+    await proxy.restore();
+    await publisher.publish(exampleEvent('job.run.errored', job));
+    expect((await waiting()).length).toBeGreaterThanOrEqual(2);
+  });
+});
+
+test('the queue URL decides the backend, and any other scheme is refused', () => {
+  expect(queueBackendName('redis://a')).toBe('Redis');
+  expect(queueBackendName('rediss://a')).toBe('Redis');
+  expect(queueBackendName('postgres://a')).toBe('PostgreSQL');
+  expect(queueBackendName('postgresql://a')).toBe('PostgreSQL');
+  expect(() => queueBackendName('amqp://secret@a')).toThrow(/^the queue URL must start with [^@]*$/);
+});
