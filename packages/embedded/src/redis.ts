@@ -1,0 +1,153 @@
+import { accessSync, constants } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { delimiter, join, resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { findFreePort, isPortFree } from './find-free-port.ts';
+import { readPidFile, stopLeftOverServer } from './left-over-server.ts';
+import { serverEnvironment } from './server-environment.ts';
+import { ServerFailed } from './server-failed.ts';
+import { type ServerProcess, type StopStep, spawnServer } from './server-process.ts';
+
+export interface RedisOptions {
+  /** Made when missing. */
+  dataDir: string;
+  /** Preferred; a taken one is stepped over. Default: any free one. */
+  port?: number;
+  /** Every write is kept in the append-only file (at most one second is lost). Default: nothing is kept. */
+  appendOnly?: boolean;
+  /** Logical databases. Default 16; tests take one each and want more. */
+  databases?: number;
+}
+
+export interface RunningRedis {
+  /** `redis://127.0.0.1:port` */
+  url: string;
+  port: number;
+  pid: number;
+  /** SIGTERM, which writes what is to be kept. Bounded to about 10 seconds. */
+  stop(): Promise<void>;
+  /** SIGKILL, for tests of failures. */
+  kill(): Promise<void>;
+  /** Settles with the exit code, or null when a signal ended the server. Never rejects. */
+  exited: Promise<number | null>;
+}
+
+const READY_TIMEOUT_MS = 60_000;
+const POLL_MS = 20;
+const STOP_STEPS: readonly StopStep[] = [{ signal: 'SIGTERM', graceMs: 10_000 }];
+
+/** The path of redis-server, else of valkey-server, on PATH; null when neither is there. */
+export function findRedisServer(): string | null {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  for (const name of ['redis-server', 'valkey-server']) {
+    for (const folder of folders) {
+      const file = join(folder, name);
+      try {
+        accessSync(file, constants.X_OK);
+        return file;
+      } catch {
+        // Not in this folder.
+      }
+    }
+  }
+  return null;
+}
+
+/**
+ * Starts a Redis (or Valkey) of our own on 127.0.0.1, without eviction, as BullMQ needs it. One that a killed parent
+ * left on this folder is stopped first. Who starts it stops it: Ctrl-C does not reach it.
+ *
+ * @throws {ServerFailed} `no-binaries` when there is none on the path
+ */
+export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
+  const file = findRedisServer();
+  if (file === null)
+    throw new ServerFailed('no-binaries', 'neither redis-server nor valkey-server is on the path');
+  const dataDir = resolve(options.dataDir);
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+
+  const ownerFile = join(dataDir, 'owner.pid');
+  const pidFile = join(dataDir, 'redis.pid');
+  const leftOver = await readPidFile(pidFile);
+  if (leftOver !== null) {
+    const ownerPid = await readPidFile(ownerFile);
+    const program = '-server';
+    await stopLeftOverServer({ pid: leftOver, ownerPid, folder: dataDir, program, steps: STOP_STEPS });
+    await rm(pidFile, { force: true });
+  }
+  await writeFile(ownerFile, `${process.pid}\n`);
+
+  while (true) {
+    const { port } = await findFreePort(options.port);
+    const server = await spawnServer({
+      file,
+      args: flags(options, port),
+      cwd: dataDir,
+      env: serverEnvironment(),
+    });
+    if (await isReady(server, port)) {
+      return {
+        url: `redis://127.0.0.1:${port}`,
+        port,
+        pid: server.pid,
+        exited: server.exited,
+        stop: () => server.stop(STOP_STEPS),
+        kill: () => server.stop([]),
+      };
+    }
+    await server.stop([]);
+    if (await isPortFree(port)) {
+      throw new ServerFailed('not-started', `${file} did not start in ${dataDir}`, server.lastLogLines());
+    }
+  }
+}
+
+/** Paths are relative to the working folder, which spares them Redis' own quoting. */
+function flags({ appendOnly = false, databases = 16 }: RedisOptions, port: number): string[] {
+  const settings = {
+    bind: '127.0.0.1',
+    port: String(port),
+    dir: '.',
+    pidfile: 'redis.pid',
+    daemonize: 'no',
+    save: '',
+    appendonly: appendOnly ? 'yes' : 'no',
+    'maxmemory-policy': 'noeviction',
+    databases: String(databases),
+  };
+  return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+async function isReady(server: ServerProcess, port: number): Promise<boolean> {
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  while (!server.hasExited() && Date.now() < deadline) {
+    if ((await servingPid(port)) === server.pid) return true;
+    await wait(POLL_MS);
+  }
+  return false;
+}
+
+/** The pid of the server that answers there, once it has loaded its data. Tells ours from one that was faster. */
+async function servingPid(port: number): Promise<number | null> {
+  const client = new Redis({
+    host: '127.0.0.1',
+    port,
+    lazyConnect: true,
+    retryStrategy: () => null,
+    enableReadyCheck: false,
+    // A refused connection would otherwise hold the process for two seconds after disconnect().
+    disconnectTimeout: 100,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.ping();
+    const info = await client.info('server');
+    return Number(/^process_id:(\d+)/m.exec(info)?.[1]) || null;
+  } catch {
+    return null;
+  } finally {
+    client.disconnect();
+  }
+}

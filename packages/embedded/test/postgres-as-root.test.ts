@@ -1,0 +1,99 @@
+import { cp, mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { Client } from 'pg';
+import { startPostgres } from '../src/index.ts';
+import { installedBinaries } from '../src/postgres-binaries.ts';
+import { serverPlace } from '../src/server-place.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+const isRoot = process.getuid?.() === 0;
+/** Without root there is no other account to be kept out, and nothing of this applies. */
+const testAsRoot = isRoot ? test : test.skip;
+
+type Folder = Awaited<ReturnType<typeof temporaryFolder>>;
+let closed: Folder;
+let elsewhere: Folder;
+
+beforeEach(async () => {
+  closed = await temporaryFolder(0o700);
+  elsewhere = await temporaryFolder(0o711);
+});
+
+afterEach(async () => {
+  await closed.remove();
+  await elsewhere.remove();
+});
+
+testAsRoot(
+  'in a checkout only root can enter, data and binaries are kept where the account can',
+  async () => {
+    // The install lost its links as well, as one without install scripts does.
+    const binaries = { ...installedBinaries(), folder: join(closed.path, 'native') };
+    await cp(installedBinaries().folder, binaries.folder, { recursive: true, verbatimSymlinks: true });
+    await rm(join(binaries.folder, 'lib', 'libpq.so.5'));
+    const dataDir = join(closed.path, 'database');
+    const said: string[] = [];
+    const start = () =>
+      startPostgres({
+        dataDir,
+        settings: { fsync: 'off' },
+        onLog: (line) => said.push(line),
+        internals: { binaries, elsewhere: elsewhere.path },
+      });
+
+    const first = await start();
+    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+    const { uid } = await stat(`/proc/${first.pid}`);
+    await first.stop();
+    expect(uid).not.toBe(0);
+
+    const data = await readlink(join(dataDir, 'data'));
+    expect(data.startsWith(elsewhere.path)).toBe(true);
+    expect((await stat(data)).mode & 0o777).toBe(0o700);
+    expect(said.filter((line) => line.includes(elsewhere.path))).toHaveLength(2);
+
+    said.length = 0;
+    const second = await start();
+    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+    await second.stop();
+    expect(said.filter((line) => line.includes('runs from a copy'))).toEqual([]);
+  },
+);
+
+testAsRoot('a folder that somebody put in the way is not used', async () => {
+  const account = { uid: 65_534, gid: 65_534, name: 'nobody' };
+  const place = () => serverPlace(join(closed.path, 'database'), account, () => undefined, elsewhere.path);
+  const claimed = await place();
+  await rm(claimed, { recursive: true });
+  await rm(join(closed.path, 'database'), { recursive: true });
+  const trap = join(closed.path, 'trap');
+  await mkdir(trap);
+  await symlink(trap, claimed);
+
+  await expect(place()).rejects.toMatchObject({ code: 'no-place' });
+  expect(await readdir(trap)).toEqual([]);
+});
+
+testAsRoot('data that the account can no longer reach is not replaced by an empty database', async () => {
+  const dataDir = join(closed.path, 'database');
+  await mkdir(join(dataDir, 'data'), { recursive: true });
+  const place = serverPlace(
+    dataDir,
+    { uid: 65_534, gid: 65_534, name: 'nobody' },
+    () => undefined,
+    elsewhere.path,
+  );
+  await expect(place).rejects.toMatchObject({ code: 'no-place' });
+  expect(await readdir(elsewhere.path)).toEqual([]);
+});
+
+async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}

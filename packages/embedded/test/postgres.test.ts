@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Client } from 'pg';
+import { type RunningPostgres, startPostgres } from '../src/index.ts';
+import { isRunning, leaveBehind } from './killed-parent.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+// One cluster for all tests here: each starts it again, which is what most of them are about.
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let dataDir: string;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  dataDir = join(folder.path, 'database');
+  const postgres = await startPostgres({ dataDir });
+  await query(postgres.url, 'CREATE TABLE kept (what text)');
+  await postgres.stop();
+});
+
+afterAll(() => folder.remove());
+
+test('a second start finds what the first one kept, in under two seconds', async () => {
+  await running(async ({ url }) => {
+    await query(url, "INSERT INTO kept VALUES ('across a restart')");
+  });
+  const startedAt = performance.now();
+  await running(async ({ url }) => {
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(await query(url, 'SELECT what FROM kept')).toContainEqual({ what: 'across a restart' });
+  });
+});
+
+test('the password is kept in a file only its owner can read, and no other one is let in', async () => {
+  await running(async ({ url }) => {
+    const password = (await readFile(join(dataDir, 'password'), 'utf8')).trim();
+    expect(new URL(url).password).toBe(password);
+    expect((await stat(join(dataDir, 'password'))).mode & 0o777).toBe(0o600);
+    await expect(query(url.replace(password, 'wrong'), 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  });
+});
+
+test('it listens on 127.0.0.1 and nowhere else, and text is UTF-8 that sorts by code point', async () => {
+  await running(async ({ url }) => {
+    const [settings] = await query(
+      url,
+      `SELECT current_setting('listen_addresses') AS addresses, current_setting('unix_socket_directories') AS sockets,
+              current_setting('server_encoding') AS encoding, lower('ÄB') AS lower, 'Z' < 'a' AS by_code_point`,
+    );
+    expect(settings).toEqual({
+      addresses: '127.0.0.1',
+      sockets: '',
+      encoding: 'UTF8',
+      lower: 'äb',
+      by_code_point: true,
+    });
+  });
+});
+
+test('settings and the name of the database are the ones asked for, even an odd name', async () => {
+  await running(
+    async ({ url }) => {
+      expect(await query(url, 'SHOW fsync')).toEqual([{ fsync: 'off' }]);
+      expect(await query(url, 'SELECT current_database() AS name')).toEqual([{ name: 'odd "name" ü' }]);
+    },
+    { settings: { fsync: 'off' }, database: 'odd "name" ü' },
+  );
+});
+
+test('a taken port is stepped over', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as { port: number };
+  await running(async (postgres) => expect(postgres.port).not.toBe(port), { port });
+  holder.close();
+});
+
+test('what was committed before a kill -9 is there after it', async () => {
+  const postgres = await startPostgres({ dataDir });
+  await query(postgres.url, "INSERT INTO kept VALUES ('across a kill')");
+  await postgres.kill();
+  expect(await postgres.exited).toBeNull();
+  await running(async ({ url }) => {
+    expect(await query(url, 'SELECT what FROM kept')).toContainEqual({ what: 'across a kill' });
+  });
+});
+
+test('a stop ends open sessions instead of waiting for them', async () => {
+  const postgres = await startPostgres({ dataDir });
+  const client = new Client({ connectionString: postgres.url });
+  const cutOff = new Promise((resolve) => client.on('error', resolve));
+  await client.connect();
+  await postgres.stop();
+  expect(await postgres.exited).toBe(0);
+  await cutOff;
+});
+
+test('a server left by a killed parent is stopped, and its data is there', async () => {
+  const orphan = await leaveBehind('startPostgres', { dataDir }, async ({ url }) => {
+    await query(url, "INSERT INTO kept VALUES ('by an orphan')");
+  });
+  expect(await isRunning(orphan)).toBe(true);
+  await running(async ({ url }) => {
+    expect(await isRunning(orphan)).toBe(false);
+    expect(await query(url, 'SELECT what FROM kept')).toContainEqual({ what: 'by an orphan' });
+  });
+});
+
+test('a folder whose server still has its parent is refused, and that server goes on', async () => {
+  await running(async ({ url }) => {
+    await expect(startPostgres({ dataDir })).rejects.toMatchObject({ code: 'in-use' });
+    expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+test('a lock file that names a stranger after a reboot neither stops the start nor harms the stranger', async () => {
+  const { uid, gid } = await stat(join(dataDir, 'data'));
+  const stranger = spawn('sleep', ['60'], process.getuid?.() === 0 ? { uid, gid } : {});
+  await once(stranger, 'spawn');
+  await writeFile(
+    join(dataDir, 'data', 'postmaster.pid'),
+    `${stranger.pid}\n${dataDir}/data\n1700000000\n5432\n`,
+  );
+  await running(async ({ url }) => {
+    expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+  expect(stranger.exitCode).toBeNull();
+  stranger.kill('SIGKILL');
+});
+
+test('a failed start says what the server said', async () => {
+  const start = startPostgres({ dataDir, settings: { shared_buffers: 'plenty' } });
+  await expect(start).rejects.toMatchObject({
+    code: 'not-started',
+    message: expect.stringContaining('invalid value for parameter "shared_buffers"'),
+  });
+});
+
+test('a terminal Ctrl-C does not reach the server: it leads a session of its own', async () => {
+  if (process.platform !== 'linux') return;
+  await running(async ({ pid }) => {
+    const line = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const [, , group, session] = line.slice(line.lastIndexOf(')') + 2).split(' ');
+    expect([group, session]).toEqual([String(pid), String(pid)]);
+  });
+});
+
+async function running(
+  use: (postgres: RunningPostgres) => Promise<void>,
+  options: Partial<Parameters<typeof startPostgres>[0]> = {},
+): Promise<void> {
+  const postgres = await startPostgres({ dataDir, ...options });
+  try {
+    await use(postgres);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { findRedisServer, startRedis } from '../src/index.ts';
+import { isRunning, leaveBehind } from './killed-parent.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
+
+describeWithRedis('startRedis', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let dataDir: string;
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    dataDir = join(folder.path, 'queue');
+  });
+
+  afterEach(() => folder.remove());
+
+  test('an append-only server keeps its keys over a stop, and evicts none', async () => {
+    const first = await startRedis({ dataDir, appendOnly: true });
+    await ask(first.url, (client) => client.set('key', 'kept'));
+    expect(await ask(first.url, (client) => client.config('GET', 'maxmemory-policy'))).toContain(
+      'noeviction',
+    );
+    await first.stop();
+    expect(await first.exited).toBe(0);
+
+    const second = await startRedis({ dataDir, appendOnly: true });
+    expect(await ask(second.url, (client) => client.get('key'))).toBe('kept');
+    await second.stop();
+  });
+
+  test('otherwise nothing is kept, and a taken port is stepped over', async () => {
+    const first = await startRedis({ dataDir, databases: 300 });
+    await ask(`${first.url}/299`, (client) => client.set('key', 'lost'));
+    const beside = await startRedis({ dataDir: join(folder.path, 'beside'), port: first.port });
+    expect(beside.port).not.toBe(first.port);
+    await beside.stop();
+    await first.stop();
+
+    const second = await startRedis({ dataDir, databases: 300 });
+    expect(await ask(`${second.url}/299`, (client) => client.get('key'))).toBeNull();
+    await second.kill();
+    expect(await second.exited).toBeNull();
+  });
+
+  test('a server left by a killed parent is stopped first: two on one folder would ruin it', async () => {
+    const orphan = await leaveBehind('startRedis', { dataDir, appendOnly: true }, async ({ url }) => {
+      await ask(url, (client) => client.set('key', 'by an orphan'));
+    });
+    expect(await isRunning(orphan)).toBe(true);
+    const redis = await startRedis({ dataDir, appendOnly: true });
+    expect(await isRunning(orphan)).toBe(false);
+    expect(await ask(redis.url, (client) => client.get('key'))).toBe('by an orphan');
+    await expect(startRedis({ dataDir, appendOnly: true })).rejects.toMatchObject({ code: 'in-use' });
+    await redis.stop();
+  });
+});
+
+async function ask<T>(url: string, command: (client: Redis) => Promise<T>): Promise<T> {
+  const client = new Redis(url);
+  try {
+    return await command(client);
+  } finally {
+    client.disconnect();
+  }
+}

@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import {
+  createHmacSecret,
+  createId,
+  type Deployment,
+  type EventType,
+  type JobRunEvent,
+  type Plan,
+  RUN_STATUS_CODES,
+} from '@runhook/contract';
+import { createAccount, createJob, createSecretBox, type Database, type JobView } from '@runhook/database';
+
+const TEST_KEY = { name: 'test', key: randomBytes(32) };
+
+/** `ENCRYPTION_KEYS` of the services under test, and the box that reads what they wrote. */
+export const testEncryptionKeys = [TEST_KEY];
+export const testEncryptionKeysText = `${TEST_KEY.name}:${TEST_KEY.key.toString('base64')}`;
+export const testSecrets = createSecretBox(testEncryptionKeys);
+
+export interface TestAccount {
+  id: number;
+  identifier: string;
+  jobs: JobView[];
+}
+
+/** An account with two jobs; on Enterprise, multi-tenant, unless told otherwise. */
+export async function seedAccount(
+  { prisma }: Database,
+  options: { plan?: Plan; deployment?: Deployment } = {},
+): Promise<TestAccount> {
+  const { plan = 'enterprise', deployment = 'multi_tenant' } = options;
+  const account = await createAccount(prisma, { name: 'Test account', plan, deployment });
+  const jobs: JobView[] = [];
+  for (const name of ['Nightly build', 'Hourly load']) {
+    jobs.push(
+      await createJob(prisma, {
+        accountId: account.id,
+        name,
+        projectName: 'Warehouse',
+        environmentName: 'Production',
+      }),
+    );
+  }
+  return { ...account, jobs };
+}
+
+export interface TestSubscription {
+  id: string;
+  name: string;
+  hmacSecret: string;
+}
+
+/** A subscription written straight into the database: to all event types and all jobs unless told otherwise. */
+export async function seedSubscription(
+  { prisma }: Database,
+  options: {
+    accountId: number;
+    clientUrl: string;
+    eventTypes?: EventType[];
+    jobIds?: number[];
+    active?: boolean;
+    name?: string;
+  },
+): Promise<TestSubscription> {
+  const hmacSecret = createHmacSecret();
+  const { id, name } = await prisma.subscription.create({
+    data: {
+      id: createId('subscription'),
+      accountId: BigInt(options.accountId),
+      name: options.name ?? 'Test subscription',
+      description: '',
+      eventTypes: options.eventTypes ?? ['job.run.started', 'job.run.completed', 'job.run.errored'],
+      jobIds: (options.jobIds ?? []).map(BigInt),
+      clientUrl: options.clientUrl,
+      active: options.active ?? true,
+      hmacSecretCiphertext: testSecrets.encrypt(hmacSecret),
+    },
+  });
+  return { id, name, hmacSecret };
+}
+
+const STATUS_OF = {
+  'job.run.started': 'Running',
+  'job.run.completed': 'Success',
+  'job.run.errored': 'Errored',
+} as const;
+
+/** A valid event of a run of the job. */
+export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001): JobRunEvent {
+  const runStatus = STATUS_OF[eventType];
+  const data = {
+    jobId: String(job.id),
+    jobName: job.name,
+    runId: String(runId),
+    environmentId: String(job.environment_id),
+    environmentName: job.environment_name,
+    engineVersion: '1.9.2',
+    projectName: job.project_name,
+    projectId: String(job.project_id),
+    runStatus,
+    runStatusCode: RUN_STATUS_CODES[runStatus],
+    runStatusMessage: 'None',
+    runReason: 'Started by a test',
+    runStartedAt: '2026-01-31T19:28:07Z',
+    ...(eventType === 'job.run.completed' ? { runFinishedAt: '2026-01-31T19:31:20Z' } : {}),
+    ...(eventType === 'job.run.errored' ? { runErroredAt: '2026-01-31T19:31:19Z' } : {}),
+  };
+  const timestamp = `${new Date().toISOString().slice(0, -1)}123456Z`;
+  return { eventId: createId('event'), eventType, accountId: job.account_id, timestamp, data } as JobRunEvent;
+}

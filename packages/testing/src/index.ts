@@ -1,0 +1,28 @@
+export { eventually } from './eventually.ts';
+export {
+  exampleEvent,
+  seedAccount,
+  seedSubscription,
+  type TestAccount,
+  type TestSubscription,
+  testEncryptionKeys,
+  testEncryptionKeysText,
+  testSecrets,
+} from './factories.ts';
+export { createTestQueueUrl, type QueueBackend, queueBackends, removeTestQueues } from './queue-backends.ts';
+export {
+  type RawHandler,
+  type ReceivedRequest,
+  type Receiver,
+  type ReceiverAnswer,
+  type ReceiverOptions,
+  type Responder,
+  startReceiver,
+} from './receiver.ts';
+export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+export {
+  createTestDatabase,
+  prepareTemplate,
+  removeTestDatabases,
+  type TestDatabase,
+} from './template-database.ts';

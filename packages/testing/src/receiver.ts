@@ -1,0 +1,173 @@
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { respond } from './respond.ts';
+
+/** A request as it arrived, recorded when its last body byte is in. */
+export interface ReceivedRequest {
+  method: string;
+  /** Path and query, as sent. */
+  path: string;
+  headers: IncomingHttpHeaders;
+  /** The exact bytes. */
+  body: Buffer;
+  /** Milliseconds since the epoch. */
+  receivedAt: number;
+}
+
+/** What to answer. Without anything: 200 and an empty body. */
+export interface ReceiverAnswer {
+  status?: number;
+  headers?: Record<string, string | string[]>;
+  body?: string | Buffer;
+  /** Waits before the headers are sent. */
+  delayMs?: number;
+  /** Sends the headers at once, then `bytes` of the body per `intervalMs`; without a body it drips without end. */
+  drip?: { bytes: number; intervalMs: number };
+  /** Takes the request and never answers. */
+  never?: true;
+}
+
+/** `index` counts the recorded requests from 0. A promise holds the answer back until it settles. */
+export type Responder = (request: ReceivedRequest, index: number) => ReceiverAnswer | Promise<ReceiverAnswer>;
+
+/** Gets the request as its headers arrive and must answer itself; the body is recorded all the same. */
+export type RawHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+export interface ReceiverOptions {
+  /** Default: any free one. Naming one lets a receiver come back where it was. */
+  port?: number;
+  /** As `respondWith`. Default 200. */
+  respond?: number | ReceiverAnswer | Responder;
+}
+
+export interface Receiver {
+  /** `http://127.0.0.1:port` */
+  url: string;
+  port: number;
+  /** In order of arrival; grows while the receiver lives. */
+  requests: ReceivedRequest[];
+  /** From now on: a status, an answer, or a function that gives one per request. */
+  respondWith(respond: number | ReceiverAnswer | Responder): void;
+  /** From now on a handler of node's own shape, for what an answer cannot say (broken framing, a reset). */
+  handleWith(handler: RawHandler): void;
+  /**
+   * Waits for that many requests, or for one that the predicate is true of (called as by `Array.filter`). Gives all
+   * requests, or those that match. After `timeoutMs` (10,000) it rejects and lists what did arrive.
+   */
+  waitFor(
+    expected: number | ((request: ReceivedRequest, index: number, all: ReceivedRequest[]) => boolean),
+    options?: { timeoutMs?: number },
+  ): Promise<ReceivedRequest[]>;
+  /** Cuts every connection, answered or not. */
+  close(): Promise<void>;
+}
+
+/** A real HTTP server on 127.0.0.1 that stands for a subscriber's endpoint. */
+export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
+  const requests: ReceivedRequest[] = [];
+  const arrivals = new EventEmitter().setMaxListeners(0);
+  const closing = new AbortController();
+  let responder = toResponder(options.respond ?? 200);
+  let rawHandler: RawHandler | null = null;
+
+  const server = createServer((request, response) => {
+    // A sender that gives up in the middle is no fault of the receiver.
+    request.on('error', () => undefined);
+    response.on('error', () => undefined);
+    const handleRaw = rawHandler;
+    record(request, (received) => {
+      const index = requests.push(received) - 1;
+      arrivals.emit('request');
+      if (handleRaw === null) void answer(received, index, response);
+    });
+    handleRaw?.(request, response);
+  });
+
+  async function answer(received: ReceivedRequest, index: number, response: ServerResponse): Promise<void> {
+    try {
+      await respond(response, await responder(received, index), closing.signal);
+    } catch (error) {
+      // A fault of the test's own responder must show, and a 500 alone would look like an endpoint's.
+      response.writeHead(500).end(`the test's responder threw: ${(error as Error).stack}`);
+    }
+  }
+
+  server.listen(options.port ?? 0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    respondWith(next) {
+      responder = toResponder(next);
+      rawHandler = null;
+    },
+    handleWith(handler) {
+      rawHandler = handler;
+    },
+    waitFor(expected, { timeoutMs = 10_000 } = {}) {
+      const matching = () => (typeof expected === 'number' ? requests : requests.filter(expected));
+      const needed = typeof expected === 'number' ? expected : 1;
+      const what = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
+      return new Promise((resolve, reject) => {
+        const check = () => {
+          try {
+            const found = matching();
+            if (found.length < needed) return;
+            resolve([...found]);
+          } catch (error) {
+            reject(error);
+          }
+          settle();
+        };
+        const timer = setTimeout(() => {
+          settle();
+          reject(new Error(`waited ${timeoutMs} ms for ${what}; ${describe(requests)}`));
+        }, timeoutMs);
+        const settle = () => {
+          clearTimeout(timer);
+          arrivals.off('request', check);
+        };
+        arrivals.on('request', check);
+        check();
+      });
+    },
+    async close() {
+      closing.abort();
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function toResponder(respond: number | ReceiverAnswer | Responder): Responder {
+  if (typeof respond === 'function') return respond;
+  return () => (typeof respond === 'number' ? { status: respond } : respond);
+}
+
+function record(request: IncomingMessage, onComplete: (received: ReceivedRequest) => void): void {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () =>
+    onComplete({
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      body: Buffer.concat(chunks),
+      receivedAt: Date.now(),
+    }),
+  );
+}
+
+function describe(requests: readonly ReceivedRequest[]): string {
+  if (requests.length === 0) return 'nothing arrived';
+  const shown = requests.slice(-20).map(({ method, path, headers, body, receivedAt }) => {
+    const id = headers['webhook-id'] === undefined ? '' : ` webhook-id=${headers['webhook-id']}`;
+    return `  ${new Date(receivedAt).toISOString()} ${method} ${path} ${body.length} bytes${id} ${body.toString('utf8', 0, 120)}`;
+  });
+  return `${requests.length} arrived, the last ones:\n${shown.join('\n')}`;
+}

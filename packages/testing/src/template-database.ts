@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto';
+import { Client, escapeIdentifier } from 'pg';
+
+const TEMPLATE = 'runhook_template';
+
+export interface TestDatabase {
+  /** `postgres://…/runhook_test_…` */
+  url: string;
+  /** Ends whatever is still connected. */
+  drop(): Promise<void>;
+}
+
+/** Makes the database that every test's database is a copy of: empty and migrated. An older one is replaced. */
+export async function prepareTemplate(postgresUrl: string): Promise<void> {
+  // Loaded here only: a test that wants a receiver should not pay for the migration engine.
+  const { migrate } = await import('@runhook/database');
+  await withClient(postgresUrl, async (client) => {
+    await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+    await client.query(`CREATE DATABASE ${TEMPLATE}`);
+  });
+  await migrate(databaseUrl(postgresUrl, TEMPLATE));
+  await withClient(postgresUrl, async (client) => {
+    // A database somebody is connected to cannot be copied.
+    await client.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false`);
+    await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
+      TEMPLATE,
+    ]);
+  });
+}
+
+/** A migrated database of the test's own, with nothing in it, on the server of TEST_POSTGRES_URL. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const postgresUrl = process.env.TEST_POSTGRES_URL;
+  if (postgresUrl === undefined) {
+    throw new Error(
+      'TEST_POSTGRES_URL is not set: run the tests with `npm test` or `node scripts/test.mjs <path>`',
+    );
+  }
+  const name = `${namePrefix(process.env.TEST_RUN_ID)}${randomBytes(8).toString('hex')}`;
+  await withClient(postgresUrl, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`));
+  return {
+    url: databaseUrl(postgresUrl, name),
+    drop: () =>
+      withClient(postgresUrl, async (client) => {
+        await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      }),
+  };
+}
+
+/** Drops the template and what the tests of this run (TEST_RUN_ID) left, on a server that outlives the run. */
+export async function removeTestDatabases(postgresUrl: string, runId: string): Promise<void> {
+  await withClient(postgresUrl, async (client) => {
+    const { rows } = await client.query<{ datname: string }>(
+      'SELECT datname FROM pg_database WHERE starts_with(datname, $1) OR datname = $2',
+      [namePrefix(runId), TEMPLATE],
+    );
+    for (const { datname } of rows) {
+      await client.query(`DROP DATABASE IF EXISTS ${escapeIdentifier(datname)} WITH (FORCE)`);
+    }
+  });
+}
+
+function namePrefix(runId: string | undefined): string {
+  const known = (runId ?? '').replace(/[^a-z0-9]/g, '');
+  return known === '' ? 'runhook_test_' : `runhook_test_${known}_`;
+}
+
+function databaseUrl(postgresUrl: string, name: string): string {
+  const url = new URL(postgresUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function withClient<T>(url: string, use: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}

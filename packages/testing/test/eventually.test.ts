@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { eventually } from '../src/index.ts';
+
+test('gives the value of the first try that does not throw', async () => {
+  let tries = 0;
+  const value = await eventually(
+    async () => {
+      tries += 1;
+      if (tries < 3) throw new Error('not yet');
+      return 'there';
+    },
+    { intervalMs: 1 },
+  );
+  expect([value, tries]).toEqual(['there', 3]);
+});
+
+test('after the timeout it throws what the assertion threw last', async () => {
+  let tries = 0;
+  const failure = eventually(
+    () => {
+      tries += 1;
+      throw new Error(`try ${tries}`);
+    },
+    { timeoutMs: 60, intervalMs: 10 },
+  );
+  await expect(failure).rejects.toThrow(/^try [2-9]$/);
+});

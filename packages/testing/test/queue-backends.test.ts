@@ -1,0 +1,69 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { findRedisServer, type RunningRedis, startRedis } from '@runhook/embedded';
+import { createTestQueueUrl, queueBackends, removeTestQueues } from '../src/index.ts';
+import { connectRedis, type Reply } from '../src/redis-connection.ts';
+
+const POSTGRES_URL = 'postgres://127.0.0.1/database';
+
+test('on PostgreSQL the queue lies in the database of the test', async () => {
+  expect(await createTestQueueUrl({ name: 'PostgreSQL' }, POSTGRES_URL)).toBe(POSTGRES_URL);
+});
+
+const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
+
+describeWithRedis('on Redis', () => {
+  const environment = process.env.TEST_REDIS_URL;
+  let folder: string;
+  let redis: RunningRedis;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'runhook-queues-'));
+    redis = await startRedis({ dataDir: folder, databases: 5 });
+    process.env.TEST_REDIS_URL = redis.url;
+  });
+
+  afterEach(async () => {
+    if (environment === undefined) delete process.env.TEST_REDIS_URL;
+    else process.env.TEST_REDIS_URL = environment;
+    await redis.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  test('it is one of the back ends only where there is a server for it', () => {
+    expect(queueBackends()).toEqual([{ name: 'PostgreSQL' }, { name: 'Redis' }]);
+    delete process.env.TEST_REDIS_URL;
+    expect(queueBackends()).toEqual([{ name: 'PostgreSQL' }]);
+  });
+
+  test('each test has a logical database of its own, emptied of what an earlier one left', async () => {
+    const first = await Promise.all([queueUrl(), queueUrl(), queueUrl(), queueUrl()]);
+    expect(new Set(first).size).toBe(4);
+    await ask(first[0] as string, 'SET', 'job', 'left over');
+    const again = await Promise.all([queueUrl(), queueUrl(), queueUrl(), queueUrl()]);
+    expect(new Set(again)).toEqual(new Set(first));
+    expect(await ask(first[0] as string, 'EXISTS', 'job')).toBe(0);
+  });
+
+  test('a database with keys of somebody else is never emptied', async () => {
+    await ask(`${redis.url}/2`, 'SET', 'treasure', 'mine');
+    const urls = [await queueUrl(), await queueUrl(), await queueUrl(), await queueUrl(), await queueUrl()];
+    expect(urls).not.toContain(`${redis.url}/2`);
+    await removeTestQueues(redis.url);
+    expect(await ask(redis.url, 'INFO', 'keyspace')).toMatch(/^# Keyspace\r\ndb2:keys=1,\S*\r\n$/);
+  });
+});
+
+function queueUrl(): Promise<string> {
+  return createTestQueueUrl({ name: 'Redis' }, POSTGRES_URL);
+}
+
+async function ask(url: string, ...command: string[]): Promise<Reply> {
+  const connection = await connectRedis(url);
+  await connection.send('SELECT', new URL(url).pathname.slice(1) || '0');
+  const reply = await connection.send(...command);
+  connection.close();
+  return reply;
+}

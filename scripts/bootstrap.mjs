@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { run } from './command.mjs';
+import { step as defaultStep } from './step.mjs';
+import { root, workspaceFolders } from './workspace.mjs';
+
+const PNPM = 'pnpm@12.21.0';
+const NODE_NEEDED = [20, 19];
+const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
+const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
+
+/**
+ * Makes a checkout ready to run, with nothing but Node and npm: dependencies, the Prisma client, the build. What is up
+ * to date is passed over. On a failure it prints what the failed command wrote and ends the process, unless
+ * `onFailure` does otherwise.
+ *
+ * @param {{ step?: typeof defaultStep, signal?: AbortSignal, onFailure?: (error: Error) => void }} [options]
+ */
+export async function bootstrap({ step = defaultStep, signal, onFailure = printAndExit } = {}) {
+  try {
+    checkNode();
+    await install(step, signal);
+    await generate(step, signal);
+    await build(step, signal);
+  } catch (error) {
+    onFailure(error);
+  }
+}
+
+function printAndExit(error) {
+  process.stderr.write(`\n${error.message}\n`);
+  process.exit(1);
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const [neededMajor, neededMinor] = NODE_NEEDED;
+  if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) return;
+  throw new Error(
+    `Runhook needs Node ${NODE_NEEDED.join('.')} or newer; this is ${process.versions.node} (${process.execPath}).`,
+  );
+}
+
+async function install(step, signal) {
+  const folders = workspaceFolders();
+  const wanted = hashOf([
+    `${process.platform}-${process.arch}`,
+    ...['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json'].map(contentOf),
+    ...folders.map((folder) => contentOf(join(folder, 'package.json'))),
+  ]);
+  const isWhole = folders.every(
+    (folder) => !needsModules(folder) || existsSync(join(root, folder, 'node_modules')),
+  );
+  if (isWhole && stampOf(INSTALLED_STAMP) === wanted) return;
+  await step('installing packages', async () => {
+    const { file, args } = npx();
+    await run(
+      file,
+      [...args, '--yes', PNPM, 'install', '--frozen-lockfile', '--config.confirm-modules-purge=false'],
+      {
+        cwd: root,
+        env: installEnvironment(),
+        signal,
+        name: `npx ${PNPM} install`,
+      },
+    );
+    writeFileSync(INSTALLED_STAMP, wanted);
+  });
+}
+
+/** The npx that belongs to the npm which runs us, else the one on the path. */
+function npx() {
+  const script = join(dirname(process.env.npm_execpath ?? ''), 'npx-cli.js');
+  return existsSync(script) ? { file: process.execPath, args: [script] } : { file: 'npx', args: [] };
+}
+
+/**
+ * `npm test` hands its own settings down as npm_config_*, among them some that would install elsewhere, leave out
+ * development packages or only pretend. Those that tell how to reach a registry have to stay.
+ */
+function installEnvironment() {
+  const reachesRegistry =
+    /^npm_config_(.*registry|.*proxy|ca|cafile|cert|key|strict_ssl|userconfig|globalconfig|cache|fetch_.*|\/\/.*|_.*)$/i;
+  const environment = { ...process.env, CI: 'true' };
+  delete environment.NODE_ENV;
+  for (const name of Object.keys(environment)) {
+    if (/^npm_/i.test(name) && !reachesRegistry.test(name)) delete environment[name];
+  }
+  return environment;
+}
+
+/** The schema engine is never needed to generate, but looked for, and else fetched from a host that may not be reachable. */
+async function generate(step, signal) {
+  const schema = join('prisma', 'schema.prisma');
+  const wanted = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml')]);
+  const client = join(root, 'packages', 'database', 'src', 'generated', 'client.ts');
+  if (existsSync(client) && stampOf(GENERATED_STAMP) === wanted) return;
+  await step('generating the database client', async () => {
+    const prisma = join(root, 'node_modules', 'prisma', 'build', 'index.js');
+    await run(process.execPath, [prisma, 'generate', '--schema', schema, '--no-hints'], {
+      cwd: root,
+      env: {
+        ...process.env,
+        PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
+        PRISMA_HIDE_UPDATE_MESSAGE: '1',
+        CHECKPOINT_DISABLE: '1',
+      },
+      signal,
+      name: 'prisma generate',
+    });
+    writeFileSync(GENERATED_STAMP, wanted);
+  });
+}
+
+async function build(step, signal) {
+  for (const folder of workspaceFolders()) {
+    // tsc believes its notes about what it has written, also when somebody deleted that.
+    if (!existsSync(join(root, folder, 'dist')))
+      rmSync(join(root, folder, 'tsconfig.tsbuildinfo'), { force: true });
+  }
+  await step('building', () =>
+    run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--build'], {
+      cwd: root,
+      signal,
+      name: 'tsc --build',
+    }),
+  );
+}
+
+function needsModules(folder) {
+  const { dependencies = {}, devDependencies = {} } = JSON.parse(contentOf(join(folder, 'package.json')));
+  return Object.keys({ ...dependencies, ...devDependencies }).length > 0;
+}
+
+function contentOf(path) {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+function stampOf(file) {
+  return existsSync(file) ? readFileSync(file, 'utf8') : null;
+}
+
+function hashOf(texts) {
+  return createHash('sha256').update(JSON.stringify(texts)).digest('hex');
+}

@@ -1,0 +1,78 @@
+import { step } from './step.mjs';
+
+/** Speed over safety: what these servers hold is thrown away. */
+const POSTGRES_SETTINGS = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '300',
+};
+const REDIS_DATABASES = 512;
+
+/**
+ * Starts what the tests talk to: PostgreSQL (or the one of TEST_DATABASE_URL) with the migrated template, and Redis
+ * (or the one of REDIS_URL) where there is a server for it. What was begun when a start fails is stopped again.
+ *
+ * @param {{ folder: string, runId: string }} options `folder` is for data and must let other accounts pass
+ */
+export async function startTestServers({ folder, runId }) {
+  // Built by bootstrap, so not to be imported before it.
+  const { findRedisServer, startPostgres, startRedis } = await import('../packages/embedded/dist/index.js');
+  const { prepareTemplate, removeTestDatabases, removeTestQueues } = await import(
+    '../packages/testing/dist/index.js'
+  );
+  const closers = [];
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) {
+      await closer().catch((error) =>
+        process.stderr.write(`while stopping the test servers: ${error.message}\n`),
+      );
+    }
+  };
+
+  async function openPostgres() {
+    const given = process.env.TEST_DATABASE_URL;
+    if (given) {
+      closers.push(() => removeTestDatabases(given, runId));
+      return given;
+    }
+    const postgres = await step('starting PostgreSQL', () =>
+      startPostgres({ dataDir: `${folder}/postgres`, settings: POSTGRES_SETTINGS }),
+    );
+    closers.push(() => postgres.stop());
+    return postgres.url;
+  }
+
+  async function openRedis() {
+    const given = process.env.REDIS_URL;
+    if (given) {
+      closers.push(() => removeTestQueues(given));
+      return given;
+    }
+    if (findRedisServer() === null) return null;
+    const redis = await startRedis({ dataDir: `${folder}/redis`, databases: REDIS_DATABASES });
+    closers.push(() => redis.stop());
+    return redis.url;
+  }
+
+  try {
+    const postgresUrl = await openPostgres();
+    await step('migrating the template database', () => prepareTemplate(postgresUrl));
+    const redisUrl = await openRedis();
+    return {
+      environment: {
+        TEST_RUN_ID: runId,
+        TEST_POSTGRES_URL: postgresUrl,
+        ...(redisUrl === null ? {} : { TEST_REDIS_URL: redisUrl }),
+      },
+      backends:
+        redisUrl === null
+          ? 'PostgreSQL; Redis was not, because no redis-server is on the path and REDIS_URL is not set'
+          : 'PostgreSQL and Redis',
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

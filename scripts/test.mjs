@@ -1,0 +1,81 @@
+// npm test: everything. node scripts/test.mjs <arguments of jest>: only those tests, on the same servers.
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bootstrap } from './bootstrap.mjs';
+import { run } from './command.mjs';
+import { runJest } from './run-jest.mjs';
+import { step } from './step.mjs';
+import { startTestServers } from './test-servers.mjs';
+import { root } from './workspace.mjs';
+
+const args = process.argv.slice(2);
+const stopping = new AbortController();
+let stoppedBy = null;
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(name, () => {
+    if (stoppedBy === null) stoppedBy = name;
+    stopping.abort();
+  });
+}
+
+const failures = [];
+let tests = { isSuccess: false, passed: 0, failed: 0, skipped: 0 };
+try {
+  await bootstrap({ step, signal: stopping.signal, onFailure: rethrow });
+  if (args.length === 0) {
+    await check('linting', 'biome check .', ['@biomejs', 'biome', 'bin', 'biome'], ['check', '.']);
+    await check(
+      'checking the types of the tests',
+      'tsc',
+      ['typescript', 'bin', 'tsc'],
+      ['-p', 'tsconfig.test.json'],
+    );
+  }
+  tests = await runTests();
+} catch (error) {
+  failures.push(error.message);
+}
+finish();
+
+async function runTests() {
+  // Other accounts may pass: PostgreSQL does not run as root.
+  const folder = await mkdtemp(join(tmpdir(), 'runhook-test-'));
+  await chmod(folder, 0o711);
+  let servers = null;
+  try {
+    if (stopping.signal.aborted) return tests;
+    servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
+    return await runJest({ args, environment: servers.environment, folder, signal: stopping.signal });
+  } finally {
+    await servers?.close();
+    await rm(folder, { recursive: true, force: true });
+    if (servers !== null) process.stdout.write(`\nqueue back ends covered: ${servers.backends}\n`);
+  }
+}
+
+/** A finding fails the run, but does not keep the tests from running. */
+async function check(title, name, program, programArgs) {
+  if (stopping.signal.aborted) return;
+  const file = join(root, 'node_modules', ...program);
+  try {
+    await step(title, () =>
+      run(process.execPath, [file, ...programArgs], { cwd: root, signal: stopping.signal, name }),
+    );
+  } catch (error) {
+    failures.push(error.message);
+  }
+}
+
+function finish() {
+  const { isSuccess, passed, failed, skipped } = tests;
+  if (stoppedBy !== null) process.stdout.write(`stopped by ${stoppedBy}\n`);
+  else for (const failure of failures) process.stdout.write(`\n${failure}\n\n`);
+  process.stdout.write(`tests: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+  const isGood = isSuccess && failures.length === 0 && failed === 0 && passed > 0;
+  process.exitCode = stoppedBy !== null ? 128 + constants.signals[stoppedBy] : isGood ? 0 : 1;
+}
+
+function rethrow(error) {
+  throw error;
+}
