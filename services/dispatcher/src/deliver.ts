@@ -1,0 +1,37 @@
+import type { DeliveryJob } from '@runhook/contract';
+import { type AttemptDependencies, attempt } from './attempt.ts';
+import type { AttemptLog } from './attempt-log.ts';
+import type { Delivery } from './delivery.ts';
+import type { EndpointShares } from './endpoint-shares.ts';
+import { endpointOf } from './fan-out.ts';
+import type { DispatcherMetrics } from './metrics.ts';
+import { turnOf } from './turn.ts';
+
+export interface DeliverDependencies extends AttemptDependencies {
+  load: (deliveryId: string) => Promise<Delivery | null>;
+  cancel: (cancellation: { deliveryId: string; reason: string }) => Promise<void>;
+  attemptLog: AttemptLog;
+  shares: EndpointShares;
+  metrics: DispatcherMetrics;
+}
+
+/** What the queue job does next: it is done, or it waits for its delivery's next attempt. */
+export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
+
+/** One turn of a queued delivery: a retry, the first attempt of one beyond its endpoint's share, or a redelivery. */
+export async function deliver(dependencies: DeliverDependencies, job: DeliveryJob): Promise<DeliverResult> {
+  const { load, cancel, attemptLog, shares, metrics } = dependencies;
+  const delivery = await load(job.deliveryId);
+  const turn = turnOf(delivery, job.cycle, Date.now());
+  if (!delivery || turn.kind === 'skip') return { kind: 'done' };
+  if (turn.kind === 'wait') return { kind: 'again', delayMs: turn.delayMs };
+  if (turn.kind === 'cancel') {
+    await cancel({ deliveryId: delivery.id, reason: turn.reason });
+    metrics.cancelled.inc();
+    return { kind: 'done' };
+  }
+  const { record, outcome } = await attempt(dependencies, delivery, turn.target);
+  shares.report(endpointOf(turn.target.clientUrl), outcome.kind === 'delivered');
+  await attemptLog.record(delivery, record);
+  return outcome.kind === 'retry' ? { kind: 'again', delayMs: outcome.delayMs } : { kind: 'done' };
+}

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+describe.each(queueBackends())('on $name', (backend) => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(() => harness.close());
+
+  test('a malformed message is kept, visible and counted, and the next one is delivered', async () => {
+    const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
+    await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
+    const valid = exampleEvent('job.run.started', job);
+    const { eventId: _none, ...anonymous } = exampleEvent('job.run.errored', job);
+    await queue.add('nonsense', 'not an event');
+    await queue.add('job.run.started', { ...valid, data: { ...valid.data, runId: 7 } });
+    await queue.add('job.run.started', { ...exampleEvent('job.run.started', job), accountId: 999_999 });
+    await queue.add('job.run.errored', anonymous);
+    await queue.add('job.run.started', valid);
+
+    const { port } = await harness.startDispatcher();
+    await harness.receiver.waitFor(2);
+    await eventually(async () => {
+      const failed = await queue.getFailed();
+      expect(failed.map(({ failedReason }) => failedReason).sort()).toEqual([
+        'accountId is not an account',
+        'data.runId must be a string',
+        'event must be of type object',
+      ]);
+    });
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/runhook_events_total\{[^}]*result="malformed"[^}]*\} 3/);
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([
+        { status: 'delivered' },
+        { status: 'delivered' },
+      ]);
+    });
+    await queue.close();
+  });
+});

@@ -1,0 +1,223 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { renderPayload, verify } from '@runhook/contract';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { type Harness, openHarness } from './harness.ts';
+import { attemptsOf, deliveriesOf } from './log-rows.ts';
+
+describe.each(queueBackends())('on $name', (backend) => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(() => harness.close());
+
+  const subscribe = (options: Partial<Parameters<typeof seedSubscription>[1]> = {}) =>
+    seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: `${harness.receiver.url}/hook`,
+      ...options,
+    });
+  const event = (eventType: Parameters<typeof exampleEvent>[0], job = 0) =>
+    exampleEvent(eventType, harness.account.jobs[job] as (typeof harness.account.jobs)[number]);
+
+  test('an event becomes a signed request with the exact payload, and its log', async () => {
+    const subscription = await subscribe();
+    await harness.startDispatcher();
+    const published = event('job.run.completed');
+    await harness.publisher.publish(published);
+
+    const [request] = await harness.receiver.waitFor(1);
+    expect(request?.body.toString()).toBe(renderPayload(published, subscription));
+    expect(verify(request?.body ?? '', subscription.hmacSecret, request?.headers.authorization)).toBe(true);
+    expect(request?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'webhook-id': published.eventId,
+      'user-agent': expect.stringMatching(/^Runhook\//),
+    });
+
+    const deliveries = await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows).toMatchObject([
+        { status: 'delivered', attempt_count: 1, http_status_code: 200, event_id: published.eventId },
+      ]);
+      return rows;
+    });
+    const attempts = await attemptsOf(harness.database, deliveries[0]?.id ?? '');
+    expect(attempts).toMatchObject([
+      { number: 1, trigger: 'automatic', http_status_code: 200, error_code: null },
+    ]);
+    expect(attempts[0]?.request_headers).toMatchObject({ authorization: '***', 'webhook-signature': '***' });
+    await eventually(async () => {
+      const row = await harness.database.prisma.subscription.findUniqueOrThrow({
+        where: { id: subscription.id },
+      });
+      expect(row.httpStatusCode).toBe(200);
+      expect(row.dispatchedAt?.getTime()).toBe(attempts[0]?.started_at.getTime());
+    });
+  });
+
+  test('subscribed to errored and completed, one errored run gives exactly two deliveries', async () => {
+    await subscribe({ eventTypes: ['job.run.errored', 'job.run.completed'] });
+    await harness.startDispatcher();
+    await harness.publisher.publishMany([
+      event('job.run.started'),
+      event('job.run.errored'),
+      event('job.run.completed'),
+    ]);
+    await harness.receiver.waitFor(2);
+    await everyEventIsFannedOut(harness, 3);
+    const types = (await deliveriesOf(harness.database)).map((row) => row.event_type).sort();
+    expect(types).toEqual(['job.run.completed', 'job.run.errored']);
+    expect(harness.receiver.requests).toHaveLength(2);
+  });
+
+  test('other jobs, other accounts, inactive and deleted subscriptions give no delivery', async () => {
+    const [first, second] = harness.account.jobs;
+    await subscribe({ jobIds: [second?.id ?? 0] });
+    await subscribe({ active: false });
+    const deleted = await subscribe();
+    await harness.database.prisma.subscription.update({
+      where: { id: deleted.id },
+      data: { deletedAt: new Date() },
+    });
+    await subscribe({ jobIds: [first?.id ?? 0], name: 'The one' });
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.started'));
+    await everyEventIsFannedOut(harness, 1);
+    await harness.receiver.waitFor(1);
+    expect((await deliveriesOf(harness.database)).map((row) => row.webhook_name)).toEqual(['The one']);
+  });
+
+  test('an account without webhooks delivers nothing', async () => {
+    await subscribe();
+    await harness.database.prisma.account.updateMany({ data: { plan: 'developer' } });
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.started'));
+    await everyEventIsFannedOut(harness, 1);
+    expect(await deliveriesOf(harness.database)).toEqual([]);
+  });
+
+  test('the same eventId published twice is delivered once', async () => {
+    await subscribe();
+    await harness.startDispatcher();
+    const published = event('job.run.started');
+    await harness.publisher.publishMany([published, published]);
+    await harness.receiver.waitFor(1);
+    await eventually(async () =>
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered' }]),
+    );
+    await harness.publisher.publish(published);
+    await harness.publisher.publish(event('job.run.errored'));
+    await harness.receiver.waitFor(2);
+    expect(harness.receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([
+      published.eventId,
+      expect.not.stringContaining(published.eventId),
+    ]);
+  });
+
+  test('an endpoint that always answers 500 gets six requests with the same bytes, then the delivery is failed', async () => {
+    await subscribe();
+    harness.receiver.respondWith({ status: 500, body: 'no\0pe' });
+    await harness.startDispatcher({ retryBaseDelayMs: 40 });
+    const published = event('job.run.errored');
+    await harness.publisher.publish(published);
+
+    const requests = await harness.receiver.waitFor(6);
+    const rows = await eventually(async () => {
+      const found = await deliveriesOf(harness.database);
+      expect(found).toMatchObject([
+        { status: 'failed', attempt_count: 6, http_status_code: 500, next_attempt_at: null },
+      ]);
+      return found;
+    });
+    expect(rows[0]?.reason).toBe('All 6 attempts failed. Last: The endpoint answered 500.');
+    expect(new Set(requests.map(({ body }) => body.toString())).size).toBe(1);
+    expect(new Set(requests.map(({ headers }) => headers['webhook-id']))).toEqual(
+      new Set([published.eventId]),
+    );
+    const attempts = await attemptsOf(harness.database, rows[0]?.id ?? '');
+    expect(attempts.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(attempts[5]).toMatchObject({ error_code: 'unsuccessful_status', response_body: 'no\uFFFDpe' });
+    // Each wait is at least the settled one with the lowest jitter; how much longer it took is the machine's affair.
+    attempts.slice(1).forEach(({ started_at }, index) => {
+      const waitedMs = started_at.getTime() - (attempts[index]?.started_at.getTime() ?? 0);
+      expect(waitedMs).toBeGreaterThanOrEqual(40 * 2 ** index * 0.8 - 2);
+    });
+    expect(harness.receiver.requests).toHaveLength(6);
+  });
+
+  test('an endpoint that recovers gets no request more than it needs', async () => {
+    await subscribe();
+    harness.receiver.respondWith((_request, index) => ({ status: index < 2 ? 503 : 204 }));
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.started'));
+    await harness.receiver.waitFor(3);
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([
+        { status: 'delivered', attempt_count: 3, http_status_code: 204, reason: null, next_attempt_at: null },
+      ]);
+    });
+  });
+
+  test('what waits for a retry is cancelled, with the reason, once the subscription is inactive', async () => {
+    const { id } = await subscribe();
+    harness.receiver.respondWith(500);
+    await harness.startDispatcher({ retryBaseDelayMs: 300 });
+    await harness.publisher.publish(event('job.run.started'));
+    await harness.receiver.waitFor(1);
+    await harness.database.prisma.subscription.update({ where: { id }, data: { active: false } });
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([
+        { status: 'cancelled', reason: 'The subscription is inactive.', attempt_count: 1 },
+      ]);
+    });
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
+  test('a retry goes where the subscription points now, with the same body', async () => {
+    const subscription = await subscribe();
+    harness.receiver.respondWith((_request, index) => ({ status: index === 0 ? 500 : 200 }));
+    await harness.startDispatcher({ retryBaseDelayMs: 300 });
+    await harness.publisher.publish(event('job.run.started'));
+    await harness.receiver.waitFor(1);
+    await harness.database.prisma.subscription.update({
+      where: { id: subscription.id },
+      data: { clientUrl: `${harness.receiver.url}/moved`, name: 'Renamed' },
+    });
+    const [first, second] = await harness.receiver.waitFor(2);
+    expect([first?.path, second?.path]).toEqual(['/hook', '/moved']);
+    expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  test('redirects are failures and are not followed', async () => {
+    await subscribe();
+    harness.receiver.respondWith({ status: 302, headers: { location: `${harness.receiver.url}/elsewhere` } });
+    await harness.startDispatcher({ deliveryMaxRetries: 0 });
+    await harness.publisher.publish(event('job.run.started'));
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([
+        { status: 'failed', http_status_code: 302 },
+      ]);
+    });
+    expect(harness.receiver.requests.map(({ path }) => path)).toEqual(['/hook']);
+  });
+
+  test('an endpoint at a forbidden address gets nothing, and the log says why', async () => {
+    await subscribe({ clientUrl: 'http://10.0.0.1/hook' });
+    await harness.startDispatcher({ deliveryMaxRetries: 0 });
+    await harness.publisher.publish(event('job.run.started'));
+    const [delivery] = await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows).toMatchObject([{ status: 'failed', http_status_code: 502 }]);
+      return rows;
+    });
+    const attempts = await attemptsOf(harness.database, delivery?.id ?? '');
+    expect(attempts).toMatchObject([{ error_code: 'address_forbidden', response_headers: null }]);
+  });
+});
+
+async function everyEventIsFannedOut(harness: Harness, count: number): Promise<void> {
+  await eventually(async () => {
+    expect(await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(count);
+  });
+}

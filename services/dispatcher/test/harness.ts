@@ -1,0 +1,83 @@
+import { type Database, openDatabase } from '@runhook/database';
+import { createEventPublisher, type EventPublisher } from '@runhook/queue';
+import { createLogger, Lifecycle } from '@runhook/runtime';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  type QueueBackend,
+  type Receiver,
+  seedAccount,
+  startReceiver,
+  type TestAccount,
+  testEncryptionKeys,
+} from '@runhook/testing';
+import { startDispatcher } from '../src/app.ts';
+import type { DispatcherSettings } from '../src/settings.ts';
+
+/** A dispatcher on a real database and queue, a receiver for it to post to, and a publisher to give it work. */
+export interface Harness {
+  database: Database;
+  databaseUrl: string;
+  queueUrl: string;
+  account: TestAccount;
+  receiver: Receiver;
+  /** Adds an event to the queue by its contract. */
+  publisher: EventPublisher;
+  startDispatcher(settings?: Partial<DispatcherSettings>): Promise<{ port: number; stop(): Promise<void> }>;
+  /** Undoes everything, last opened first. */
+  close(): Promise<void>;
+}
+
+export async function openHarness(backend: QueueBackend): Promise<Harness> {
+  const closers: (() => Promise<void>)[] = [];
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
+  const database = openDatabase({ url: testDatabase.url });
+  closers.push(() => database.close());
+  const receiver = await startReceiver();
+  closers.push(() => receiver.close());
+  const publisher = createEventPublisher({ queueUrl });
+  closers.push(() => publisher.close());
+
+  return {
+    database,
+    databaseUrl: testDatabase.url,
+    queueUrl,
+    account: await seedAccount(database),
+    receiver,
+    publisher,
+    async startDispatcher(settings = {}) {
+      const logger = createLogger({ service: 'dispatcher', level: process.env.TEST_LOG_LEVEL ?? 'silent' });
+      const lifecycle = new Lifecycle({ logger });
+      const stop = () => lifecycle.close('test');
+      closers.push(stop);
+      const { port } = await startDispatcher(
+        { ...fastSettings(testDatabase.url, queueUrl), ...settings },
+        lifecycle,
+        logger,
+      );
+      return { port, stop };
+    },
+    async close() {
+      for (const close of closers.reverse()) await close();
+    },
+  };
+}
+
+function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings {
+  return {
+    databaseUrl,
+    queueUrl,
+    encryptionKeys: testEncryptionKeys,
+    port: 0,
+    host: '127.0.0.1',
+    deliveryTimeoutMs: 10_000,
+    deliveryMaxRetries: 5,
+    retryBaseDelayMs: 20,
+    deliveryConcurrency: 50,
+    logRetentionDays: 30,
+    egressAllowCidrs: ['127.0.0.0/8'],
+    logLevel: 'silent',
+  };
+}

@@ -1,0 +1,40 @@
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { eventually, exampleEvent, seedSubscription } from '@runhook/testing';
+import { type Harness, openHarness } from './harness.ts';
+import { attemptsOf, deliveriesOf } from './log-rows.ts';
+
+let harness: Harness;
+beforeEach(async () => {
+  harness = await openHarness({ name: 'PostgreSQL' });
+});
+afterEach(() => harness.close());
+
+test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, and the log keeps 16 KiB', async () => {
+  const answers = {
+    endless: { drip: { bytes: 65_536, intervalMs: 1 } },
+    bomb: { headers: { 'content-encoding': 'gzip' }, body: gzipSync(Buffer.alloc(20_000_000)) },
+    bytes: { body: Buffer.from([0x00, 0xff, 0xc3, 0x28, 0x61]) },
+  };
+  for (const name of Object.keys(answers)) {
+    const clientUrl = `${harness.receiver.url}/${name}`;
+    await seedSubscription(harness.database, { accountId: harness.account.id, clientUrl, name });
+  }
+  harness.receiver.respondWith(({ path }) => answers[path.slice(1) as keyof typeof answers]);
+  await harness.startDispatcher({ deliveryMaxRetries: 0 });
+  await harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
+
+  const deliveries = await eventually(async () => {
+    const rows = await deliveriesOf(harness.database);
+    expect(rows.map(({ status }) => status)).toEqual(['delivered', 'delivered', 'delivered']);
+    return rows;
+  });
+  const attemptByName = new Map<string, Awaited<ReturnType<typeof attemptsOf>>[number] | undefined>();
+  for (const { id, webhook_name } of deliveries) {
+    attemptByName.set(webhook_name, (await attemptsOf(harness.database, id))[0]);
+  }
+  expect(attemptByName.get('endless')).toMatchObject({ response_truncated: true });
+  expect(attemptByName.get('endless')?.response_body).toHaveLength(16_384);
+  expect(Buffer.byteLength(attemptByName.get('bomb')?.response_body ?? '')).toBeLessThan(100_000);
+  expect(attemptByName.get('bytes')?.response_body).toBe('\uFFFD\uFFFD\uFFFD(a');
+});

@@ -1,0 +1,40 @@
+import type { Database } from '@runhook/database';
+
+export interface DeliveryRow {
+  id: string;
+  status: string;
+  reason: string | null;
+  event_id: string;
+  event_type: string;
+  webhook_name: string;
+  attempt_count: number;
+  http_status_code: number;
+  duration_ms: number | null;
+  next_attempt_at: Date | null;
+}
+
+export async function deliveriesOf({ pool }: Database): Promise<DeliveryRow[]> {
+  return (await pool.query<DeliveryRow>('SELECT * FROM deliveries ORDER BY created_at, id')).rows;
+}
+
+export interface AttemptRow {
+  number: number;
+  trigger: string;
+  started_at: Date;
+  duration_ms: number;
+  http_status_code: number;
+  error_code: string | null;
+  error_message: string | null;
+  request_headers: Record<string, string>;
+  response_headers: Record<string, string> | null;
+  response_body: string | null;
+  response_truncated: boolean;
+}
+
+export async function attemptsOf({ pool }: Database, deliveryId: string): Promise<AttemptRow[]> {
+  const { rows } = await pool.query<AttemptRow>(
+    'SELECT * FROM attempts WHERE delivery_id = $1 ORDER BY number',
+    [deliveryId],
+  );
+  return rows;
+}

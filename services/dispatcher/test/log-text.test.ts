@@ -1,0 +1,20 @@
+import { expect, test } from '@jest/globals';
+import { loggedBody } from '../src/log-text.ts';
+
+test.each([
+  ['text as it is', Buffer.from('ünï'), 'ünï'],
+  ['NUL as U+FFFD', Buffer.from('a\0b'), 'a\uFFFDb'],
+  ['what is not UTF-8 as U+FFFD', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
+  ['nothing', Buffer.alloc(0), ''],
+])('the log keeps %s', (_case, bytes, body) => {
+  expect(loggedBody(bytes, false)).toEqual({ body, truncated: false });
+});
+
+test('the log keeps 16 KiB and says when there was more', () => {
+  expect(loggedBody(Buffer.alloc(16_384, 'x'), false)).toEqual({
+    body: 'x'.repeat(16_384),
+    truncated: false,
+  });
+  expect(loggedBody(Buffer.alloc(16_385, 'x'), false)).toEqual({ body: 'x'.repeat(16_384), truncated: true });
+  expect(loggedBody(Buffer.from('x'), true).truncated).toBe(true);
+});

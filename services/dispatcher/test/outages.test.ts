@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createEventPublisher } from '@runhook/queue';
+import {
+  eventually,
+  exampleEvent,
+  queueBackends,
+  seedSubscription,
+  startTcpProxy,
+  type TcpProxy,
+} from '@runhook/testing';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+describe.each(queueBackends())('on $name', (backend) => {
+  let harness: Harness;
+  const proxies: TcpProxy[] = [];
+  const throughProxy = async (url: string) => {
+    const proxy = await startTcpProxy(url);
+    proxies.push(proxy);
+    return proxy;
+  };
+  const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never);
+
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+    await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+  });
+  afterEach(async () => {
+    await harness.close();
+    for (const proxy of proxies.splice(0)) await proxy.close();
+  });
+
+  test('while the database is away events wait, and they are delivered once when it is back', async () => {
+    const proxy = await throughProxy(harness.databaseUrl);
+    const { port } = await harness.startDispatcher({ databaseUrl: proxy.url });
+    const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status;
+    expect(await ready()).toBe(200);
+    await proxy.cut();
+    const events = Array.from({ length: 20 }, event);
+    await harness.publisher.publishMany(events);
+    expect(await ready()).toBe(503);
+    expect(harness.receiver.requests).toHaveLength(0);
+    await proxy.restore();
+    await harness.receiver.waitFor(20);
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(20);
+    });
+    expect(await ready()).toBe(200);
+    expect(harness.receiver.requests).toHaveLength(20);
+  });
+
+  test('an attempt whose record the database could not take is recorded later, not repeated', async () => {
+    const proxy = await throughProxy(harness.databaseUrl);
+    await harness.startDispatcher({ databaseUrl: proxy.url });
+    harness.receiver.respondWith(async () => {
+      await proxy.cut();
+      return { status: 200 };
+    });
+    await harness.publisher.publish(event());
+    await harness.receiver.waitFor(1);
+    await proxy.restore();
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
+    });
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
+  test('while the queue is away the dispatcher stays up, and it goes on when the queue is back', async () => {
+    const proxy = await throughProxy(harness.queueUrl);
+    await harness.startDispatcher({ queueUrl: proxy.url });
+    const publisher = createEventPublisher({ queueUrl: harness.queueUrl });
+    await publisher.publish(event());
+    await harness.receiver.waitFor(1);
+    await proxy.cut();
+    await publisher.publish(event());
+    await proxy.restore();
+    await harness.receiver.waitFor(2, { timeoutMs: 25_000 });
+    await publisher.close();
+  }, 40_000);
+
+  test('a dispatcher that starts before its database and queue waits for them', async () => {
+    const database = await throughProxy(harness.databaseUrl);
+    const queue = await throughProxy(harness.queueUrl);
+    await database.cut();
+    await queue.cut();
+    const starting = harness.startDispatcher({ databaseUrl: database.url, queueUrl: queue.url });
+    await harness.publisher.publish(event());
+    await database.restore();
+    await queue.restore();
+    await starting;
+    await harness.receiver.waitFor(1);
+  });
+});

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { commitFanOut } from '../src/data/commit-fan-out.ts';
+import { pendingDeliveriesOf } from '../src/data/pending-deliveries.ts';
+import { recordAttempts } from '../src/data/record-attempts.ts';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+/** What PostgreSQL makes of a job that ran before: the crash itself is the e2e tests' subject. */
+describe.each(queueBackends())('after an interruption, on $name', (backend) => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(() => harness.close());
+
+  async function committedEvent() {
+    const { id, name } = await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
+    const deliveryId = deliveryIdFor(event.eventId, id);
+    const rows = [{ event, deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name }] }];
+    return { event, deliveryId, rows };
+  }
+
+  test('an event is claimed once, however often its fan-out is committed', async () => {
+    const { event, rows } = await committedEvent();
+    expect(await commitFanOut(harness.database.pool, rows)).toEqual(new Set([event.eventId]));
+    expect(await commitFanOut(harness.database.pool, rows)).toEqual(new Set());
+    const other = [{ ...rows[0], deliveries: [] }] as unknown as typeof rows;
+    expect(await commitFanOut(harness.database.pool, other)).toEqual(new Set());
+    expect(await deliveriesOf(harness.database)).toHaveLength(1);
+  });
+
+  test('two dispatchers that commit the same event at the same time claim it once', async () => {
+    const { event, rows } = await committedEvent();
+    const claims = await Promise.all(
+      Array.from({ length: 8 }, () => commitFanOut(harness.database.pool, rows)),
+    );
+    expect(claims.filter((claimed) => claimed.has(event.eventId))).toHaveLength(1);
+    expect(await deliveriesOf(harness.database)).toHaveLength(1);
+  });
+
+  test('a queued delivery whose last attempt is in the log already is not attempted before its time', async () => {
+    const { deliveryId, rows, event } = await committedEvent();
+    await commitFanOut(harness.database.pool, rows);
+    await recordAttempts(harness.database.pool, [
+      {
+        deliveryId,
+        day: new Date().toISOString().slice(0, 10),
+        number: 1,
+        trigger: 'automatic',
+        startedAt: new Date(),
+        durationMs: 5,
+        httpStatusCode: 500,
+        error: { code: 'unsuccessful_status', message: 'x' },
+        requestHeaders: {},
+        response: null,
+        status: 'pending',
+        reason: null,
+        nextDelayMs: 2_500,
+      },
+    ]);
+    const [pending] = await pendingDeliveriesOf(harness.database.pool, event.eventId);
+    expect(pending).toMatchObject({ id: deliveryId, cycle: 0, attemptCount: 1 });
+    expect(pending?.delayMs).toBeGreaterThan(1_500);
+
+    await harness.startDispatcher();
+    const recordedAt = Date.now();
+    const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
+    await queue.add('deliver', { deliveryId, cycle: 0 }, { attempts: 1 });
+    await harness.receiver.waitFor(1);
+    expect(Date.now() - recordedAt).toBeGreaterThan(1_200);
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 2 }]);
+    });
+    await queue.close();
+  });
+
+  test('a queued delivery that was delivered meanwhile is not sent again', async () => {
+    const { deliveryId, rows } = await committedEvent();
+    await commitFanOut(harness.database.pool, rows);
+    await harness.database.pool.query(`UPDATE deliveries SET status = 'delivered'`);
+    const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
+    await queue.add('deliver', { deliveryId, cycle: 0 }, { removeOnComplete: true });
+    await harness.startDispatcher();
+    await eventually(async () => {
+      expect(await queue.getJobCounts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0 });
+    });
+    expect(harness.receiver.requests).toHaveLength(0);
+    await queue.close();
+  });
+});
