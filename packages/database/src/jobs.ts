@@ -1,4 +1,4 @@
-import type { PrismaClient } from './generated/client.ts';
+import { Prisma, type PrismaClient } from './generated/client.ts';
 
 /** A job as the runs API answers it; ids are integers (DESIGN, section 7). */
 export interface JobView {
@@ -18,21 +18,34 @@ export async function createJob(
 ): Promise<JobView> {
   const accountId = BigInt(job.accountId);
   return await prisma.$transaction(async (transaction) => {
-    const project = await transaction.project.upsert({
-      where: { accountId_name: { accountId, name: job.projectName } },
-      create: { accountId, name: job.projectName },
-      update: {},
-    });
-    const environment = await transaction.environment.upsert({
-      where: { accountId_name: { accountId, name: job.environmentName } },
-      create: { accountId, name: job.environmentName },
-      update: {},
-    });
+    const project = await findOrCreate(transaction, 'projects', accountId, job.projectName);
+    const environment = await findOrCreate(transaction, 'environments', accountId, job.environmentName);
     const created = await transaction.job.create({
       data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
     });
     return jobView({ ...created, project, environment });
   });
+}
+
+const FIND_OR_CREATE = {
+  projects: Prisma.sql`INSERT INTO projects (account_id, name)`,
+  environments: Prisma.sql`INSERT INTO environments (account_id, name)`,
+};
+
+/** One atomic statement: Prisma's upsert looks first and inserts then, and two at a time would collide. */
+async function findOrCreate(
+  transaction: Prisma.TransactionClient,
+  table: keyof typeof FIND_OR_CREATE,
+  accountId: bigint,
+  name: string,
+): Promise<{ id: bigint; name: string }> {
+  const rows = await transaction.$queryRaw<{ id: bigint }[]>`
+    ${FIND_OR_CREATE[table]} VALUES (${accountId}, ${name})
+    ON CONFLICT (account_id, name) DO UPDATE SET name = EXCLUDED.name
+    RETURNING id`;
+  const [row] = rows;
+  if (!row) throw new Error(`no row of ${table} came back`);
+  return { id: row.id, name };
 }
 
 export function jobView(row: {

@@ -12,6 +12,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** A host that vanished without closing its sockets looks like a slow query; nothing of ours takes this long. */
+const QUERY_TIMEOUT_MS = 20_000;
+
 export interface DatabaseOptions {
   url: string;
   /** Connections at most; 10 when omitted. */
@@ -29,6 +32,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     max: options.connectionsMax ?? 10,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
     keepAlive: true,
+    query_timeout: QUERY_TIMEOUT_MS,
   });
   pool.on('error', (error) => options.onConnectionError?.(error));
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });

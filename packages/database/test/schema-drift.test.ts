@@ -14,7 +14,6 @@ async function sqlOfSchema(databaseUrl: string): Promise<string> {
       from: { tag: 'empty' },
       to: { tag: 'schemaDatamodel', files },
       script: true,
-      shadowDatabaseUrl: null,
       exitCode: null,
       filters: { externalTables: [], externalEnums: [] },
     });

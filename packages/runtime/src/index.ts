@@ -1,6 +1,7 @@
 export type { Logger } from 'pino';
 export { describeSettings } from './describe-settings.ts';
 export { EnvironmentError, parseEnvironment } from './environment.ts';
+export { environmentRules } from './environment-rules.ts';
 export {
   createHealth,
   type Health,
@@ -13,3 +14,4 @@ export { Lifecycle, type LifecycleOptions } from './lifecycle.ts';
 export { createLogger, type LoggerOptions } from './logger.ts';
 export { createMetricsRegistry } from './metrics.ts';
 export { type ProbeServer, type ProbeServerOptions, startProbeServer } from './probe-server.ts';
+export { parseSettings, type SettingsOf } from './settings.ts';

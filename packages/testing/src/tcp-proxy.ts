@@ -1,55 +1,70 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A server behind a wire that can be cut: what a service sees when its database or queue goes away and comes back. */
+/** Stands between the service and a server, which can so be gone and come back without being touched. */
 export interface TcpProxy {
-  /** The given URL, with the proxy's host and port in it. */
+  /** The server's URL by way of the proxy. */
   url: string;
-  /** Cuts every connection and refuses new ones. */
+  /** Ends every connection and refuses new ones. */
   cut(): Promise<void>;
-  /** Takes connections again, on the same port. */
+  /** Keeps every connection and takes new ones, but passes nothing on. */
+  stall(): void;
+  /** Takes connections again and passes everything on. Those that were stalled stay so. */
   restore(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param targetUrl where the real server is; its port must be in it */
-export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
-  const target = new URL(targetUrl);
+export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
+  const target = new URL(serverUrl);
   const sockets = new Set<Socket>();
   let server: Server | null = null;
+  let port = 0;
+  let isStalled = false;
 
-  async function listen(port: number): Promise<number> {
-    server = createServer((inbound) => {
-      const outbound = connect(Number(target.port), target.hostname);
-      for (const [from, to] of [
-        [inbound, outbound],
-        [outbound, inbound],
-      ] as const) {
-        sockets.add(from);
-        from
-          .on('error', () => undefined)
-          .on('close', () => {
-            sockets.delete(from);
-            to.destroy();
-          });
-        from.pipe(to);
-      }
-    }).listen(port, '127.0.0.1');
+  function serve(client: Socket): void {
+    const upstream = connect({ host: target.hostname, port: Number(target.port) });
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from);
+      from.on('data', (chunk) => isStalled || to.write(chunk));
+      from.on('error', () => undefined);
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  }
+
+  async function listen(): Promise<void> {
+    server = createServer(serve).listen(port, '127.0.0.1');
     await once(server, 'listening');
-    return (server.address() as AddressInfo).port;
+    port = (server.address() as AddressInfo).port;
   }
 
   async function cut(): Promise<void> {
-    const closing = server;
+    if (!server) return;
+    const closed = once(server, 'close');
+    server.close();
     server = null;
-    const closed = closing ? new Promise((resolve) => closing.close(resolve)) : undefined;
     for (const socket of sockets) socket.destroy();
     await closed;
   }
 
-  const port = await listen(0);
-  const url = new URL(targetUrl);
-  url.hostname = '127.0.0.1';
-  url.port = String(port);
-  return { url: url.toString(), cut, restore: async () => void (await listen(port)), close: cut };
+  await listen();
+  const url = new URL(serverUrl);
+  url.host = `127.0.0.1:${port}`;
+  return {
+    url: url.href,
+    cut,
+    stall() {
+      isStalled = true;
+    },
+    async restore() {
+      isStalled = false;
+      if (!server) await listen();
+    },
+    close: cut,
+  };
 }

@@ -1,18 +1,22 @@
 import { createLogger, describeSettings, EnvironmentError, Lifecycle } from '@runhook/runtime';
 import { startDispatcher } from './app.ts';
-import { readSettings } from './settings.ts';
+import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
 try {
   const settings = readSettings();
   const logger = createLogger({ service: 'dispatcher', level: settings.logLevel });
   const lifecycle = new Lifecycle({ logger });
+  // From here on a stop signal is obeyed, also while the database or the queue is waited for.
   const stopped = lifecycle.runUntilSignal();
-  const { port } = await startDispatcher(settings, lifecycle, logger);
-  const secret = ['databaseUrl', 'queueUrl', 'encryptionKeys'] as const;
-  logger.info({ settings: describeSettings(settings, secret), port }, 'dispatcher is ready');
+  try {
+    const { port } = await startDispatcher(settings, lifecycle, logger);
+    logger.info({ settings: describeSettings(settings, SECRET_SETTINGS), port }, 'dispatcher is working');
+  } catch (error) {
+    if (!lifecycle.stopping) throw error;
+  }
   process.exit(await stopped);
 } catch (error) {
-  if (!(error instanceof EnvironmentError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
+  // The logger's level is one of the settings, so what is wrong with them cannot go through it.
+  process.stderr.write(`${error instanceof EnvironmentError ? error.message : (error as Error).stack}\n`);
+  process.exit(1);
 }

@@ -1,0 +1,59 @@
+import { createJob, type Database, type JobView, runStatement } from '@runhook/database';
+import type { JobFields } from '../domain/jobs-request.ts';
+import type { Queryable } from './transaction.ts';
+
+/** Ids come as text: they are bigint. */
+type JobRow = Record<keyof JobView, string>;
+
+const SELECT_JOBS = `
+  SELECT jobs.id, jobs.account_id, jobs.name, project_id, projects.name AS project_name,
+    environment_id, environments.name AS environment_name
+  FROM jobs JOIN projects ON projects.id = project_id JOIN environments ON environments.id = environment_id
+  WHERE jobs.account_id = $1`;
+
+export async function findJob(
+  database: Queryable,
+  accountId: number,
+  jobId: number,
+): Promise<JobView | null> {
+  const [row] = await runStatement<JobRow>(database, `${SELECT_JOBS} AND jobs.id = $2`, [accountId, jobId]);
+  return row ? toView(row) : null;
+}
+
+/** A page of the account's jobs, newest first, and how many there are. */
+export async function listJobs(
+  database: Queryable,
+  accountId: number,
+  page: { limit: number; offset: number },
+): Promise<{ jobs: JobView[]; totalCount: number }> {
+  const [rows, [total]] = await Promise.all([
+    runStatement<JobRow>(database, `${SELECT_JOBS} ORDER BY jobs.id DESC LIMIT $2 OFFSET $3`, [
+      accountId,
+      page.limit,
+      page.offset,
+    ]),
+    runStatement<{ count: string }>(database, 'SELECT count(*) FROM jobs WHERE account_id = $1', [accountId]),
+  ]);
+  return { jobs: rows.map(toView), totalCount: Number(total?.count) };
+}
+
+export async function addJob(
+  prisma: Database['prisma'],
+  accountId: number,
+  fields: JobFields,
+): Promise<JobView> {
+  const { name, project_name: projectName, environment_name: environmentName } = fields;
+  return await createJob(prisma, { accountId, name, projectName, environmentName });
+}
+
+function toView(row: JobRow): JobView {
+  return {
+    id: Number(row.id),
+    account_id: Number(row.account_id),
+    name: row.name,
+    project_id: Number(row.project_id),
+    project_name: row.project_name,
+    environment_id: Number(row.environment_id),
+    environment_name: row.environment_name,
+  };
+}

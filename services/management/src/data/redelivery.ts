@@ -1,0 +1,60 @@
+import { idDay } from '@runhook/contract';
+import { type Database, runStatement } from '@runhook/database';
+import type { DeliveryRow } from '../domain/delivery-view.ts';
+import type { DeliveryKey } from './deliveries.ts';
+import { DELIVERY_COLUMNS } from './delivery-columns.ts';
+
+type Pool = Database['pool'];
+
+const RESTORED = ['status', 'reason', 'cycle', 'trigger', 'completed_at', 'next_attempt_at'] as const;
+
+/** A delivery that has begun another cycle, with what it was before, for the case that the queue does not take it. */
+export interface BegunCycle {
+  cycle: number;
+  delivery: Omit<DeliveryRow, 'event_data'>;
+  before: Record<(typeof RESTORED)[number], string | number | null>;
+}
+
+// The lock makes two at once take turns, and the one that waited finds the delivery pending. What was before comes
+// as JSON, in which times are text: a Date would lose their microseconds on the way back.
+const BEGIN = `
+  WITH before AS (
+    SELECT d.day, d.id, d.status, d.reason, d.cycle, d.trigger, d.completed_at, d.next_attempt_at
+    FROM deliveries d
+    WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3 AND d.status <> 'pending'
+      AND EXISTS (SELECT FROM subscriptions s WHERE s.id = $3 AND s.active AND s.deleted_at IS NULL)
+    FOR UPDATE)
+  UPDATE deliveries d
+  SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
+    next_attempt_at = now()
+  FROM before
+  WHERE d.day = before.day AND d.id = before.id
+  RETURNING ${DELIVERY_COLUMNS}, d.cycle, to_json(before) AS before`;
+
+/** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
+export async function beginRedelivery(
+  pool: Pool,
+  { id, subscriptionId }: DeliveryKey,
+): Promise<BegunCycle | null> {
+  type Row = BegunCycle['delivery'] & Omit<BegunCycle, 'delivery'>;
+  const values = [idDay('delivery', id), id, subscriptionId];
+  const [row] = await runStatement<Row>(pool, BEGIN, values);
+  return row ? { cycle: row.cycle, before: row.before, delivery: row } : null;
+}
+
+// Only while nobody has touched it: the queue may have taken the job and lost no more than its answer.
+const UNDO = `
+  UPDATE deliveries
+  SET status = $4, reason = $5, cycle = $6, trigger = $7, completed_at = $8::timestamptz,
+    next_attempt_at = $9::timestamptz
+  WHERE day = $1 AND id = $2 AND status = 'pending' AND trigger = 'manual' AND cycle = $3 AND attempt_count = $3`;
+
+/** Puts the delivery back as it was before {@link beginRedelivery}. */
+export async function undoRedelivery(
+  pool: Pool,
+  deliveryId: string,
+  { cycle, before }: Omit<BegunCycle, 'delivery'>,
+): Promise<void> {
+  const values = RESTORED.map((column) => before[column]);
+  await runStatement(pool, UNDO, [idDay('delivery', deliveryId), deliveryId, cycle, ...values]);
+}

@@ -1,0 +1,143 @@
+import { type EventType, secondsTimestamp } from '@runhook/contract';
+import { runEvent } from '../domain/run-events.ts';
+import type { RunFinish, RunStart } from '../domain/run-requests.ts';
+import { type RunCall, type RunState, runTransition } from '../domain/run-transitions.ts';
+import type { RunView } from '../domain/run-view.ts';
+import { findJob } from './jobs.ts';
+import { insertEvents } from './run-events.ts';
+import { findRun, insertRun, listRuns, type RunFilters, updateRun } from './run-statements.ts';
+import { inTransaction, type Pool, type Transaction } from './transaction.ts';
+
+export type StartOutcome =
+  | { kind: 'started' | 'known'; run: RunView }
+  | { kind: 'unknown_job' }
+  | { kind: 'conflict'; message: string };
+
+export type ReportOutcome =
+  | { kind: 'recorded'; run: RunView }
+  | { kind: 'not_found' }
+  | { kind: 'conflict'; message: string };
+
+/** The runs of accounts: what job runners report, with the events that follow from it, and what is on record. */
+export interface Runs {
+  start(accountId: number, fields: RunStart): Promise<StartOutcome>;
+  finish(accountId: number, runId: number, fields: RunFinish): Promise<ReportOutcome>;
+  ingestArtifacts(accountId: number, runId: number): Promise<ReportOutcome>;
+  find(accountId: number, runId: number): Promise<RunView | null>;
+  list(
+    accountId: number,
+    filters: RunFilters,
+    page: { limit: number; offset: number },
+  ): Promise<{ runs: RunView[]; totalCount: number }>;
+}
+
+export interface RunsDependencies {
+  pool: Pool;
+  /** Told when events were committed to the outbox. */
+  relay: { wake(): void };
+  nowMs?: () => number;
+}
+
+/** A run's state, its events and their places in the outbox are committed together or not at all. */
+export function createRuns({ pool, relay, nowMs = Date.now }: RunsDependencies): Runs {
+  async function start(accountId: number, fields: RunStart): Promise<StartOutcome> {
+    const arrivedAtMs = nowMs();
+    const outcome = await inTransaction(pool, (transaction) =>
+      recordStart(transaction, accountId, fields, arrivedAtMs),
+    );
+    if (outcome.kind === 'started') relay.wake();
+    return outcome;
+  }
+
+  /** `details` fills in, for a run that changes, what the call brought. */
+  async function report(
+    accountId: number,
+    runId: number,
+    call: RunCall,
+    details: (arrivedAt: string) => Partial<RunView>,
+  ): Promise<ReportOutcome> {
+    const arrivedAtMs = nowMs();
+    const { outcome, events } = await inTransaction(pool, async (transaction) => {
+      const run = await findRun(transaction, accountId, runId, 'FOR UPDATE');
+      if (!run) return { outcome: { kind: 'not_found' } as const, events: [] };
+      const transition = runTransition(stateOf(run), call);
+      if (transition.kind === 'conflict') return { outcome: transition, events: [] };
+      if (transition.kind === 'unchanged') return { outcome: { kind: 'recorded', run } as const, events: [] };
+      const status = transition.status ?? run.status;
+      const changed = await updateRun(transaction, { ...run, ...details(secondsOf(arrivedAtMs)), status });
+      await sendEvents(transaction, transition.events, changed, arrivedAtMs);
+      return { outcome: { kind: 'recorded', run: changed } as const, events: transition.events };
+    });
+    if (events.length > 0) relay.wake();
+    return outcome;
+  }
+
+  return {
+    start,
+    finish: (accountId, runId, { status, status_message, finished_at }) =>
+      report(accountId, runId, { call: 'finish', status }, (arrivedAt) => {
+        const finishedAt = finished_at ?? arrivedAt;
+        return {
+          status_message: status_message ?? null,
+          finished_at: finishedAt,
+          errored_at: status === 'errored' ? finishedAt : null,
+        };
+      }),
+    ingestArtifacts: (accountId, runId) =>
+      report(accountId, runId, { call: 'artifacts' }, (arrivedAt) => ({ artifacts_ingested_at: arrivedAt })),
+    find: (accountId, runId) => findRun(pool, accountId, runId),
+    list: (accountId, filters, page) => listRuns(pool, accountId, filters, page),
+  };
+}
+
+async function recordStart(
+  transaction: Transaction,
+  accountId: number,
+  fields: RunStart,
+  arrivedAtMs: number,
+): Promise<StartOutcome> {
+  const job = await findJob(transaction, accountId, fields.job_id);
+  if (!job) return { kind: 'unknown_job' };
+  const run = await insertRun(transaction, {
+    id: fields.run_id,
+    job,
+    engineVersion: fields.engine_version,
+    reason: fields.reason ?? null,
+    startedAt: fields.started_at ?? secondsOf(arrivedAtMs),
+  });
+  if (!run) return await knownRun(transaction, accountId, fields);
+  const transition = runTransition(null, { call: 'start' });
+  if (transition.kind === 'changed') await sendEvents(transaction, transition.events, run, arrivedAtMs);
+  return { kind: 'started', run };
+}
+
+/** The runner's number is taken: the same start again, or another job's run. */
+async function knownRun(
+  transaction: Transaction,
+  accountId: number,
+  fields: RunStart,
+): Promise<StartOutcome> {
+  const runId = fields.run_id as number;
+  const run = await findRun(transaction, accountId, runId);
+  if (!run) throw new Error(`run ${runId} could neither be inserted nor found`);
+  if (run.job_id === fields.job_id) return { kind: 'known', run };
+  return { kind: 'conflict', message: `Run ${runId} belongs to another job.` };
+}
+
+async function sendEvents(
+  transaction: Transaction,
+  eventTypes: readonly EventType[],
+  run: RunView,
+  arrivedAtMs: number,
+): Promise<void> {
+  const events = eventTypes.map((eventType) => runEvent(eventType, run, arrivedAtMs));
+  await insertEvents(transaction, events);
+}
+
+function stateOf(run: RunView): RunState {
+  return { status: run.status, artifactsIngested: run.artifacts_ingested_at !== null };
+}
+
+function secondsOf(timeMs: number): string {
+  return secondsTimestamp(new Date(timeMs));
+}

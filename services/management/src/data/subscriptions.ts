@@ -1,0 +1,119 @@
+import type { SubscriptionFields } from '@runhook/contract';
+import { type Database, runStatement } from '@runhook/database';
+import type { SubscriptionRow } from '../domain/subscription-view.ts';
+import { SUBSCRIPTION_COLUMNS } from './subscription-columns.ts';
+
+type Pool = Database['pool'];
+
+/** Names a subscription of an account. A deleted one, or one of another account, is not found. */
+export interface SubscriptionKey {
+  accountId: number;
+  id: string;
+}
+
+const INSERT = `
+  WITH s AS (
+    INSERT INTO subscriptions
+      (id, account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext)
+    VALUES ($1, $2, $3, $4, $5, $6::bigint[], $7, $8, $9)
+    RETURNING *)
+  SELECT ${SUBSCRIPTION_COLUMNS} FROM s JOIN accounts a ON a.id = s.account_id`;
+
+export async function insertSubscription(
+  pool: Pool,
+  subscription: SubscriptionKey & { fields: SubscriptionFields; hmacSecretCiphertext: string },
+): Promise<SubscriptionRow> {
+  const { id, accountId, fields, hmacSecretCiphertext } = subscription;
+  const [row] = await runStatement<SubscriptionRow>(pool, INSERT, [
+    id,
+    accountId,
+    fields.name,
+    fields.description,
+    fields.event_types,
+    fields.job_ids,
+    fields.client_url,
+    fields.active ?? true,
+    hmacSecretCiphertext,
+  ]);
+  return row as SubscriptionRow;
+}
+
+const SELECT_ONE = `
+  SELECT ${SUBSCRIPTION_COLUMNS}, s.hmac_secret_ciphertext
+  FROM subscriptions s JOIN accounts a ON a.id = s.account_id
+  WHERE s.id = $1 AND s.account_id = $2 AND s.deleted_at IS NULL`;
+
+/** One subscription with its encrypted secret, or null. */
+export async function findSubscription(
+  pool: Pool,
+  { id, accountId }: SubscriptionKey,
+): Promise<(SubscriptionRow & { hmac_secret_ciphertext: string }) | null> {
+  const rows = await runStatement<SubscriptionRow & { hmac_secret_ciphertext: string }>(pool, SELECT_ONE, [
+    id,
+    accountId,
+  ]);
+  return rows[0] ?? null;
+}
+
+// The join leaves one row of nulls when the page is empty, so the total is always told.
+const SELECT_PAGE = `
+  WITH live AS (SELECT * FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL)
+  SELECT total.total_count, page.*
+  FROM (SELECT count(*)::int AS total_count FROM live) total
+  LEFT JOIN (
+    SELECT ${SUBSCRIPTION_COLUMNS}, s.created_at AS created
+    FROM live s JOIN accounts a ON a.id = s.account_id
+    ORDER BY s.created_at DESC, s.id DESC LIMIT $2 OFFSET $3
+  ) page ON true
+  ORDER BY page.created DESC, page.id DESC`;
+
+/** A page of an account's subscriptions, newest first, and how many there are in all. */
+export async function listSubscriptions(
+  pool: Pool,
+  { accountId, limit, offset }: { accountId: number; limit: number; offset: number },
+): Promise<{ rows: SubscriptionRow[]; totalCount: number }> {
+  type PageRow = { total_count: number } & (SubscriptionRow | { id: null });
+  const rows = await runStatement<PageRow>(pool, SELECT_PAGE, [accountId, limit, offset]);
+  return {
+    rows: rows.filter((row): row is PageRow & SubscriptionRow => row.id !== null),
+    totalCount: rows[0]?.total_count ?? 0,
+  };
+}
+
+// Two updates within a microsecond still differ. Activating ends whatever made it inactive.
+const UPDATE = `
+  UPDATE subscriptions s
+  SET name = $3, description = $4, event_types = $5, job_ids = $6::bigint[], client_url = $7,
+    active = COALESCE($8, s.active),
+    deactivate_reason = CASE WHEN COALESCE($8, s.active) THEN NULL ELSE s.deactivate_reason END,
+    updated_at = GREATEST(clock_timestamp(), s.updated_at + interval '1 microsecond')
+  FROM accounts a
+  WHERE s.id = $1 AND s.account_id = $2 AND a.id = s.account_id AND s.deleted_at IS NULL
+  RETURNING ${SUBSCRIPTION_COLUMNS}`;
+
+/** Replaces the fields; an undefined `active` keeps the stored value. Null when there is no such subscription. */
+export async function updateSubscription(
+  pool: Pool,
+  { id, accountId }: SubscriptionKey,
+  fields: SubscriptionFields,
+): Promise<SubscriptionRow | null> {
+  const [row] = await runStatement<SubscriptionRow>(pool, UPDATE, [
+    id,
+    accountId,
+    fields.name,
+    fields.description,
+    fields.event_types,
+    fields.job_ids,
+    fields.client_url,
+    fields.active ?? null,
+  ]);
+  return row ?? null;
+}
+
+const DELETE = `
+  UPDATE subscriptions SET deleted_at = now() WHERE id = $1 AND account_id = $2 AND deleted_at IS NULL RETURNING id`;
+
+/** Whether there was such a subscription. Its deliveries leave with retention. */
+export async function deleteSubscription(pool: Pool, { id, accountId }: SubscriptionKey): Promise<boolean> {
+  return (await runStatement(pool, DELETE, [id, accountId])).length > 0;
+}

@@ -1,0 +1,125 @@
+import type { Problem } from '@runhook/contract';
+
+/** A refusal that the caller is told of. Everything else that is thrown is a fault of ours. */
+export class ApiError extends Error {
+  readonly statusCode: number;
+  /** For logs and for code; callers see `userMessage`. */
+  readonly code: string;
+  readonly userMessage: string;
+  readonly developerMessage: string;
+  readonly headers: Record<string, string>;
+
+  constructor(
+    statusCode: number,
+    code: string,
+    userMessage: string,
+    details: { developerMessage?: string; headers?: Record<string, string> } = {},
+  ) {
+    super(userMessage);
+    this.statusCode = statusCode;
+    this.code = code;
+    this.userMessage = userMessage;
+    this.developerMessage = details.developerMessage ?? '';
+    this.headers = details.headers ?? {};
+  }
+}
+
+/** 400. `developer_message` has one line per invalid field: `field: message`. */
+export class InvalidRequestError extends ApiError {
+  constructor(problems: readonly Problem[]) {
+    super(400, 'invalid_request', `Invalid request: ${problems.map(({ message }) => message).join('; ')}.`, {
+      developerMessage: fieldLines(problems),
+    });
+  }
+}
+
+export class InvalidTokenError extends ApiError {
+  constructor() {
+    super(401, 'invalid_token', 'Invalid token.', { headers: { 'www-authenticate': 'Token' } });
+  }
+}
+
+/** 403. @param reason completes "Access denied: " */
+export class AccessDeniedError extends ApiError {
+  constructor(reason: string) {
+    super(403, 'access_denied', `Access denied: ${reason}`);
+  }
+}
+
+export class NotFoundError extends ApiError {
+  constructor(userMessage = 'Not found.') {
+    super(404, 'not_found', userMessage);
+  }
+}
+
+export class MethodNotAllowedError extends ApiError {
+  constructor(method: string, allowed: readonly string[]) {
+    const allow = allowed.join(', ');
+    super(405, 'method_not_allowed', `Method ${method} is not allowed here.`, {
+      developerMessage: `allowed: ${allow}`,
+      headers: { allow },
+    });
+  }
+}
+
+export class ConflictError extends ApiError {
+  constructor(userMessage: string) {
+    super(409, 'conflict', userMessage);
+  }
+}
+
+export class BodyTooLargeError extends ApiError {
+  constructor() {
+    super(413, 'body_too_large', 'The request body is too large.');
+  }
+}
+
+export class UnsupportedContentTypeError extends ApiError {
+  constructor() {
+    super(415, 'unsupported_content_type', 'The request body must be JSON.', {
+      developerMessage: 'content-type: must be application/json in UTF-8, identity or gzip encoded',
+    });
+  }
+}
+
+/** 429. @param retryAfterSeconds whole seconds until another call may succeed */
+export class TooManyRequestsError extends ApiError {
+  constructor(retryAfterSeconds: number) {
+    super(429, 'too_many_requests', 'Too many requests.', {
+      headers: { 'retry-after': String(retryAfterSeconds) },
+    });
+  }
+}
+
+const RETRY_AFTER_SECONDS = 5;
+
+/** 503: the database or the queue cannot be asked now. */
+export class UnavailableError extends ApiError {
+  constructor() {
+    super(503, 'unavailable', 'The service is temporarily unavailable.', {
+      headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+    });
+  }
+}
+
+/** 500: tells the request id, by which the log tells the rest. */
+export class UnexpectedFaultError extends ApiError {
+  constructor(requestId: string) {
+    super(500, 'unexpected_fault', 'Something went wrong.', { developerMessage: `request id: ${requestId}` });
+  }
+}
+
+function fieldLines(problems: readonly Problem[]): string {
+  const messages = new Map<string, string[]>();
+  for (const { field, message } of problems) {
+    messages.set(field, [...(messages.get(field) ?? []), withoutLabel(field, message)]);
+  }
+  return [...messages].map(([field, ofField]) => `${field}: ${ofField.join('; ')}`).join('\n');
+}
+
+/** Messages name their field first, `event_types.0` as `event_types[0]`; a line names it once. */
+function withoutLabel(field: string, message: string): string {
+  const labels = [field, field.replaceAll(/\.(\d+)/g, '[$1]')];
+  const label = labels.find((candidate) => message.startsWith(`${candidate} `));
+  return label === undefined ? message : message.slice(label.length + 1);
+}

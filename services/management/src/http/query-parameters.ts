@@ -1,0 +1,69 @@
+import type { Problem } from '@runhook/contract';
+import { InvalidRequestError } from './errors.ts';
+
+type Query = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Reads one value: the value itself, or what completes "limit …" when it is none. */
+type Reading<T> = { value: T } | { problem: string };
+
+export interface Page {
+  limit: number;
+  offset: number;
+}
+
+export const LIMIT_MAX = 100;
+export const LIMIT_DEFAULT = 10;
+
+/** Reads query parameters and collects what is wrong with them, so that one 400 names every bad one. */
+export class QueryReader {
+  readonly #query: Query;
+  readonly #problems: Problem[] = [];
+
+  constructor(query: Query) {
+    this.#query = query;
+  }
+
+  /** The parameter's value, or null when the query does not have it. A repeated one is a problem. */
+  optional<T>(field: string, read: (text: string) => Reading<T>): T | null {
+    const text = this.#query[field];
+    if (text === undefined) return null;
+    const reading = Array.isArray(text) ? { problem: 'must be given once' } : read(text);
+    if ('value' in reading) return reading.value;
+    this.#problems.push({ field, message: `${field} ${reading.problem}` });
+    return null;
+  }
+
+  page(): Page {
+    const limit = this.optional('limit', integer(1, LIMIT_MAX)) ?? LIMIT_DEFAULT;
+    const offset = this.optional('offset', integer(0, Number.MAX_SAFE_INTEGER)) ?? 0;
+    return { limit, offset };
+  }
+
+  /** Throws {@link InvalidRequestError} when any parameter so far was bad. */
+  check(): void {
+    if (this.#problems.length > 0) throw new InvalidRequestError(this.#problems);
+  }
+}
+
+export function integer(min: number, max: number): (text: string) => Reading<number> {
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `between ${min} and ${max}`;
+  return (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? { value } : { problem: `must be an integer ${range}` };
+  };
+}
+
+export function oneOf<T extends string>(values: readonly T[]): (text: string) => Reading<T> {
+  return (text) => {
+    const value = values.find((candidate) => candidate === text);
+    return value === undefined ? { problem: `must be one of ${values.join(', ')}` } : { value };
+  };
+}
+
+/** From a function that answers null for what it cannot read. @param problem completes "since …" */
+export function readBy<T>(parse: (text: string) => T | null, problem: string): (text: string) => Reading<T> {
+  return (text) => {
+    const value = parse(text);
+    return value === null ? { problem } : { value };
+  };
+}

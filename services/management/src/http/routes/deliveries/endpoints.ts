@@ -1,0 +1,15 @@
+import type { Database } from '@runhook/database';
+import type { DeliveryQueue } from '@runhook/queue';
+import type { Endpoint } from '../../endpoint.ts';
+import { getDeliveryEndpoint } from './get.ts';
+import { listDeliveriesEndpoint } from './list.ts';
+import { redeliverEndpoint } from './redeliver.ts';
+
+/** The log of deliveries (DESIGN, section 4, "Deliveries API"). */
+export function deliveryEndpoints(deps: {
+  pool: Database['pool'];
+  deliveryQueue: Pick<DeliveryQueue, 'add'>;
+  deliveryMaxRetries: number;
+}): Endpoint[] {
+  return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps), redeliverEndpoint(deps)];
+}

@@ -1,0 +1,38 @@
+import type { Database } from '@runhook/database';
+import { addJob, listJobs } from '../../data/jobs.ts';
+import { parseJob } from '../../domain/jobs-request.ts';
+import { READ_ACCOUNT, REPORT_RUNS } from '../authorize.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { InvalidRequestError } from '../errors.ts';
+import { pageExtra } from '../page-extra.ts';
+import { QueryReader } from '../query-parameters.ts';
+
+const JOBS = '/api/v2/accounts/:account_id/jobs';
+
+/** `POST …/jobs/` and `GET …/jobs/` (DESIGN, section 4, "Runs API"). */
+export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Endpoint[] {
+  return [
+    {
+      method: 'POST',
+      path: JOBS,
+      access: REPORT_RUNS,
+      async handle({ account, body }) {
+        const { fields, problems } = parseJob(body);
+        if (problems) throw new InvalidRequestError(problems);
+        return { code: 201, data: await addJob(database.prisma, account.id, fields) };
+      },
+    },
+    {
+      method: 'GET',
+      path: JOBS,
+      access: READ_ACCOUNT,
+      async handle({ account, query }) {
+        const reader = new QueryReader(query);
+        const page = reader.page();
+        reader.check();
+        const { jobs, totalCount } = await listJobs(database.pool, account.id, page);
+        return { code: 200, data: jobs, extra: pageExtra(page, totalCount, jobs.length) };
+      },
+    },
+  ];
+}

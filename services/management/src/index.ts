@@ -1,0 +1,2 @@
+export { createManagement, type Management } from './app.ts';
+export { readSettings, type Settings } from './settings.ts';

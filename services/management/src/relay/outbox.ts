@@ -1,0 +1,69 @@
+import { runStatement } from '@runhook/database';
+import type { IdentifiedEvent } from '@runhook/queue';
+import type { Queryable, Transaction } from '../data/transaction.ts';
+
+/** A place in the outbox. `event` is null when retention has removed it: there is nothing left to send. */
+export interface OutboxRow {
+  sequence: string;
+  event: IdentifiedEvent | null;
+}
+
+interface JoinedRow {
+  sequence: string;
+  id: string | null;
+  account_id: string;
+  event_type: string;
+  timestamp: string;
+  data: unknown;
+}
+
+/** Whether this transaction is now the one that moves the outbox; it stays so until it ends. */
+export async function takeRelayTurn(transaction: Transaction): Promise<boolean> {
+  const [row] = await runStatement<{ taken: boolean }>(
+    transaction,
+    `SELECT pg_try_advisory_xact_lock(hashtext('runhook.relay')) AS taken`,
+    [],
+  );
+  return row?.taken ?? false;
+}
+
+/**
+ * The oldest rows. Must be a statement of its own after {@link takeRelayTurn}: one that began before the lock was
+ * granted may still see rows that the former holder has deleted.
+ */
+export async function readOutbox(transaction: Transaction, limit: number): Promise<OutboxRow[]> {
+  const rows = await runStatement<JoinedRow>(
+    transaction,
+    `SELECT outbox.sequence, events.id, events.account_id, events.event_type, events."timestamp", events.data
+     FROM outbox LEFT JOIN events ON events.day = outbox.day AND events.id = outbox.event_id
+     ORDER BY outbox.sequence LIMIT $1`,
+    [limit],
+  );
+  return rows.map((row) => ({
+    sequence: row.sequence,
+    event: row.id === null ? null : toEvent(row, row.id),
+  }));
+}
+
+export async function deleteFromOutbox(
+  transaction: Transaction,
+  sequences: readonly string[],
+): Promise<void> {
+  await runStatement(transaction, 'DELETE FROM outbox WHERE sequence = ANY($1::bigint[])', [sequences]);
+}
+
+export async function countOutbox(database: Queryable): Promise<number> {
+  const [row] = await runStatement<{ count: string }>(database, 'SELECT count(*) FROM outbox', []);
+  return Number(row?.count);
+}
+
+/** Stored by {@link insertEvents}, so its parts fit together. */
+function toEvent(row: JoinedRow, eventId: string): IdentifiedEvent {
+  return {
+    eventId,
+    eventType: row.event_type,
+    accountId: Number(row.account_id),
+    timestamp: row.timestamp,
+    data: row.data,
+  } as IdentifiedEvent;
+}

@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto';
+import type { Deployment, Plan } from '@runhook/contract';
+import {
+  addMembership,
+  createAccount,
+  createJob,
+  createSecretBox,
+  createServiceToken,
+  createUser,
+  type Database,
+  type License,
+  openDatabase,
+  type PermissionSet,
+  type SecretBox,
+} from '@runhook/database';
+import { createTestDatabase, createTestQueueUrl, queueBackends } from '@runhook/testing';
+import { createManagement } from '../src/app.ts';
+import type { Settings } from '../src/settings.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
+export type Json = any;
+
+export interface Answered {
+  status: number;
+  headers: Headers;
+  json: Json;
+}
+
+export interface CallOptions {
+  token?: string;
+  /** Sent as JSON; a string is sent as it is. */
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface TestAccount {
+  id: number;
+  identifier: string;
+  /** A service token with `account_admin`: it may do everything. */
+  token: string;
+  /** `/api/v3/accounts/<id>/webhooks` and what follows it. */
+  path(rest: string): string;
+}
+
+/** The whole service in process, on a free port, over a database and a queue of its own. */
+export interface Harness {
+  origin: string;
+  settings: Settings;
+  database: Database;
+  secrets: SecretBox;
+  call(method: string, path: string, options?: CallOptions): Promise<Answered>;
+  newAccount(account?: { plan?: Plan; deployment?: Deployment }): Promise<TestAccount>;
+  newToken(account: TestAccount, permissionSets: PermissionSet[], expiresAt?: Date): Promise<string>;
+  /** A user of the account, by its API key. */
+  newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<string>;
+  newJob(account: TestAccount): Promise<number>;
+  newSubscription(account: TestAccount, fields?: object): Promise<Json>;
+  /** Rows of every table that a request could write. */
+  rowCounts(): Promise<Record<string, number>>;
+  close(): Promise<void>;
+}
+
+export const SUBSCRIPTION_FIELDS = {
+  name: 'Runs to the pager',
+  event_types: ['job.run.completed', 'job.run.errored'],
+  client_url: 'https://receiver.example.com/hooks',
+};
+
+/** @param overrides settings, or a function that makes them from the URL of the test's database */
+export async function startHarness(
+  overrides: Partial<Settings> | ((databaseUrl: string) => Promise<Partial<Settings>>) = {},
+): Promise<Harness> {
+  const testDatabase = await createTestDatabase();
+  const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
+  const settings: Settings = {
+    databaseUrl: testDatabase.url,
+    queueUrl: await createTestQueueUrl(backend, testDatabase.url),
+    encryptionKeys: [{ name: 'test', key: randomBytes(32) }],
+    port: 0,
+    host: '127.0.0.1',
+    deliveryTimeoutMs: 10_000,
+    deliveryMaxRetries: 5,
+    egressAllowCidrs: [],
+    logLevel: 'silent',
+    ...(typeof overrides === 'function' ? await overrides(testDatabase.url) : overrides),
+  };
+  const database = openDatabase({ url: testDatabase.url, connectionsMax: 2 });
+  const secrets = createSecretBox(settings.encryptionKeys);
+  const management = await createManagement(settings);
+  const origin = `http://127.0.0.1:${management.port}`;
+  let emails = 0;
+
+  const call = (method: string, path: string, options: CallOptions = {}) =>
+    callApi(origin, method, path, options);
+
+  const newToken: Harness['newToken'] = async ({ id }, permissionSets, expiresAt) => {
+    const token = { accountId: id, name: 'a token', permissionSets, ...(expiresAt ? { expiresAt } : {}) };
+    return (await createServiceToken(database.prisma, token)).token;
+  };
+
+  return {
+    origin,
+    settings,
+    database,
+    secrets,
+    call,
+    newToken,
+    async newAccount({ plan = 'enterprise', deployment = 'multi_tenant' } = {}) {
+      const { id, identifier } = await createAccount(database.prisma, { name: 'Acme', plan, deployment });
+      const account = {
+        id,
+        identifier,
+        token: '',
+        path: (rest: string) => `/api/v3/accounts/${id}/webhooks${rest}`,
+      };
+      return { ...account, token: await newToken(account, ['account_admin']) };
+    },
+    async newUser(account, license, permissionSets) {
+      const email = `user${++emails}@example.com`;
+      const { id, apiKey } = await createUser(database.prisma, secrets, {
+        email,
+        name: 'Ada',
+        password: 'pass phrase',
+      });
+      await addMembership(database.prisma, { accountId: account.id, userId: id, license, permissionSets });
+      return apiKey;
+    },
+    async newJob({ id: accountId }) {
+      const job = { accountId, name: 'Daily', projectName: 'Analytics', environmentName: 'Production' };
+      return (await createJob(database.prisma, job)).id;
+    },
+    async newSubscription(account, fields = {}) {
+      const { token } = account;
+      const body = { ...SUBSCRIPTION_FIELDS, ...fields };
+      const { status, json } = await call('POST', account.path('/subscriptions'), { token, body });
+      if (status !== 201) throw new Error(JSON.stringify(json));
+      return json.data;
+    },
+    rowCounts: () => countRows(database),
+    async close() {
+      await management.close();
+      await database.close();
+      await testDatabase.drop();
+    },
+  };
+}
+
+export async function callApi(
+  origin: string,
+  method: string,
+  path: string,
+  { token, body, headers = {} }: CallOptions = {},
+): Promise<Answered> {
+  const response = await fetch(origin + path, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Token ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, json: text === '' ? null : JSON.parse(text) };
+}
+
+/** A whole error answer. `developerMessage` is "" unless given. */
+export function failure(code: number, userMessage: string, developerMessage = '') {
+  return {
+    status: { code, is_success: false, user_message: userMessage, developer_message: developerMessage },
+    data: null,
+  };
+}
+
+const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'outbox', 'runs', 'jobs'];
+
+async function countRows({ pool }: Database): Promise<Record<string, number>> {
+  const columns = TABLES.map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`).join(', ');
+  const { rows } = await pool.query(`SELECT ${columns}`);
+  return rows[0];
+}

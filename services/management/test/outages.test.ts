@@ -1,0 +1,151 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  queueBackends,
+  startTcpProxy,
+  type TcpProxy,
+  type TestDatabase,
+} from '@runhook/testing';
+import { insertDelivery } from './delivery-rows.ts';
+import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from './harness.ts';
+
+/** The service finds it out in 6 s at most; the rest is for a busy machine. */
+const LONGEST_MS = 8_000;
+
+const UNAVAILABLE = failure(503, 'The service is temporarily unavailable.');
+
+async function expectUnavailable(call: () => ReturnType<Harness['call']>): Promise<void> {
+  const startedMs = performance.now();
+  const { status, headers, json } = await call();
+  expect({ status, json }).toEqual({ status: 503, json: UNAVAILABLE });
+  expect(headers.get('retry-after')).toBe('5');
+  expect(performance.now() - startedMs).toBeLessThan(LONGEST_MS);
+}
+
+describe('while the database is away', () => {
+  let proxy: TcpProxy;
+  let harness: Harness;
+  let account: TestAccount;
+
+  beforeAll(async () => {
+    harness = await startHarness(async (databaseUrl) => {
+      proxy = await startTcpProxy(databaseUrl);
+      return { databaseUrl: proxy.url };
+    });
+    account = await harness.newAccount();
+  });
+
+  afterEach(() => proxy.restore());
+
+  afterAll(async () => {
+    await harness.close();
+    await proxy.close();
+  });
+
+  const list = async () =>
+    await harness.call('GET', account.path('/subscriptions'), { token: account.token });
+  const create = async () => {
+    const { token } = account;
+    return await harness.call('POST', account.path('/subscriptions'), { token, body: SUBSCRIPTION_FIELDS });
+  };
+  const createJob = async () => {
+    const body = { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' };
+    const { token } = account;
+    return await harness.call('POST', `/api/v2/accounts/${account.id}/jobs/`, { token, body });
+  };
+
+  async function expectRecovery(): Promise<void> {
+    await proxy.restore();
+    await eventually(async () => expect((await list()).status).toBe(200));
+    expect((await create()).status).toBe(201);
+    expect((await createJob()).status).toBe(201);
+  }
+
+  test('requests get a 503 at once when it refuses connections, and succeed again when it is back', async () => {
+    expect((await list()).status).toBe(200);
+    await proxy.cut();
+    for (const call of [list, create, createJob]) await expectUnavailable(call);
+    await expectRecovery();
+  });
+
+  test('requests get a 503 in time when it takes connections and says nothing', async () => {
+    expect((await list()).status).toBe(200);
+    proxy.stall();
+    await Promise.all([list, create, createJob].map((call) => expectUnavailable(call)));
+    await proxy.cut();
+    await expectRecovery();
+  });
+
+  test('readiness is red, and liveness is not', async () => {
+    await proxy.cut();
+    const ready = await harness.call('GET', '/readyz');
+    expect(ready).toMatchObject({ status: 503, json: { ok: false, checks: { database: { ok: false } } } });
+    expect((await harness.call('GET', '/healthz')).status).toBe(200);
+    await proxy.restore();
+    await eventually(async () => expect((await harness.call('GET', '/readyz')).status).toBe(200));
+  });
+});
+
+describe.each(queueBackends())('while the queue is away, on $name', (backend) => {
+  let queueDatabase: TestDatabase;
+  let proxy: TcpProxy;
+  let harness: Harness;
+  let account: TestAccount;
+
+  beforeAll(async () => {
+    queueDatabase = await createTestDatabase();
+    proxy = await startTcpProxy(await createTestQueueUrl(backend, queueDatabase.url));
+    harness = await startHarness({ queueUrl: proxy.url });
+    account = await harness.newAccount();
+  });
+
+  afterEach(() => proxy.restore());
+
+  afterAll(async () => {
+    await harness.close();
+    await proxy.close();
+    await queueDatabase.drop();
+  });
+
+  async function rowOf(id: string) {
+    const { rows } = await harness.database.pool.query('SELECT d::text FROM deliveries d WHERE id = $1', [
+      id,
+    ]);
+    return rows[0];
+  }
+
+  test('a redelivery is a 503 and leaves the delivery as it was, and succeeds when the queue is back', async () => {
+    const { id: subscriptionId } = await harness.newSubscription(account);
+    const insert = async () => {
+      const times = { completedAt: '2026-11-20T10:00:00.123456Z' };
+      const fields = { subscriptionId, accountId: account.id, reason: 'why', ...times };
+      return (await insertDelivery(harness.database, fields)).id;
+    };
+    const redeliver = async (id: string) => {
+      const path = account.path(`/subscription/${subscriptionId}/delivery/${id}/redeliver`);
+      return await harness.call('POST', path, { token: account.token });
+    };
+    // A queue that the service never reached, then one whose connection is lost.
+    for (let outage = 1; outage <= 2; outage++) {
+      const id = await insert();
+      const before = await rowOf(id);
+      await proxy.cut();
+      await expectUnavailable(() => redeliver(id));
+      expect(await rowOf(id)).toEqual(before);
+      await proxy.restore();
+      await eventually(async () => expect((await redeliver(id)).status).toBe(202), { timeoutMs: 10_000 });
+    }
+  });
+
+  test('everything that needs no queue goes on, and readiness tells', async () => {
+    await proxy.cut();
+    await harness.newSubscription(account);
+    const ready = await harness.call('GET', '/readyz');
+    expect(ready).toMatchObject({
+      status: 503,
+      json: { checks: { queue: { ok: false }, database: { ok: true } } },
+    });
+  });
+});

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { JobView } from '@runhook/database';
+import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
+
+let server: RunsServer;
+let nightly: JobView;
+beforeEach(async () => {
+  server = await startRunsServer();
+  nightly = await server.createJob('Nightly');
+});
+afterEach(() => server.close());
+
+const start = async (jobId: number, runId: number): Promise<Json> =>
+  (await server.call('POST', '/runs/', { job_id: jobId, run_id: runId, engine_version: '1.9.0' })).json.data;
+
+describe('GET …/runs/', () => {
+  test('lists the newest runs first, a page at a time, to any token of the account', async () => {
+    const runs = [await start(nightly.id, 30), await start(nightly.id, 10), await start(nightly.id, 20)];
+    const reader = await server.tokenWith([]);
+    const { status, json } = await server.call('GET', '/runs/?limit=2&offset=1', undefined, reader);
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      data: [runs[1], runs[0]],
+      status: { code: 200 },
+      extra: { pagination: { total_count: 3, count: 2 }, filters: { offset: 1, limit: 2 } },
+    });
+  });
+
+  test('job_id and status narrow the list', async () => {
+    const hourly = await server.createJob('Hourly');
+    await start(nightly.id, 1);
+    await start(hourly.id, 2);
+    await start(hourly.id, 3);
+    await server.call('POST', '/runs/2/finish/', { status: 'success' });
+    const ids = async (query: string) => {
+      const { json } = await server.call('GET', `/runs/?${query}`);
+      return { ids: json.data.map((run: Json) => run.id), total: json.extra.pagination.total_count };
+    };
+    expect(await ids(`job_id=${hourly.id}`)).toEqual({ ids: [3, 2], total: 2 });
+    expect(await ids('status=Running')).toEqual({ ids: [3, 1], total: 2 });
+    expect(await ids(`job_id=${hourly.id}&status=Success`)).toEqual({ ids: [2], total: 1 });
+    expect(await ids('job_id=4711')).toEqual({ ids: [], total: 0 });
+  });
+
+  test('bad parameters are a 400 that names each', async () => {
+    const { status, json } = await server.call('GET', '/runs/?job_id=x&status=done&limit=101&offset=a');
+    expect(status).toBe(400);
+    expect(json.status.developer_message.split('\n').map((line: string) => line.split(':')[0])).toEqual([
+      'job_id',
+      'status',
+      'limit',
+      'offset',
+    ]);
+  });
+
+  test("another account's runs are not listed, and its token is refused", async () => {
+    const other = await server.otherAccount('enterprise');
+    const foreign = await server.createJob('Nightly', other.id);
+    await server.database.pool.query(
+      `INSERT INTO runs SELECT $1, 77, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`,
+      [other.id, foreign.id],
+    );
+    expect((await server.call('GET', '/runs/')).json.data).toEqual([]);
+    expect((await server.call('GET', '/runs/77/')).status).toBe(404);
+    expect((await server.call('GET', '/runs/', undefined, other.token)).status).toBe(403);
+  });
+});
+
+describe('GET …/runs/{run_id}/', () => {
+  test('answers the run, with and without the slash, to any token of the account', async () => {
+    const run = await start(nightly.id, 30);
+    const reader = await server.tokenWith(['read_only']);
+    for (const path of ['/runs/30/', '/runs/30']) {
+      expect(await server.call('GET', path, undefined, reader)).toEqual({
+        status: 200,
+        json: { data: run, status: { code: 200 } },
+      });
+    }
+  });
+});

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { JobView } from '@runhook/database';
+import { type RunsServer, startRunsServer } from './runs-server.ts';
+
+const ARRIVED_AT_MS = Date.now() - 60_000;
+const ARRIVED_AT = `${new Date(ARRIVED_AT_MS).toISOString().slice(0, 19)}Z`;
+
+let server: RunsServer;
+let job: JobView;
+beforeEach(async () => {
+  server = await startRunsServer({ nowMs: () => ARRIVED_AT_MS });
+  job = await server.createJob('Nightly');
+});
+afterEach(() => server.close());
+
+const start = (body: object, token?: string) =>
+  server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0', ...body }, token);
+
+describe('POST …/runs/', () => {
+  test('starts a run, numbers it and sends job.run.started', async () => {
+    const { status, json } = await start({ reason: 'Scheduled', started_at: '2026-01-31T23:00:00Z' });
+    expect(status).toBe(201);
+    expect(json).toEqual({
+      data: {
+        id: 1,
+        account_id: server.accountId,
+        job_id: job.id,
+        job_name: 'Nightly',
+        project_id: job.project_id,
+        project_name: 'Analytics',
+        environment_id: job.environment_id,
+        environment_name: 'Production',
+        engine_version: '1.9.0',
+        status: 'Running',
+        status_code: 3,
+        status_message: null,
+        reason: 'Scheduled',
+        started_at: '2026-01-31T23:00:00Z',
+        finished_at: null,
+        errored_at: null,
+        artifacts_ingested_at: null,
+      },
+      status: { code: 201 },
+    });
+    const [event, ...rest] = await server.sent();
+    expect(rest).toEqual([]);
+    expect(event).toEqual({
+      eventId: expect.stringMatching(/^wev_[0-9A-Za-z]{27}$/),
+      accountId: server.accountId,
+      eventType: 'job.run.started',
+      timestamp: `${new Date(ARRIVED_AT_MS).toISOString().slice(0, -1)}000000Z`,
+      data:
+        `{"jobId":"${job.id}","jobName":"Nightly","runId":"1","environmentId":"${job.environment_id}",` +
+        `"environmentName":"Production","engineVersion":"1.9.0","projectName":"Analytics",` +
+        `"projectId":"${job.project_id}","runStatus":"Running","runStatusCode":3,"runStatusMessage":"None",` +
+        `"runReason":"Scheduled","runStartedAt":"2026-01-31T23:00:00Z"}`,
+    });
+    expect(server.wakes()).toBe(1);
+  });
+
+  test('without reason and time, the reason is "None" in the payload and the time that of the call', async () => {
+    const { json } = await start({ reason: '', started_at: null, run_id: null });
+    expect(json.data).toMatchObject({ reason: null, started_at: ARRIVED_AT });
+    const [event] = await server.sent();
+    expect(JSON.parse(event?.data ?? '')).toMatchObject({ runReason: 'None', runStartedAt: ARRIVED_AT });
+  });
+
+  test('a finer time is cut to seconds', async () => {
+    const { json } = await start({ started_at: '2026-01-31T23:00:00.999999Z' });
+    expect(json.data.started_at).toBe('2026-01-31T23:00:00Z');
+  });
+
+  test('a run number of the runner is kept, and repeated it answers the first run and sends nothing', async () => {
+    const first = await start({ run_id: 9_007_199_254_740_991, reason: 'first' });
+    expect(first).toMatchObject({
+      status: 201,
+      json: { data: { id: 9_007_199_254_740_991, reason: 'first' } },
+    });
+    const again = await start({ run_id: 9_007_199_254_740_991, reason: 'second', engine_version: '2.0.0' });
+    expect(again).toEqual({ status: 200, json: { data: first.json.data, status: { code: 200 } } });
+    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+    expect(server.wakes()).toBe(1);
+  });
+
+  test('ten starts of one run number at once make one run and send one event', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => start({ run_id: 77 })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
+    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+  });
+
+  test('a run number of another job is a 409 and changes nothing', async () => {
+    await start({ run_id: 77 });
+    const other = await server.createJob('Hourly');
+    const { status, json } = await start({ run_id: 77, job_id: other.id });
+    expect({ status, message: json.status.user_message }).toEqual({
+      status: 409,
+      message: 'Run 77 belongs to another job.',
+    });
+    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+  });
+
+  test('accounts number their runs apart', async () => {
+    const other = await server.otherAccount('team');
+    const otherJob = await server.createJob('Nightly', other.id);
+    await server.database.pool.query(
+      `INSERT INTO runs SELECT $1, 77, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`,
+      [other.id, otherJob.id],
+    );
+    expect((await start({ run_id: 77 })).status).toBe(201);
+  });
+
+  test('a drawn number is never one that a runner has taken, however long the row of them', async () => {
+    await server.database.pool.query(
+      `INSERT INTO runs SELECT $1, taken, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()
+       FROM generate_series(1, 1500) AS taken`,
+      [server.accountId, job.id],
+    );
+    const answers = await Promise.all(Array.from({ length: 10 }, () => start({})));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
+    expect(new Set(answers.map(({ json }) => json.data.id)).size).toBe(10);
+    expect((await server.written()).runs).toBe(1510);
+  });
+
+  test.each<[string, unknown, string[]]>([
+    ['nothing', undefined, ['body: is required']],
+    ['a text', '"run"', ['body: must be of type object']],
+    ['broken JSON', '{"job_id":', ['body: must be valid JSON']],
+    ['no fields', {}, ['job_id: is required', 'engine_version: is required']],
+    [
+      'wrong types',
+      { job_id: '1', run_id: 1.5, reason: 7, engine_version: '', started_at: 1_767_225_600 },
+      [
+        'job_id: must be a positive integer',
+        'run_id: must be a positive integer',
+        'reason: must be a string',
+        'engine_version: is not allowed to be empty',
+        'started_at: must be a string',
+      ],
+    ],
+    [
+      'NUL',
+      { job_id: 1, reason: 'a\0', engine_version: '1\0' },
+      ['reason: must not contain NUL characters', 'engine_version: must not contain NUL characters'],
+    ],
+    [
+      'what is too big',
+      { job_id: 1, run_id: 2 ** 53, reason: 'x'.repeat(65_537), engine_version: 'x'.repeat(256) },
+      [
+        'run_id: must be a positive integer',
+        'reason: length must be less than or equal to 65536 characters long',
+        'engine_version: length must be less than or equal to 255 characters long',
+      ],
+    ],
+    ['an unknown job', { job_id: 4711, engine_version: '1' }, ['job_id: 4711 is not a job of this account']],
+  ])('refuses %s, names every bad field and writes nothing', async (_, body, problems) => {
+    const { status, json } = await server.call('POST', '/runs/', body);
+    expect({ status, problems: json.status.developer_message.split('\n') }).toEqual({
+      status: 400,
+      problems,
+    });
+    expect(await server.written()).toEqual({ runs: 0, events: 0, outbox: 0 });
+    expect(server.wakes()).toBe(0);
+  });
+
+  test.each([
+    '',
+    '2026-01-31',
+    '2026-02-30T00:00:00Z',
+    '2026-01-31T23:00:00+02:00',
+    '0000-01-01T00:00:00Z',
+    'now',
+  ])('refuses the time %j', async (started_at) => {
+    const { status, json } = await start({ started_at });
+    expect(status).toBe(400);
+    expect(json.status.developer_message).toMatch(/^started_at: /);
+    expect(await server.written()).toEqual({ runs: 0, events: 0, outbox: 0 });
+  });
+
+  test('a job of another account is an unknown one', async () => {
+    const foreign = await server.createJob('Nightly', (await server.otherAccount('team')).id);
+    const { status, json } = await start({ job_id: foreign.id });
+    expect(status).toBe(400);
+    expect(json.status.developer_message).toBe(`job_id: ${foreign.id} is not a job of this account`);
+  });
+
+  test('needs job_runner or an admin permission set', async () => {
+    for (const permissionSet of ['job_runner', 'admin', 'account_admin'] as const) {
+      expect((await start({}, await server.tokenWith([permissionSet]))).status).toBe(201);
+    }
+    for (const permissionSet of ['developer', 'member', 'read_only'] as const) {
+      expect((await start({}, await server.tokenWith([permissionSet]))).status).toBe(403);
+    }
+    expect((await start({}, (await server.otherAccount('enterprise')).token)).status).toBe(403);
+    expect((await start({}, 'rhs_nobody')).status).toBe(401);
+    expect((await server.written()).runs).toBe(3);
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals';
+import { describeSettings, EnvironmentError } from '@runhook/runtime';
+import { readSettings, SECRET_SETTINGS } from '../src/settings.ts';
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+const REQUIRED = {
+  DATABASE_URL: 'postgres://user:pass@db/runhook',
+  QUEUE_URL: 'redis://queue',
+  ENCRYPTION_KEYS: `new:${KEY},old:${KEY}`,
+};
+
+function problemsOf(source: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    readSettings(source);
+    return [];
+  } catch (error) {
+    if (error instanceof EnvironmentError) return error.problems;
+    throw error;
+  }
+}
+
+describe('the settings', () => {
+  test('have defaults for all but what only the operator can know', () => {
+    expect(readSettings(REQUIRED)).toEqual({
+      databaseUrl: REQUIRED.DATABASE_URL,
+      queueUrl: REQUIRED.QUEUE_URL,
+      encryptionKeys: [
+        { name: 'new', key: Buffer.alloc(32, 7) },
+        { name: 'old', key: Buffer.alloc(32, 7) },
+      ],
+      port: 3000,
+      host: '0.0.0.0',
+      deliveryTimeoutMs: 10_000,
+      deliveryMaxRetries: 5,
+      egressAllowCidrs: [],
+      logLevel: 'info',
+    });
+  });
+
+  test('are read from the environment', () => {
+    const source = {
+      ...REQUIRED,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      DELIVERY_TIMEOUT_MS: '500',
+      DELIVERY_MAX_RETRIES: '0',
+      EGRESS_ALLOW_CIDRS: '127.0.0.0/8, ::1',
+      LOG_LEVEL: 'silent',
+    };
+    expect(readSettings(source)).toMatchObject({
+      port: 0,
+      host: '127.0.0.1',
+      deliveryTimeoutMs: 500,
+      deliveryMaxRetries: 0,
+      egressAllowCidrs: ['127.0.0.0/8', '::1/128'],
+      logLevel: 'silent',
+    });
+  });
+
+  test('that are wrong are all told at once, by name and without their values', () => {
+    const problems = problemsOf({
+      DATABASE_URL: 'mysql://user:dbsecret@db',
+      QUEUE_URL: 'amqp://queuesecret',
+      ENCRYPTION_KEYS: 'k:keysecret',
+      PORT: '70000',
+      DELIVERY_MAX_RETRIES: '-1',
+      EGRESS_ALLOW_CIDRS: 'everything',
+      LOG_LEVEL: 'loud',
+    });
+    const names = problems.map((problem) => problem.split(/[ :]/)[0]).sort();
+    expect(names).toEqual([
+      'DATABASE_URL',
+      'DELIVERY_MAX_RETRIES',
+      'EGRESS_ALLOW_CIDRS',
+      'ENCRYPTION_KEYS',
+      'LOG_LEVEL',
+      'PORT',
+      'QUEUE_URL',
+    ]);
+    expect(problems.join()).not.toMatch(/secret/);
+  });
+
+  test('show no secret in the start-up line', () => {
+    const line = JSON.stringify(describeSettings(readSettings(REQUIRED), SECRET_SETTINGS));
+    expect(line).toContain('"encryptionKeysConfigured":true');
+    expect(line).not.toContain(KEY);
+    expect(line).not.toContain('pass');
+  });
+});

@@ -1,0 +1,40 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createManagement } from '../src/app.ts';
+import { type Harness, startHarness } from './harness.ts';
+
+let harness: Harness;
+
+beforeEach(async () => {
+  harness = await startHarness();
+});
+
+afterEach(() => harness.close());
+
+test('the probes and the metrics answer without a token', async () => {
+  for (const path of ['/healthz', '/readyz']) {
+    expect(await harness.call('GET', path)).toMatchObject({ status: 200, json: { ok: true } });
+  }
+  const metrics = await fetch(`${harness.origin}/metrics`);
+  expect(await metrics.text()).toContain('service="management"');
+});
+
+test('a service whose port is taken does not start, and leaves no connection behind', async () => {
+  const port = Number(new URL(harness.origin).port);
+  await expect(createManagement({ ...harness.settings, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+});
+
+test('a stopped service refuses connections and has closed those to the database', async () => {
+  const second = await createManagement({ ...harness.settings, port: 0 });
+  const origin = `http://127.0.0.1:${second.port}`;
+  expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+  const connections = async () => {
+    const { rows } = await harness.database.pool.query(
+      'SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database()',
+    );
+    return rows[0].count;
+  };
+  const before = await connections();
+  await second.close();
+  await expect(fetch(`${origin}/readyz`)).rejects.toThrow();
+  expect(await connections()).toBeLessThan(before);
+});
