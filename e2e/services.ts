@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { testEncryptionKeysText } from '@runhook/testing';
+
+type ServiceName = 'management' | 'dispatcher';
+
+/** A service as operators run it: its own process, its settings in the environment. */
+export interface RunningService {
+  url: string;
+  /** kill -9. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>;
+}
+
+const READY_MESSAGES = new Set(['management is listening', 'dispatcher is working']);
+
+/** Starts the built service on a free port and waits for the line that says it works. */
+export async function startService(
+  name: ServiceName,
+  environment: Record<string, string>,
+): Promise<RunningService> {
+  const main = fileURLToPath(new URL(`../services/${name}/dist/main.js`, import.meta.url));
+  const child = spawn(process.execPath, [main], {
+    env: {
+      ENCRYPTION_KEYS: testEncryptionKeysText,
+      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+      RETRY_BASE_DELAY_MS: '50',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  const port = await readyPort(child, exited);
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    await exited;
+    return child.exitCode;
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    kill: async () => void (await end('SIGKILL')),
+    stop: () =>
+      child.exitCode === null && child.signalCode === null ? end('SIGTERM') : Promise.resolve(child.exitCode),
+  };
+}
+
+function readyPort(child: ChildProcess, exited: Promise<unknown>): Promise<number> {
+  const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess['stdout']> });
+  return new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      if (!line.startsWith('{')) return;
+      const { msg, port } = JSON.parse(line) as { msg?: string; port?: number };
+      if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve(port);
+    });
+    void exited.then(() => reject(new Error('the service ended before it was ready')));
+  });
+}
