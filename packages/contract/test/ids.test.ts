@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, eventIdForJob, idDay, idTimeMs, isId } from '@runhook/contract';
 import KSUID from 'ksuid';
@@ -14,6 +15,23 @@ test('an id is its prefix and a KSUID that the reference library reads', () => {
 test('ids that the reference library makes are read', () => {
   const ksuid = KSUID.randomSync(new Date('2026-11-21T00:00:00Z'));
   expect(idTimeMs('subscription', `wsu_${ksuid.string}`)).toBe(Date.UTC(2026, 10, 21));
+});
+
+test('the reference library and ours agree on a thousand ids, in both directions', () => {
+  for (let index = 0; index < 1_000; index += 1) {
+    const timeMs = (1_400_000_000 + Math.floor(Math.random() * 4_294_967_295)) * 1000;
+    const theirs = KSUID.fromParts(timeMs, randomBytes(16));
+    expect(idTimeMs('event', `wev_${theirs.string}`)).toBe(timeMs);
+    const ours = createId('event', timeMs).slice(4);
+    expect(KSUID.parse(ours).string).toBe(ours);
+    expect(KSUID.parse(ours).date.getTime()).toBe(timeMs);
+  }
+});
+
+test('the smallest and the largest KSUID are read, and one more is refused', () => {
+  expect(idTimeMs('event', `wev_${'0'.repeat(27)}`)).toBe(1_400_000_000_000);
+  expect(idTimeMs('event', 'wev_aWgEPTl1tmebfsQzFP4bxwgy80V')).toBe((1_400_000_000 + 4_294_967_295) * 1000);
+  expect(idTimeMs('event', 'wev_aWgEPTl1tmebfsQzFP4bxwgy80W')).toBeNull();
 });
 
 test.each([
