@@ -8,8 +8,9 @@ import { integerIdFromText, isIntegerId } from './text-schemas.ts';
 import { isSecondsTimestamp, nanosecondTimestamp } from './timestamps.ts';
 
 const DAY_MS = 86_400_000;
-const NAME_CHARACTERS_MAX = 1_024;
-const MESSAGE_CHARACTERS_MAX = 65_536;
+
+/** How long a text of an event may be: names and versions, and what is said about a run. */
+export const EVENT_LIMITS = { nameCharactersMax: 1_024, messageCharactersMax: 65_536 } as const;
 
 const check = (test: (value: string) => boolean, message: string): Joi.StringSchema =>
   Joi.string()
@@ -19,8 +20,8 @@ const check = (test: (value: string) => boolean, message: string): Joi.StringSch
     );
 
 const idText = check((text) => integerIdFromText(text) !== null, 'must be an id: digits in a string');
-const nameText = Joi.string().allow('').max(NAME_CHARACTERS_MAX).required();
-const messageText = Joi.string().allow('').max(MESSAGE_CHARACTERS_MAX).required();
+const nameText = Joi.string().allow('').max(EVENT_LIMITS.nameCharactersMax).required();
+const messageText = Joi.string().allow('').max(EVENT_LIMITS.messageCharactersMax).required();
 const secondsText = check(isSecondsTimestamp, 'must be a UTC time like 2026-01-31T23:59:59Z');
 
 const runDetails = {

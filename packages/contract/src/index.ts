@@ -1,6 +1,6 @@
 export { DEPLOYMENTS, type Deployment, PLANS, type Plan, webhooksUnavailableReason } from './availability.ts';
 export { deliveryHeaders, maskedHeaders } from './delivery-headers.ts';
-export { type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
+export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export { EVENT_TYPES, type EventType, isEventType } from './event-types.ts';
 export type {
   CompletedData,
@@ -15,13 +15,20 @@ export { createHmacSecret } from './hmac-secret.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { subscriptionMatches } from './matching.ts';
 export { type Problem, problemsOf, VALIDATION_OPTIONS } from './problems.ts';
-export { type DeliveryJob, deliveryJobId, JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from './queue-names.ts';
+export {
+  type DeliveryJob,
+  deliveryJobId,
+  JOB_RUN_EVENTS,
+  UPKEEP,
+  WEBHOOK_DELIVERIES,
+} from './queue-names.ts';
 export { orderedData, renderPayload } from './render-payload.ts';
 export { RUN_STATUS_CODES, type RunStatus } from './run-status.ts';
 export { sign, verify } from './signature.ts';
 export { standardWebhooksHeaders } from './standard-webhooks.ts';
 export {
   parseSubscription,
+  SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
   type UrlProblem,

@@ -3,7 +3,13 @@ import { EVENT_TYPES, type EventType } from './event-types.ts';
 import { type Problem, problemsOf, VALIDATION_OPTIONS } from './problems.ts';
 import { integerIdFromText, isIntegerId, textWithoutNul } from './text-schemas.ts';
 
-const JOB_IDS_MAX = 1_000;
+/** What a subscription may hold at most (DESIGN, section 7, "Subscriptions"). */
+export const SUBSCRIPTION_LIMITS = {
+  nameCharactersMax: 255,
+  descriptionCharactersMax: 2_000,
+  clientUrlCharactersMax: 2_048,
+  jobIdsMax: 1_000,
+} as const;
 
 /** The fields of a create or an update (spec, sections 4.3 and 4.4), with defaults filled in. */
 export interface SubscriptionFields {
@@ -21,8 +27,11 @@ export interface SubscriptionFields {
 export type UrlProblem = (url: string) => string | null;
 
 const schema = Joi.object<SubscriptionFields>({
-  name: textWithoutNul(255).required(),
-  description: textWithoutNul(2_000).allow('', null).empty(null).default(''),
+  name: textWithoutNul(SUBSCRIPTION_LIMITS.nameCharactersMax).required(),
+  description: textWithoutNul(SUBSCRIPTION_LIMITS.descriptionCharactersMax)
+    .allow('', null)
+    .empty(null)
+    .default(''),
   event_types: Joi.array()
     .items(Joi.string().valid(...EVENT_TYPES))
     .min(1)
@@ -33,7 +42,7 @@ const schema = Joi.object<SubscriptionFields>({
       'array.unique': '{{#label}} repeats an event type',
     }),
   job_ids: Joi.any().custom(readJobIds).default([]),
-  client_url: textWithoutNul(2_048)
+  client_url: textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
     .required()
     .custom((url: string, helpers) => {
       const problem = (helpers.prefs.context as { urlProblem: UrlProblem }).urlProblem(url);
@@ -54,8 +63,10 @@ function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
     });
   }
   const unique = [...new Set(ids)];
-  if (unique.length > JOB_IDS_MAX) {
-    return helpers.message({ custom: `{{#label}} must not name more than ${JOB_IDS_MAX} jobs` });
+  if (unique.length > SUBSCRIPTION_LIMITS.jobIdsMax) {
+    return helpers.message({
+      custom: `{{#label}} must not name more than ${SUBSCRIPTION_LIMITS.jobIdsMax} jobs`,
+    });
   }
   return unique;
 }

@@ -1,6 +1,6 @@
 export { type CredentialKind, createCredential, credentialKind, hashCredential } from './credentials.ts';
 export { DatabaseUnreachableError, isDatabaseUnavailable, runStatement } from './database-unavailable.ts';
-export { ensureDayPartitions } from './day-partitions.ts';
+export { dropOldDayPartitions, ensureDayPartitions } from './day-partitions.ts';
 export { Prisma, type PrismaClient } from './generated/client.ts';
 export {
   addMembership,
@@ -15,6 +15,7 @@ export {
 export { createJob, type JobView, jobView } from './jobs.ts';
 export { migrate } from './migrate.ts';
 export { type Database, type DatabaseOptions, openDatabase } from './open-database.ts';
+export { type Reencryption, reencryptSecrets, type UnreadableSecret } from './reencrypt-secrets.ts';
 export { withSchemaEngine } from './schema-engine.ts';
 export {
   createSecretBox,
@@ -23,3 +24,4 @@ export {
   type SecretBox,
   SecretBoxError,
 } from './secret-box.ts';
+export { inTransaction, type Pool, type Queryable, type Transaction } from './transaction.ts';

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
-import { createTestDatabase, startTcpProxy, type TcpProxy, type TestDatabase } from '@runhook/testing';
+import {
+  createTestDatabase,
+  eventually,
+  startTcpProxy,
+  type TcpProxy,
+  type TestDatabase,
+} from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let proxy: TcpProxy;
@@ -42,12 +48,15 @@ test('a connection that is cut in the middle of a query counts as away', async (
 
 test('a session that the server ended counts as away', async () => {
   const running = errorOf(runStatement(database.pool, 'SELECT pg_sleep(10)', []));
-  await runStatement(
-    database.pool,
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-     WHERE query LIKE 'SELECT pg_sleep%' AND datname = current_database()`,
-    [],
-  );
+  await eventually(async () => {
+    const ended = await runStatement(
+      database.pool,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE query LIKE 'SELECT pg_sleep%' AND datname = current_database()`,
+      [],
+    );
+    expect(ended).toHaveLength(1);
+  });
   expect(isDatabaseUnavailable(await running)).toBe(true);
 });
 

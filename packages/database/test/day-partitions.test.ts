@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type Database, ensureDayPartitions, openDatabase } from '@runhook/database';
+import { type Database, dropOldDayPartitions, ensureDayPartitions, openDatabase } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
@@ -37,4 +37,17 @@ test('a day without a partition still takes rows, and they move into it once it 
 test('partitions are made once, however many processes ask', async () => {
   const made = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
   expect(made.sort((a, b) => a - b)).toEqual([0, 0, 0, 27]);
+});
+
+test('retention drops whole days before the last thirty, in all tables, and keeps the rest', async () => {
+  await database.pool.query(
+    `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 39, (now() AT TIME ZONE 'UTC')::date)`,
+  );
+  await insertEvent(-39, 'old');
+  await insertEvent(-30, 'kept');
+  await insertEvent(-60, 'older, without a partition');
+  expect(await dropOldDayPartitions(database.pool, 30)).toBe(9 * 3);
+  expect(await dropOldDayPartitions(database.pool, 30)).toBe(0);
+  const { rows } = await database.pool.query('SELECT id FROM events');
+  expect(rows).toEqual([{ id: 'kept' }]);
 });

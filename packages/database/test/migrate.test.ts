@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, migrate, openDatabase } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 
+const MIGRATIONS = ['20261121000000_foundation', '20261121010000_console_sessions', '20261121020000_upkeep'];
+
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
@@ -16,7 +18,7 @@ afterEach(async () => {
 
 test('migrations apply once, and are recorded where the Prisma CLI looks', async () => {
   const applied = await migrate(testDatabase.url);
-  expect(applied[0]).toBe('20261121000000_foundation');
+  expect(applied).toEqual(MIGRATIONS);
   expect(await migrate(testDatabase.url)).toEqual([]);
   const { rows } = await database.pool.query('SELECT migration_name, finished_at FROM _prisma_migrations');
   expect(rows).toMatchObject(
@@ -26,5 +28,5 @@ test('migrations apply once, and are recorded where the Prisma CLI looks', async
 
 test('two that migrate at the same time take turns', async () => {
   const applied = await Promise.all([migrate(testDatabase.url), migrate(testDatabase.url)]);
-  expect(applied.flat()).toEqual(['20261121000000_foundation']);
+  expect(applied.flat()).toEqual(MIGRATIONS);
 });

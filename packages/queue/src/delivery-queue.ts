@@ -1,4 +1,5 @@
 import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { heldBy } from './held-by.ts';
 import { createProducer } from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
 
@@ -16,6 +17,8 @@ export interface QueuedDelivery extends DeliveryJob {
 export interface DeliveryQueue {
   /** Adds deliveries; one whose cycle is already queued adds nothing. Throws `QueueUnavailableError`. */
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
+  /** Which of the deliveries' cycles the queue holds, by job id, in whatever state. */
+  holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
   close(): Promise<void>;
 }
@@ -32,6 +35,7 @@ export function openDeliveryQueue(backend: QueueBackend, onError: (error: Error)
         await producer.call((queue) => queue.addBulk(jobs));
       }
     },
+    holds: (deliveries) => producer.call((queue) => heldBy(queue, deliveries.map(deliveryJobId))),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     close: () => producer.close(),
   };
@@ -46,6 +50,8 @@ function toJob({ deliveryId, cycle, delayMs, attemptsLeft }: QueuedDelivery) {
       attempts: attemptsLeft,
       backoff: { type: DELIVERY_BACKOFF },
       removeOnComplete: true,
+      // What is pending is in the database; a job that failed for a fault of ours must not be in its way.
+      removeOnFail: true,
       stackTraceLimit: 0,
       ...(delayMs > 0 ? { delay: delayMs } : {}),
     },

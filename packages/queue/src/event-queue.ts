@@ -1,5 +1,6 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions } from 'bullmq';
+import { heldBy } from './held-by.ts';
 import { createProducer } from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
 
@@ -13,6 +14,8 @@ export type IdentifiedEvent = PublishedEvent & { eventId: string };
 export interface EventQueue {
   /** Adds events in order; one whose id is already queued adds nothing. Throws `QueueUnavailableError`. */
   add(events: readonly IdentifiedEvent[]): Promise<void>;
+  /** Which of the events the queue holds, in whatever state. */
+  holds(eventIds: readonly string[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
   counts(): Promise<Record<string, number>>;
   close(): Promise<void>;
@@ -33,6 +36,7 @@ export function openEventQueue(backend: QueueBackend, onError: (error: Error) =>
         await producer.call((queue) => queue.addBulk(jobs));
       }
     },
+    holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     close: () => producer.close(),
   };

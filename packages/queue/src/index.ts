@@ -14,3 +14,5 @@ export {
   queueBackendName,
 } from './queue-backend.ts';
 export { QueueUnavailableError } from './queue-unavailable.ts';
+export { openRedis } from './redis-connection.ts';
+export { startUpkeep, type Upkeep, type UpkeepTask } from './upkeep.ts';

@@ -6,6 +6,7 @@ import {
   type WorkerOptions,
   withBackend,
 } from 'bullmq';
+import pg from 'pg';
 
 export type QueueBackendName = 'Redis' | 'PostgreSQL';
 
@@ -63,6 +64,17 @@ function redisBackend(url: string): QueueBackend {
   };
 }
 
+/**
+ * A connection that breaks while BullMQ has it checked out emits an error that nobody listens for, which would end the
+ * process. The call that runs on it fails all the same, and is told there.
+ */
+class ListenedClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.on('error', () => undefined);
+  }
+}
+
 function postgresBackend(connectionString: string, max: number): QueueBackend {
   const Postgres = withBackend(createPostgresBackend);
   const connection = {
@@ -70,6 +82,7 @@ function postgresBackend(connectionString: string, max: number): QueueBackend {
     schema: POSTGRES_SCHEMA,
     migrate: true,
     max,
+    Client: ListenedClient,
     connectionTimeoutMillis: PRODUCER_CONNECT_TIMEOUT_MS,
   };
   return {

@@ -9,8 +9,10 @@ import { createEgress } from '@runhook/egress';
 import {
   createQueueBackend,
   openDeliveryQueue,
+  openEventQueue,
   type QueuedDelivery,
   QueueUnavailableError,
+  startUpkeep,
 } from '@runhook/queue';
 import {
   createHealth,
@@ -34,15 +36,17 @@ import { createPatience, type Patience, StoppingError } from './patience.ts';
 import { createSecretReader } from './secret-reader.ts';
 import type { DispatcherSettings } from './settings.ts';
 import { createStatusCoalescer } from './status-coalescer.ts';
+import { upkeepTasks } from './upkeep/tasks.ts';
 import { startDeliveryWorker, startEventWorker, type WorkerDependencies } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const STATUS_PERIOD_MS = 500;
-const PARTITION_PERIOD_MS = 3_600_000;
 const ENQUEUE_BATCH_MAX = 500;
 const ENQUEUE_SLOTS = 2;
 /** What an attempt in flight may need beyond its own deadline, to be recorded. */
 const DRAIN_MARGIN_MS = 5_000;
+/** How far beyond an attempt's deadline a delivery must be overdue before its queue job is looked for. */
+const RECONCILE_MARGIN_MS = 5_000;
 
 /**
  * Opens what the dispatcher needs, in order, and registers each closer: `lifecycle.close()` undoes it in reverse.
@@ -72,7 +76,7 @@ export async function startDispatcher(
   const metrics = createDispatcherMetrics(registry);
   const port = await openProbes(process, registry);
   const database = await openDispatchDatabase(process);
-  const { backend, enqueue } = await openQueues(process);
+  const { backend, enqueue, eventQueue, deliveryQueue } = await openQueues(process);
   const egress = createEgress({
     allowCidrs: settings.egressAllowCidrs,
     timeoutMs: settings.deliveryTimeoutMs,
@@ -91,6 +95,21 @@ export async function startDispatcher(
     shares: createEndpointShares(),
     attemptLog: createAttemptLog({ commit: record.recordAttempt, noteStatus, metrics, logger }),
   };
+  const upkeep = startUpkeep(
+    backend,
+    upkeepTasks({
+      pool: database.pool,
+      events: eventQueue,
+      deliveries: deliveryQueue,
+      retryPolicy: shared.retryPolicy,
+      graceMs: settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS,
+      retentionDays: settings.logRetentionDays,
+      metrics,
+      logger,
+    }),
+    (error) => logger.warn({ err: error }, 'upkeep has trouble'),
+  );
+  lifecycle.onClose('upkeep', () => upkeep.close());
   openWorkers(process, stopping, {
     backend,
     metrics,
@@ -133,13 +152,8 @@ async function openDispatchDatabase({
   });
   lifecycle.onClose('database', () => database.close());
   health.register('database', 'ready', async () => void (await database.pool.query('SELECT 1')));
+  // At start too: whatever else waits, the days to come must have their partitions.
   await patience(() => ensureDayPartitions(database.pool));
-  const timer = setInterval(() => {
-    ensureDayPartitions(database.pool).catch((error) =>
-      logger.warn({ err: error }, 'day partitions were not made'),
-    );
-  }, PARTITION_PERIOD_MS);
-  lifecycle.onClose('partition timer', () => clearInterval(timer));
   return database;
 }
 
@@ -147,6 +161,8 @@ async function openQueues({ settings, lifecycle, logger, patience, health }: Pro
   const backend = createQueueBackend(settings.queueUrl);
   const deliveryQueue = openDeliveryQueue(backend, (error) => logger.warn({ err: error }, 'queue error'));
   lifecycle.onClose('delivery queue', () => deliveryQueue.close());
+  const eventQueue = openEventQueue(backend, (error) => logger.warn({ err: error }, 'queue error'));
+  lifecycle.onClose('event queue', () => eventQueue.close());
   health.register('queue', 'ready', async () => void (await deliveryQueue.counts()));
   // BullMQ remembers a first connection that failed for ever: workers are made when the queue is there.
   await patience(() => deliveryQueue.counts());
@@ -159,7 +175,7 @@ async function openQueues({ settings, lifecycle, logger, patience, health }: Pro
     slots: ENQUEUE_SLOTS,
     mayBeItemFault: (error) => !(error instanceof StoppingError),
   });
-  return { backend, enqueue: enqueues.add };
+  return { backend, eventQueue, deliveryQueue, enqueue: enqueues.add };
 }
 
 function openStatuses(

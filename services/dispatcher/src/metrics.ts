@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export type DispatcherMetrics = ReturnType<typeof createDispatcherMetrics>;
 
@@ -32,6 +32,17 @@ export function createDispatcherMetrics(registry: Registry) {
       name: 'runhook_attempt_duration_seconds',
       help: 'Time from the start of an attempt to its end.',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers,
+    }),
+    reconciled: new Counter({
+      name: 'runhook_reconciled_total',
+      help: 'What the reconciler found pending in PostgreSQL and gone from the queue, and put back.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    reconcilerLastRun: new Gauge({
+      name: 'runhook_reconciler_last_run_timestamp_seconds',
+      help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
     stalledJobs: new Counter({

@@ -97,6 +97,25 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(await deliveriesOf(harness.database)).toEqual([]);
   });
 
+  test.each([
+    [{ plan: 'free' }, "The account's plan does not include webhooks."],
+    [{ deployment: 'single_tenant_private' }, "The account's deployment does not include webhooks."],
+  ])('an account that loses its webhooks: what waits for a retry is cancelled: %j', async (loss, reason) => {
+    await subscribe();
+    harness.receiver.respondWith(async () => {
+      await harness.database.prisma.account.updateMany({ data: loss });
+      return { status: 500 };
+    });
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.started'));
+    await eventually(async () =>
+      expect(await deliveriesOf(harness.database)).toMatchObject([
+        { status: 'cancelled', reason, attempt_count: 1, http_status_code: 500, next_attempt_at: null },
+      ]),
+    );
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
   test('the same eventId published twice is delivered once', async () => {
     await subscribe();
     await harness.startDispatcher();

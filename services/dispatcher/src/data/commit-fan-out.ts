@@ -1,6 +1,7 @@
 import { idDay, type JobRunEvent } from '@runhook/contract';
 import { runStatement } from '@runhook/database';
 import type pg from 'pg';
+import { type RunOfEvents, runsOfEvents } from './runs-of-events.ts';
 
 export interface FanOutRows {
   event: JobRunEvent;
@@ -10,7 +11,8 @@ export interface FanOutRows {
 /**
  * Claims each event and commits it with its deliveries, in one statement. An event is claimed once: whoever comes
  * second with the same id adds nothing, whether it was published twice, relayed twice, or its job was interrupted.
- * Management has committed the rows of its own events before, unclaimed.
+ * Management has committed the rows of its own events before, unclaimed. Runs are recorded from what events tell of
+ * them, so that a run whose runner publishes straight onto the queue is known too; for the others it changes nothing.
  */
 const COMMIT_FAN_OUT = `
   WITH claimed AS (
@@ -24,13 +26,51 @@ const COMMIT_FAN_OUT = `
       WHERE e.fanned_out_at IS NULL
     RETURNING e.day, e.id, e.account_id, e.event_type
   ), committed AS (
-    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name)
-    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name
+    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                            next_attempt_at)
+    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name, now()
     FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[])
       AS d (event_id, id, subscription_id, job_id, run_id, webhook_name)
     JOIN claimed c ON c.id = d.event_id
+  ), recorded AS (
+    INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+                           engine_version, status, status_message, reason, started_at, finished_at, errored_at,
+                           artifacts_ingested_at)
+    SELECT * FROM unnest($13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::text[],
+                         $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],
+                         $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::timestamptz[])
+    ON CONFLICT (account_id, id) DO UPDATE
+      SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
+          status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
+          finished_at = coalesce(r.finished_at, EXCLUDED.finished_at),
+          errored_at = coalesce(r.errored_at, EXCLUDED.errored_at),
+          artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at)
+      WHERE r.job_id = EXCLUDED.job_id
+        AND ((r.status = 'Running' AND EXCLUDED.status <> 'Running')
+          OR (r.finished_at IS NULL AND EXCLUDED.finished_at IS NOT NULL)
+          OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
+          OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))
   )
   SELECT id FROM claimed`;
+
+const RUN_COLUMNS = [
+  'accountId',
+  'id',
+  'jobId',
+  'jobName',
+  'projectId',
+  'projectName',
+  'environmentId',
+  'environmentName',
+  'engineVersion',
+  'status',
+  'statusMessage',
+  'reason',
+  'startedAt',
+  'finishedAt',
+  'erroredAt',
+  'artifactsIngestedAt',
+] as const satisfies (keyof RunOfEvents)[];
 
 /** Answers the ids of the events that this call claimed. Event ids must not repeat within a call. */
 export async function commitFanOut(pool: pg.Pool, rows: readonly FanOutRows[]): Promise<Set<string>> {
@@ -39,6 +79,7 @@ export async function commitFanOut(pool: pg.Pool, rows: readonly FanOutRows[]): 
   const deliveries = rows.flatMap(({ event, deliveries }) =>
     deliveries.map((delivery) => ({ event, ...delivery })),
   );
+  const runs = runsOfEvents(events);
   const claimed = await runStatement<{ id: string }>(
     pool,
     COMMIT_FAN_OUT,
@@ -55,6 +96,7 @@ export async function commitFanOut(pool: pg.Pool, rows: readonly FanOutRows[]): 
       deliveries.map(({ event }) => event.data.jobId),
       deliveries.map(({ event }) => event.data.runId),
       deliveries.map(({ webhookName }) => webhookName),
+      ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
     ],
     'commit-fan-out',
   );

@@ -1,0 +1,75 @@
+import { UPKEEP } from '@runhook/contract';
+import type { Worker } from 'bullmq';
+import { createProducer } from './producer.ts';
+import type { QueueBackend } from './queue-backend.ts';
+
+export interface UpkeepTask {
+  name: string;
+  everyMs: number;
+  run: () => Promise<void>;
+}
+
+export interface Upkeep {
+  worker: Worker;
+  /** Lets a running task end. */
+  close(): Promise<void>;
+}
+
+const LOCK_DURATION_MS = 60_000;
+const STALLED_COUNT_MAX = 1_000_000;
+const KEPT_FAILURES = 20;
+
+/**
+ * Runs tasks on a schedule that all dispatchers share: each time is one job, which one of them takes. The schedule is
+ * looked after for as long as this runs, since whoever flushes the queue's Redis flushes the schedule too.
+ * @param onError told of trouble with the queue and of tasks that failed; the next time comes all the same
+ */
+export function startUpkeep(
+  backend: QueueBackend,
+  tasks: readonly UpkeepTask[],
+  onError: (error: unknown) => void,
+): Upkeep {
+  const producer = createProducer<object>(backend, UPKEEP, onError);
+  const taskByName = new Map(tasks.map((task) => [task.name, task]));
+  const worker = backend.createWorker<object>(
+    UPKEEP,
+    async (job) => {
+      try {
+        await taskByName.get(job.name)?.run();
+      } catch (error) {
+        onError(error);
+        throw error;
+      }
+    },
+    {
+      concurrency: tasks.length,
+      lockDuration: LOCK_DURATION_MS,
+      maxStalledCount: STALLED_COUNT_MAX,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: KEPT_FAILURES },
+    },
+  );
+  worker.on('error', onError);
+
+  async function ensureSchedules(): Promise<void> {
+    for (const { name, everyMs } of tasks) {
+      const known = await producer.call((queue) => queue.getJobScheduler(name));
+      if (known?.every !== undefined && Number(known.every) === everyMs) continue;
+      await producer.call((queue) => queue.upsertJobScheduler(name, { every: everyMs }, { name }));
+    }
+  }
+
+  const look = () => ensureSchedules().catch(onError);
+  const firstLook = look();
+  const timer = setInterval(look, Math.min(...tasks.map(({ everyMs }) => everyMs)));
+
+  return {
+    worker: worker as Worker,
+    async close() {
+      clearInterval(timer);
+      await firstLook;
+      await worker.close();
+      await producer.close();
+    },
+  };
+}
