@@ -8,23 +8,37 @@ import {
   createMetricsRegistry,
   describeSettings,
   Lifecycle,
+  type LoggerOptions,
 } from '@runhook/runtime';
+import { createConsoleSessions } from './data/console-sessions.ts';
 import { findPrincipal } from './data/principals.ts';
 import { createRuns } from './data/runs.ts';
 import { createHttpApp } from './http/create-http-app.ts';
 import { listen } from './http/listen.ts';
+import { accountsEndpoints } from './http/routes/accounts.ts';
+import { rotateApiKeyEndpoint } from './http/routes/api-key.ts';
 import { deliveryEndpoints } from './http/routes/deliveries/endpoints.ts';
 import { jobsEndpoints } from './http/routes/jobs.ts';
+import { profileEndpoint } from './http/routes/profile.ts';
 import { runsEndpoints } from './http/routes/runs.ts';
+import { sessionEndpoints } from './http/routes/session.ts';
 import { subscriptionEndpoints } from './http/routes/subscriptions/endpoints.ts';
+import { openLimitStore } from './limits/limit-store.ts';
 import { createRelay } from './relay/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
+import { createPasswordCheck } from './sign-in/check-password.ts';
+import { createSignIn } from './sign-in/sign-in.ts';
+import { createSignInLimits } from './sign-in/sign-in-limits.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 
+const REQUEST_LIMIT_WINDOW_SECONDS = 60;
+
 export interface Management {
   port: number;
+  /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
+  endpoints: readonly { method: string; path: string }[];
   close(): Promise<void>;
   /** Waits for a stop signal, closes, and resolves with the exit code. */
   runUntilSignal(): Promise<number>;
@@ -33,10 +47,14 @@ export interface Management {
 /**
  * The management service, listening. Opens its resources in the order below and closes them in reverse. A database or
  * queue that is away stops nothing: requests are answered with 503 until it is back.
+ * @param logging where the log goes; standard output when omitted
  */
-export async function createManagement(settings: Settings): Promise<Management> {
+export async function createManagement(
+  settings: Settings,
+  logging: Pick<LoggerOptions, 'destination'> = {},
+): Promise<Management> {
   const service = 'management';
-  const logger = createLogger({ service, level: settings.logLevel });
+  const logger = createLogger({ service, level: settings.logLevel, ...logging });
   const lifecycle = new Lifecycle({ logger });
   const health = createHealth({ lifecycle, logger });
   const registry = createMetricsRegistry({ service });
@@ -63,6 +81,19 @@ export async function createManagement(settings: Settings): Promise<Management> 
       await eventQueue.counts();
     });
 
+    const limitStore = await openLimitStore({
+      queueUrl: settings.queueUrl,
+      pool: database.pool,
+      onError: (err) => logger.warn({ err }, 'the connection that rate limits are counted on has trouble'),
+    });
+    lifecycle.onClose('limit store', () => limitStore.close());
+    const requestLimit = limitStore.createLimiter({
+      name: 'requests',
+      callsMax: settings.apiRateLimitPerMinute,
+      windowSeconds: REQUEST_LIMIT_WINDOW_SECONDS,
+      refusedFromMemory: true,
+    });
+
     const egress = createEgress({
       allowCidrs: settings.egressAllowCidrs,
       timeoutMs: settings.deliveryTimeoutMs,
@@ -73,15 +104,39 @@ export async function createManagement(settings: Settings): Promise<Management> 
     lifecycle.onClose('relay', () => relay.stop());
 
     const { pool } = database;
+    const sessions = createConsoleSessions({
+      pool,
+      idleMinutes: settings.consoleSessionIdleMinutes,
+      maxHours: settings.consoleSessionMaxHours,
+    });
+    const signIn = createSignIn({
+      pool,
+      sessions,
+      passwords: await createPasswordCheck(),
+      limits: createSignInLimits(limitStore, {
+        perEmailMax: settings.signInAttemptsPerEmail,
+        perAddressMax: settings.signInAttemptsPerAddress,
+      }),
+    });
     const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
+    const endpoints = [
+      ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem, egress, deliveryTimeoutMs }),
+      ...deliveryEndpoints({ pool, deliveryQueue, deliveryMaxRetries }),
+      ...jobsEndpoints(database),
+      ...runsEndpoints(createRuns({ pool, relay })),
+      ...accountsEndpoints({ pool }),
+      rotateApiKeyEndpoint({ pool, secrets }),
+      ...sessionEndpoints({ pool, sessions, signIn }),
+      profileEndpoint({ pool, secrets }),
+    ];
     const app = createHttpApp({
-      endpoints: [
-        ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem, egress, deliveryTimeoutMs }),
-        ...deliveryEndpoints({ pool, deliveryQueue, deliveryMaxRetries }),
-        ...jobsEndpoints(database),
-        ...runsEndpoints(createRuns({ pool, relay })),
-      ],
-      findPrincipal: (credential) => findPrincipal(pool, credential),
+      endpoints,
+      entrance: {
+        findPrincipal: (credential) => findPrincipal(pool, credential),
+        findSession: (sessionId) => sessions.find(sessionId),
+        requestLimit,
+      },
+      trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),
       log: logger,
     });
@@ -95,6 +150,7 @@ export async function createManagement(settings: Settings): Promise<Management> 
     logger.info({ settings: described, port, queueBackend: queueBackend.name }, 'management is listening');
     return {
       port,
+      endpoints: endpoints.map(({ method, path }) => ({ method, path })),
       close: () => lifecycle.close('closed by its owner'),
       runUntilSignal: () => lifecycle.runUntilSignal(),
     };

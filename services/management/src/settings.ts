@@ -21,6 +21,18 @@ interface Environment {
   DELIVERY_MAX_RETRIES: number;
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
+  /** Requests that one account may send in a minute, to all processes together. */
+  API_RATE_LIMIT_PER_MINUTE: number;
+  /** A console session that nobody used for so long has ended. */
+  CONSOLE_SESSION_IDLE_MINUTES: number;
+  /** A console session ends after so long even in use. */
+  CONSOLE_SESSION_MAX_HOURS: number;
+  /** Failed sign-ins within 15 minutes. */
+  SIGN_IN_ATTEMPTS_PER_EMAIL: number;
+  /** As above, of one IPv4 address or IPv6 network of 64 bits. */
+  SIGN_IN_ATTEMPTS_PER_ADDRESS: number;
+  /** Proxies whose word is taken for the client's address and for https. */
+  TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
 }
 
@@ -37,6 +49,12 @@ const schema = Joi.object<Environment>({
   DELIVERY_TIMEOUT_MS: wholeNumber(100, 120_000).default(10_000),
   DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
+  API_RATE_LIMIT_PER_MINUTE: wholeNumber(1, 10_000_000).default(5_000),
+  CONSOLE_SESSION_IDLE_MINUTES: wholeNumber(5, 43_200).default(60),
+  CONSOLE_SESSION_MAX_HOURS: wholeNumber(1, 8_760).default(24),
+  SIGN_IN_ATTEMPTS_PER_EMAIL: wholeNumber(1, 10_000).default(10),
+  SIGN_IN_ATTEMPTS_PER_ADDRESS: wholeNumber(1, 1_000_000).default(100),
+  TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
 });
 

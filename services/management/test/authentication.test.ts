@@ -17,7 +17,7 @@ const NOT_SCOPED = { status: 403, json: failure(403, 'Access denied: Token is no
 
 describe('who calls', () => {
   test('is told by Token and Bearer alike, in any case, for users and service tokens', async () => {
-    const apiKey = await harness.newUser(account, 'read_only', []);
+    const { apiKey } = await harness.newUser(account, 'read_only', []);
     for (const key of [account.token, apiKey]) {
       for (const scheme of ['Token', 'Bearer', 'token', 'BEARER']) {
         const headers = { authorization: `${scheme} ${key}` };
@@ -81,20 +81,18 @@ describe('the account of the path', () => {
 
   test('must be one that the user is a member of; any of several will do', async () => {
     const [other, foreign] = [await harness.newAccount(), await harness.newAccount()];
-    const apiKey = await harness.newUser(account, 'read_only', []);
-    const user = await harness.database.prisma.user.findUniqueOrThrow({
-      where: { apiKeyHash: hashCredential(apiKey) },
-    });
+    const { id, apiKey } = await harness.newUser(account, 'read_only', []);
+    const userId = BigInt(id);
     const membership = { license: 'it', permissionSets: [] };
     await harness.database.prisma.membership.create({
-      data: { accountId: BigInt(other.id), userId: user.id, ...membership },
+      data: { accountId: BigInt(other.id), userId, ...membership },
     });
     const list = async (of: TestAccount) =>
       await harness.call('GET', of.path('/subscriptions'), { token: apiKey });
     expect((await list(account)).status).toBe(200);
     expect((await list(other)).status).toBe(200);
     expect(await list(foreign)).toMatchObject(NOT_SCOPED);
-    await harness.database.prisma.membership.deleteMany({ where: { userId: user.id } });
+    await harness.database.prisma.membership.deleteMany({ where: { userId } });
     expect(await list(account)).toMatchObject(NOT_SCOPED);
   });
 
@@ -129,13 +127,24 @@ describe('an account without webhooks', () => {
     ],
     ['team', 'single_tenant_private', 'Webhooks are not available on this deployment.'],
     ['enterprise', 'single_tenant_private', 'Webhooks are not available on this deployment.'],
-  ] as const)('is told so at every endpoint: %s, %s', async (plan, deployment, reason) => {
-    const without = await harness.newAccount({ plan, deployment });
-    for (const [method, path] of everyEndpoint) {
-      const { status, json } = await harness.call(method, without.path(path), { token: without.token });
-      expect({ status, json }).toEqual({ status: 403, json: failure(403, `Access denied: ${reason}`) });
-    }
-  });
+  ] as const)(
+    'is told so at every endpoint, whoever calls for it: %s, %s',
+    async (plan, deployment, reason) => {
+      const without = await harness.newAccount({ plan, deployment });
+      const user = await harness.newUser(without, 'developer', ['account_admin']);
+      const callers = [
+        { token: without.token },
+        { token: user.apiKey },
+        { headers: await harness.signIn(user) },
+      ];
+      for (const caller of callers) {
+        for (const [method, path] of everyEndpoint) {
+          const { status, json } = await harness.call(method, without.path(path), caller);
+          expect({ status, json }).toEqual({ status: 403, json: failure(403, `Access denied: ${reason}`) });
+        }
+      }
+    },
+  );
 
   test.each([
     ['team', 'multi_tenant'],

@@ -14,8 +14,9 @@ import {
   type SecretBox,
 } from '@runhook/database';
 import { createTestDatabase, createTestQueueUrl, queueBackends } from '@runhook/testing';
-import { createManagement } from '../src/app.ts';
+import { createManagement, type Management } from '../src/app.ts';
 import type { Settings } from '../src/settings.ts';
+import { checkedFetch } from './checked-fetch.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
 export type Json = any;
@@ -42,17 +43,37 @@ export interface TestAccount {
   path(rest: string): string;
 }
 
+export const PASSWORD = 'correct horse battery staple';
+
+/** Somebody with {@link PASSWORD}. */
+export interface TestUser {
+  id: number;
+  email: string;
+  apiKey: string;
+}
+
+/** Another process' worth of the service, over the same database and queue. */
+export interface SecondManagement {
+  origin: string;
+  call: Harness['call'];
+  close(): Promise<void>;
+}
+
 /** The whole service in process, on a free port, over a database and a queue of its own. */
 export interface Harness {
   origin: string;
+  /** What the service has mounted, as Express patterns. */
+  endpoints: Management['endpoints'];
   settings: Settings;
   database: Database;
   secrets: SecretBox;
   call(method: string, path: string, options?: CallOptions): Promise<Answered>;
   newAccount(account?: { plan?: Plan; deployment?: Deployment }): Promise<TestAccount>;
   newToken(account: TestAccount, permissionSets: PermissionSet[], expiresAt?: Date): Promise<string>;
-  /** A user of the account, by its API key. */
-  newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<string>;
+  newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<TestUser>;
+  /** Signs in to the console; answers the headers that its pages' requests have. */
+  signIn(user: { email: string }): Promise<Record<string, string>>;
+  startSecond(overrides?: Partial<Settings>): Promise<SecondManagement>;
   newJob(account: TestAccount): Promise<number>;
   newSubscription(account: TestAccount, fields?: object): Promise<Json>;
   /** Rows of every table that a request could write. */
@@ -66,9 +87,13 @@ export const SUBSCRIPTION_FIELDS = {
   client_url: 'https://receiver.example.com/hooks',
 };
 
-/** @param overrides settings, or a function that makes them from the URL of the test's database */
+/**
+ * @param overrides settings, or a function that makes them from the URL of the test's database
+ * @param logging where the log goes
+ */
 export async function startHarness(
   overrides: Partial<Settings> | ((databaseUrl: string) => Promise<Partial<Settings>>) = {},
+  logging: Parameters<typeof createManagement>[1] = {},
 ): Promise<Harness> {
   const testDatabase = await createTestDatabase();
   const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
@@ -81,12 +106,18 @@ export async function startHarness(
     deliveryTimeoutMs: 10_000,
     deliveryMaxRetries: 5,
     egressAllowCidrs: [],
+    apiRateLimitPerMinute: 5_000,
+    consoleSessionIdleMinutes: 60,
+    consoleSessionMaxHours: 24,
+    signInAttemptsPerEmail: 1_000,
+    signInAttemptsPerAddress: 1_000,
+    trustedProxyCidrs: [],
     logLevel: 'silent',
     ...(typeof overrides === 'function' ? await overrides(testDatabase.url) : overrides),
   };
   const database = openDatabase({ url: testDatabase.url, connectionsMax: 2 });
   const secrets = createSecretBox(settings.encryptionKeys);
-  const management = await createManagement(settings);
+  const management = await createManagement(settings, logging);
   const origin = `http://127.0.0.1:${management.port}`;
   let emails = 0;
 
@@ -100,6 +131,7 @@ export async function startHarness(
 
   return {
     origin,
+    endpoints: management.endpoints,
     settings,
     database,
     secrets,
@@ -117,13 +149,26 @@ export async function startHarness(
     },
     async newUser(account, license, permissionSets) {
       const email = `user${++emails}@example.com`;
-      const { id, apiKey } = await createUser(database.prisma, secrets, {
-        email,
-        name: 'Ada',
-        password: 'pass phrase',
-      });
+      const user = { email, name: 'Ada', password: PASSWORD };
+      const { id, apiKey } = await createUser(database.prisma, secrets, user);
       await addMembership(database.prisma, { accountId: account.id, userId: id, license, permissionSets });
-      return apiKey;
+      return { id, email, apiKey };
+    },
+    async signIn({ email }) {
+      const { status, headers, json } = await call('POST', '/api/v3/session', {
+        body: { email, password: PASSWORD },
+      });
+      if (status !== 201) throw new Error(JSON.stringify(json));
+      return { cookie: cookieOf(headers), 'sec-fetch-site': 'same-origin' };
+    },
+    async startSecond(overridden = {}) {
+      const second = await createManagement({ ...settings, ...overridden });
+      const secondOrigin = `http://127.0.0.1:${second.port}`;
+      return {
+        origin: secondOrigin,
+        call: (method, path, options = {}) => callApi(secondOrigin, method, path, options),
+        close: () => second.close(),
+      };
     },
     async newJob({ id: accountId }) {
       const job = { accountId, name: 'Daily', projectName: 'Analytics', environmentName: 'Production' };
@@ -145,13 +190,18 @@ export async function startHarness(
   };
 }
 
+/**
+ * @param send every answer is held against the OpenAPI document, unless a test has endpoints of its own and gives
+ *   plain `fetch`
+ */
 export async function callApi(
   origin: string,
   method: string,
   path: string,
   { token, body, headers = {} }: CallOptions = {},
+  send: typeof fetch = checkedFetch,
 ): Promise<Answered> {
-  const response = await fetch(origin + path, {
+  const response = await send(origin + path, {
     method,
     headers: {
       ...(token === undefined ? {} : { authorization: `Token ${token}` }),
@@ -162,6 +212,11 @@ export async function callApi(
   });
   const text = await response.text();
   return { status: response.status, headers: response.headers, json: text === '' ? null : JSON.parse(text) };
+}
+
+/** What a browser would send back as `Cookie`. */
+export function cookieOf(headers: Headers): string {
+  return (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 }
 
 /** A whole error answer. `developerMessage` is "" unless given. */

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { LICENSES, type License, PERMISSION_SETS, type PermissionSet } from '@runhook/database';
 import { missingPermission } from '../src/domain/permissions.ts';
-import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from './harness.ts';
+import {
+  type CallOptions,
+  failure,
+  type Harness,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+} from './harness.ts';
 
 const WRITERS = {
   enterprise: new Set<PermissionSet>(['account_admin', 'admin', 'developer']),
@@ -25,11 +32,11 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
-/** Tries a create with the credential, and a list, which everybody may do. */
-async function write(account: TestAccount, token: string, expected: 'may' | string): Promise<void> {
+/** Tries a create as the caller, and a list, which everybody may do. */
+async function write(account: TestAccount, caller: CallOptions, expected: 'may' | string): Promise<void> {
   const before = await harness.rowCounts();
   const created = await harness.call('POST', account.path('/subscriptions'), {
-    token,
+    ...caller,
     body: SUBSCRIPTION_FIELDS,
   });
   if (expected === 'may') {
@@ -41,7 +48,18 @@ async function write(account: TestAccount, token: string, expected: 'may' | stri
     });
     expect(await harness.rowCounts()).toEqual(before);
   }
-  expect((await harness.call('GET', account.path('/subscriptions'), { token })).status).toBe(200);
+  expect((await harness.call('GET', account.path('/subscriptions'), caller)).status).toBe(200);
+}
+
+/** By API key and signed in to the console: the same user may do the same. */
+async function writeAsUser(
+  account: TestAccount,
+  [license, permissionSets]: [License, PermissionSet[]],
+  expected: 'may' | string,
+): Promise<void> {
+  const user = await harness.newUser(account, license, permissionSets);
+  await write(account, { token: user.apiKey }, expected);
+  await write(account, { headers: await harness.signIn(user) }, expected);
 }
 
 describe('writing webhooks (spec, section 5.2)', () => {
@@ -49,26 +67,22 @@ describe('writing webhooks (spec, section 5.2)', () => {
     const token = await harness.newToken(accounts.enterprise, [permissionSet]);
     await write(
       accounts.enterprise,
-      token,
+      { token },
       WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise,
     );
   });
 
   test.each([...PERMISSION_SETS])('on Team, a service token with %s', async (permissionSet) => {
     const token = await harness.newToken(accounts.team, [permissionSet]);
-    await write(accounts.team, token, WRITERS.teamToken.has(permissionSet) ? 'may' : MESSAGES.teamToken);
+    await write(accounts.team, { token }, WRITERS.teamToken.has(permissionSet) ? 'may' : MESSAGES.teamToken);
   });
 
   test.each([...PERMISSION_SETS])(
     'on Enterprise, a user with %s, whatever the licence',
     async (permissionSet) => {
       for (const license of LICENSES) {
-        const apiKey = await harness.newUser(accounts.enterprise, license, [permissionSet]);
-        await write(
-          accounts.enterprise,
-          apiKey,
-          WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise,
-        );
+        const expected = WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise;
+        await writeAsUser(accounts.enterprise, [license, [permissionSet]], expected);
       }
     },
   );
@@ -77,12 +91,8 @@ describe('writing webhooks (spec, section 5.2)', () => {
     'on Team, a user with the licence %s, whatever the permission sets',
     async (license) => {
       const expected = license === 'developer' ? 'may' : MESSAGES.teamUser;
-      await write(accounts.team, await harness.newUser(accounts.team, license, []), expected);
-      await write(
-        accounts.team,
-        await harness.newUser(accounts.team, license, [...PERMISSION_SETS]),
-        expected,
-      );
+      await writeAsUser(accounts.team, [license, []], expected);
+      await writeAsUser(accounts.team, [license, [...PERMISSION_SETS]], expected);
     },
   );
 

@@ -1,9 +1,8 @@
 import { createId, JOB_RUN_EVENTS, type JobRunEvent, type PublishedEvent } from '@runhook/contract';
-import { type Database, openDatabase } from '@runhook/database';
+import { type Database, inTransaction, openDatabase } from '@runhook/database';
 import { createQueueBackend, type EventQueue, openEventQueue } from '@runhook/queue';
 import { createTestDatabase } from '@runhook/testing';
 import { insertEvents } from '../src/data/run-events.ts';
-import { inTransaction } from '../src/data/transaction.ts';
 import { createRelay, type Relay, type RelayOptions } from '../src/relay/relay.ts';
 
 export interface LoggedLine {

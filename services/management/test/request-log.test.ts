@@ -37,7 +37,12 @@ beforeEach(async () => {
   const access: Access = READ_WEBHOOKS;
   const app = createHttpApp({
     endpoints: [{ method: 'POST', path: PATH, access, handle: (request) => handle(request) }],
-    findPrincipal: async (credential) => (credential === token ? principal : null),
+    entrance: {
+      findPrincipal: async (credential) => (credential === token ? principal : null),
+      findSession: async () => null,
+      requestLimit: { take: async () => ({ kind: 'taken' }) },
+    },
+    trustedProxyCidrs: [],
     probes: async () => false,
     log: { info: write('info'), warn: write('warn'), error: write('error') },
   });
@@ -48,7 +53,8 @@ afterEach(() => server.close());
 
 async function post(path: string) {
   const origin = `http://127.0.0.1:${server.port}`;
-  const answer = await callApi(origin, 'POST', path, { token, body: { hmac_secret: 'body-secret' } });
+  const options = { token, body: { hmac_secret: 'body-secret' } };
+  const answer = await callApi(origin, 'POST', path, options, fetch);
   await requestLine;
   return answer;
 }

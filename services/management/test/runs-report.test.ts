@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { openDatabase } from '@runhook/database';
+import { inTransaction, openDatabase } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { findRun } from '../src/data/run-statements.ts';
-import { inTransaction } from '../src/data/transaction.ts';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 let server: RunsServer;

@@ -17,6 +17,7 @@ import { createRuns, type RunsDependencies } from '../src/data/runs.ts';
 import { createHttpApp } from '../src/http/create-http-app.ts';
 import { jobsEndpoints } from '../src/http/routes/jobs.ts';
 import { runsEndpoints } from '../src/http/routes/runs.ts';
+import { checkedFetch } from './checked-fetch.ts';
 
 export interface RunsServer {
   database: Database;
@@ -61,7 +62,12 @@ export async function startRunsServer(
   const relay = options.relay ?? { wake: () => void wakes++ };
   const app = createHttpApp({
     endpoints: [...jobsEndpoints(database), ...runsEndpoints(createRuns({ pool, ...options, relay }))],
-    findPrincipal: (credential) => findPrincipal(pool, credential),
+    entrance: {
+      findPrincipal: (credential) => findPrincipal(pool, credential),
+      findSession: async () => null,
+      requestLimit: { take: async () => ({ kind: 'taken' }) },
+    },
+    trustedProxyCidrs: [],
     probes: async () => false,
     log: { info: () => {}, warn: () => {}, error: () => {} },
   });
@@ -88,7 +94,7 @@ export async function startRunsServer(
     wakes: () => wakes,
     otherAccount: newAccount,
     async call(method, path, body, withToken = token) {
-      const response = await fetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
+      const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
         method,
         headers: { authorization: `Token ${withToken}`, 'content-type': 'application/json' },
         ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),

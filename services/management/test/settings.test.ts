@@ -33,6 +33,12 @@ describe('the settings', () => {
       deliveryTimeoutMs: 10_000,
       deliveryMaxRetries: 5,
       egressAllowCidrs: [],
+      apiRateLimitPerMinute: 5_000,
+      consoleSessionIdleMinutes: 60,
+      consoleSessionMaxHours: 24,
+      signInAttemptsPerEmail: 10,
+      signInAttemptsPerAddress: 100,
+      trustedProxyCidrs: [],
       logLevel: 'info',
     });
   });
@@ -45,6 +51,12 @@ describe('the settings', () => {
       DELIVERY_TIMEOUT_MS: '500',
       DELIVERY_MAX_RETRIES: '0',
       EGRESS_ALLOW_CIDRS: '127.0.0.0/8, ::1',
+      API_RATE_LIMIT_PER_MINUTE: '100',
+      CONSOLE_SESSION_IDLE_MINUTES: '5',
+      CONSOLE_SESSION_MAX_HOURS: '8',
+      SIGN_IN_ATTEMPTS_PER_EMAIL: '3',
+      SIGN_IN_ATTEMPTS_PER_ADDRESS: '30',
+      TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
       LOG_LEVEL: 'silent',
     };
     expect(readSettings(source)).toMatchObject({
@@ -53,6 +65,12 @@ describe('the settings', () => {
       deliveryTimeoutMs: 500,
       deliveryMaxRetries: 0,
       egressAllowCidrs: ['127.0.0.0/8', '::1/128'],
+      apiRateLimitPerMinute: 100,
+      consoleSessionIdleMinutes: 5,
+      consoleSessionMaxHours: 8,
+      signInAttemptsPerEmail: 3,
+      signInAttemptsPerAddress: 30,
+      trustedProxyCidrs: ['10.0.0.0/8'],
       logLevel: 'silent',
     });
   });

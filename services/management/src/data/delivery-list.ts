@@ -15,7 +15,7 @@ export interface DeliveryFilters {
 }
 
 /** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
-const TOTAL_COUNT_MAX = 1_000_000;
+export const TOTAL_COUNT_MAX = 1_000_000;
 
 const DAY_MICROS = 86_400_000_000n;
 

@@ -1,6 +1,6 @@
+import type { Queryable } from '@runhook/database';
 import { createJob, type Database, type JobView, runStatement } from '@runhook/database';
 import type { JobFields } from '../domain/jobs-request.ts';
-import type { Queryable } from './transaction.ts';
 
 /** Ids come as text: they are bigint. */
 type JobRow = Record<keyof JobView, string>;

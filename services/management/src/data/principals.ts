@@ -7,7 +7,7 @@ import {
   type PermissionSet,
   runStatement,
 } from '@runhook/database';
-import type { Account, Principal } from '../domain/principal.ts';
+import type { Account, Principal, UserPrincipal } from '../domain/principal.ts';
 
 interface AccountColumns {
   account_id: string;
@@ -18,15 +18,18 @@ interface AccountColumns {
 }
 
 /** A user without a membership has one row, with nulls where the membership would be. */
-type UserRow = { user_id: string; license: License } & (AccountColumns | { account_id: null });
+export type UserRow = { user_id: string; license: License } & (AccountColumns | { account_id: null });
 type TokenRow = { token_id: string } & AccountColumns;
 
-const USER_BY_KEY = `
-  SELECT u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
-  FROM users u
+/** What {@link userPrincipal} needs, from `users u` and {@link USER_MEMBERSHIPS}. */
+export const USER_COLUMNS = `
+  u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment`;
+export const USER_MEMBERSHIPS = `
   LEFT JOIN memberships m ON m.user_id = u.id
-  LEFT JOIN accounts a ON a.id = m.account_id
-  WHERE u.api_key_hash = $1`;
+  LEFT JOIN accounts a ON a.id = m.account_id`;
+
+const USER_BY_KEY = `
+  SELECT ${USER_COLUMNS} FROM users u ${USER_MEMBERSHIPS} WHERE u.api_key_hash = $1 ORDER BY a.id`;
 
 const TOKEN_BY_HASH = `
   SELECT t.id AS token_id, t.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
@@ -34,7 +37,13 @@ const TOKEN_BY_HASH = `
   JOIN accounts a ON a.id = t.account_id
   WHERE t.token_hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`;
 
-/** Who holds the credential, in one query; null when nobody does, or when it was revoked or has expired. */
+/**
+ * Who holds the credential, in one query; null when nobody does, or when it was revoked or has expired. Asked anew for
+ * each request, so that what is rotated or revoked is refused by every process at once.
+ *
+ * How long a refusal takes tells nothing: what is looked up is the SHA-256 of what the caller sent, so whatever a
+ * comparison in the index gives away is about a hash that no caller can steer towards a stored one.
+ */
 export async function findPrincipal(pool: Database['pool'], credential: string): Promise<Principal | null> {
   const kind = credentialKind(credential);
   if (kind === null) return null;
@@ -44,13 +53,16 @@ export async function findPrincipal(pool: Database['pool'], credential: string):
 
 async function findUser(pool: Database['pool'], hash: Uint8Array): Promise<Principal | null> {
   const rows = await runStatement<UserRow>(pool, USER_BY_KEY, [hash], 'user_by_key');
-  if (!rows[0]) return null;
+  return rows[0] ? userPrincipal(rows[0].user_id, rows) : null;
+}
+
+export function userPrincipal(userId: string, rows: readonly UserRow[]): UserPrincipal {
   const memberships = rows.flatMap((row) =>
     row.account_id === null
       ? []
       : [{ account: accountOf(row), license: row.license, permissionSets: row.permission_sets }],
   );
-  return { kind: 'user', userId: Number(rows[0].user_id), memberships };
+  return { kind: 'user', userId: Number(userId), memberships };
 }
 
 async function findServiceToken(pool: Database['pool'], hash: Uint8Array): Promise<Principal | null> {

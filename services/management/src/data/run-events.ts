@@ -1,6 +1,6 @@
 import { idDay, type JobRunEvent } from '@runhook/contract';
+import type { Transaction } from '@runhook/database';
 import { runStatement } from '@runhook/database';
-import type { Transaction } from './transaction.ts';
 
 /** Stores events and puts them on their way to the queue, in their order. `data` is JSON text, so keys keep theirs. */
 export async function insertEvents(transaction: Transaction, events: readonly JobRunEvent[]): Promise<void> {

@@ -1,8 +1,8 @@
 import type { RunStatus } from '@runhook/contract';
+import type { Queryable, Transaction } from '@runhook/database';
 import { type JobView, runStatement } from '@runhook/database';
 import type { RunView } from '../domain/run-view.ts';
 import { RUN_COLUMNS, type RunRow, toRunView } from './run-rows.ts';
-import type { Queryable, Transaction } from './transaction.ts';
 
 /** A run at its start. `id` is the runner's own number, or undefined for one that the database draws. */
 export interface NewRun {

@@ -1,4 +1,5 @@
 import { type EventType, secondsTimestamp } from '@runhook/contract';
+import { inTransaction, type Pool, type Transaction } from '@runhook/database';
 import { runEvent } from '../domain/run-events.ts';
 import type { RunFinish, RunStart } from '../domain/run-requests.ts';
 import { type RunCall, type RunState, runTransition } from '../domain/run-transitions.ts';
@@ -6,7 +7,6 @@ import type { RunView } from '../domain/run-view.ts';
 import { findJob } from './jobs.ts';
 import { insertEvents } from './run-events.ts';
 import { findRun, insertRun, listRuns, type RunFilters, updateRun } from './run-statements.ts';
-import { inTransaction, type Pool, type Transaction } from './transaction.ts';
 
 export type StartOutcome =
   | { kind: 'started' | 'known'; run: RunView }

@@ -1,7 +1,8 @@
 import { type Problem, problemsOf, textWithoutNul, VALIDATION_OPTIONS } from '@runhook/contract';
 import Joi from 'joi';
 
-const NAME_CHARACTERS_MAX = 255;
+/** Of a job's name, its project's and its environment's. */
+export const JOB_NAME_CHARACTERS_MAX = 255;
 
 /** Body of `POST …/jobs/` (DESIGN, section 4, "Runs API"). */
 export interface JobFields {
@@ -11,9 +12,9 @@ export interface JobFields {
 }
 
 const schema = Joi.object<JobFields>({
-  name: textWithoutNul(NAME_CHARACTERS_MAX).required(),
-  project_name: textWithoutNul(NAME_CHARACTERS_MAX).required(),
-  environment_name: textWithoutNul(NAME_CHARACTERS_MAX).required(),
+  name: textWithoutNul(JOB_NAME_CHARACTERS_MAX).required(),
+  project_name: textWithoutNul(JOB_NAME_CHARACTERS_MAX).required(),
+  environment_name: textWithoutNul(JOB_NAME_CHARACTERS_MAX).required(),
 });
 
 export type JobParsing = { fields: JobFields; problems?: never } | { fields?: never; problems: Problem[] };

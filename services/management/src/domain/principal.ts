@@ -21,6 +21,18 @@ export type Principal =
   | { kind: 'user'; userId: number; memberships: Membership[] }
   | { kind: 'service_token'; tokenId: number; account: Account; permissionSets: PermissionSet[] };
 
+export type UserPrincipal = Extract<Principal, { kind: 'user' }>;
+
+/** What a caller proved itself with: a key in a header, or the console's cookie. Its permissions are the same. */
+export type Credential =
+  | { kind: 'key'; hash: Uint8Array }
+  | { kind: 'session'; idHash: Uint8Array; expiresAt: Date; apiKeyHash: Uint8Array };
+
+export interface Caller {
+  principal: Principal;
+  credential: Credential;
+}
+
 /** What a principal holds in one account: the row of the permission table that applies to it. */
 export type Holder =
   | { kind: 'user'; license: License; permissionSets: readonly PermissionSet[] }

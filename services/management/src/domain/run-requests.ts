@@ -1,4 +1,5 @@
 import {
+  EVENT_LIMITS,
   isIntegerId,
   nanosecondTimestamp,
   type Problem,
@@ -9,9 +10,12 @@ import {
 import Joi from 'joi';
 import { FINISH_STATUSES, type FinishStatus } from './run-transitions.ts';
 
-const NAME_CHARACTERS_MAX = 255;
-/** The queue contract takes no longer message. */
-const MESSAGE_CHARACTERS_MAX = 65_536;
+/** What a report of a run may hold at most. */
+export const RUN_LIMITS = {
+  engineVersionCharactersMax: 255,
+  /** Of `reason` and `status_message`: a payload takes no longer one. */
+  messageCharactersMax: EVENT_LIMITS.messageCharactersMax,
+} as const;
 
 /** Body of `POST …/runs/`. Times are ISO 8601 UTC in seconds with `Z`. */
 export interface RunStart {
@@ -38,7 +42,7 @@ const integerId = Joi.any().custom((value: unknown, helpers) =>
 );
 
 /** Absent, null and "" are the same: no text. */
-const optionalText = textWithoutNul(MESSAGE_CHARACTERS_MAX).empty(Joi.valid(null, ''));
+const optionalText = textWithoutNul(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
 
 /** A finer time than seconds is cut, not rounded: a run must not start in the future. */
 const secondsTime = Joi.string()
@@ -56,7 +60,7 @@ const startSchema = Joi.object<RunStart>({
   job_id: integerId.required(),
   run_id: integerId.empty(null),
   reason: optionalText,
-  engine_version: textWithoutNul(NAME_CHARACTERS_MAX).required(),
+  engine_version: textWithoutNul(RUN_LIMITS.engineVersionCharactersMax).required(),
   started_at: secondsTime,
 });
 

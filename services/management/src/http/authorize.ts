@@ -3,16 +3,19 @@ import { type Action, missingPermission } from '../domain/permissions.ts';
 import { type Account, type Principal, scopeIn } from '../domain/principal.ts';
 import { AccessDeniedError, NotFoundError } from './errors.ts';
 
-/** What an endpoint asks of its caller. `webhooks` adds the gate of the account's plan and deployment. */
+/** What an endpoint asks of its caller. */
 export interface Access {
   action: Action;
+  /** Adds the gate of the account's plan and deployment. */
   webhooks: boolean;
+  /** Whether a call counts against the account's limit of requests. The Runs API's do not (DESIGN, section 7). */
+  metered: boolean;
 }
 
-export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true };
-export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true };
-export const READ_ACCOUNT: Access = { action: 'read', webhooks: false };
-export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false };
+export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true, metered: true };
+export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true, metered: true };
+export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
+export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
 
 const UNAVAILABLE = {
   plan: 'Webhooks are available on the Team and Enterprise plans only.',

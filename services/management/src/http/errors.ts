@@ -39,6 +39,15 @@ export class InvalidTokenError extends ApiError {
   }
 }
 
+/** 401 that does not tell whether there is such a user. */
+export class SignInRefusedError extends ApiError {
+  constructor() {
+    super(401, 'sign_in_refused', 'The e-mail address or the password is wrong.', {
+      headers: { 'www-authenticate': 'Token' },
+    });
+  }
+}
+
 /** 403. @param reason completes "Access denied: " */
 export class AccessDeniedError extends ApiError {
   constructor(reason: string) {

@@ -2,7 +2,7 @@ import express, { type Request, type Response } from 'express';
 import { UnsupportedContentTypeError } from './errors.ts';
 
 /** A run's status message may have 65,536 characters, each up to six bytes in JSON. */
-const BODY_BYTES_MAX = 1024 * 1024;
+export const BODY_BYTES_MAX = 1024 * 1024;
 
 const parseJson = express.json({ limit: BODY_BYTES_MAX, strict: false });
 

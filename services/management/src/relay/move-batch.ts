@@ -1,5 +1,5 @@
+import { inTransaction, type Pool } from '@runhook/database';
 import type { EventQueue } from '@runhook/queue';
-import { inTransaction, type Pool } from '../data/transaction.ts';
 import { deleteFromOutbox, readOutbox, takeRelayTurn } from './outbox.ts';
 
 /** One bulk call of the queue. */

@@ -1,6 +1,6 @@
+import type { Queryable, Transaction } from '@runhook/database';
 import { runStatement } from '@runhook/database';
 import type { IdentifiedEvent } from '@runhook/queue';
-import type { Queryable, Transaction } from '../data/transaction.ts';
 
 /** A place in the outbox. `event` is null when retention has removed it: there is nothing left to send. */
 export interface OutboxRow {

@@ -1,5 +1,5 @@
+import type { Pool } from '@runhook/database';
 import type { EventQueue } from '@runhook/queue';
-import type { Pool } from '../data/transaction.ts';
 import { type BatchOutcome, moveBatch } from './move-batch.ts';
 import { countOutbox } from './outbox.ts';
 import { createPause } from './pause.ts';

@@ -1,8 +1,8 @@
 import type { Database } from '@runhook/database';
 import { addJob, listJobs } from '../../data/jobs.ts';
 import { parseJob } from '../../domain/jobs-request.ts';
-import { READ_ACCOUNT, REPORT_RUNS } from '../authorize.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { READ_RUNS, REPORT_RUNS } from '../authorize.ts';
+import type { AccountEndpoint } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import { pageExtra } from '../page-extra.ts';
 import { QueryReader } from '../query-parameters.ts';
@@ -10,7 +10,7 @@ import { QueryReader } from '../query-parameters.ts';
 const JOBS = '/api/v2/accounts/:account_id/jobs';
 
 /** `POST …/jobs/` and `GET …/jobs/` (DESIGN, section 4, "Runs API"). */
-export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Endpoint[] {
+export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): AccountEndpoint[] {
   return [
     {
       method: 'POST',
@@ -25,7 +25,7 @@ export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Endp
     {
       method: 'GET',
       path: JOBS,
-      access: READ_ACCOUNT,
+      access: READ_RUNS,
       async handle({ account, query }) {
         const reader = new QueryReader(query);
         const page = reader.page();

@@ -2,8 +2,8 @@ import { integerIdFromText, RUN_STATUS_CODES, type RunStatus } from '@runhook/co
 import type { ReportOutcome, Runs } from '../../data/runs.ts';
 import { parseRunFinish, parseRunStart } from '../../domain/run-requests.ts';
 import type { RunView } from '../../domain/run-view.ts';
-import { READ_ACCOUNT, REPORT_RUNS } from '../authorize.ts';
-import type { AccountRequest, Endpoint } from '../endpoint.ts';
+import { READ_RUNS, REPORT_RUNS } from '../authorize.ts';
+import type { AccountEndpoint, AccountRequest } from '../endpoint.ts';
 import type { Answer } from '../envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../errors.ts';
 import { pageExtra } from '../page-extra.ts';
@@ -13,14 +13,14 @@ const RUNS = '/api/v2/accounts/:account_id/runs';
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
 /** The runs API for job runners that speak REST (DESIGN, sections 4 and 7). It works on every plan. */
-export function runsEndpoints(runs: Runs): Endpoint[] {
+export function runsEndpoints(runs: Runs): AccountEndpoint[] {
   return [
     { method: 'POST', path: RUNS, access: REPORT_RUNS, handle: (request) => start(runs, request) },
-    { method: 'GET', path: RUNS, access: READ_ACCOUNT, handle: (request) => list(runs, request) },
+    { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(runs, request) },
     {
       method: 'GET',
       path: `${RUNS}/:run_id`,
-      access: READ_ACCOUNT,
+      access: READ_RUNS,
       handle: (request) => find(runs, request),
     },
     {

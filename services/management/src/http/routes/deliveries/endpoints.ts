@@ -1,6 +1,6 @@
 import type { Database } from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { getDeliveryEndpoint } from './get.ts';
 import { listDeliveriesEndpoint } from './list.ts';
 import { redeliverEndpoint } from './redeliver.ts';
@@ -10,6 +10,6 @@ export function deliveryEndpoints(deps: {
   pool: Database['pool'];
   deliveryQueue: Pick<DeliveryQueue, 'add'>;
   deliveryMaxRetries: number;
-}): Endpoint[] {
+}): AccountEndpoint[] {
   return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps), redeliverEndpoint(deps)];
 }

@@ -4,12 +4,12 @@ import { type DeliveryWithEvent, findDelivery, listAttempts } from '../../../dat
 import { attemptView } from '../../../domain/attempt-view.ts';
 import { deliveryView } from '../../../domain/delivery-view.ts';
 import { READ_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { deliveryKey, deliveryNotFound, requiredSubscription } from './delivery-key.ts';
 import { DELIVERY_PATH } from './paths.ts';
 
 /** One delivery with the exact body that was sent and every attempt (DESIGN, section 7, "Deliveries"). */
-export function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): Endpoint {
+export function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
     path: DELIVERY_PATH,

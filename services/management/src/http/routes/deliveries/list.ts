@@ -4,7 +4,7 @@ import { type DeliveryFilters, listDeliveries } from '../../../data/delivery-lis
 import { DELIVERY_STATUSES, deliveryView } from '../../../domain/delivery-view.ts';
 import { microsFromText } from '../../../domain/time-text.ts';
 import { READ_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { pageExtra } from '../../page-extra.ts';
 import { oneOf, QueryReader, readBy } from '../../query-parameters.ts';
 import { requiredSubscription } from './delivery-key.ts';
@@ -17,7 +17,7 @@ const moment = readBy(
 );
 
 /** The log of a subscription (DESIGN, section 4, "Deliveries API"), newest first. */
-export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): Endpoint {
+export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
     path: DELIVERIES_PATH,

@@ -4,7 +4,7 @@ import { findDelivery } from '../../../data/deliveries.ts';
 import { beginRedelivery, undoRedelivery } from '../../../data/redelivery.ts';
 import { deliveryView } from '../../../domain/delivery-view.ts';
 import { WRITE_WEBHOOKS } from '../../authorize.ts';
-import { DEADLINE_MS, type Endpoint } from '../../endpoint.ts';
+import { type AccountEndpoint, DEADLINE_MS } from '../../endpoint.ts';
 import { ConflictError } from '../../errors.ts';
 import { deliveryKey, deliveryNotFound, requiredSubscription } from './delivery-key.ts';
 import { DELIVERY_PATH } from './paths.ts';
@@ -20,7 +20,7 @@ export function redeliverEndpoint(deps: {
   pool: Database['pool'];
   deliveryQueue: Pick<DeliveryQueue, 'add'>;
   deliveryMaxRetries: number;
-}): Endpoint {
+}): AccountEndpoint {
   const { pool, deliveryQueue, deliveryMaxRetries } = deps;
   return {
     method: 'POST',

@@ -3,7 +3,7 @@ import type { Database, SecretBox } from '@runhook/database';
 import { insertSubscription } from '../../../data/subscriptions.ts';
 import { subscriptionView } from '../../../domain/subscription-view.ts';
 import { WRITE_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { SUBSCRIPTIONS_PATH } from './paths.ts';
 import { readSubscriptionFields } from './subscription-fields.ts';
 
@@ -12,7 +12,7 @@ export function createSubscriptionEndpoint(deps: {
   pool: Database['pool'];
   secrets: SecretBox;
   urlProblem: UrlProblem;
-}): Endpoint {
+}): AccountEndpoint {
   return {
     method: 'POST',
     path: SUBSCRIPTIONS_PATH,

@@ -1,12 +1,12 @@
 import type { Database } from '@runhook/database';
 import { deleteSubscription } from '../../../data/subscriptions.ts';
 import { WRITE_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { SUBSCRIPTION_PATH } from './paths.ts';
 import { subscriptionKey, subscriptionNotFound } from './subscription-key.ts';
 
 /** Spec, section 4.6. */
-export function deleteSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): Endpoint {
+export function deleteSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'DELETE',
     path: SUBSCRIPTION_PATH,

@@ -1,7 +1,7 @@
 import type { UrlProblem } from '@runhook/contract';
 import type { Database, SecretBox } from '@runhook/database';
 import type { Egress } from '@runhook/egress';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { createSubscriptionEndpoint } from './create.ts';
 import { deleteSubscriptionEndpoint } from './delete.ts';
 import { getSubscriptionEndpoint } from './get.ts';
@@ -16,7 +16,7 @@ export function subscriptionEndpoints(deps: {
   urlProblem: UrlProblem;
   egress: Pick<Egress, 'post'>;
   deliveryTimeoutMs: number;
-}): Endpoint[] {
+}): AccountEndpoint[] {
   return [
     listSubscriptionsEndpoint(deps),
     createSubscriptionEndpoint(deps),

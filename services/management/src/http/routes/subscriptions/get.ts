@@ -2,12 +2,12 @@ import type { Database } from '@runhook/database';
 import { findSubscription } from '../../../data/subscriptions.ts';
 import { subscriptionView } from '../../../domain/subscription-view.ts';
 import { READ_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { SUBSCRIPTION_PATH } from './paths.ts';
 import { subscriptionKey, subscriptionNotFound } from './subscription-key.ts';
 
 /** Spec, section 4.2. */
-export function getSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): Endpoint {
+export function getSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
     path: SUBSCRIPTION_PATH,

@@ -2,13 +2,13 @@ import type { Database } from '@runhook/database';
 import { listSubscriptions } from '../../../data/subscriptions.ts';
 import { subscriptionView } from '../../../domain/subscription-view.ts';
 import { READ_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { pageExtra } from '../../page-extra.ts';
 import { QueryReader } from '../../query-parameters.ts';
 import { SUBSCRIPTIONS_PATH } from './paths.ts';
 
 /** Spec, section 4.1. */
-export function listSubscriptionsEndpoint({ pool }: { pool: Database['pool'] }): Endpoint {
+export function listSubscriptionsEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
     path: SUBSCRIPTIONS_PATH,

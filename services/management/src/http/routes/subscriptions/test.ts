@@ -5,7 +5,7 @@ import { findSubscription } from '../../../data/subscriptions.ts';
 import { sampleEvent } from '../../../domain/sample-event.ts';
 import { verificationOf } from '../../../domain/verification.ts';
 import { WRITE_WEBHOOKS } from '../../authorize.ts';
-import { DEADLINE_MS, type Endpoint } from '../../endpoint.ts';
+import { type AccountEndpoint, DEADLINE_MS } from '../../endpoint.ts';
 import { SUBSCRIPTION_PATH } from './paths.ts';
 import { subscriptionKey, subscriptionNotFound } from './subscription-key.ts';
 
@@ -15,11 +15,12 @@ export function testSubscriptionEndpoint(deps: {
   secrets: SecretBox;
   egress: Pick<Egress, 'post'>;
   deliveryTimeoutMs: number;
-}): Endpoint {
+}): AccountEndpoint {
   return {
     method: 'GET',
     path: `${SUBSCRIPTION_PATH}/test`,
     access: WRITE_WEBHOOKS,
+    hasEffect: true,
     deadlineMs: deps.deliveryTimeoutMs + DEADLINE_MS,
     async handle(request) {
       const row = await findSubscription(deps.pool, subscriptionKey(request));

@@ -3,7 +3,7 @@ import type { Database } from '@runhook/database';
 import { updateSubscription } from '../../../data/subscriptions.ts';
 import { subscriptionView } from '../../../domain/subscription-view.ts';
 import { WRITE_WEBHOOKS } from '../../authorize.ts';
-import type { Endpoint } from '../../endpoint.ts';
+import type { AccountEndpoint } from '../../endpoint.ts';
 import { SUBSCRIPTION_PATH } from './paths.ts';
 import { readSubscriptionFields } from './subscription-fields.ts';
 import { subscriptionKey, subscriptionNotFound } from './subscription-key.ts';
@@ -12,7 +12,7 @@ import { subscriptionKey, subscriptionNotFound } from './subscription-key.ts';
 export function updateSubscriptionEndpoint(deps: {
   pool: Database['pool'];
   urlProblem: UrlProblem;
-}): Endpoint {
+}): AccountEndpoint {
   return {
     method: 'PUT',
     path: SUBSCRIPTION_PATH,

@@ -1,0 +1,131 @@
+import { createServiceToken, type PermissionSet } from '@runhook/database';
+import type { AccountReference } from '../data/administration/accounts.ts';
+import {
+  findServiceToken,
+  listServiceTokens,
+  revokeServiceToken,
+  type ServiceTokenView,
+} from '../data/administration/service-tokens.ts';
+import { type Command, type CommandGroup, requiredOption, valueOption } from './command.ts';
+import { NotFoundError, UsageError } from './errors.ts';
+import { accountNamed } from './find-named.ts';
+import { accountOption, nameFilter, permissionSetOption } from './named-options.ts';
+import { optionValues } from './option-values.ts';
+import { printable, table } from './table.ts';
+
+interface CreateOptions {
+  account: AccountReference;
+  name: string;
+  permissionSet: PermissionSet[];
+  /** Milliseconds. */
+  expiresIn?: number;
+  expiresAt?: Date;
+}
+
+const create: Command<CreateOptions> = {
+  name: 'create',
+  summary: 'make a service token of an account',
+  description: 'Makes a service token. It belongs to one account, and is shown this once.',
+  options: [
+    accountOption().makeOptionMandatory(),
+    requiredOption('--name <name>', 'what it is for, up to 255 characters', optionValues.name),
+    permissionSetOption('may be repeated').makeOptionMandatory(),
+    valueOption(
+      '--expires-in <duration>',
+      'minutes, hours, days or weeks: 30m, 12h, 90d, 4w',
+      optionValues.duration,
+    ),
+    valueOption(
+      '--expires-at <time>',
+      'ISO 8601: 2030-01-31 (its beginning, UTC) or 2030-01-31T12:00Z',
+      optionValues.futureTime,
+    ),
+  ],
+  examples: [
+    'token create --account 1 --name CI --permission-set job_runner',
+    'token create --account act_… --name Terraform --permission-set account_admin --expires-in 90d',
+  ],
+  check({ expiresIn, expiresAt }) {
+    if (expiresIn === undefined || expiresAt === undefined) return;
+    throw new UsageError('Give --expires-in or --expires-at, not both.');
+  },
+  async run(
+    { account: reference, name, permissionSet: permissionSets, expiresIn, expiresAt },
+    { prisma, pool },
+  ) {
+    const expiry = expiresIn === undefined ? expiresAt : new Date(Date.now() + expiresIn);
+    const { id: accountId } = await accountNamed(pool, reference);
+    const made = { accountId, name, permissionSets, ...(expiry === undefined ? {} : { expiresAt: expiry }) };
+    const { id, token } = await createServiceToken(prisma, made);
+    return {
+      json: { ...(await findServiceToken(pool, id)), token },
+      text: [
+        `Created token ${id} of account ${accountId}: ${permissionSets.join(', ')}; ${expiry === undefined ? 'never expires' : `expires ${expiry.toISOString()}`}.`,
+        '',
+        `  token  ${token}`,
+        '',
+        'It is not shown again.',
+      ].join('\n'),
+    };
+  },
+};
+
+const list: Command<{ account?: AccountReference; name?: string; permissionSet?: PermissionSet[] }> = {
+  name: 'list',
+  summary: 'show the service tokens, but not what they are',
+  description: 'Shows the service tokens, oldest first; with options, only those that fit them all.',
+  options: [
+    accountOption('only those of this one: its id or identifier (act_…)'),
+    nameFilter(),
+    permissionSetOption('only those that have it; of several, one'),
+  ],
+  examples: ['token list --account 1', 'token list --permission-set account_admin --json'],
+  async run({ account: reference, name, permissionSet: permissionSets }, { pool }) {
+    const account = reference === undefined ? null : await accountNamed(pool, reference);
+    const tokens = await listServiceTokens(pool, {
+      ...(account === null ? {} : { accountId: account.id }),
+      ...(name === undefined ? {} : { name }),
+      ...(permissionSets === undefined ? {} : { permissionSets }),
+    });
+    return { json: tokens, text: tokens.length === 0 ? 'No tokens.' : tokensTable(tokens) };
+  },
+};
+
+const revoke: Command<{ id: number }> = {
+  name: 'revoke',
+  summary: 'end a service token, at once and for good',
+  description: 'Ends a service token: every request with it is refused from now on. It cannot be undone.',
+  options: [requiredOption('--id <id>', 'of the token, as token list shows it', optionValues.id)],
+  examples: ['token revoke --id 3'],
+  async run({ id }, { pool }) {
+    const revoked = await revokeServiceToken(pool, id);
+    if (revoked === null) throw new NotFoundError(`--id: there is no token ${id}.`);
+    const { token, wasRevoked } = revoked;
+    const subject = `Token ${id} of account ${token.account_id} (${printable(token.name)})`;
+    return {
+      json: token,
+      text: wasRevoked ? `${subject} was revoked already, at ${token.revoked_at}.` : `${subject} is revoked.`,
+    };
+  },
+};
+
+function tokensTable(tokens: readonly ServiceTokenView[]): string {
+  return table(
+    ['ID', 'ACCOUNT', 'NAME', 'PERMISSION SETS', 'CREATED', 'EXPIRES', 'REVOKED'],
+    tokens.map((token) => [
+      String(token.id),
+      String(token.account_id),
+      token.name,
+      token.permission_sets.join(', '),
+      token.created_at,
+      token.expires_at ?? 'never',
+      token.revoked_at ?? '-',
+    ]),
+  );
+}
+
+export const tokenGroup: CommandGroup = {
+  name: 'token',
+  summary: 'service tokens',
+  commands: [create, list, revoke] as Command[],
+};

@@ -1,0 +1,40 @@
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../query-parameters.ts';
+import { integerId, prefixedId } from './field-schemas.ts';
+import type { Parameter, Reference, Schema } from './openapi-types.ts';
+
+const inPath = (name: string, schema: Schema): Parameter => {
+  const { description = '', ...rest } = schema;
+  return { name, in: 'path', required: true, description, schema: rest };
+};
+
+/** The parameters that several operations share. */
+export const PARAMETERS = {
+  AccountId: inPath('account_id', integerId('The number of the account.', 1)),
+  UserId: inPath('user_id', integerId('The number of the user.', 7)),
+  WebhookId: inPath('webhook_id', prefixedId('wsu_', 'Id of the subscription.')),
+  DeliveryId: inPath('delivery_id', prefixedId('wdl_', 'Id of the delivery.')),
+  RunId: inPath('run_id', integerId('Id of the run.', 345)),
+  Limit: {
+    name: 'limit',
+    in: 'query',
+    description: 'How many to answer.',
+    schema: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT },
+  },
+  Offset: {
+    name: 'offset',
+    in: 'query',
+    description: 'How many to skip, from the beginning of the list.',
+    schema: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 },
+  },
+} as const satisfies Record<string, Parameter>;
+
+export function parameter(name: keyof typeof PARAMETERS): Reference {
+  return { $ref: `#/components/parameters/${name}` };
+}
+
+/** An optional query parameter of one operation. */
+export function inQuery(name: string, description: string, schema: Schema): Parameter {
+  return { name, in: 'query', description, schema };
+}
+
+export const PAGE = [parameter('Limit'), parameter('Offset')];

@@ -1,0 +1,79 @@
+import { TOTAL_COUNT_MAX } from '../../../data/delivery-list.ts';
+import { DELIVERY_EXAMPLE, DELIVERY_WITH_ATTEMPTS_EXAMPLE, PENDING_DELIVERY_EXAMPLE } from '../examples.ts';
+import { integerId } from '../field-schemas.ts';
+import { schemaRef } from '../object-schemas.ts';
+import type { Paths, Schema } from '../openapi-types.ts';
+import { inQuery, PAGE, parameter } from '../parameters.ts';
+import { answers, failureBecause, OF_A_BODY, success } from '../responses.ts';
+import { DELIVERY_STATUS } from '../schemas/deliveries.ts';
+import { EVENT_TYPE } from '../schemas/subscriptions.ts';
+import { WEBHOOK_WRITERS } from './subscriptions.ts';
+
+const tags = ['Deliveries'];
+
+const MOMENT: Schema = {
+  type: 'string',
+  examples: ['1795168800000000', '2026-11-20', '2026-11-20T10:00:00Z'],
+};
+const MOMENT_FORMS =
+  'Microseconds since the epoch in digits, or ISO 8601: a day, which is its beginning in UTC, or a time with its zone.';
+
+/** DESIGN, sections 4 ("Deliveries API") and 7 ("Deliveries"). */
+export const deliveryPaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/deliveries': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    get: {
+      operationId: 'listDeliveries',
+      tags,
+      summary: 'List the deliveries of a subscription',
+      description: `Newest first, as long as the log keeps them: 30 days unless the operator set another time. \`total_count\` stops at ${TOTAL_COUNT_MAX}.`,
+      parameters: [
+        inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
+        inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),
+        inQuery('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
+        inQuery('since', `Only those created at this moment or later. ${MOMENT_FORMS}`, MOMENT),
+        inQuery('until', `Only those created before this moment. ${MOMENT_FORMS}`, MOMENT),
+        ...PAGE,
+      ],
+      responses: answers(
+        'account',
+        { 200: success(200, 'A page of them.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
+        [400],
+      ),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}': {
+    parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('DeliveryId')],
+    get: {
+      operationId: 'getDelivery',
+      tags,
+      summary: 'Get a delivery with its payload and every attempt',
+      responses: answers('account', {
+        200: success(200, 'It.', schemaRef('DeliveryWithAttempts'), DELIVERY_WITH_ATTEMPTS_EXAMPLE),
+      }),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}/redeliver': {
+    parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('DeliveryId')],
+    post: {
+      operationId: 'redeliver',
+      tags,
+      summary: 'Deliver again',
+      description: `The same delivery with the same body: an attempt at once, and its retries. Needs no body. ${WEBHOOK_WRITERS}`,
+      responses: answers(
+        'account',
+        {
+          202: success(202, 'It is on its way.', schemaRef('Delivery'), PENDING_DELIVERY_EXAMPLE),
+          409: failureBecause(
+            409,
+            'The delivery is still pending, or its webhook is inactive.',
+            'The delivery is still pending.',
+          ),
+        },
+        OF_A_BODY,
+      ),
+    },
+  },
+};

@@ -1,0 +1,192 @@
+import { BODY_BYTES_MAX } from '../read-body.ts';
+import { schemaRef } from './object-schemas.ts';
+import type { Header, Reference, Response, Schema } from './openapi-types.ts';
+import { envelope } from './schemas/envelope.ts';
+
+/** Whole seconds after which a call may succeed. */
+const RETRY_AFTER: Record<string, Header> = {
+  'Retry-After': {
+    description: 'Seconds after which another call may succeed.',
+    required: true,
+    schema: { type: 'string', pattern: '^[0-9]+$' },
+  },
+};
+
+const ALLOW: Record<string, Header> = {
+  Allow: { description: 'The methods of the path.', required: true, schema: { type: 'string' } },
+};
+
+const WWW_AUTHENTICATE: Record<string, Header> = {
+  'WWW-Authenticate': { description: 'How to authenticate.', required: true, schema: { type: 'string' } },
+};
+
+function failureResponse(
+  code: number,
+  description: string,
+  example: { user: string; developer?: string },
+  headers?: Record<string, Header>,
+): Response {
+  const { user, developer = '' } = example;
+  const status = { code, is_success: false, user_message: user, developer_message: developer };
+  return {
+    description,
+    ...(headers ? { headers } : {}),
+    content: { 'application/json': { schema: schemaRef('Failure'), example: { status, data: null } } },
+  };
+}
+
+/** Every refusal, by its status. What `http/errors.ts` throws has its entry here. */
+const FAILURES = {
+  400: {
+    name: 'InvalidRequest',
+    response: failureResponse(
+      400,
+      'The request is not valid. `developer_message` has a line for every field that is not.',
+      {
+        user: 'Invalid request: limit must be an integer between 1 and 100.',
+        developer: 'limit: must be an integer between 1 and 100',
+      },
+    ),
+  },
+  401: {
+    name: 'InvalidToken',
+    response: failureResponse(
+      401,
+      'The credential is missing, malformed, unknown, revoked or expired: which of them is not told.',
+      { user: 'Invalid token.' },
+      WWW_AUTHENTICATE,
+    ),
+  },
+  403: {
+    name: 'AccessDenied',
+    response: failureResponse(
+      403,
+      'The credential is good, and this may not be done with it: it is not of this account, its holder lacks a licence or a permission set (the message says which would do), or the account’s plan or deployment does not have what is asked for.',
+      { user: 'Access denied: Token is not scoped to account.' },
+    ),
+  },
+  404: {
+    name: 'NotFound',
+    response: failureResponse(
+      404,
+      'There is nothing of that id here. A malformed, a deleted and a foreign id are all answered like this.',
+      { user: 'Not found.' },
+    ),
+  },
+  405: {
+    name: 'MethodNotAllowed',
+    response: failureResponse(
+      405,
+      'The path does not have this method.',
+      { user: 'Method PATCH is not allowed here.', developer: 'allowed: GET, HEAD, POST' },
+      ALLOW,
+    ),
+  },
+  409: {
+    name: 'Conflict',
+    response: failureResponse(409, 'The state of things does not allow it.', {
+      user: 'The delivery is still pending.',
+    }),
+  },
+  413: {
+    name: 'BodyTooLarge',
+    response: failureResponse(413, `The body is larger than ${BODY_BYTES_MAX} bytes.`, {
+      user: 'The request body is too large.',
+    }),
+  },
+  415: {
+    name: 'UnsupportedContentType',
+    response: failureResponse(415, 'The body is not `application/json` in UTF-8.', {
+      user: 'The request body must be JSON.',
+      developer: 'content-type: must be application/json in UTF-8, identity or gzip encoded',
+    }),
+  },
+  422: {
+    name: 'Unprocessable',
+    response: failureResponse(422, 'The `Idempotency-Key` was used before, with another body.', {
+      user: 'The idempotency key was used with another body.',
+    }),
+  },
+  429: {
+    name: 'TooManyRequests',
+    response: failureResponse(
+      429,
+      'More calls than are allowed in this time.',
+      { user: 'Too many requests.' },
+      RETRY_AFTER,
+    ),
+  },
+  500: {
+    name: 'UnexpectedFault',
+    response: failureResponse(500, 'A fault of the service. The request id leads to it in the log.', {
+      user: 'Something went wrong.',
+      developer: 'request id: 1f0c2c9e-7d0e-4c38-9d3e-0a6d0a2f1f5b',
+    }),
+  },
+  503: {
+    name: 'Unavailable',
+    response: failureResponse(
+      503,
+      'The database or the queue cannot be reached now.',
+      { user: 'The service is temporarily unavailable.' },
+      RETRY_AFTER,
+    ),
+  },
+} as const satisfies Record<number, { name: string; response: Response }>;
+
+export type FailureCode = keyof typeof FAILURES;
+
+/** `components.responses`. */
+export const RESPONSES: Record<string, Response> = Object.fromEntries(
+  Object.values(FAILURES).map(({ name, response }) => [name, response]),
+);
+
+export function failure(code: FailureCode): Reference {
+  return { $ref: `#/components/responses/${FAILURES[code].name}` };
+}
+
+/** A refusal with a description of its own: what it means for this operation. */
+export function failureBecause(code: FailureCode, description: string, userMessage: string): Response {
+  const { headers } = FAILURES[code].response as Response;
+  return failureResponse(code, description, { user: userMessage }, headers);
+}
+
+/** Of every POST and PUT: a body is read even where none is needed. */
+export const OF_A_BODY = [400, 413, 415] as const satisfies FailureCode[];
+
+/** What every operation may answer, by whom it is for. */
+const SHARED = {
+  anyone: [429, 500, 503],
+  caller: [401, 429, 500, 503],
+  /** Concerns an account that its path names. */
+  account: [401, 403, 404, 429, 500, 503],
+  /** The Runs API does not count against the limit of requests (DESIGN, section 7, "Runs"). */
+  runs: [401, 403, 404, 500, 503],
+} as const satisfies Record<string, FailureCode[]>;
+
+/** The answers of an operation: those that it names, those of all of its kind, and `more`. */
+export function answers(
+  kind: keyof typeof SHARED,
+  named: Record<number, Response | Reference>,
+  more: readonly FailureCode[] = [],
+): Record<string, Response | Reference> {
+  const shared = Object.fromEntries([...SHARED[kind], ...more].map((code) => [code, failure(code)]));
+  return { ...shared, ...named };
+}
+
+/** The answer to a call that succeeded. @param example of `data` */
+export function success(
+  code: number,
+  description: string,
+  data: Schema,
+  example: unknown,
+  kind: 'single' | 'list' | 'deleted' = 'single',
+): Response {
+  const status = kind === 'deleted' ? { code, is_success: true } : { code };
+  const extra = { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } };
+  const body = kind === 'list' ? { data: [example], status, extra } : { data: example, status };
+  return {
+    description,
+    content: { 'application/json': { schema: envelope(code, data, kind), example: body } },
+  };
+}

@@ -1,0 +1,19 @@
+import type { Schema } from './openapi-types.ts';
+import { deliverySchemas } from './schemas/deliveries.ts';
+import { envelopeSchemas } from './schemas/envelope.ts';
+import { identitySchemas } from './schemas/identity.ts';
+import { jobSchemas } from './schemas/jobs.ts';
+import { payloadSchemas } from './schemas/payloads.ts';
+import { runSchemas } from './schemas/runs.ts';
+import { subscriptionSchemas } from './schemas/subscriptions.ts';
+
+/** Every schema that has a name. */
+export const SCHEMAS: Record<string, Schema> = {
+  ...subscriptionSchemas,
+  ...deliverySchemas,
+  ...jobSchemas,
+  ...runSchemas,
+  ...identitySchemas,
+  ...payloadSchemas,
+  ...envelopeSchemas,
+};

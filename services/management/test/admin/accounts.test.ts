@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type CommandLine, openCommandLine } from './command-line.ts';
+
+let line: CommandLine;
+
+beforeAll(async () => {
+  line = await openCommandLine();
+});
+
+afterAll(() => line.close());
+
+const countAccounts = () => line.database.prisma.account.count();
+
+test('an account is created, found in the list, and changed by id and by identifier', async () => {
+  const made = await line.json('account create --name Acme --plan enterprise');
+  expect(made).toEqual({
+    id: expect.any(Number),
+    identifier: expect.stringMatching(/^act_\w{27}$/),
+    name: 'Acme',
+    plan: 'enterprise',
+    deployment: 'multi_tenant',
+    created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+  });
+  expect(await line.json('account list')).toContainEqual(made);
+
+  const byId = await line.json(`account update --account ${made.id} --plan team`);
+  expect(byId).toEqual({ ...made, plan: 'team' });
+  const byIdentifier = await line.json([
+    ...['account', 'update', '--account', made.identifier, '--name', 'Acme Ltd'],
+    ...['--deployment', 'single_tenant_private'],
+  ]);
+  expect(byIdentifier).toEqual({ ...byId, name: 'Acme Ltd', deployment: 'single_tenant_private' });
+});
+
+test('the list can be narrowed by name, plan and deployment', async () => {
+  const make = (name: string, plan: string) => line.jsonHere(`account create --name ${name} --plan ${plan}`);
+  await Promise.all([make('Needle-1', 'free'), make('Needle-2', 'team')]);
+  const list = await line.jsonHere('account list --name nEEdle --plan team --deployment multi_tenant');
+  expect(list).toMatchObject([{ name: 'Needle-2' }]);
+  expect(await line.jsonHere('account list --name nobody')).toEqual([]);
+});
+
+test('for people, accounts are an aligned table, and a name cannot break its lines', async () => {
+  const name = 'Broken\n\u001b[31mname';
+  const created = await line.run(['account', 'create', '--name', name, '--plan', 'free']);
+  expect(created.stdout).toContain('It has no webhooks: its plan is free.');
+  const { stdout } = await line.run('account list');
+  const [heading = '', ...rows] = stdout.trimEnd().split('\n');
+  expect(heading).toMatch(/^ID +IDENTIFIER +NAME +PLAN +DEPLOYMENT$/);
+  expect(stdout).toContain('Broken\\u000a\\u001b[31mname');
+  for (const row of rows) expect(row.slice(heading.indexOf('IDENTIFIER'))).toMatch(/^act_/);
+});
+
+test.each([
+  ['--plan gold --name x', '--plan must be one of free, developer, team, enterprise.'],
+  ['--plan free --name x --deployment moon', /^--deployment must be one of multi_tenant, /],
+  ['--plan free --name TOO-LONG', /^--name must be 1 to 255 characters/],
+  ['--plan free --name  ', /^--name must be 1 to 255 characters/],
+  ['--plan free', "required option '--name <name>' not specified"],
+  ['--name x', "required option '--plan <plan>' not specified"],
+])('account create %s is refused with a sentence, and makes none', async (options, message) => {
+  const before = await countAccounts();
+  const failure = await line.failure(`account create ${options.replace('TOO-LONG', 'x'.repeat(256))}`);
+  expect(failure).toEqual({
+    exitCode: 2,
+    code: 'usage',
+    message: typeof message === 'string' ? message : expect.stringMatching(message),
+  });
+  expect(await countAccounts()).toBe(before);
+});
+
+test('an account that is not there cannot be changed, and neither can nothing', async () => {
+  expect(await line.failure('account update --account 999999 --plan team')).toEqual({
+    exitCode: 1,
+    code: 'not_found',
+    message: '--account: there is no account 999999.',
+  });
+  const unknown = `act_${'A'.repeat(27)}`;
+  expect(await line.failure(`account update --account ${unknown} --plan team`)).toMatchObject({
+    code: 'not_found',
+  });
+  expect(await line.failure('account update --account Acme --plan team')).toMatchObject({
+    exitCode: 2,
+    message: '--account must be the id or the identifier (act_…) of an account.',
+  });
+  expect(await line.failure('account update --account 1')).toMatchObject({
+    exitCode: 2,
+    message: 'Nothing to change: give --name, --plan or --deployment.',
+  });
+});

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process';
+import { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { type Database, openDatabase } from '@runhook/database';
+import { createTestDatabase, testEncryptionKeysText } from '@runhook/testing';
+import { runAdmin } from '../../src/admin/run-admin.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer as a script reads it
+export type Json = any;
+
+export interface Ran {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunOptions {
+  env?: NodeJS.ProcessEnv;
+  /** Standard input. */
+  input?: string | Buffer;
+}
+
+const MAIN = fileURLToPath(new URL('../../dist/admin/main.js', import.meta.url));
+
+/** The command line as a container runs it: the built program, with nothing in its environment but what is given. */
+export function runProgram(args: readonly string[], { env = {}, input = '' }: RunOptions = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text;
+    });
+  }
+  // It may refuse the command before it has read what it was sent.
+  child.stdin.on('error', () => undefined).end(input);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, ...output }));
+  });
+}
+
+/** The same without a process of its own: for the many ways to be refused. */
+export async function runHere(
+  args: readonly string[],
+  { env = {}, input = '' }: RunOptions = {},
+): Promise<Ran> {
+  const output = { stdout: '', stderr: '' };
+  const collect = (name: 'stdout' | 'stderr') =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        output[name] += chunk;
+        done();
+      },
+    });
+  const stdin = Readable.from([Buffer.from(input)]);
+  const code = await runAdmin(args, { env, stdin, stdout: collect('stdout'), stderr: collect('stderr') });
+  return { code, ...output };
+}
+
+export interface Failure {
+  exitCode: number | null;
+  code: string;
+  message: string;
+}
+
+/** The document of a command that succeeds, with `--json`. */
+export function documentOf(command: string, { code, stdout, stderr }: Ran): Json {
+  if (code !== 0 || stderr !== '') throw new Error(`${command}: ${code} ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+/** The error of a command that fails, in JSON, and its exit code. */
+export async function failureOf(args: readonly string[], options: RunOptions): Promise<Failure> {
+  const { code: exitCode, stdout, stderr } = await runHere([...args, '--json'], options);
+  if (stdout !== '') throw new Error(`${args.join(' ')} answered: ${stdout}`);
+  return { exitCode, ...JSON.parse(stderr).error };
+}
+
+/** The command line with a database of its own. */
+export interface CommandLine {
+  database: Database;
+  env: { DATABASE_URL: string; ENCRYPTION_KEYS: string };
+  run(command: string | readonly string[], options?: RunOptions): Promise<Ran>;
+  /** The document of a command that succeeds, with `--json`. */
+  json(command: string | readonly string[], options?: RunOptions): Promise<Json>;
+  /** The same without a process of its own. */
+  jsonHere(command: string | readonly string[], options?: RunOptions): Promise<Json>;
+  failure(command: string | readonly string[], options?: RunOptions): Promise<Failure>;
+  close(): Promise<void>;
+}
+
+/** @param command words, of one string when none holds a space */
+const wordsOf = (command: string | readonly string[]) =>
+  typeof command === 'string' ? command.split(' ') : command;
+
+export async function openCommandLine(): Promise<CommandLine> {
+  const testDatabase = await createTestDatabase();
+  const database = openDatabase({ url: testDatabase.url, connectionsMax: 2 });
+  const env = { DATABASE_URL: testDatabase.url, ENCRYPTION_KEYS: testEncryptionKeysText };
+  const withEnv = (options: RunOptions = {}) => ({ ...options, env: { ...env, ...options.env } });
+  const run: CommandLine['run'] = (command, options) => runProgram(wordsOf(command), withEnv(options));
+  return {
+    database,
+    env,
+    run,
+    json: async (command, options) =>
+      documentOf(String(command), await run([...wordsOf(command), '--json'], options)),
+    jsonHere: async (command, options) =>
+      documentOf(String(command), await runHere([...wordsOf(command), '--json'], withEnv(options))),
+    failure: (command, options) => failureOf(wordsOf(command), withEnv(options)),
+    async close() {
+      await database.close();
+      await testDatabase.drop();
+    },
+  };
+}

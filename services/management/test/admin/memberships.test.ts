@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { createAccount, createUser } from '@runhook/database';
+import { testSecrets } from '@runhook/testing';
+import { type CommandLine, openCommandLine } from './command-line.ts';
+
+let line: CommandLine;
+let account: { id: number; identifier: string };
+let user: { id: number; email: string };
+let users = 0;
+
+beforeAll(async () => {
+  line = await openCommandLine();
+});
+
+afterAll(() => line.close());
+
+beforeEach(async () => {
+  const { prisma } = line.database;
+  account = await createAccount(prisma, { name: 'Acme', plan: 'team', deployment: 'multi_tenant' });
+  users += 1;
+  const email = `member${users}@example.com`;
+  const { id } = await createUser(prisma, testSecrets, { email, name: 'Member', password: 'pass phrase' });
+  user = { id, email };
+});
+
+const membership = () =>
+  line.database.prisma.membership.findUnique({
+    where: { accountId_userId: { accountId: BigInt(account.id), userId: BigInt(user.id) } },
+  });
+
+test('a membership is added and changed by repeating it; what is not given stays', async () => {
+  const names = `--account ${account.identifier} --user ${user.email.toUpperCase()}`;
+  const command = `membership add ${names} --license developer --permission-set admin --permission-set job_runner`;
+  const added = { account_id: account.id, user_id: user.id, license: 'developer' };
+  expect(await line.json(command)).toEqual({
+    ...added,
+    permission_sets: ['admin', 'job_runner'],
+    is_new: true,
+  });
+  expect(await line.jsonHere(command)).toEqual({
+    ...added,
+    permission_sets: ['admin', 'job_runner'],
+    is_new: false,
+  });
+
+  const change = `membership add --account ${account.id} --user ${user.id}`;
+  expect(await line.jsonHere(`${change} --license it`)).toMatchObject({
+    license: 'it',
+    permission_sets: ['admin', 'job_runner'],
+  });
+  expect(await line.jsonHere(`${change} --permission-set developer`)).toMatchObject({
+    license: 'it',
+    permission_sets: ['developer'],
+  });
+  expect(await line.jsonHere(`${change} --no-permission-set`)).toMatchObject({ permission_sets: [] });
+  expect(await membership()).toMatchObject({ license: 'it', permissionSets: [] });
+});
+
+test('a new member for whom nothing is named gets what opens least', async () => {
+  const ran = await line.run(`membership add --account ${account.id} --user ${user.id}`);
+  expect(ran.stdout).toBe(
+    `${user.email} is now a member of account ${account.id} (Acme): licence read_only, permission sets: none.\n`,
+  );
+});
+
+test('members of an account are listed with what they hold', async () => {
+  await line.jsonHere(`membership add --account ${account.id} --user ${user.id} --permission-set member`);
+  const held = { account_id: account.id, license: 'read_only', permission_sets: ['member'] };
+  expect(await line.json(`user list --account ${account.identifier}`)).toEqual([
+    { ...user, name: 'Member', memberships: [held] },
+  ]);
+  const { stdout } = await line.run(`user list --account ${account.id}`);
+  expect(stdout).toContain(`${account.id} (read_only, member)`);
+});
+
+test('a membership is removed, and once only', async () => {
+  const names = `--account ${account.id} --user ${user.email}`;
+  await line.jsonHere(`membership add ${names}`);
+  expect(await line.json(`membership remove ${names}`)).toEqual({
+    account_id: account.id,
+    user_id: user.id,
+    removed: true,
+  });
+  expect(await membership()).toBeNull();
+  expect(await line.failure(`membership remove ${names}`)).toEqual({
+    exitCode: 1,
+    code: 'not_found',
+    message: `--user: ${user.email} is not a member of account ${account.id}.`,
+  });
+});
+
+test.each([
+  ['--account 999999 --user 1', 1, '--account: there is no account 999999.'],
+  ['--account ACCOUNT --user nobody@example.com', 1, '--user: there is no user nobody@example.com.'],
+  ['--account ACCOUNT --user Ada', 2, '--user must be the id or the e-mail address of a user.'],
+  ['--account ACCOUNT --user USER --license gold', 2, '--license must be one of developer, read_only, it.'],
+  [
+    '--account ACCOUNT --user USER --permission-set admin --permission-set owner',
+    2,
+    '--permission-set must be one of account_admin, admin, developer, member, read_only, job_runner.',
+  ],
+])('membership add %s is refused with a sentence, and adds none', async (options, exitCode, message) => {
+  const command = options.replace('ACCOUNT', String(account.id)).replace('USER', String(user.id));
+  expect(await line.failure(`membership add ${command}`)).toMatchObject({ exitCode, message });
+  expect(await membership()).toBeNull();
+});

@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createSecretBox, createUser, type EncryptionKey } from '@runhook/database';
+import { eventually, seedAccount, seedSubscription, testEncryptionKeys, testSecrets } from '@runhook/testing';
+import { type CommandLine, openCommandLine } from './command-line.ts';
+
+const NEW_KEY: EncryptionKey = { name: 'new', key: randomBytes(32) };
+const textOf = (keys: readonly EncryptionKey[]) =>
+  keys.map(({ name, key }) => `${name}:${key.toString('base64')}`).join(',');
+const NEW_ALONE = createSecretBox([NEW_KEY]);
+
+let line: CommandLine;
+let account: Awaited<ReturnType<typeof seedAccount>>;
+
+beforeEach(async () => {
+  line = await openCommandLine();
+  account = await seedAccount(line.database);
+});
+
+afterEach(() => line.close());
+
+const BOTH = { env: { ENCRYPTION_KEYS: textOf([NEW_KEY, ...testEncryptionKeys]) } };
+const clientUrl = 'https://receiver.example.com/hook';
+
+const reencrypt = () => line.json('secrets reencrypt', BOTH);
+const reencryptHere = () => line.jsonHere('secrets reencrypt', BOTH);
+
+async function ciphertextOf(id: string): Promise<string> {
+  const row = await line.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
+  return row.hmacSecretCiphertext;
+}
+
+const addUser = (email: string) =>
+  createUser(line.database.prisma, testSecrets, { email, name: 'Ada', password: 'pass phrase' });
+
+const apiKeyCiphertextOf = async (id: number) =>
+  (await line.database.prisma.user.findUniqueOrThrow({ where: { id: BigInt(id) } })).apiKeyCiphertext;
+
+test('every secret can be read with the new key alone, and is still what its owner holds', async () => {
+  const subscription = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  const deleted = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  await line.database.prisma.subscription.update({
+    where: { id: deleted.id },
+    data: { deletedAt: new Date() },
+  });
+  const user = await addUser('ada@example.com');
+
+  expect(await reencrypt()).toEqual({
+    key: 'new',
+    is_complete: true,
+    secrets: [
+      { secret: 'hmac_secret', reencrypted: 2, unreadable: [], busy: 0 },
+      { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
+    ],
+  });
+  expect(NEW_ALONE.decrypt(await ciphertextOf(subscription.id))).toBe(subscription.hmacSecret);
+  expect(NEW_ALONE.decrypt(await ciphertextOf(deleted.id))).toBe(deleted.hmacSecret);
+  expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe(user.apiKey);
+
+  const before = await ciphertextOf(subscription.id);
+  expect(
+    (await reencryptHere()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
+  ).toEqual([0, 0]);
+  expect(await ciphertextOf(subscription.id)).toBe(before);
+});
+
+test('more secrets than fit a batch are all encrypted again, by two at once as well', async () => {
+  const { pool } = line.database;
+  const { id } = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  await pool.query(
+    `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext)
+     SELECT 'wsu_' || lpad(n::text, 27, '0'), account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext
+     FROM subscriptions, generate_series(1, 450) n WHERE id = $1`,
+    [id],
+  );
+  const answers = await Promise.all([reencrypt(), reencrypt()]);
+  const [ofFirst, ofSecond] = answers.map(({ secrets }) => secrets[0].reencrypted);
+  expect(ofFirst + ofSecond).toBe(451);
+  const { rows } = await pool.query(
+    "SELECT count(*)::int FROM subscriptions WHERE hmac_secret_ciphertext LIKE 'new.%'",
+  );
+  expect(rows[0].count).toBe(451);
+});
+
+test('a secret that does not decrypt is reported by its id and left, and the rest is done all the same', async () => {
+  const tampered = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  const plain = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  const whole = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  const setCiphertext = (id: string, hmacSecretCiphertext: string) =>
+    line.database.prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext } });
+  const broken = `${(await ciphertextOf(tampered.id)).slice(0, -4)}AAAA`;
+  await setCiphertext(tampered.id, broken);
+  await setCiphertext(plain.id, plain.hmacSecret);
+  const lost = await addUser('lost@example.com');
+  const foreign = createSecretBox([{ name: 'gone', key: randomBytes(32) }]).encrypt(lost.apiKey);
+  await line.database.prisma.user.update({
+    where: { id: BigInt(lost.id) },
+    data: { apiKeyCiphertext: foreign },
+  });
+
+  const ran = await line.run('secrets reencrypt --json', BOTH);
+  expect(ran).toMatchObject({ code: 1, stderr: '' });
+  const unreadable = [
+    { id: tampered.id, key: 'test' },
+    { id: plain.id, key: null },
+  ].sort((a, b) => (a.id < b.id ? -1 : 1));
+  expect(JSON.parse(ran.stdout)).toEqual({
+    key: 'new',
+    is_complete: false,
+    secrets: [
+      { secret: 'hmac_secret', reencrypted: 1, unreadable, busy: 0 },
+      { secret: 'api_key', reencrypted: 0, unreadable: [{ id: String(lost.id), key: 'gone' }], busy: 0 },
+    ],
+  });
+  expect(await ciphertextOf(tampered.id)).toBe(broken);
+  expect(NEW_ALONE.decrypt(await ciphertextOf(whole.id))).toBe(whole.hmacSecret);
+
+  const forPeople = await line.run('secrets reencrypt', BOTH);
+  expect(forPeople.code).toBe(1);
+  expect(forPeople.stdout).toContain(`subscription ${tampered.id}: does not decrypt`);
+  expect(forPeople.stdout).toContain(
+    `user ${lost.id}: does not decrypt (it says it is under the key "gone")`,
+  );
+  expect(forPeople.stdout).not.toContain(plain.hmacSecret);
+});
+
+test('a row that somebody holds is waited for without a lock, and what they wrote stands', async () => {
+  const user = await addUser('busy@example.com');
+  const client = await line.database.pool.connect();
+  let answering: Promise<{ secrets: { busy: number }[] }>;
+  const rotated = testSecrets.encrypt('rhu_rotated');
+  try {
+    await client.query('BEGIN');
+    await client.query('UPDATE users SET api_key_ciphertext = $2 WHERE id = $1', [user.id, rotated]);
+    answering = reencrypt();
+    // Once the command has sent this statement, it has met the locked row, or is about to.
+    const meeting = `SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%SKIP LOCKED%UPDATE users%'`;
+    await eventually(async () => expect((await line.database.pool.query(meeting)).rowCount).toBe(1));
+    await client.query('COMMIT');
+  } finally {
+    client.release();
+  }
+  expect((await answering).secrets.map(({ busy }) => busy)).toEqual([0, 0]);
+  expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
+});
+
+test('without its keys it does nothing but say so', async () => {
+  const failure = await line.failure('secrets reencrypt', { env: { ENCRYPTION_KEYS: '' } });
+  expect(failure).toMatchObject({ exitCode: 1, code: 'environment' });
+  expect(failure.message).toMatch(/ENCRYPTION_KEYS is not set/);
+  const wrong = await line.failure('secrets reencrypt', { env: { ENCRYPTION_KEYS: 'k1:c2VjcmV0' } });
+  expect(wrong.message).toMatch(/key "k1" must be 32 bytes/);
+  expect(wrong.message).not.toContain('c2VjcmV0');
+});

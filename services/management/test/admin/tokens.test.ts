@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { hashCredential } from '@runhook/database';
+import { type Harness, startHarness, type TestAccount } from '../harness.ts';
+import { documentOf, failureOf, type Json, type Ran, runHere, runProgram } from './command-line.ts';
+
+let harness: Harness;
+let account: TestAccount;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount();
+});
+
+afterAll(() => harness.close());
+
+const environment = () => ({ DATABASE_URL: harness.settings.databaseUrl });
+
+const run = (command: string): Promise<Ran> => runProgram(command.split(' '), { env: environment() });
+
+const json = async (command: string): Promise<Json> => documentOf(command, await run(`${command} --json`));
+
+/** Without a process of its own. */
+const jsonHere = async (command: string): Promise<Json> =>
+  documentOf(command, await runHere(`${command} --json`.split(' '), { env: environment() }));
+
+const failure = (command: string) => failureOf(command.split(' '), { env: environment() });
+
+const status = async (token: string) =>
+  (await harness.call('GET', account.path('/subscriptions'), { token })).status;
+
+test('a token works against a running service, and is refused from the moment it is revoked', async () => {
+  const made = await json(`token create --account ${account.id} --name CI --permission-set read_only`);
+  expect(await status(made.token)).toBe(200);
+
+  const revoked = await json(`token revoke --id ${made.id}`);
+  expect(await status(made.token)).toBe(401);
+  const { token, ...shown } = made;
+  expect(revoked).toEqual({ ...shown, revoked_at: expect.any(String) });
+
+  const again = await run(`token revoke --id ${made.id}`);
+  expect(again).toMatchObject({ code: 0, stderr: '' });
+  expect(again.stdout).toContain(`was revoked already, at ${revoked.revoked_at}`);
+  expect(await jsonHere(`token revoke --id ${made.id}`)).toEqual(revoked);
+});
+
+test('a token is shown when it is made and never again', async () => {
+  const { token, ...made } = await json(
+    `token create --account ${account.identifier} --name Shown --permission-set job_runner --permission-set admin --permission-set admin`,
+  );
+  expect(token).toMatch(/^rhs_/);
+  expect(made).toEqual({
+    id: expect.any(Number),
+    account_id: account.id,
+    name: 'Shown',
+    permission_sets: ['admin', 'job_runner'],
+    created_at: expect.any(String),
+    expires_at: null,
+    revoked_at: null,
+  });
+  const row = await harness.database.prisma.serviceToken.findUniqueOrThrow({
+    where: { id: BigInt(made.id) },
+  });
+  expect(row.tokenHash).toEqual(hashCredential(token));
+
+  expect(await json(`token list --account ${account.id} --name shown --permission-set admin`)).toEqual([
+    made,
+  ]);
+  const { stdout } = await run('token list');
+  expect(stdout).toMatch(/^ID +ACCOUNT +NAME +PERMISSION SETS +CREATED +EXPIRES +REVOKED\n/);
+  expect(stdout).toMatch(/Shown +admin, job_runner +\S+ +never +-\n/);
+  expect(stdout).not.toContain(token);
+});
+
+test('the list has only the tokens of the account that is named', async () => {
+  const other = await harness.newAccount();
+  const made = await jsonHere(`token create --account ${other.id} --name Other --permission-set member`);
+  const list = await jsonHere(`token list --account ${other.identifier}`);
+  expect(list.map(({ account_id }: Json) => account_id)).toEqual([other.id, other.id]);
+  expect(list.map(({ id }: Json) => id)).toContain(made.id);
+});
+
+describe('a token', () => {
+  const create = (expiry: string) =>
+    jsonHere(`token create --account ${account.id} --name Expiring --permission-set read_only ${expiry}`);
+
+  test('expires after the time it was given', async () => {
+    const before = Date.now();
+    const { expires_at, token } = await create('--expires-in 90d');
+    const untilMs = Date.parse(expires_at) - before;
+    expect(untilMs).toBeGreaterThanOrEqual(90 * 86_400_000);
+    expect(untilMs).toBeLessThan(90 * 86_400_000 + 30_000);
+    expect(await status(token)).toBe(200);
+  });
+
+  test.each([
+    ['2099-01-31', '2099-01-31T00:00:00.000Z'],
+    ['2099-01-31T12:30+02:00', '2099-01-31T10:30:00.000Z'],
+  ])('expires at the time it was given: %s', async (given, stored) => {
+    expect(await create(`--expires-at ${given}`)).toMatchObject({ expires_at: stored });
+  });
+});
+
+test.each([
+  ['--account 999999 --name x --permission-set admin', 1, '--account: there is no account 999999.'],
+  ['--account 1 --name x', 2, "required option '--permission-set <set>' not specified"],
+  ['--account 1 --name x --permission-set owner', 2, /^--permission-set must be one of /],
+  ['--account 1 --permission-set admin --name TOO-LONG', 2, /^--name must be 1 to 255 characters/],
+  ['--account 1 --name x --permission-set admin --expires-in 90', 2, /^--expires-in must be a number of /],
+  ['--account 1 --name x --permission-set admin --expires-in 0d', 2, /^--expires-in must be a number of /],
+  ['--account 1 --name x --permission-set admin --expires-in 9999w', 2, /3650 days at most/],
+  [
+    '--account 1 --name x --permission-set admin --expires-at tomorrow',
+    2,
+    /^--expires-at must be an ISO 8601/,
+  ],
+  ['--account 1 --name x --permission-set admin --expires-at 2099-02-30', 2, /^--expires-at must be an ISO/],
+  [
+    '--account 1 --name x --permission-set admin --expires-at 2020-01-01',
+    2,
+    '--expires-at must be in the future.',
+  ],
+  [
+    '--account 1 --name x --permission-set admin --expires-in 1d --expires-at 2099-01-01',
+    2,
+    'Give --expires-in or --expires-at, not both.',
+  ],
+])('token create %s is refused with a sentence, and makes none', async (options, exitCode, message) => {
+  const before = await harness.database.prisma.serviceToken.count();
+  expect(await failure(`token create ${options.replace('TOO-LONG', 'x'.repeat(256))}`)).toMatchObject({
+    exitCode,
+    message: typeof message === 'string' ? message : expect.stringMatching(message),
+  });
+  expect(await harness.database.prisma.serviceToken.count()).toBe(before);
+});
+
+test('a token that is not there cannot be revoked', async () => {
+  expect(await failure('token revoke --id 999999')).toEqual({
+    exitCode: 1,
+    code: 'not_found',
+    message: '--id: there is no token 999999.',
+  });
+});

@@ -1,0 +1,149 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createAccount } from '@runhook/database';
+import { type CommandLine, openCommandLine, runHere, runProgram } from './command-line.ts';
+
+let line: CommandLine;
+
+beforeAll(async () => {
+  line = await openCommandLine();
+});
+
+afterAll(() => line.close());
+
+const COMMANDS = [
+  'account create',
+  'account list',
+  'account update',
+  'user create',
+  'user list',
+  'user reset-password',
+  'membership add',
+  'membership remove',
+  'token create',
+  'token list',
+  'token revoke',
+  'secrets reencrypt',
+];
+
+describe('help', () => {
+  test('is what it shows alone, with every group and examples, and needs no database', async () => {
+    const ran = await runProgram([]);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    for (const group of ['account', 'user', 'membership', 'token', 'secrets']) {
+      expect(ran.stdout).toMatch(new RegExp(`^  ${group} `, 'm'));
+    }
+    expect(ran.stdout).toMatch(/Examples:\n.* account create --name Acme --plan enterprise/);
+  });
+
+  test('names the program as it was called', async () => {
+    const { stdout } = await runHere(['token', '--help'], { env: { npm_lifecycle_event: 'admin' } });
+    expect(stdout).toMatch(/^Usage: npm run admin -- token /);
+    expect(stdout).toContain('  npm run admin -- token revoke --id 3');
+  });
+
+  test.each(COMMANDS)('of %s says what it does, its options, and an example', async (command) => {
+    const ran = await runHere([...command.split(' '), '--help']);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(ran.stdout).toContain(`${command} [options]`);
+    expect(ran.stdout).toMatch(/\n\n[A-Z][\s\S]*\.\n\nOptions:/);
+    expect(ran.stdout).toMatch(new RegExp(`Examples?:\n  .* ${command}`));
+    expect(ran.stdout).toContain('--json');
+  });
+
+  test('names the allowed values and what is required', async () => {
+    const { stdout } = await runHere(['account', 'create', '--help']);
+    const text = stdout.replace(/\s+/g, ' ');
+    expect(text).toContain('one of free, developer, team, enterprise (required)');
+    expect(text).toContain(
+      'one of multi_tenant, single_tenant_public_cloud, single_tenant_private (default: multi_tenant)',
+    );
+  });
+});
+
+describe('a command line that it does not take', () => {
+  test.each([
+    ['acount list', /^error: unknown command 'acount' \(Did you mean account\?\)$/m],
+    ['account lst', /^error: unknown command 'lst' \(Did you mean list\?\)$/m],
+    ['account list --pln free', /^error: unknown option '--pln' \(Did you mean --plan\?\)$/m],
+    ['account list free', /^error: too many arguments/m],
+    ['account update --account', /^error: option '--account <account>' argument missing$/m],
+  ])('%s is told in a sentence and ends with 2', async (command, message) => {
+    const ran = await runHere(command.split(' '));
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toMatch(message);
+  });
+
+  test('for scripts is an error in JSON, also when no command is named', async () => {
+    for (const args of [['--json'], ['account', '--json'], ['nonsense', '--json']]) {
+      const ran = await runProgram(args);
+      expect(ran).toMatchObject({ code: 2, stdout: '' });
+      expect(JSON.parse(ran.stderr)).toEqual({ error: { code: 'usage', message: expect.any(String) } });
+    }
+  });
+});
+
+describe('a database', () => {
+  const list = async (DATABASE_URL: string) => {
+    const ran = await runHere(['account', 'list', '--json'], { env: { DATABASE_URL } });
+    expect(ran).toMatchObject({ code: 1, stdout: '' });
+    return JSON.parse(ran.stderr).error;
+  };
+
+  test('that is not named is asked for, with what to do', async () => {
+    expect(await list('')).toMatchObject({
+      code: 'environment',
+      message: expect.stringMatching(/DATABASE_URL is not set.*npm start/),
+    });
+    expect(await list('mysql://x:secret@db')).toMatchObject({
+      code: 'environment',
+      message: expect.not.stringContaining('secret'),
+    });
+  });
+
+  test('that cannot be used is told apart by what is wrong, without its password', async () => {
+    const url = new URL(line.env.DATABASE_URL);
+    url.password = 'secret';
+    const elsewhere = (change: (url: URL) => void) => {
+      const other = new URL(url);
+      change(other);
+      return list(other.href);
+    };
+    const errors = await Promise.all([
+      elsewhere((other) => {
+        other.port = '1';
+      }),
+      elsewhere((other) => {
+        other.pathname = '/runhook_of_nobody';
+      }),
+      elsewhere((other) => {
+        other.pathname = '/template1';
+      }),
+    ]);
+    expect(errors.map(({ code }) => code)).toEqual([
+      'database_unavailable',
+      'database_missing',
+      'database_not_migrated',
+    ]);
+    expect(JSON.stringify(errors)).not.toContain('secret');
+  });
+});
+
+describe('what it writes', () => {
+  test('may be left unread: a reader that goes is no error', async () => {
+    for (let number = 0; number < 200; number += 1) {
+      const name = `${number} ${'x'.repeat(240)}`;
+      await createAccount(line.database.prisma, { name, plan: 'free', deployment: 'multi_tenant' });
+    }
+    const main = new URL('../../dist/admin/main.js', import.meta.url).pathname;
+    const child = spawn(process.execPath, [main, 'account', 'list'], { env: line.env });
+    child.stdout.destroy();
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    const [code] = await once(child, 'close');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});

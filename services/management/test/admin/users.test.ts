@@ -1,0 +1,185 @@
+import { Readable, Writable } from 'node:stream';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { verify } from '@node-rs/argon2';
+import { createUser, credentialKind, hashCredential } from '@runhook/database';
+import { testSecrets } from '@runhook/testing';
+import { runAdmin } from '../../src/admin/run-admin.ts';
+import { type CommandLine, openCommandLine } from './command-line.ts';
+
+let line: CommandLine;
+
+beforeAll(async () => {
+  line = await openCommandLine();
+});
+
+afterAll(() => line.close());
+
+const rowOf = (email: string) => line.database.prisma.user.findUniqueOrThrow({ where: { email } });
+
+async function isPasswordOf(email: string, password: string): Promise<boolean> {
+  return await verify((await rowOf(email)).passwordHash ?? '', password);
+}
+
+const makeUser = (email: string) =>
+  createUser(line.database.prisma, testSecrets, { email, name: 'Somebody', password: 'the old password' });
+
+test('a user is created with a password and an API key that are theirs, shown once', async () => {
+  const made = await line.json(['user', 'create', '--email', 'Ada@Example.com', '--name', 'Ada Lovelace']);
+  expect(made).toEqual({
+    id: expect.any(Number),
+    email: 'ada@example.com',
+    name: 'Ada Lovelace',
+    password: expect.stringMatching(/^[\w-]{20}$/),
+    api_key: expect.stringMatching(/^rhu_/),
+  });
+  expect(credentialKind(made.api_key)).toBe('user');
+  expect(await isPasswordOf('ada@example.com', made.password)).toBe(true);
+  const row = await rowOf('ada@example.com');
+  expect(row.apiKeyHash).toEqual(hashCredential(made.api_key));
+  expect(testSecrets.decrypt(row.apiKeyCiphertext)).toBe(made.api_key);
+
+  const { stdout } = await line.run('user list');
+  expect(stdout).toContain('ada@example.com');
+  expect(stdout).not.toContain(made.password);
+  expect(stdout).not.toContain(made.api_key);
+});
+
+test('a password that is brought on standard input is taken without its line break and not repeated', async () => {
+  const password = 'ein längeres Kennwort ';
+  const ran = await line.run('user create --email bob@example.com --name Bob --password-stdin', {
+    input: `${password}\r\n`,
+  });
+  expect(ran).toMatchObject({ code: 0, stderr: '' });
+  expect(ran.stdout).not.toContain('Kennwort');
+  expect(ran.stdout).toMatch(/API key +rhu_/);
+  expect(await isPasswordOf('bob@example.com', password)).toBe(true);
+});
+
+test.each([
+  ['too short', 'short\n', /8 to 1000 characters/],
+  ['nothing', '', /8 to 1000 characters/],
+  ['too long', 'x'.repeat(1_001), /8 to 1000 characters/],
+  ['endless', 'x'.repeat(1_000_000), /8 to 1000 characters/],
+  ['of two lines', 'first line\nsecond line\n', /one line/],
+  ['with NUL', 'secret\0secret', /one line without control characters/],
+  ['not UTF-8', Buffer.from([...Buffer.alloc(10, 0x61), 0xff]), /UTF-8/],
+])(
+  'a password from standard input that is %s is refused, and no user made',
+  async (_what, input, message) => {
+    const command = 'user create --email nobody@example.com --name Nobody --password-stdin';
+    const failure = await line.failure(command, { input });
+    expect(failure).toMatchObject({ exitCode: 2, code: 'usage', message: expect.stringMatching(message) });
+    expect(failure.message).not.toMatch(/secret/);
+    expect(await line.database.prisma.user.count({ where: { email: 'nobody@example.com' } })).toBe(0);
+  },
+);
+
+test('a password is not taken from a terminal, where it would show', async () => {
+  const stdin = Object.assign(Readable.from(['a long password\n']), { isTTY: true });
+  let stderr = '';
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      stderr += chunk;
+      done();
+    },
+  });
+  const args = 'user create --email tty@example.com --name X --password-stdin'.split(' ');
+  expect(await runAdmin(args, { env: line.env, stdin, stdout: sink, stderr: sink })).toBe(2);
+  expect(stderr).toMatch(/standard input is a terminal/);
+});
+
+test('an e-mail address belongs to one user, in whatever case it is written', async () => {
+  await makeUser('carol@example.com');
+  const before = await rowOf('carol@example.com');
+  expect(await line.failure('user create --email CAROL@example.com --name Other')).toEqual({
+    exitCode: 1,
+    code: 'email_taken',
+    message: '--email: there is a user carol@example.com already.',
+  });
+  expect(await rowOf('carol@example.com')).toEqual(before);
+});
+
+test.each([
+  ['--email nonsense --name X', /^--email must be an e-mail address/],
+  ['--email TOO-LONG@example.com --name X', /^--email must be an e-mail address/],
+  ['--email x@example.com --name TOO-LONG', /^--name must be 1 to 255 characters/],
+  ['--name X', /'--email <address>' not specified/],
+])('user create %s is refused with a sentence that names the option', async (options, message) => {
+  expect(await line.failure(`user create ${options.replace('TOO-LONG', 'x'.repeat(256))}`)).toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(message),
+  });
+});
+
+test('a password given on the command line is refused and not repeated', async () => {
+  for (const words of [
+    '--password=hunter2hunter2',
+    '--password hunter2hunter2',
+    '--password-stdin hunter2hunter2',
+  ]) {
+    const failure = await line.failure(`user create --email x@example.com --name X ${words}`);
+    expect(failure.exitCode).toBe(2);
+    expect(failure.message).not.toContain('hunter2');
+  }
+});
+
+test('a reset gives a new password by e-mail or id, ends the sessions of that user only, and keeps the key', async () => {
+  const dora = await makeUser('dora@example.com');
+  const other = await makeUser('other@example.com');
+  const openSession = (userId: number, idHash: string) =>
+    line.database.prisma.consoleSession.create({
+      data: {
+        idHash: Buffer.from(idHash),
+        userId: BigInt(userId),
+        expiresAt: new Date(Date.now() + 3_600_000),
+      },
+    });
+  await Promise.all([openSession(dora.id, 'a'), openSession(dora.id, 'b'), openSession(other.id, 'c')]);
+
+  const reset = await line.json('user reset-password --email DORA@example.com');
+  expect(reset).toEqual({
+    id: dora.id,
+    email: 'dora@example.com',
+    password: expect.stringMatching(/^[\w-]{20}$/),
+    sessions_ended: 2,
+  });
+  expect(await isPasswordOf('dora@example.com', reset.password)).toBe(true);
+  expect(await isPasswordOf('dora@example.com', 'the old password')).toBe(false);
+  expect((await rowOf('dora@example.com')).apiKeyHash).toEqual(hashCredential(dora.apiKey));
+  const left = await line.database.prisma.consoleSession.findMany();
+  expect(left.map(({ userId }) => Number(userId))).toEqual([other.id]);
+
+  const ran = await line.run(`user reset-password --id ${dora.id} --password-stdin`, {
+    input: 'another password\n',
+  });
+  expect(ran).toMatchObject({ code: 0, stderr: '' });
+  expect(ran.stdout).not.toContain('another password');
+  expect(await isPasswordOf('dora@example.com', 'another password')).toBe(true);
+});
+
+test('a reset needs one user who is there', async () => {
+  expect(await line.failure('user reset-password --email missing@example.com')).toEqual({
+    exitCode: 1,
+    code: 'not_found',
+    message: '--email: there is no user missing@example.com.',
+  });
+  expect(await line.failure('user reset-password --id 999999')).toMatchObject({ code: 'not_found' });
+  for (const options of ['', ' --id 1 --email x@example.com']) {
+    expect(await line.failure(`user reset-password${options}`)).toMatchObject({
+      exitCode: 2,
+      message: 'Give either --email or --id.',
+    });
+  }
+  expect(await line.failure('user reset-password --id x')).toMatchObject({
+    exitCode: 2,
+    message: '--id must be an id: a whole number from 1.',
+  });
+});
+
+test('the list can be narrowed by e-mail and name', async () => {
+  const { id } = await makeUser('erin@narrow.example');
+  expect(await line.jsonHere('user list --email NARROW --name some')).toEqual([
+    { id, email: 'erin@narrow.example', name: 'Somebody', memberships: [] },
+  ]);
+  expect(await line.jsonHere('user list --email narrow --name nobody')).toEqual([]);
+});

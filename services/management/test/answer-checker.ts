@@ -1,0 +1,142 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import type {
+  Response as DocumentedResponse,
+  OpenApiDocument,
+  Operation,
+  OperationMethod,
+  PathItem,
+  Schema,
+} from '../src/http/openapi/openapi-types.ts';
+
+/** One request and its answer, as a client saw them. */
+export interface Exchange {
+  method: string;
+  /** With its query, if it has one. */
+  path: string;
+  /** JSON text, when it had one. */
+  requestBody?: string | undefined;
+  status: number;
+  headers: Headers;
+  body: string;
+}
+
+/** What the document holds against an exchange, in lines to read; null when it has nothing. */
+export type AnswerChecker = (exchange: Exchange) => string | null;
+
+/** What is wrong with a value, a line each. @param whole names it */
+export type SchemaChecker = (schema: Schema, value: unknown, whole: string) => string[];
+
+/**
+ * Holds answers of the API against its OpenAPI document: the status must be one that the operation lists, the headers
+ * and the body must be as described, and what was accepted must be a request that the document allows. A path below
+ * `/api/` that has no entry must be a 404, another method of an entry's path a 405. A 500 is never right.
+ */
+export function createAnswerChecker(document: OpenApiDocument): AnswerChecker {
+  const check = createSchemaChecker(document);
+
+  function problemsOf(exchange: Exchange): string[] {
+    const { method, status, headers, body, requestBody } = exchange;
+    if (status === 500) return ['a fault of the service'];
+    const { operation, response, listed } = documented(document, exchange);
+    if (!response) return [`the status is not listed; ${listed}`];
+    const problems = headerProblems(response, headers);
+    const schema = response.content?.['application/json'].schema;
+    if (method === 'HEAD' || !schema) return problems;
+    const answer = parsed(body);
+    problems.push(...check(schema, answer, 'body'));
+    const code = (answer as { status?: { code?: unknown } } | null | undefined)?.status?.code;
+    if (code !== status) problems.push(`body/status/code is ${code}`);
+    const requestSchema = operation?.requestBody?.content['application/json'].schema;
+    if (status >= 300 || !requestSchema || requestBody === undefined) return problems;
+    const ofRequest = check(requestSchema, parsed(requestBody), 'body of the request');
+    return [...problems, ...ofRequest.map((problem) => `accepted, though ${problem}`)];
+  }
+
+  return (exchange) => {
+    const { method, path, status, body } = exchange;
+    if (!pathnameOf(path).startsWith('/api/')) return null;
+    const problems = problemsOf(exchange);
+    if (problems.length === 0) return null;
+    const heading = `${method} ${path} was answered ${status}, which is not what the OpenAPI document says:`;
+    return [heading, ...problems.map((problem) => `  ${problem}`), body.slice(0, 2_000)].join('\n');
+  };
+}
+
+/** Validates against schemas of the document, strictly: a keyword that nobody knows is an error. */
+export function createSchemaChecker(document: OpenApiDocument): SchemaChecker {
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true, verbose: true });
+  addFormats.default(ajv);
+  ajv.addVocabulary(['discriminator']);
+  ajv.addSchema({ $id: 'openapi', $defs: rooted(document.components.schemas) });
+  const validators = new Map<Schema, ReturnType<typeof ajv.compile>>();
+  return (schema, value, whole) => {
+    const validate = validators.get(schema) ?? ajv.compile(rooted(schema));
+    validators.set(schema, validate);
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(({ instancePath, message, params, data }) => {
+      const culprit = params.additionalProperty ?? JSON.stringify(data)?.slice(0, 200);
+      return `${whole}${instancePath} ${message}: ${culprit}`;
+    });
+  };
+}
+
+/** A part of the document whose references to schemas lead to where the validator has them. */
+function rooted<T extends object>(part: T): T {
+  return JSON.parse(JSON.stringify(part).replaceAll('"#/components/schemas/', '"openapi#/$defs/'));
+}
+
+interface Documented {
+  operation?: Operation;
+  /** Undefined when the document does not list the status. */
+  response?: DocumentedResponse | undefined;
+  /** What it lists instead. */
+  listed: string;
+}
+
+function documented(document: OpenApiDocument, { method, path, status }: Exchange): Documented {
+  const { responses } = document.components;
+  const item = entryOf(document, pathnameOf(path));
+  const operation = item?.[(method === 'HEAD' ? 'get' : method.toLowerCase()) as OperationMethod];
+  if (!item)
+    return { response: status === 404 ? responses.NotFound : undefined, listed: 'the path has no entry' };
+  if (!operation) {
+    const response = status === 405 ? responses.MethodNotAllowed : undefined;
+    return { response, listed: 'the path has no such method' };
+  }
+  const found = operation.responses[status];
+  const response = found && '$ref' in found ? responses[found.$ref.split('/').at(-1) ?? ''] : found;
+  return { operation, response, listed: `these are: ${Object.keys(operation.responses).join(', ')}` };
+}
+
+/** The entry whose template the path fits, with or without a slash at the end; the most literal one wins. */
+function entryOf({ paths }: OpenApiDocument, pathname: string): PathItem | undefined {
+  const pattern = (template: string) =>
+    new RegExp(`^${template.replace(/\/$/, '').replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
+  const fitting = Object.entries(paths).filter(([template]) => pattern(template).test(pathname));
+  return fitting.sort(([one], [other]) => one.split('{').length - other.split('{').length)[0]?.[1];
+}
+
+function headerProblems({ headers = {} }: DocumentedResponse, sent: Headers): string[] {
+  const problems = Object.entries(headers).flatMap(([name, { required, schema }]) => {
+    const value = sent.get(name);
+    if (value === null) return required ? [`the header ${name} is missing`] : [];
+    const fits = schema.pattern === undefined || new RegExp(schema.pattern).test(value);
+    return fits ? [] : [`the header ${name} is ${value}`];
+  });
+  const type = sent.get('content-type');
+  if (!type?.startsWith('application/json')) problems.push(`the content type is ${type}`);
+  return problems;
+}
+
+function pathnameOf(path: string): string {
+  return new URL(path, 'http://localhost').pathname;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

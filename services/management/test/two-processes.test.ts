@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { hashCredential } from '@runhook/database';
+import {
+  failure,
+  type Harness,
+  type SecondManagement,
+  startHarness,
+  type TestAccount,
+  type TestUser,
+} from './harness.ts';
+
+// What they share of limits is told in rate-limits.test.ts and sign-in-limits.test.ts.
+
+const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
+
+let first: Harness;
+let second: SecondManagement;
+let account: TestAccount;
+let user: TestUser;
+
+beforeAll(async () => {
+  first = await startHarness();
+  second = await first.startSecond();
+  account = await first.newAccount();
+  user = await first.newUser(account, 'developer', []);
+});
+
+afterAll(async () => {
+  await second.close();
+  await first.close();
+});
+
+const SESSION = '/api/v3/session';
+const list = (call: Harness['call'], token: string) => call('GET', account.path('/subscriptions'), { token });
+
+describe('what one process did holds on the other at once', () => {
+  test('a sign-in, and a sign-out', async () => {
+    const headers = await first.signIn(user);
+    expect((await second.call('GET', SESSION, { headers })).status).toBe(200);
+    expect((await second.call('DELETE', SESSION, { headers })).status).toBe(200);
+    expect(await first.call('GET', SESSION, { headers })).toMatchObject(INVALID);
+  });
+
+  test('the end of an API key, and the beginning of the next', async () => {
+    let key = user.apiKey;
+    for (const [call, other] of [
+      [first.call, second.call],
+      [second.call, first.call],
+    ] as const) {
+      expect((await list(other, key)).status).toBe(200);
+      const { json } = await call('POST', `/api/v2/users/${user.id}/apikey/`, { token: key });
+      expect(await list(other, key)).toMatchObject(INVALID);
+      key = json.data.api_key;
+      expect((await list(other, key)).status).toBe(200);
+    }
+  });
+
+  test('of two rotations at once on both, one answers the key and the other a 401', async () => {
+    const someone = await first.newUser(account, 'it', []);
+    const answers = await Promise.all(
+      [first.call, second.call].map((call) =>
+        call('POST', `/api/v2/users/${someone.id}/apikey/`, { token: someone.apiKey }),
+      ),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
+  });
+
+  test('the end of a service token: revoked, or expired', async () => {
+    const token = await first.newToken(account, ['account_admin']);
+    for (const change of [{ revokedAt: new Date() }, { revokedAt: null, expiresAt: new Date() }]) {
+      await first.database.prisma.serviceToken.update({
+        where: { tokenHash: hashCredential(token) },
+        data: { revokedAt: null, expiresAt: null },
+      });
+      for (const { call } of [first, second]) expect((await list(call, token)).status).toBe(200);
+      await first.database.prisma.serviceToken.update({
+        where: { tokenHash: hashCredential(token) },
+        data: change,
+      });
+      for (const { call } of [first, second]) expect(await list(call, token)).toMatchObject(INVALID);
+    }
+  });
+});
