@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
+const WAIT_TIMEOUT_MS = 60_000;
+/** What a developer's shell may hold, and what jest has set for itself. */
+const NOT_PASSED_ON = /^(DATABASE_URL|QUEUE_URL|ENCRYPTION_KEYS|PORT|RUNHOOK_HOME|NODE_OPTIONS|npm_.*)$/;
+
+export interface DevJson {
+  baseUrl: string;
+  account: { id: number; identifier: string };
+  user: { id: number; email: string; password: string; apiKey: string };
+  serviceToken: string;
+  runnerToken: string;
+  jobs: { id: number; name: string }[];
+  subscription: { id: string; hmacSecret: string };
+  receiverUrl: string;
+  dispatcherUrl: string;
+  databaseUrl: string;
+  queueUrl: string;
+  processes: Record<'management' | 'dispatcher' | 'receiver' | 'postgres' | 'redis', number | null>;
+}
+
+/** `node scripts/start.mjs`, running, with its input closed. */
+export interface RunningStart {
+  process: ChildProcess;
+  output(): string;
+  /** Waits until the output has it, and gives the milliseconds since the start. */
+  waitFor(text: string): Promise<number>;
+  dev(): DevJson;
+  /** The exit code, or the signal that ended it. */
+  exited: Promise<number | NodeJS.Signals | null>;
+}
+
+export function runStart(home: string, args: string[] = []): RunningStart {
+  const passedOn = Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.test(name));
+  const child = spawn(process.execPath, ['scripts/start.mjs', ...args], {
+    cwd: CHECKOUT,
+    env: { ...Object.fromEntries(passedOn), RUNHOOK_HOME: home },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const startedAt = performance.now();
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      child.emit('output');
+    });
+  }
+  const exited = once(child, 'close').then(([code, signal]) => code ?? signal);
+
+  function waitFor(text: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        if (!output.includes(text)) return;
+        settle();
+        resolve(performance.now() - startedAt);
+      };
+      const fail = () => {
+        settle();
+        reject(new Error(`"${text}" did not come; what came was:\n${output}`));
+      };
+      const settle = () => {
+        clearTimeout(timer);
+        child.off('output', check).off('close', fail);
+      };
+      const timer = setTimeout(fail, WAIT_TIMEOUT_MS);
+      child.on('output', check).on('close', fail);
+      check();
+    });
+  }
+
+  return {
+    process: child,
+    output: () => output,
+    waitFor,
+    dev: () => JSON.parse(readFileSync(join(home, 'dev.json'), 'utf8')) as DevJson,
+    exited,
+  };
+}
+
+/** Command lines of the processes that have to do with the home: by arguments, environment or working folder. */
+export function processesOf(home: string): string[] {
+  if (process.platform !== 'linux') return [];
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((pid) => {
+      const read = (file: string) => attempt(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
+      const all = [read('cmdline'), read('environ'), attempt(() => readlinkSync(`/proc/${pid}/cwd`))];
+      return all.some((text) => text.includes(home))
+        ? [`${pid} ${read('cmdline').replaceAll('\0', ' ')}`]
+        : [];
+    });
+}
+
+/** Processes come and go while they are looked at. */
+function attempt(read: () => string): string {
+  try {
+    return read();
+  } catch {
+    return '';
+  }
+}

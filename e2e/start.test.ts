@@ -1,0 +1,192 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '@runhook/testing';
+import { type DevJson, processesOf, type RunningStart, runStart } from './running-start.ts';
+
+const MINUTE_MS = 60_000;
+
+// One home for the whole story, with a space in its path; 711, because PostgreSQL runs as another account than root.
+let folder: string;
+let home: string;
+let running: RunningStart | null = null;
+
+beforeAll(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'runhook e2e ')));
+  await chmod(folder, 0o711);
+  home = join(folder, 'a home');
+});
+
+afterAll(async () => {
+  if (running !== null && running.process.exitCode === null) {
+    running.process.kill('SIGTERM');
+    await running.exited;
+  }
+  await rm(folder, { recursive: true, force: true });
+});
+
+const credentials = () =>
+  JSON.parse(readFileSync(join(home, 'credentials.json'), 'utf8')) as Partial<DevJson>;
+
+test(
+  'npm start -- --once delivers every event, retries what was refused, and leaves nothing behind',
+  async () => {
+    running = runStart(home, ['--once']);
+    const exit = await running.exited;
+    const output = running.output();
+    expect([exit, output]).toEqual([0, expect.stringContaining('demonstration passed')]);
+
+    const lines = output.split('\n').filter((line) => line.includes('/webhooks  attempt '));
+    for (const type of ['job.run.started', 'job.run.completed', 'job.run.errored']) {
+      expect(lines).toContainEqual(
+        expect.stringMatching(new RegExp(`${type} +http\\S+ +attempt 1 +\\d{3} \\w+ +signature verified`)),
+      );
+    }
+    const refused = lines.filter((line) => /job\.run\.completed.*Nightly build/.test(line));
+    expect(refused.map((line) => /attempt \d {2}\d{3}/.exec(line)?.[0])).toEqual([
+      'attempt 1  503',
+      'attempt 2  503',
+      'attempt 3  204',
+    ]);
+    expect(output).not.toContain('NOT verified');
+    // Each step tells its time, and no colours go where nobody sees them.
+    expect(output).toMatch(/✓ PostgreSQL 18, embedded, on port \d+.* \(\d+\.\d s\)/);
+    expect(output).not.toContain('\x1b');
+
+    expect(existsSync(join(home, 'dev.json'))).toBe(false);
+    expect(processesOf(home)).toEqual([]);
+    expect(readdirSync(home).sort().join(' ')).toMatch(
+      /^credentials\.json jobs logs postgres (redis )?secrets\.json$/,
+    );
+  },
+  2 * MINUTE_MS,
+);
+
+test(
+  'a second start keeps the data and steps over a taken port',
+  async () => {
+    const before = credentials();
+    const holder = await holdPort(3000);
+    running = runStart(home);
+    const readyMs = await running.waitFor('Ready in');
+    holder?.close();
+    process.stderr.write(`second start: ready in ${(readyMs / 1000).toFixed(1)} s\n`);
+    expect(running.output()).toMatch(/port 3000 is taken: management goes to \d+/);
+
+    const dev = running.dev();
+    expect(new URL(dev.baseUrl).port).not.toBe('3000');
+    expect(dev).toMatchObject({
+      account: before.account,
+      user: before.user,
+      serviceToken: before.serviceToken,
+      runnerToken: before.runnerToken,
+      jobs: before.jobs,
+      subscription: before.subscription,
+    });
+  },
+  2 * MINUTE_MS,
+);
+
+test('dev.json is its owner’s, and everything in it works', async () => {
+  const dev = running?.dev() as DevJson;
+  expect(statSync(join(home, 'dev.json')).mode & 0o777).toBe(0o600);
+  expect(dev).toEqual({
+    baseUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    account: { id: expect.any(Number), identifier: expect.stringMatching(/^act_/) },
+    user: {
+      id: expect.any(Number),
+      email: 'demo@runhook.local',
+      password: expect.stringMatching(/^.{12,}$/),
+      apiKey: expect.stringMatching(/^rhu_/),
+    },
+    serviceToken: expect.stringMatching(/^rhs_/),
+    runnerToken: expect.stringMatching(/^rhs_/),
+    jobs: [
+      { id: expect.any(Number), name: 'Nightly build' },
+      { id: expect.any(Number), name: 'Hourly load' },
+    ],
+    subscription: { id: expect.stringMatching(/^wsu_/), hmacSecret: expect.stringMatching(/^whsec_/) },
+    receiverUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/webhooks$/),
+    dispatcherUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    databaseUrl: expect.stringMatching(/^postgres:\/\//),
+    queueUrl: expect.stringMatching(/^(redis|postgres):\/\//),
+    processes: {
+      management: expect.any(Number),
+      dispatcher: expect.any(Number),
+      receiver: expect.any(Number),
+      postgres: expect.any(Number),
+      redis: dev.queueUrl.startsWith('redis') ? expect.any(Number) : null,
+    },
+  });
+  for (const pid of Object.values(dev.processes)) if (pid !== null) process.kill(pid, 0);
+  for (const url of [dev.baseUrl, dev.dispatcherUrl]) {
+    for (const path of ['/healthz', '/readyz', '/metrics'])
+      expect((await fetch(url + path)).status).toBe(200);
+  }
+  const { account, user } = dev;
+  const subscription = `${dev.baseUrl}/api/v3/accounts/${account.id}/webhooks/subscription/${dev.subscription.id}`;
+  for (const token of [user.apiKey, dev.serviceToken, dev.runnerToken]) {
+    const answer = await fetch(subscription, { headers: { authorization: `Token ${token}` } });
+    expect(await answer.json()).toMatchObject({ data: { client_url: dev.receiverUrl, active: true } });
+  }
+});
+
+test('another start on the same home is refused and says where the first one is', async () => {
+  const other = runStart(home);
+  expect(await other.exited).toBe(1);
+  expect(other.output()).toContain(`npm start is running already (pid ${running?.process.pid})`);
+  expect(other.output()).toContain(running?.dev().baseUrl);
+});
+
+test('a service that dies is started again, and dev.json has its new pid', async () => {
+  const start = running as RunningStart;
+  const before = start.dev().processes.dispatcher as number;
+  process.kill(before, 'SIGKILL');
+  await start.waitFor('dispatcher is up again');
+  await eventually(() => expect(start.dev().processes.dispatcher).not.toBe(before));
+  expect(start.output()).toContain(`dispatcher (pid ${before}) was ended by SIGKILL`);
+  expect((await fetch(`${start.dev().dispatcherUrl}/readyz`)).status).toBe(200);
+});
+
+test(
+  'a start after the first one was killed ends what that left, and has the data',
+  async () => {
+    const killed = running as RunningStart;
+    const { account, processes } = killed.dev();
+    killed.process.kill('SIGKILL');
+    await killed.exited;
+    running = runStart(home);
+    await running.waitFor('Ready in');
+    expect(running.output()).toContain(`ending its management (pid ${processes.management})`);
+    expect(running.dev().account).toEqual(account);
+  },
+  MINUTE_MS,
+);
+
+test(
+  'Ctrl-C stops everything, with exit code 0',
+  async () => {
+    const start = running as RunningStart;
+    start.process.kill('SIGINT');
+    expect(await start.exited).toBe(0);
+    expect(processesOf(home)).toEqual([]);
+    expect(readdirSync(home)).not.toContain('dev.json');
+    expect(readdirSync(home)).not.toContain('running.json');
+  },
+  MINUTE_MS,
+);
+
+/** Null when somebody has it already, which is as good. */
+async function holdPort(port: number): Promise<Server | null> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch {
+    return null;
+  }
+}

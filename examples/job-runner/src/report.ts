@@ -1,0 +1,24 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { PublishedEvent } from '@runhook/contract';
+import { type EventPublisher, QueueUnavailableError } from '@runhook/queue';
+
+const WAITS_MS = [500, 1_000, 2_000, 4_000];
+
+/** Publishes, and tries again while the queue is away. Answers whether the queue has the event. */
+export async function report(publisher: EventPublisher, event: PublishedEvent): Promise<boolean> {
+  for (const waitMs of [...WAITS_MS, null]) {
+    try {
+      await publisher.publish(event);
+      return true;
+    } catch (error) {
+      const { message } = error as Error;
+      const isFinal = waitMs === null || !(error instanceof QueueUnavailableError);
+      process.stderr.write(
+        `${event.eventType} was not published${isFinal ? '' : ', trying again'}: ${message}\n`,
+      );
+      if (isFinal) return false;
+      await wait(waitMs);
+    }
+  }
+  return false;
+}

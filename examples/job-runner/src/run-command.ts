@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+
+const MESSAGE_CHARACTERS_MAX = 2_000;
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/**
+ * How a command ended. `failure` is null when it exited with 0, else the end of what it wrote to stderr.
+ * `wasStopped` says that somebody stopped this runner, and with it the command.
+ */
+export interface CommandResult {
+  exitCode: number;
+  failure: string | null;
+  wasStopped: boolean;
+}
+
+/** Runs a command with this process's own input and output. A command that cannot be started counts as failed. */
+export function runCommand([program, ...args]: [string, ...string[]]): Promise<CommandResult> {
+  // The queue's URL may hold a password that is none of the command's business.
+  const { QUEUE_URL: _, ...env } = process.env;
+  const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'pipe'] });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    process.stderr.write(text);
+    stderr = (stderr + text).slice(-MESSAGE_CHARACTERS_MAX);
+  });
+
+  let wasStopped = false;
+  const stop = (signal: NodeJS.Signals) => {
+    wasStopped = true;
+    child.kill(signal);
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, stop);
+
+  return new Promise((resolve) => {
+    child.once('error', (error) => {
+      resolve({ exitCode: 127, failure: `${program} could not be started: ${error.message}`, wasStopped });
+    });
+    // 'close' and not 'exit': by then stderr has been read to its end.
+    child.once('close', (code, signal) => {
+      for (const name of STOP_SIGNALS) process.off(name, stop);
+      const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+      const ending = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
+      resolve({ exitCode, failure: exitCode === 0 ? null : stderr.trim() || ending, wasStopped });
+    });
+  });
+}

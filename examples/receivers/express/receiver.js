@@ -1,0 +1,58 @@
+// A receiver of job-run events: verifies each delivery and prints it as a line of JSON.
+//
+//   HMAC_SECRET=whsec_… PORT=3002 node examples/receivers/express/receiver.js
+//
+// and a subscription whose client_url is http://127.0.0.1:3002/webhooks. HMAC_SECRET is the hmac_secret that the
+// answer to creating the subscription showed.
+import express from 'express';
+import { createAttemptCounter } from './attempts.js';
+import { isGenuine } from './signature.js';
+
+const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REFUSE_RUN_ID, REFUSE_ATTEMPTS = '2' } = process.env;
+if (!HMAC_SECRET) throw new Error('HMAC_SECRET is not set');
+
+const countAttempt = createAttemptCounter();
+const app = express();
+app.disable('x-powered-by');
+
+// The signature covers the bytes that were sent, so the body is taken raw; no JSON parser may come before this.
+app.post('/webhooks', express.raw({ type: () => true, limit: '1mb' }), (request, response) => {
+  const body = request.body ?? Buffer.alloc(0);
+  const verified = isGenuine(body, request.headers.authorization, HMAC_SECRET);
+  // Nothing in the body means anything before it is verified.
+  const event = verified ? JSON.parse(body) : null;
+  const attempt = countAttempt(request.headers['webhook-id'], event?.webhooksID);
+  const status = answerTo(event, attempt);
+  // Answer first and work later: ten seconds without an answer count as a failure.
+  response.sendStatus(status);
+  print({
+    time: new Date().toISOString(),
+    endpoint: `http://${HOST}:${server.address().port}${request.path}`,
+    verified,
+    status,
+    attempt,
+    eventId: event?.eventId ?? null,
+    eventType: event?.eventType ?? null,
+    webhookId: event?.webhooksID ?? null,
+    jobName: event?.data.jobName ?? null,
+    runId: event?.data.runId ?? null,
+    runStatus: event?.data.runStatus ?? null,
+  });
+});
+
+/** A real receiver would answer 401 or 2xx. This one can also fail on request, to show what retries look like. */
+function answerTo(event, attempt) {
+  if (event === null) return 401;
+  const isToBeRefused = event.eventType === 'job.run.completed' && event.data.runId === REFUSE_RUN_ID;
+  return isToBeRefused && attempt <= Number(REFUSE_ATTEMPTS) ? 503 : 204;
+}
+
+function print(line) {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+const server = app.listen(Number(PORT), HOST, (error) => {
+  if (error) throw error;
+  print({ listening: `http://${HOST}:${server.address().port}/webhooks` });
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => server.close());

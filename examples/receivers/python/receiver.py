@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A receiver of job-run events, with nothing but Python's standard library (3.8 or newer).
+
+    HMAC_SECRET=whsec_... PORT=3003 python3 examples/receivers/python/receiver.py
+
+and a subscription whose client_url is http://127.0.0.1:3003/webhooks. HMAC_SECRET is the hmac_secret that the answer
+to creating the subscription showed. Prints each delivery as a line of JSON.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import signal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+BODY_BYTES_MAX = 1_000_000
+
+
+def is_genuine(body: bytes, authorization: str, secret: str) -> bool:
+    """The header must be the lowercase hex HMAC-SHA256 of the body exactly as it arrived, compared in constant time."""
+    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(expected.encode(), authorization.encode("utf-8", "replace"))
+
+
+class Receiver(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_POST(self):
+        length = self.headers.get("Content-Length", "")
+        if self.path != "/webhooks" or not length.isdigit() or int(length) > BODY_BYTES_MAX:
+            self.close_connection = True
+            return self.answer(404 if self.path != "/webhooks" else 413)
+        body = self.rfile.read(int(length))
+        verified = is_genuine(body, self.headers.get("Authorization", ""), SECRET)
+        # Nothing in the body means anything before it is verified.
+        event = json.loads(body) if verified else {}
+        status = 204 if verified else 401
+        # Answer first and work later: ten seconds without an answer count as a failure.
+        self.answer(status)
+        print_line(
+            verified=verified,
+            status=status,
+            # The same for every attempt: drop what was seen before, delivery is at least once.
+            eventId=event.get("eventId"),
+            eventType=event.get("eventType"),
+            runId=event.get("data", {}).get("runId"),
+            runStatus=event.get("data", {}).get("runStatus"),
+        )
+
+    def answer(self, status: int):
+        self.send_response(status)
+        if status != 204:
+            self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Says nothing: print_line does."""
+
+
+def print_line(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def stop(*_):
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    SECRET = os.environ["HMAC_SECRET"]
+    HOST = os.environ.get("HOST", "127.0.0.1")
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    with ThreadingHTTPServer((HOST, int(os.environ.get("PORT", "3003"))), Receiver) as server:
+        server.daemon_threads = True
+        print_line(listening=f"http://{HOST}:{server.server_address[1]}/webhooks")
+        server.serve_forever()

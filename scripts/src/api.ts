@@ -1,0 +1,55 @@
+import { StartFailed } from './start-failed.ts';
+
+const TIMEOUT_MS = 10_000;
+
+/** The service's REST API, as a client sees it (spec, section 4). Paths are below `/api/v3/accounts/{id}/webhooks`. */
+export interface Api {
+  get<T>(path: string): Promise<T>;
+  post<T>(path: string, body: unknown): Promise<T>;
+  put<T>(path: string, body: unknown): Promise<T>;
+}
+
+/** It answered with an error, or not at all; then `status` is 0. */
+export class ApiFailed extends StartFailed {
+  readonly status: number;
+
+  constructor(request: string, status: number, message: string) {
+    super(`${request}: ${status === 0 ? '' : `${status}, `}${message}`);
+    this.status = status;
+  }
+}
+
+/** @param baseUrl is asked at each call: a service that was started again may be elsewhere */
+export function createApi(options: { baseUrl: () => string; accountId: number; token: string }): Api {
+  async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const request = `${method} ${webhooksUrl('', options.accountId)}${path}`;
+    const response = await fetch(webhooksUrl(options.baseUrl(), options.accountId) + path, {
+      method,
+      headers: {
+        authorization: `Token ${options.token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    }).catch((error: Error) => {
+      throw new ApiFailed(request, 0, (error.cause as Error | undefined)?.message ?? error.message);
+    });
+    const answer = (await response.json().catch(() => null)) as Envelope<T> | null;
+    if (response.ok && answer !== null) return answer.data;
+    throw new ApiFailed(request, response.status, answer?.status.user_message ?? 'not an answer of this API');
+  }
+  return {
+    get: (path) => call('GET', path),
+    post: (path, body) => call('POST', path, body),
+    put: (path, body) => call('PUT', path, body),
+  };
+}
+
+export function webhooksUrl(baseUrl: string, accountId: number): string {
+  return `${baseUrl}/api/v3/accounts/${accountId}/webhooks`;
+}
+
+interface Envelope<T> {
+  data: T;
+  status: { code: number; user_message?: string };
+}

@@ -1,0 +1,165 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { JobView } from '@runhook/database';
+import type { Api } from './api.ts';
+import {
+  type ExpectedDelivery,
+  type LoggedDelivery,
+  missingArrivals,
+  missingFromLog,
+} from './expected-deliveries.ts';
+import type { ReceivedDelivery } from './received-delivery.ts';
+import type { Terminal } from './terminal.ts';
+
+const POLL_MS = 100;
+
+/** A run of the demonstration. Its id is chosen before it starts, so that the receiver can know what to refuse. */
+export interface DemoRun {
+  id: number;
+  job: JobView;
+  /** Of `node -e`. */
+  script: string;
+  isToSucceed: boolean;
+}
+
+export interface DemonstrationOptions {
+  terminal: Terminal;
+  runs: readonly DemoRun[];
+  /** Of the first run's `job.run.completed`. */
+  refusals: number;
+  /** Runs the job runner and gives its exit code. */
+  runJob(run: DemoRun): Promise<number>;
+  api: Api;
+  subscriptionId: string;
+  deadlineMs: number;
+  signal: AbortSignal;
+}
+
+/** Runs two jobs and watches what is delivered. */
+export interface Demonstration {
+  /** To be told of each delivery that the receiver got. */
+  observe(delivery: ReceivedDelivery): void;
+  /** Resolves with what went wrong, as sentences; nothing, when all came as it should. */
+  run(): Promise<string[]>;
+  readonly isOver: boolean;
+}
+
+/** A run that succeeds, and one that fails. */
+export function demoRuns(
+  [succeeding, failing]: readonly [JobView, JobView],
+  firstRunId: number,
+): [DemoRun, DemoRun] {
+  return [
+    { id: firstRunId, job: succeeding, script: 'console.log("42 models built")', isToSucceed: true },
+    {
+      id: firstRunId + 1,
+      job: failing,
+      script: 'console.error("orders.csv: 3 rows have no customer"); process.exit(3)',
+      isToSucceed: false,
+    },
+  ];
+}
+
+export function createDemonstration(options: DemonstrationOptions): Demonstration {
+  const { terminal, runs, runJob, api, subscriptionId, deadlineMs, signal } = options;
+  const received: ReceivedDelivery[] = [];
+  const expected = expectedDeliveries(runs, options.refusals);
+  let onReceived: () => void = () => undefined;
+  let isOver = false;
+
+  async function runJobs(): Promise<string[]> {
+    const problems: string[] = [];
+    for (const run of runs) {
+      const { name } = run.job;
+      const outcome = run.isToSucceed ? 'succeeded' : 'failed, as it was to';
+      const exitCode = await terminal.step(
+        `running "${name}"`,
+        () => unlessAborted(signal, runJob(run)),
+        (code) =>
+          (code === 0) === run.isToSucceed ? `"${name}" ran and ${outcome}` : `"${name}" ended with ${code}`,
+      );
+      if ((exitCode === 0) !== run.isToSucceed)
+        problems.push(`the job runner ended with ${exitCode} for "${name}"`);
+    }
+    return problems;
+  }
+
+  function untilArrived(deadline: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const check = () => {
+        if (!deadline.aborted && missingArrivals(expected, received).length > 0) return;
+        onReceived = () => undefined;
+        resolve();
+      };
+      onReceived = check;
+      deadline.addEventListener('abort', check);
+      check();
+    });
+  }
+
+  async function logProblems(): Promise<string[]> {
+    const query = (run: DemoRun) => `/subscription/${subscriptionId}/deliveries?run_id=${run.id}&limit=100`;
+    const logged = await Promise.all(runs.map((run) => api.get<LoggedDelivery[]>(query(run))));
+    return missingFromLog(expected, logged.flat());
+  }
+
+  /** The log is written after the receiver was answered. */
+  async function untilLogged(deadline: AbortSignal): Promise<string[]> {
+    while (true) {
+      const problems = await logProblems().catch((error: Error) => [error.message]);
+      if (problems.length === 0 || deadline.aborted) return problems;
+      await wait(POLL_MS);
+    }
+  }
+
+  return {
+    get isOver() {
+      return isOver;
+    },
+    observe(delivery) {
+      if (isOver) return;
+      received.push(delivery);
+      onReceived();
+    },
+    async run() {
+      const runnerProblems = await runJobs();
+      const deadline = new AbortController();
+      const expire = () => deadline.abort();
+      // Not AbortSignal.any of an AbortSignal.timeout: in Node 20 that may be collected before it fires.
+      const timer = setTimeout(expire, deadlineMs);
+      signal.addEventListener('abort', expire);
+      await untilArrived(deadline.signal);
+      const logged = await untilLogged(deadline.signal);
+      clearTimeout(timer);
+      isOver = true;
+      signal.throwIfAborted();
+      return [...runnerProblems, ...missingArrivals(expected, received), ...logged];
+    },
+  };
+}
+
+function expectedDeliveries(runs: readonly DemoRun[], refusals: number): ExpectedDelivery[] {
+  return runs.flatMap(({ id, job, isToSucceed }, index) => {
+    const types = ['job.run.started', ...(isToSucceed ? [] : ['job.run.errored']), 'job.run.completed'];
+    return types.map((eventType) => ({
+      runId: String(id),
+      jobName: job.name,
+      eventType,
+      refusals: index === 0 && eventType === 'job.run.completed' ? refusals : 0,
+    }));
+  });
+}
+
+/** What is abandoned is stopped with everything else. */
+async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,94 @@
+import { webhooksUrl } from './api.ts';
+import { outsidersEnvironment } from './child-environment.ts';
+import { answersWell } from './readiness.ts';
+import { parseReceiverLine, type ReceivedDelivery } from './received-delivery.ts';
+import type { ServiceSpec } from './service.ts';
+import type { StartSettings } from './settings.ts';
+
+const DISPATCHER_PORT = 3001;
+export const RECEIVER_PORT = 3002;
+export const RECEIVER_PATH = '/webhooks';
+
+const STOP_MARGIN_MS = 15_000;
+const RECEIVER_STOP_GRACE_MS = 5_000;
+
+/** What both services are told, beside the variables that pass through (DESIGN, section 6). */
+export interface ServiceEnvironment {
+  databaseUrl(): string;
+  queueUrl(): string;
+  encryptionKeysText: string;
+}
+
+export function managementSpec(
+  settings: StartSettings,
+  environment: ServiceEnvironment,
+  demo: { account: { id: number }; serviceToken: string },
+): ServiceSpec {
+  // Who answers may be the management of another checkout: only ours knows our token.
+  const headers = { authorization: `Token ${demo.serviceToken}` };
+  return {
+    name: 'management',
+    program: 'services/management/dist/main.js',
+    preferredPort: settings.port,
+    environment: () => serviceVariables(settings, environment),
+    isReady: async (url) =>
+      (await answersWell(`${url}/readyz`)) &&
+      (await answersWell(`${webhooksUrl(url, demo.account.id)}/subscriptions?limit=1`, headers)),
+    stopGraceMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS,
+  };
+}
+
+export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvironment): ServiceSpec {
+  return {
+    name: 'dispatcher',
+    program: 'services/dispatcher/dist/main.js',
+    preferredPort: DISPATCHER_PORT,
+    environment: () => serviceVariables(settings, environment),
+    isReady: (url) => answersWell(`${url}/readyz`),
+    stopGraceMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS,
+  };
+}
+
+/** @param refuse the attempts it refuses of a run's `job.run.completed`; null once the demonstration is over */
+export function receiverSpec(options: {
+  preferredPort: number;
+  hmacSecret: () => string;
+  refuse: () => { runId: number; attempts: number } | null;
+  onDelivery: (delivery: ReceivedDelivery) => void;
+}): ServiceSpec {
+  let listening = '';
+  return {
+    name: 'receiver',
+    program: 'examples/receivers/express/receiver.js',
+    preferredPort: options.preferredPort,
+    environment() {
+      listening = '';
+      const refuse = options.refuse();
+      return {
+        ...outsidersEnvironment(process.env),
+        HMAC_SECRET: options.hmacSecret(),
+        ...(refuse === null
+          ? {}
+          : { REFUSE_RUN_ID: String(refuse.runId), REFUSE_ATTEMPTS: String(refuse.attempts) }),
+      };
+    },
+    isReady: (url) => listening === url + RECEIVER_PATH,
+    onLine(text) {
+      const line = parseReceiverLine(text);
+      if (line === null) return;
+      if ('listening' in line) listening = line.listening;
+      else options.onDelivery(line.delivery);
+    },
+    stopGraceMs: RECEIVER_STOP_GRACE_MS,
+  };
+}
+
+function serviceVariables(settings: StartSettings, environment: ServiceEnvironment): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    DATABASE_URL: environment.databaseUrl(),
+    QUEUE_URL: environment.queueUrl(),
+    ENCRYPTION_KEYS: environment.encryptionKeysText,
+    ...settings.defaults,
+  };
+}

@@ -1,0 +1,68 @@
+import { parseEncryptionKeys } from '@runhook/database';
+import { queueBackendName } from '@runhook/queue';
+import { StartFailed } from './start-failed.ts';
+
+/** What of the environment matters to `npm start` itself; the services read the rest of it (DESIGN, section 6). */
+export interface StartSettings {
+  databaseUrl: string | null;
+  queueUrl: string | null;
+  encryptionKeys: string | null;
+  /** Preferred, of management. */
+  port: number;
+  retryBaseDelayMs: number;
+  retriesMax: number;
+  deliveryTimeoutMs: number;
+  /** Variables that the services get from here unless they are given. */
+  defaults: { RETRY_BASE_DELAY_MS: string; EGRESS_ALLOW_CIDRS: string };
+}
+
+/** Retries that can be watched, and an open loopback for the demo receiver. */
+const DEFAULTS = { RETRY_BASE_DELAY_MS: '1000', EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128' };
+
+/**
+ * A variable that is set to nothing counts as not set. What is not used here is checked by the services.
+ *
+ * @throws {StartFailed} with every problem at once
+ */
+export function readSettings(environment: NodeJS.ProcessEnv): StartSettings {
+  const databaseUrl = environment.DATABASE_URL || null;
+  const queueUrl = environment.QUEUE_URL || null;
+  const encryptionKeys = environment.ENCRYPTION_KEYS || null;
+  const port = Number(environment.PORT || '3000');
+  const defaults = {
+    RETRY_BASE_DELAY_MS: environment.RETRY_BASE_DELAY_MS || DEFAULTS.RETRY_BASE_DELAY_MS,
+    EGRESS_ALLOW_CIDRS: environment.EGRESS_ALLOW_CIDRS || DEFAULTS.EGRESS_ALLOW_CIDRS,
+  };
+  const problems = [
+    ...(databaseUrl === null || /^postgres(ql)?:\/\/./.test(databaseUrl)
+      ? []
+      : ['DATABASE_URL must be postgres://…']),
+    ...problemOf('QUEUE_URL', queueUrl, queueBackendName),
+    ...problemOf('ENCRYPTION_KEYS', encryptionKeys, parseEncryptionKeys),
+    ...(Number.isInteger(port) && port >= 0 && port <= 65_535 ? [] : ['PORT must be a port, 0 to 65535']),
+  ];
+  if (problems.length > 0) {
+    throw new StartFailed(
+      `The environment is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`,
+    );
+  }
+  return {
+    databaseUrl,
+    queueUrl,
+    encryptionKeys,
+    port,
+    retryBaseDelayMs: Number(defaults.RETRY_BASE_DELAY_MS),
+    retriesMax: Number(environment.DELIVERY_MAX_RETRIES || '5'),
+    deliveryTimeoutMs: Number(environment.DELIVERY_TIMEOUT_MS || '10000'),
+    defaults,
+  };
+}
+
+function problemOf(name: string, value: string | null, parse: (text: string) => unknown): string[] {
+  try {
+    if (value !== null) parse(value);
+    return [];
+  } catch (error) {
+    return [`${name}: ${(error as Error).message}`];
+  }
+}

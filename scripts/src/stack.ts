@@ -1,0 +1,120 @@
+import { type Api, createApi } from './api.ts';
+import { type DatabaseContents, fillDatabase } from './database-contents.ts';
+import { type DemoReceiverOptions, openDemoReceiver } from './demo-receiver.ts';
+import type { DevJson } from './dev-json.ts';
+import type { Home } from './home.ts';
+import { type KeepRunningSurroundings, keepRunning } from './keep-running.ts';
+import { openDatabaseServer, openQueueServer } from './servers.ts';
+import { type Service, type ServiceSpec, type ServiceSurroundings, startService } from './service.ts';
+import { dispatcherSpec, managementSpec, type ServiceEnvironment } from './service-specs.ts';
+import type { StartSettings } from './settings.ts';
+import type { Supervised } from './supervise.ts';
+
+export interface StackOptions extends KeepRunningSurroundings, ServiceSurroundings, DemoReceiverOptions {
+  home: Home;
+  settings: StartSettings;
+  /** Told when something that died was started again: pids and addresses may be others now. */
+  onChange: () => void;
+}
+
+/** Everything that runs. */
+export interface Stack {
+  contents: DatabaseContents;
+  api: Api;
+  /** As things are now. */
+  describe(): DevJson;
+}
+
+const CLOSE_MARGIN_MS = 5_000;
+
+/**
+ * Opens, in this order: database, queue, tables and demo account, management, dispatcher, the demo's subscription,
+ * receiver. Each registers its end, so that they stop in reverse.
+ */
+export async function openStack(options: StackOptions): Promise<Stack> {
+  const { settings, stopping } = options;
+  const { signal } = stopping;
+  let settle: () => Promise<void> = async () => undefined;
+  const onStartedAgain = () => settle();
+
+  const database = await openDatabaseServer({ ...options, onStartedAgain }, settings);
+  signal.throwIfAborted();
+  const queue = await openQueueServer({ ...options, onStartedAgain }, settings, database);
+  signal.throwIfAborted();
+  const contents = await fillDatabase({ ...options, signal }, settings, database.url());
+  const { demo, store, encryptionKeysText } = contents;
+
+  const servers = () => `${database.url()} ${queue.url()}`;
+  let serversInUse = servers();
+  const environment: ServiceEnvironment = {
+    databaseUrl: database.url,
+    queueUrl: queue.url,
+    encryptionKeysText,
+  };
+  const open = (spec: ServiceSpec) => openService(options, spec, onStartedAgain);
+  const management = await open(managementSpec(settings, environment, demo));
+  const dispatcher = await open(dispatcherSpec(settings, environment));
+  const baseUrl = () => management.current.url;
+  const api = createApi({ baseUrl, accountId: demo.account.id, token: demo.serviceToken });
+  const receiver = await openDemoReceiver(options, api, store, open);
+
+  /** What depends on an address is told when that has changed. */
+  async function settleNow(): Promise<void> {
+    if (servers() !== serversInUse) {
+      serversInUse = servers();
+      await Promise.all([management.restart(), dispatcher.restart()]);
+    }
+    await receiver.follow();
+    options.onChange();
+  }
+  let settling = Promise.resolve();
+  settle = () => {
+    settling = settling.catch(() => undefined).then(settleNow);
+    return settling;
+  };
+  await settle();
+
+  const describe = (): DevJson => ({
+    baseUrl: baseUrl(),
+    account: demo.account,
+    user: demo.user,
+    serviceToken: demo.serviceToken,
+    runnerToken: demo.runnerToken,
+    jobs: demo.jobs.map(({ id, name }) => ({ id, name })),
+    subscription: receiver.subscription(),
+    receiverUrl: receiver.url(),
+    dispatcherUrl: dispatcher.current.url,
+    databaseUrl: database.url(),
+    queueUrl: queue.url(),
+    processes: {
+      management: management.current.pid,
+      dispatcher: dispatcher.current.pid,
+      receiver: receiver.pid(),
+      postgres: database.pid(),
+      redis: queue.pid(),
+    },
+  });
+  return { contents, api, describe };
+}
+
+function openService(
+  options: StackOptions,
+  spec: ServiceSpec,
+  onStartedAgain: () => Promise<void>,
+): Promise<Supervised<Service>> {
+  const { name } = spec;
+  const onPort = (preferredPort: number): ServiceSpec => ({ ...spec, preferredPort });
+  return options.terminal.step(
+    name,
+    () =>
+      keepRunning<Service>(options, {
+        name,
+        start: (signal, previous) =>
+          startService(options, onPort(previous?.port ?? spec.preferredPort), signal),
+        lastLines: (service) => service.lastLines(),
+        onStartedAgain,
+        stopTimeoutMs: spec.stopGraceMs + CLOSE_MARGIN_MS,
+      }),
+    ({ current }) => `${name} on ${current.url}`,
+  );
+}

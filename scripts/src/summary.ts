@@ -1,0 +1,53 @@
+import { webhooksUrl } from './api.ts';
+import type { DevJson } from './dev-json.ts';
+import type { Terminal } from './terminal.ts';
+
+const LABEL_WIDTH = 12;
+
+/** What is up and how to talk to it, line by line. */
+export function summary(dev: DevJson, style: Terminal['style']): string[] {
+  const { account, user, subscription } = dev;
+  const row = (label: string, value: string, remark = '') =>
+    `  ${label.padEnd(LABEL_WIDTH)} ${value}${remark === '' ? '' : `  ${style.dim(remark)}`}`;
+  return [
+    row('API', dev.baseUrl),
+    row('receiver', dev.receiverUrl),
+    row('dispatcher', dev.dispatcherUrl, '/healthz, /readyz, /metrics; the API has them too'),
+    '',
+    row('account', String(account.id), account.identifier),
+    row('user', user.email),
+    row('password', user.password),
+    row('API key', user.apiKey),
+    row('demo-admin', dev.serviceToken, 'service token, account_admin'),
+    row('demo-runner', dev.runnerToken, 'service token, job_runner'),
+    row('subscription', subscription.id),
+    row('hmac_secret', subscription.hmacSecret),
+    '',
+    style.bold('Worth trying'),
+    ...commands(dev).flatMap(({ what, command }) => ['', `  ${style.dim(`# ${what}`)}`, `  ${command}`]),
+  ];
+}
+
+/** Three commands that work as they stand. */
+export function commands(dev: DevJson): { what: string; command: string }[] {
+  const { account, serviceToken, subscription } = dev;
+  const url = webhooksUrl(dev.baseUrl, account.id);
+  const curl = `curl -sS -H 'Authorization: Token ${serviceToken}'`;
+  const body = JSON.stringify({
+    name: 'My webhook',
+    event_types: ['job.run.completed', 'job.run.errored'],
+    client_url: 'https://example.com/webhooks',
+    active: false,
+  });
+  return [
+    { what: 'list the subscriptions', command: `${curl} ${url}/subscriptions` },
+    {
+      what: 'create one (switched off, so that nothing is sent to example.com)',
+      command: `${curl} -H 'Content-Type: application/json' -d '${body}' ${url}/subscriptions`,
+    },
+    {
+      what: 'the latest deliveries of the demo subscription',
+      command: `${curl} '${url}/subscription/${subscription.id}/deliveries?limit=5'`,
+    },
+  ];
+}

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, testEncryptionKeysText } from '../../packages/testing/src/index.ts';
+import { adminEnvironment } from '../src/admin-environment.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+let home: string;
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'runhook-admin-'));
+});
+
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+const put = (name: string, value: object) => writeFile(join(home, name), JSON.stringify(value));
+
+describe('npm run admin', () => {
+  const databaseUrl = 'postgres://u:p@127.0.0.1:54329/runhook';
+  const encryptionKeys = 'local:a2V5';
+
+  test('takes the database of the npm start that runs, and its keys', async () => {
+    await put('dev.json', { databaseUrl });
+    await put('secrets.json', { encryptionKeys });
+    expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
+      DATABASE_URL: databaseUrl,
+      ENCRYPTION_KEYS: encryptionKeys,
+    });
+  });
+
+  test('leaves what is given as it is', async () => {
+    await put('dev.json', { databaseUrl });
+    await put('secrets.json', { encryptionKeys });
+    const given = { RUNHOOK_HOME: home, DATABASE_URL: 'postgres://elsewhere/db' };
+    expect(adminEnvironment(root, given)).toEqual({});
+    expect(adminEnvironment(root, { RUNHOOK_HOME: home, ENCRYPTION_KEYS: 'own:a2V5' })).toEqual({
+      DATABASE_URL: databaseUrl,
+    });
+  });
+
+  test('takes nothing when nothing runs', async () => {
+    await put('secrets.json', { encryptionKeys });
+    expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({});
+  });
+
+  test('writes nothing but the answer to standard output', async () => {
+    const testDatabase = await createTestDatabase();
+    try {
+      await put('dev.json', { databaseUrl: testDatabase.url });
+      await put('secrets.json', { encryptionKeys: testEncryptionKeysText });
+      const made = await admin('user', 'create', '--email', 'ada@example.com', '--name', 'Ada', '--json');
+      expect(JSON.parse(made)).toMatchObject({ email: 'ada@example.com', api_key: expect.any(String) });
+    } finally {
+      await testDatabase.drop();
+    }
+  });
+});
+
+function admin(...args: string[]): Promise<string> {
+  const { DATABASE_URL, ENCRYPTION_KEYS, ...inherited } = process.env;
+  const env = { ...inherited, RUNHOOK_HOME: home };
+  const child = spawn(process.execPath, [join(root, 'scripts', 'admin.mjs'), ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => (code === 0 ? resolve(stdout) : reject(new Error(`ended with ${code}`))));
+  });
+}

@@ -1,0 +1,41 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { databaseName, openCredentials } from '../src/credentials.ts';
+import { encryptionKeys } from '../src/encryption-keys.ts';
+import { inTemporaryFolder } from './temporary-folder.ts';
+
+test('credentials are found again by the database they belong to, also after another one was used', async () => {
+  await inTemporaryFolder(async (folder) => {
+    const file = join(folder, 'credentials.json');
+    const embedded = openCredentials(file, 'embedded');
+    embedded.credentials.serviceToken = 'of the embedded one';
+    embedded.save();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+
+    const other = openCredentials(file, 'db.example:5432/runhook');
+    expect(other.credentials).toEqual({});
+    other.credentials.serviceToken = 'of the other one';
+    other.save();
+
+    expect(openCredentials(file, 'embedded').credentials.serviceToken).toBe('of the embedded one');
+    expect(openCredentials(file, 'db.example:5432/runhook').credentials.serviceToken).toBe(
+      'of the other one',
+    );
+  });
+});
+
+test("a database's name holds no password", () => {
+  expect(databaseName('postgres://user:secret@db.example/runhook')).toBe('db.example:5432/runhook');
+});
+
+test('encryption keys are made once and kept for their owner only, and given ones are neither', async () => {
+  await inTemporaryFolder(async (folder) => {
+    const file = join(folder, 'secrets.json');
+    expect(encryptionKeys(file, 'given:key')).toBe('given:key');
+    const made = encryptionKeys(file, null);
+    expect(Buffer.from(made.replace('local:', ''), 'base64')).toHaveLength(32);
+    expect(encryptionKeys(file, null)).toBe(made);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+});

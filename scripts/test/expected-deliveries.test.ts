@@ -1,0 +1,90 @@
+import { describe, expect, test } from '@jest/globals';
+import { missingArrivals, missingFromLog } from '../src/expected-deliveries.ts';
+import type { ReceivedDelivery } from '../src/received-delivery.ts';
+
+const expected = [
+  { runId: '7', jobName: 'Nightly build', eventType: 'job.run.started', refusals: 0 },
+  { runId: '7', jobName: 'Nightly build', eventType: 'job.run.completed', refusals: 2 },
+];
+
+function arrival(eventType: string, status: number, rest: Partial<ReceivedDelivery> = {}): ReceivedDelivery {
+  return {
+    time: '2026-01-31T00:00:00.000Z',
+    endpoint: 'http://127.0.0.1:3002/webhooks',
+    verified: true,
+    attempt: 1,
+    eventId: 'wev_1',
+    webhookId: 'wsu_1',
+    jobName: 'Nightly build',
+    runId: '7',
+    runStatus: 'Success',
+    eventType,
+    status,
+    ...rest,
+  };
+}
+
+const started = arrival('job.run.started', 204);
+const refused = arrival('job.run.completed', 503);
+const accepted = arrival('job.run.completed', 204);
+
+describe('what the receiver got', () => {
+  test.each([
+    ['is complete', [started, refused, refused, accepted], []],
+    ['may hold repeats of what was accepted', [started, refused, refused, accepted, accepted], []],
+    [
+      'is nothing',
+      [],
+      [
+        'job.run.started of "Nightly build" did not arrive with a verified signature',
+        'job.run.completed of "Nightly build" did not arrive with a verified signature',
+      ],
+    ],
+    [
+      'was not verified',
+      [{ ...started, verified: false }, refused, refused, accepted],
+      ['job.run.started of "Nightly build" did not arrive with a verified signature'],
+    ],
+    [
+      'is of another run',
+      [{ ...started, runId: '8' }, refused, refused, accepted],
+      ['job.run.started of "Nightly build" did not arrive with a verified signature'],
+    ],
+    [
+      'was accepted too early',
+      [started, refused, accepted],
+      ['job.run.completed of "Nightly build" was refused once, not 2 times'],
+    ],
+    [
+      'was never accepted',
+      [started, refused, refused],
+      ['job.run.completed of "Nightly build" did not come again after it was refused'],
+    ],
+  ])('%s', (_, received, missing) => {
+    expect(missingArrivals(expected, received)).toEqual(missing);
+  });
+});
+
+describe('what the log says', () => {
+  const rows = [
+    { run_id: '7', event_type: 'job.run.started', status: 'delivered', attempt_count: 1 },
+    { run_id: '7', event_type: 'job.run.completed', status: 'delivered', attempt_count: 3 },
+  ] as const;
+
+  test.each([
+    ['is complete', rows, []],
+    ['lacks one', [rows[1]], ['job.run.started of "Nightly build" is not in the deliveries log']],
+    [
+      'has one pending',
+      [rows[0], { ...rows[1], status: 'pending' }],
+      ['job.run.completed of "Nightly build" is pending in the deliveries log'],
+    ],
+    [
+      'counts too few attempts',
+      [rows[0], { ...rows[1], attempt_count: 2 }],
+      ['job.run.completed of "Nightly build" has 2 of 3 attempts in the deliveries log'],
+    ],
+  ])('%s', (_, logged, missing) => {
+    expect(missingFromLog(expected, logged)).toEqual(missing);
+  });
+});

@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { identify, isStillRunning } from '../src/process-identity.ts';
+import { claimHome, HomeInUse } from '../src/running-record.ts';
+import { inTemporaryFolder } from './temporary-folder.ts';
+
+const nobody = () => undefined;
+const GONE = { pid: process.pid, startedAt: 'at another time' };
+
+async function idle(): Promise<{ child: ChildProcess; pid: number }> {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
+    detached: true,
+    stdio: 'ignore',
+  });
+  await once(child, 'spawn');
+  return { child, pid: child.pid as number };
+}
+
+test('a home is refused while its owner lives, and free once it was released', async () => {
+  await inTemporaryFolder(async (folder) => {
+    const file = join(folder, 'running.json');
+    const record = await claimHome(file, nobody);
+    await expect(claimHome(file, nobody)).rejects.toBeInstanceOf(HomeInUse);
+    record.release();
+    (await claimHome(file, nobody)).release();
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+test('of many claims at once one gets the home', async () => {
+  await inTemporaryFolder(async (folder) => {
+    const file = join(folder, 'running.json');
+    writeFileSync(file, JSON.stringify({ owner: GONE, processes: [] }));
+    const claims = await Promise.allSettled(Array.from({ length: 10 }, () => claimHome(file, nobody)));
+    expect(claims.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+});
+
+test('what a killed owner left is ended, and a process that merely has its pid now is not', async () => {
+  await inTemporaryFolder(async (folder) => {
+    const file = join(folder, 'running.json');
+    const [ours, anothers] = [await idle(), await idle()];
+    const exited = once(ours.child, 'exit');
+    const processes = [
+      { name: 'dispatcher', ...identify(ours.pid) },
+      { name: 'management', pid: anothers.pid, startedAt: 'at another time' },
+    ];
+    writeFileSync(file, JSON.stringify({ owner: GONE, processes }));
+    const told: [string, number][] = [];
+    const record = await claimHome(file, (name, pid) => told.push([name, pid]));
+    expect(told).toEqual([['dispatcher', ours.pid]]);
+    expect(await exited).toEqual([null, 'SIGTERM']);
+    expect(identify(anothers.pid)).not.toBeNull();
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ owner: identify(process.pid), processes: [] });
+    anothers.child.kill('SIGKILL');
+    record.release();
+  });
+});
+
+test('a process is known by its pid and its start, and no longer once it ended', async () => {
+  const { child, pid } = await idle();
+  const identity = identify(pid);
+  expect(identity?.pid).toBe(pid);
+  if (identity === null) return;
+  expect(isStillRunning(identity)).toBe(true);
+  expect(isStillRunning({ ...identity, startedAt: 'at another time' })).toBe(false);
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+  expect(isStillRunning(identity)).toBe(false);
+});

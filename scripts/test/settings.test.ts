@@ -1,0 +1,34 @@
+import { expect, test } from '@jest/globals';
+import { homeAt } from '../src/home.ts';
+import { readSettings } from '../src/settings.ts';
+
+test('retries are quick and loopback is open, unless the environment says otherwise', () => {
+  expect(readSettings({}).defaults).toEqual({
+    RETRY_BASE_DELAY_MS: '1000',
+    EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
+  });
+  const given = { RETRY_BASE_DELAY_MS: '50', EGRESS_ALLOW_CIDRS: '10.0.0.0/8' };
+  expect(readSettings(given).defaults).toEqual(given);
+});
+
+test('a variable that is set to nothing counts as not set', () => {
+  const settings = readSettings({ DATABASE_URL: '', QUEUE_URL: '', ENCRYPTION_KEYS: '', PORT: '' });
+  expect(settings).toMatchObject({ databaseUrl: null, queueUrl: null, encryptionKeys: null, port: 3000 });
+});
+
+test('everything wrong is told at once, without the values', () => {
+  const environment = {
+    DATABASE_URL: 'mysql://secret',
+    QUEUE_URL: 'amqp://secret',
+    ENCRYPTION_KEYS: 'secret',
+    PORT: 'x',
+  };
+  const read = () => readSettings(environment);
+  for (const name of Object.keys(environment)) expect(read).toThrow(name);
+  expect(read).not.toThrow(/secret/);
+});
+
+test('RUNHOOK_HOME replaces .runhook, and nothing counts as not given', () => {
+  expect(homeAt('/checkout', '/elsewhere/with a space').devJson).toBe('/elsewhere/with a space/dev.json');
+  expect(homeAt('/checkout', '').folder).toBe('/checkout/.runhook');
+});
