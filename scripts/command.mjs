@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawnGroup } from './process-group.mjs';
 
 /** A command that ended badly. `output` is what it wrote, both streams in order. */
 export class CommandFailed extends Error {
@@ -10,7 +10,8 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Runs a command in silence and gives its output; what went well needs no reading. An aborted `signal` sends SIGTERM.
+ * Runs a command in silence and gives its output; what went well needs no reading. An aborted `signal` ends it
+ * with all that it started.
  *
  * @param {string} file
  * @param {string[]} args
@@ -19,7 +20,7 @@ export class CommandFailed extends Error {
  */
 export function run(file, args, { cwd, env = process.env, signal, name }) {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { cwd, env, signal, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawnGroup(file, args, { cwd, env, signal, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {

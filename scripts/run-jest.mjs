@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { spawnGroup } from './process-group.mjs';
 import { root } from './workspace.mjs';
 
-const KILL_AFTER_MS = 5_000;
 /** What a developer's shell may hold, and a test must never reach. */
 const NOT_FOR_TESTS = ['DATABASE_URL', 'QUEUE_URL', 'REDIS_URL', 'ENCRYPTION_KEYS', 'PORT', 'RUNHOOK_HOME'];
 
@@ -17,7 +16,7 @@ const NOT_FOR_TESTS = ['DATABASE_URL', 'QUEUE_URL', 'REDIS_URL', 'ENCRYPTION_KEY
 export async function runJest({ args, environment, folder, signal }) {
   const results = join(folder, 'jest.json');
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-  const code = await inOwnGroup(process.execPath, [jest, '--json', `--outputFile=${results}`, ...args], {
+  const code = await exitOf(process.execPath, [jest, '--json', `--outputFile=${results}`, ...args], {
     env: jestEnvironment(environment),
     signal,
   });
@@ -31,42 +30,14 @@ export async function runJest({ args, environment, folder, signal }) {
   };
 }
 
-/**
- * In a process group of its own, so that its workers, and what tests have started, go with it: nothing of a run that
- * was cut off may go on and talk to servers that are about to stop.
- */
-function inOwnGroup(file, args, { env, signal }) {
+/** With its workers, and what tests have started: none may talk to servers that are about to stop. */
+function exitOf(file, args, { env, signal }) {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return resolve(null);
     // JSON goes to the file, and all that is for people to stderr.
-    const child = spawn(file, args, {
-      cwd: root,
-      env,
-      detached: true,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    let timer;
-    const onAbort = () => {
-      killGroup(child.pid, 'SIGTERM');
-      timer = setTimeout(() => killGroup(child.pid, 'SIGKILL'), KILL_AFTER_MS);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
+    const child = spawnGroup(file, args, { cwd: root, env, signal, stdio: ['ignore', 'ignore', 'inherit'] });
     child.once('error', reject);
-    child.once('exit', (code) => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
-      killGroup(child.pid, 'SIGKILL');
-      resolve(code);
-    });
+    child.once('exit', (code) => resolve(code));
   });
-}
-
-function killGroup(pid, signal) {
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // Nobody is left in it.
-  }
 }
 
 function jestEnvironment(environment) {
