@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto';
 import { createKsuid, ksuidTimeMs } from './ksuid.ts';
 
 /** Every public id is a prefix and a KSUID. */
-const PREFIXES = { subscription: 'wsu_', event: 'wev_', account: 'act_', delivery: 'wdl_' } as const;
+const PREFIXES = {
+  subscription: 'wsu_',
+  event: 'wev_',
+  account: 'act_',
+  delivery: 'wdl_',
+  recovery: 'wrc_',
+} as const;
 
 export type IdKind = keyof typeof PREFIXES;
 

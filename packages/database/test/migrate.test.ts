@@ -2,7 +2,13 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, migrate, openDatabase } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 
-const MIGRATIONS = ['20261121000000_foundation', '20261121010000_console_sessions', '20261121020000_upkeep'];
+const MIGRATIONS = [
+  '20261121000000_foundation',
+  '20261121010000_console_sessions',
+  '20261121020000_upkeep',
+  '20261121030000_recoveries',
+  '20261121040000_idempotency_keys',
+];
 
 let testDatabase: TestDatabase;
 let database: Database;

@@ -18,6 +18,7 @@ export interface Upkeep {
 const LOCK_DURATION_MS = 60_000;
 const STALLED_COUNT_MAX = 1_000_000;
 const KEPT_FAILURES = 20;
+const LOOK_EVERY_MS = 10_000;
 
 /**
  * Runs tasks on a schedule that all dispatchers share: each time is one job, which one of them takes. The schedule is
@@ -61,7 +62,7 @@ export function startUpkeep(
 
   const look = () => ensureSchedules().catch(onError);
   const firstLook = look();
-  const timer = setInterval(look, Math.min(...tasks.map(({ everyMs }) => everyMs)));
+  const timer = setInterval(look, LOOK_EVERY_MS);
 
   return {
     worker: worker as Worker,

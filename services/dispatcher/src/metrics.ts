@@ -45,6 +45,11 @@ export function createDispatcherMetrics(registry: Registry) {
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
+    recovered: new Counter({
+      name: 'runhook_recovered_deliveries_total',
+      help: 'Deliveries that recoveries put back.',
+      registers,
+    }),
     stalledJobs: new Counter({
       name: 'runhook_stalled_jobs_total',
       help: 'Queue jobs that came back because their worker stopped renewing its lock.',

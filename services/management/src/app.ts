@@ -23,6 +23,7 @@ import { profileEndpoint } from './http/routes/profile.ts';
 import { runsEndpoints } from './http/routes/runs.ts';
 import { sessionEndpoints } from './http/routes/session.ts';
 import { subscriptionEndpoints } from './http/routes/subscriptions/endpoints.ts';
+import { createIdempotency } from './idempotency/idempotency.ts';
 import { openLimitStore } from './limits/limit-store.ts';
 import { createRelay } from './relay/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
@@ -118,6 +119,11 @@ export async function createManagement(
         perAddressMax: settings.signInAttemptsPerAddress,
       }),
     });
+    const idempotency = createIdempotency({
+      pool,
+      secrets,
+      onError: (err) => logger.warn({ err }, 'an answer could not be kept under its idempotency key'),
+    });
     const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
     const endpoints = [
       ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem, egress, deliveryTimeoutMs }),
@@ -135,6 +141,7 @@ export async function createManagement(
         findPrincipal: (credential) => findPrincipal(pool, credential),
         findSession: (sessionId) => sessions.find(sessionId),
         requestLimit,
+        idempotency,
       },
       trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),

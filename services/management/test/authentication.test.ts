@@ -116,6 +116,8 @@ describe('an account without webhooks', () => {
     ['GET', '/subscription/wsu_x/deliveries'],
     ['GET', '/subscription/wsu_x/delivery/wdl_x'],
     ['POST', '/subscription/wsu_x/delivery/wdl_x/redeliver'],
+    ['POST', '/subscription/wsu_x/recover'],
+    ['GET', '/subscription/wsu_x/recovery/wrc_x'],
   ] as const;
 
   test.each([

@@ -140,6 +140,8 @@ describe('an id that is malformed, unknown or of another account is a 404, and n
         ['GET', '/deliveries'],
         ['GET', `/delivery/${createId('delivery')}`],
         ['POST', `/delivery/${createId('delivery')}/redeliver`],
+        ['POST', '/recover'],
+        ['GET', `/recovery/${createId('recovery')}`],
       ] as const) {
         const body = method === 'PUT' ? { body: SUBSCRIPTION_FIELDS } : {};
         const answer = await harness.call(method, account.path(`/subscription/${id}${rest}`), {

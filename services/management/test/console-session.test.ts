@@ -304,6 +304,7 @@ describe('a request with a cookie', () => {
       ['GET', account.path(`/subscription/${id}/test`)],
       ['HEAD', account.path(`/subscription/${id}/test`)],
       ['POST', account.path(`/subscription/${id}/delivery/wdl_x/redeliver`)],
+      ['POST', account.path(`/subscription/${id}/recover`)],
       ['POST', `/api/v2/accounts/${account.id}/jobs/`],
       ['POST', `/api/v2/users/${user.id}/apikey/`],
       ['DELETE', SESSION],

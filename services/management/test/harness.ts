@@ -227,7 +227,7 @@ export function failure(code: number, userMessage: string, developerMessage = ''
   };
 }
 
-const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'outbox', 'runs', 'jobs'];
+const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'outbox', 'runs', 'jobs', 'recoveries'];
 
 async function countRows({ pool }: Database): Promise<Record<string, number>> {
   const columns = TABLES.map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`).join(', ');

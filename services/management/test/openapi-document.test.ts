@@ -111,6 +111,17 @@ describe('the document', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  test('gives an Idempotency-Key to every POST of an account, and to nothing else', () => {
+    const $ref = '#/components/parameters/IdempotencyKey';
+    for (const [path, item] of Object.entries(document.paths)) {
+      for (const method of METHODS) {
+        const taken = item[method]?.parameters?.some((one) => '$ref' in one && one.$ref === $ref) ?? false;
+        const expected = method === 'post' && item.post !== undefined && path.includes('{account_id}');
+        expect([method, path, taken]).toEqual([method, path, expected]);
+      }
+    }
+  });
+
   test('allows no field in an answer that it does not name', () => {
     const named = [...answerObjects(document)].filter(({ properties }) => properties);
     for (const { additionalProperties, description } of named) {
@@ -150,10 +161,10 @@ describe('examples', () => {
 
   test('have ids that the service would take', () => {
     const text = JSON.stringify(document);
-    const ids = new Set(text.match(/(?:wsu|wev|act|wdl)_[0-9A-Za-z]{27}/g));
-    const kinds = ['subscription', 'event', 'account', 'delivery'] as const;
+    const ids = new Set(text.match(/(?:wsu|wev|act|wdl|wrc)_[0-9A-Za-z]{27}/g));
+    const kinds = ['subscription', 'event', 'account', 'delivery', 'recovery'] as const;
     for (const id of ids) expect([id, kinds.some((kind) => isId(kind, id))]).toEqual([id, true]);
-    expect(ids.size).toBeGreaterThanOrEqual(4);
+    expect(ids.size).toBeGreaterThanOrEqual(5);
   });
 });
 

@@ -107,6 +107,7 @@ describe('writing webhooks (spec, section 5.2)', () => {
       ['DELETE', `/subscription/${id}`],
       ['GET', `/subscription/${id}/test`],
       ['POST', `/subscription/${id}/delivery/wdl_x/redeliver`],
+      ['POST', `/subscription/${id}/recover`],
     ] as const;
     for (const [method, path] of writes) {
       const body = method === 'GET' || method === 'DELETE' ? {} : { body: SUBSCRIPTION_FIELDS };

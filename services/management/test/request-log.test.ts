@@ -41,6 +41,7 @@ beforeEach(async () => {
       findPrincipal: async (credential) => (credential === token ? principal : null),
       findSession: async () => null,
       requestLimit: { take: async () => ({ kind: 'taken' }) },
+      idempotency: { once: (_, work) => work() },
     },
     trustedProxyCidrs: [],
     probes: async () => false,

@@ -11,12 +11,13 @@ import {
   openDatabase,
   type PermissionSet,
 } from '@runhook/database';
-import { createTestDatabase } from '@runhook/testing';
+import { createTestDatabase, testSecrets } from '@runhook/testing';
 import { findPrincipal } from '../src/data/principals.ts';
 import { createRuns, type RunsDependencies } from '../src/data/runs.ts';
 import { createHttpApp } from '../src/http/create-http-app.ts';
 import { jobsEndpoints } from '../src/http/routes/jobs.ts';
 import { runsEndpoints } from '../src/http/routes/runs.ts';
+import { createIdempotency } from '../src/idempotency/idempotency.ts';
 import { checkedFetch } from './checked-fetch.ts';
 
 export interface RunsServer {
@@ -66,6 +67,7 @@ export async function startRunsServer(
       findPrincipal: (credential) => findPrincipal(pool, credential),
       findSession: async () => null,
       requestLimit: { take: async () => ({ kind: 'taken' }) },
+      idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
     },
     trustedProxyCidrs: [],
     probes: async () => false,

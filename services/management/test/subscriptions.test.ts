@@ -198,6 +198,8 @@ describe('deleting', () => {
       ['GET', '/deliveries'],
       ['GET', `/delivery/${createId('delivery')}`],
       ['POST', `/delivery/${createId('delivery')}/redeliver`],
+      ['POST', '/recover'],
+      ['GET', `/recovery/${createId('recovery')}`],
     ] as const) {
       const answer = await harness.call(method, account.path(`/subscription/${id}${rest}`), { token });
       expect(answer).toMatchObject(notFound);

@@ -1,10 +1,14 @@
 import { dropOldDayPartitions, ensureDayPartitions } from '@runhook/database';
 import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
+import { deleteExpiredIdempotencyKeys } from '../data/delete-expired-idempotency-keys.ts';
+import { deleteOldRecoveries } from '../data/recoveries.ts';
 import type { DispatcherMetrics } from '../metrics.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
+import { recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
+const RECOVER_EVERY_MS = 2_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
 /** What the dispatchers do on a schedule, one of them at a time. */
@@ -27,11 +31,23 @@ export function upkeepTasks(
       },
     },
     {
+      name: 'recover',
+      everyMs: RECOVER_EVERY_MS,
+      async run() {
+        const turn = await recover(dependencies);
+        if (!turn || turn.deliveries + turn.cancelled === 0) return;
+        metrics.recovered.inc(turn.deliveries);
+        logger.info(turn, 'recoveries went on');
+      },
+    },
+    {
       name: 'partitions',
       everyMs: PARTITIONS_EVERY_MS,
       async run() {
         const made = await ensureDayPartitions(pool);
         const dropped = await dropOldDayPartitions(pool, retentionDays);
+        await deleteOldRecoveries(pool, retentionDays);
+        await deleteExpiredIdempotencyKeys(pool);
         logger.info({ made, dropped, retentionDays }, 'day partitions kept up');
       },
     },

@@ -16,6 +16,10 @@ export function microsFromText(text: string): string | null {
   return String(BigInt(timeMs) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0')));
 }
 
+/** What completes "since …" for a text that is no moment. */
+export const MOMENT_PROBLEM =
+  'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
+
 /** Date would roll 30 February over. */
 function isRealDay(day: string): boolean {
   const timeMs = Date.parse(`${day}T00:00Z`);

@@ -91,6 +91,13 @@ export class UnsupportedContentTypeError extends ApiError {
   }
 }
 
+/** 422: the `Idempotency-Key` came with another body before. */
+export class KeyOfAnotherBodyError extends ApiError {
+  constructor() {
+    super(422, 'key_of_another_body', 'The idempotency key was used with another body.');
+  }
+}
+
 /** 429. @param retryAfterSeconds whole seconds until another call may succeed */
 export class TooManyRequestsError extends ApiError {
   constructor(retryAfterSeconds: number) {

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { type Request, type Response, Router } from 'express';
 import { requestBudget } from '../domain/request-budget.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Limiter } from '../limits/limiter.ts';
 import { type Authentication, authenticate } from './authenticate.ts';
 import { authorize } from './authorize.ts';
@@ -12,6 +13,7 @@ import {
   TooManyRequestsError,
   UnavailableError,
 } from './errors.ts';
+import { handleOnce } from './handle-once.ts';
 import { readBody } from './read-body.ts';
 import { requestState } from './request-state.ts';
 import { isSameOrigin } from './same-origin.ts';
@@ -20,6 +22,7 @@ import { isSameOrigin } from './same-origin.ts';
 export interface Entrance extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
+  idempotency: Idempotency;
 }
 
 /** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
@@ -61,7 +64,9 @@ async function admit(
   if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), entrance);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
-  return (open) => endpoint.handle({ ...open, ...caller, account });
+  const { params } = request;
+  return (open) =>
+    handleOnce(endpoint, entrance.idempotency, { request: { ...open, ...caller, account }, params });
 }
 
 async function count(budget: string, { requestLimit }: Entrance): Promise<void> {

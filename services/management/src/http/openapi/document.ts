@@ -4,6 +4,7 @@ import { PARAMETERS } from './parameters.ts';
 import { deliveryPaths } from './paths/deliveries.ts';
 import { identityPaths } from './paths/identity.ts';
 import { jobPaths } from './paths/jobs.ts';
+import { recoveryPaths } from './paths/recoveries.ts';
 import { runPaths } from './paths/runs.ts';
 import { subscriptionPaths } from './paths/subscriptions.ts';
 import { RESPONSES } from './responses.ts';
@@ -15,6 +16,7 @@ import { WEBHOOKS } from './webhooks.ts';
 const PATHS: Paths = {
   ...subscriptionPaths,
   ...deliveryPaths,
+  ...recoveryPaths,
   ...jobPaths,
   ...runPaths,
   ...identityPaths,

@@ -2,6 +2,7 @@ import type { DeliveryPayload } from '@runhook/contract';
 import type { JobView } from '@runhook/database';
 import type { AttemptView } from '../../domain/attempt-view.ts';
 import type { DeliveryView } from '../../domain/delivery-view.ts';
+import type { RecoveryView } from '../../domain/recovery-view.ts';
 import type { RunView } from '../../domain/run-view.ts';
 import type { SubscriptionView } from '../../domain/subscription-view.ts';
 
@@ -178,4 +179,27 @@ export const DELIVERY_WITH_ATTEMPTS_EXAMPLE = {
   ...DELIVERY_EXAMPLE,
   payload: JSON.stringify(PAYLOAD_EXAMPLES['job.run.errored']),
   attempts: [ATTEMPT_EXAMPLE],
+};
+
+export const RECOVERY_REQUEST_EXAMPLE = { since: '2026-11-20T10:00:00Z', status: 'failed' };
+
+export const RECOVERY_EXAMPLE: RecoveryView = {
+  id: 'wrc_3MMmREvOSGeIvAOczCddVh2Ios8',
+  subscription_id: SUBSCRIPTION_ID,
+  status: 'running',
+  reason: null,
+  since: '1795168800000000',
+  until: '1795172400000000',
+  delivery_status: 'failed',
+  total_count: 250,
+  recovered_count: 0,
+  created_at: '1795172400000000',
+  completed_at: null,
+};
+
+export const DONE_RECOVERY_EXAMPLE: RecoveryView = {
+  ...RECOVERY_EXAMPLE,
+  status: 'done',
+  recovered_count: 250,
+  completed_at: '1795172406000000',
 };

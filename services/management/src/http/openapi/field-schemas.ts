@@ -1,7 +1,7 @@
 import type { Schema } from './openapi-types.ts';
 
 /** A public id: its prefix and a KSUID, 27 base62 characters. */
-export function prefixedId(prefix: 'act_' | 'wdl_' | 'wev_' | 'wsu_', description: string): Schema {
+export function prefixedId(prefix: 'act_' | 'wdl_' | 'wev_' | 'wrc_' | 'wsu_', description: string): Schema {
   return { type: 'string', pattern: `^${prefix}[0-9A-Za-z]{27}$`, description };
 }
 

@@ -13,7 +13,15 @@ export const PARAMETERS = {
   UserId: inPath('user_id', integerId('The number of the user.', 7)),
   WebhookId: inPath('webhook_id', prefixedId('wsu_', 'Id of the subscription.')),
   DeliveryId: inPath('delivery_id', prefixedId('wdl_', 'Id of the delivery.')),
+  RecoveryId: inPath('recovery_id', prefixedId('wrc_', 'Id of the recovery.')),
   RunId: inPath('run_id', integerId('Id of the run.', 345)),
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description:
+      'Makes a repeat harmless: for 24 hours, the same request with the same key is not done again, but answered as the first time. Only what succeeded is kept so.',
+    schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
+  },
   Limit: {
     name: 'limit',
     in: 'query',

@@ -4,6 +4,7 @@ import { envelopeSchemas } from './schemas/envelope.ts';
 import { identitySchemas } from './schemas/identity.ts';
 import { jobSchemas } from './schemas/jobs.ts';
 import { payloadSchemas } from './schemas/payloads.ts';
+import { recoverySchemas } from './schemas/recoveries.ts';
 import { runSchemas } from './schemas/runs.ts';
 import { subscriptionSchemas } from './schemas/subscriptions.ts';
 
@@ -11,6 +12,7 @@ import { subscriptionSchemas } from './schemas/subscriptions.ts';
 export const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...deliverySchemas,
+  ...recoverySchemas,
   ...jobSchemas,
   ...runSchemas,
   ...identitySchemas,

@@ -1,22 +1,17 @@
 import { TOTAL_COUNT_MAX } from '../../../data/delivery-list.ts';
 import { DELIVERY_EXAMPLE, DELIVERY_WITH_ATTEMPTS_EXAMPLE, PENDING_DELIVERY_EXAMPLE } from '../examples.ts';
 import { integerId } from '../field-schemas.ts';
+import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
-import type { Paths, Schema } from '../openapi-types.ts';
+import type { Paths } from '../openapi-types.ts';
 import { inQuery, PAGE, parameter } from '../parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../responses.ts';
 import { DELIVERY_STATUS } from '../schemas/deliveries.ts';
+import { MOMENT, MOMENT_FORMS } from '../schemas/moment.ts';
 import { EVENT_TYPE } from '../schemas/subscriptions.ts';
 import { WEBHOOK_WRITERS } from './subscriptions.ts';
 
 const tags = ['Deliveries'];
-
-const MOMENT: Schema = {
-  type: 'string',
-  examples: ['1795168800000000', '2026-11-20', '2026-11-20T10:00:00Z'],
-};
-const MOMENT_FORMS =
-  'Microseconds since the epoch in digits, or ISO 8601: a day, which is its beginning in UTC, or a time with its zone.';
 
 /** DESIGN, sections 4 ("Deliveries API") and 7 ("Deliveries"). */
 export const deliveryPaths: Paths = {
@@ -57,7 +52,7 @@ export const deliveryPaths: Paths = {
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}/redeliver': {
     parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('DeliveryId')],
-    post: {
+    post: keyed({
       operationId: 'redeliver',
       tags,
       summary: 'Deliver again',
@@ -74,6 +69,6 @@ export const deliveryPaths: Paths = {
         },
         OF_A_BODY,
       ),
-    },
+    }),
   },
 };

@@ -1,4 +1,5 @@
 import { JOB_EXAMPLE } from '../examples.ts';
+import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
 import type { Paths } from '../openapi-types.ts';
 import { PAGE, parameter } from '../parameters.ts';
@@ -25,7 +26,7 @@ export const jobPaths: Paths = {
         [400],
       ),
     },
-    post: {
+    post: keyed({
       operationId: 'createJob',
       tags,
       summary: 'Create a job',
@@ -36,6 +37,6 @@ export const jobPaths: Paths = {
         { 201: success(201, 'It exists.', schemaRef('Job'), JOB_EXAMPLE) },
         OF_A_BODY,
       ),
-    },
+    }),
   },
 };

@@ -1,5 +1,6 @@
 import { ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING_EXAMPLE } from '../examples.ts';
 import { integerId } from '../field-schemas.ts';
+import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
 import type { Paths } from '../openapi-types.ts';
 import { inQuery, PAGE, parameter } from '../parameters.ts';
@@ -34,7 +35,7 @@ export const runPaths: Paths = {
         [400],
       ),
     },
-    post: {
+    post: keyed({
       operationId: 'startRun',
       tags,
       summary: 'Report that a run has started',
@@ -59,7 +60,7 @@ export const runPaths: Paths = {
         },
         OF_A_BODY,
       ),
-    },
+    }),
   },
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/': {
@@ -74,7 +75,7 @@ export const runPaths: Paths = {
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/finish/': {
     parameters: [parameter('AccountId'), parameter('RunId')],
-    post: {
+    post: keyed({
       operationId: 'finishRun',
       tags,
       summary: 'Report how a run ended',
@@ -92,12 +93,12 @@ export const runPaths: Paths = {
         },
         OF_A_BODY,
       ),
-    },
+    }),
   },
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts/': {
     parameters: [parameter('AccountId'), parameter('RunId')],
-    post: {
+    post: keyed({
       operationId: 'reportArtifacts',
       tags,
       summary: 'Report that the artifacts of a run are ingested',
@@ -107,6 +108,6 @@ export const runPaths: Paths = {
         { 200: success(200, 'It is recorded.', schemaRef('Run'), INGESTED_EXAMPLE) },
         OF_A_BODY,
       ),
-    },
+    }),
   },
 };

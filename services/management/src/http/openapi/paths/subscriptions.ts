@@ -5,6 +5,7 @@ import {
   SUBSCRIPTION_FIELDS_EXAMPLE,
   VERIFICATION_EXAMPLE,
 } from '../examples.ts';
+import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
 import type { Paths } from '../openapi-types.ts';
 import { PAGE, parameter } from '../parameters.ts';
@@ -32,7 +33,7 @@ export const subscriptionPaths: Paths = {
         [400],
       ),
     },
-    post: {
+    post: keyed({
       operationId: 'createSubscription',
       tags,
       summary: 'Create a subscription',
@@ -45,7 +46,7 @@ export const subscriptionPaths: Paths = {
         },
         OF_A_BODY,
       ),
-    },
+    }),
   },
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}': {

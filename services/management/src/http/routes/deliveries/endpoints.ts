@@ -3,6 +3,7 @@ import type { DeliveryQueue } from '@runhook/queue';
 import type { AccountEndpoint } from '../../endpoint.ts';
 import { getDeliveryEndpoint } from './get.ts';
 import { listDeliveriesEndpoint } from './list.ts';
+import { getRecoveryEndpoint, recoverEndpoint } from './recover.ts';
 import { redeliverEndpoint } from './redeliver.ts';
 
 /** The log of deliveries (DESIGN, section 4, "Deliveries API"). */
@@ -11,5 +12,11 @@ export function deliveryEndpoints(deps: {
   deliveryQueue: Pick<DeliveryQueue, 'add'>;
   deliveryMaxRetries: number;
 }): AccountEndpoint[] {
-  return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps), redeliverEndpoint(deps)];
+  return [
+    listDeliveriesEndpoint(deps),
+    getDeliveryEndpoint(deps),
+    redeliverEndpoint(deps),
+    recoverEndpoint(deps),
+    getRecoveryEndpoint(deps),
+  ];
 }

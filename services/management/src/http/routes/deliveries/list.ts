@@ -2,7 +2,7 @@ import { EVENT_TYPES, integerIdFromText } from '@runhook/contract';
 import type { Database } from '@runhook/database';
 import { type DeliveryFilters, listDeliveries } from '../../../data/delivery-list.ts';
 import { DELIVERY_STATUSES, deliveryView } from '../../../domain/delivery-view.ts';
-import { microsFromText } from '../../../domain/time-text.ts';
+import { MOMENT_PROBLEM, microsFromText } from '../../../domain/time-text.ts';
 import { READ_WEBHOOKS } from '../../authorize.ts';
 import type { AccountEndpoint } from '../../endpoint.ts';
 import { pageExtra } from '../../page-extra.ts';
@@ -11,10 +11,7 @@ import { requiredSubscription } from './delivery-key.ts';
 import { DELIVERIES_PATH } from './paths.ts';
 
 const id = readBy(integerIdFromText, 'must be an id: digits');
-const moment = readBy(
-  microsFromText,
-  'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone',
-);
+const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** The log of a subscription (DESIGN, section 4, "Deliveries API"), newest first. */
 export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
