@@ -190,6 +190,24 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
     });
   });
 
+  test('an event that REST accepted is delivered although management is killed the instant after', async () => {
+    await subscribe({ event_types: ['job.run.started'] });
+    const accepted: number[] = [];
+    const report = async (run_id: number) => {
+      const body = { job_id: account.jobs[0]?.id, run_id, engine_version: '1.9.2' };
+      const answer = await call('POST', runs(), body).catch(() => null);
+      if (answer?.status.code === 201) accepted.push(run_id);
+      if (accepted.length === 1) await management.kill();
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, index) => report(6_000 + index)));
+    expect(accepted.length).toBeGreaterThan(0);
+    management = await startService('management', environment);
+    await eventually(() => {
+      const arrived = payloads().map(({ data }) => Number(data.runId));
+      for (const run_id of accepted) expect(arrived).toContain(run_id);
+    });
+  });
+
   test('a dispatcher that is killed in the middle of its requests loses nothing', async () => {
     const { id } = await subscribe({ event_types: ['job.run.started'] });
     receiver.respondWith({ never: true });

@@ -39,14 +39,14 @@ test('partitions are made once, however many processes ask', async () => {
   expect(made.sort((a, b) => a - b)).toEqual([0, 0, 0, 27]);
 });
 
-test('retention drops whole days before the last thirty, in all tables, and keeps the rest', async () => {
+test('of forty past days retention drops the ten before the last thirty, in all tables, and keeps the rest', async () => {
   await database.pool.query(
-    `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 39, (now() AT TIME ZONE 'UTC')::date)`,
+    `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 40, (now() AT TIME ZONE 'UTC')::date)`,
   );
-  await insertEvent(-39, 'old');
+  await insertEvent(-31, 'old');
   await insertEvent(-30, 'kept');
   await insertEvent(-60, 'older, without a partition');
-  expect(await dropOldDayPartitions(database.pool, 30)).toBe(9 * 3);
+  expect(await dropOldDayPartitions(database.pool, 30)).toBe(10 * 3);
   expect(await dropOldDayPartitions(database.pool, 30)).toBe(0);
   const { rows } = await database.pool.query('SELECT id FROM events');
   expect(rows).toEqual([{ id: 'kept' }]);

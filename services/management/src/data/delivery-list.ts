@@ -19,14 +19,20 @@ export const TOTAL_COUNT_MAX = 1_000_000;
 
 const DAY_MICROS = 86_400_000_000n;
 
+const dayOf = (parameter: string) => `(${timestampOf(parameter)} AT TIME ZONE 'UTC')::date`;
+
 interface Condition {
   sql: (parameter: string) => string;
   value: string | number | null;
 }
 
-/** An event's id may be a day ahead of its deliveries, never more: partitions after that are left unread. */
+/**
+ * Only the days that are asked for are read, with one more on each side: an event's id, which decides the day, may be
+ * up to a day ahead of its deliveries. One that was published with an id older than a day is listed under that day.
+ */
 function conditions(subscriptionId: string, filters: DeliveryFilters): Condition[] {
   const { status, eventType, runId, since, until } = filters;
+  const dayBeforeSince = since === null ? null : String(BigInt(since) - DAY_MICROS);
   const dayAfterUntil = until === null ? null : String(BigInt(until) + DAY_MICROS);
   return [
     { sql: (parameter) => `d.subscription_id = ${parameter}`, value: subscriptionId },
@@ -35,10 +41,8 @@ function conditions(subscriptionId: string, filters: DeliveryFilters): Condition
     { sql: (parameter) => `d.run_id = ${parameter}`, value: runId },
     { sql: (parameter) => `d.created_at >= ${timestampOf(parameter)}`, value: since },
     { sql: (parameter) => `d.created_at < ${timestampOf(parameter)}`, value: until },
-    {
-      sql: (parameter) => `d.day <= (${timestampOf(parameter)} AT TIME ZONE 'UTC')::date`,
-      value: dayAfterUntil,
-    },
+    { sql: (parameter) => `d.day >= ${dayOf(parameter)}`, value: dayBeforeSince },
+    { sql: (parameter) => `d.day <= ${dayOf(parameter)}`, value: dayAfterUntil },
   ];
 }
 

@@ -26,7 +26,11 @@ export const deliveryPaths: Paths = {
         inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
         inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),
         inQuery('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
-        inQuery('since', `Only those created at this moment or later. ${MOMENT_FORMS}`, MOMENT),
+        inQuery(
+          'since',
+          `Only those created at this moment or later; one whose event id is older than a day then is listed under the day of that id. ${MOMENT_FORMS}`,
+          MOMENT,
+        ),
         inQuery('until', `Only those created before this moment. ${MOMENT_FORMS}`, MOMENT),
         ...PAGE,
       ],

@@ -1,0 +1,107 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { SeededRandom } from './seeded-random.ts';
+import type { BackendName } from './servers.ts';
+import type { World } from './world.ts';
+
+/** Something that goes wrong. `strike` resolves when everything runs again: the fault's end. */
+export interface Fault {
+  name: string;
+  /** Where it can happen; both when omitted. */
+  only?: BackendName;
+  /** False: what was published straight onto the queue may be lost by its nature (ADR 10). */
+  publishesDirectly?: boolean;
+  strike(world: World, random: SeededRandom): Promise<void>;
+}
+
+const away = (random: SeededRandom) => wait(random.between(300, 1_500));
+const everyDispatcher = (world: World) => world.dispatchers.map((_, index) => world.startDispatcher(index));
+const killsOf = (world: World) =>
+  [world.management, ...world.dispatchers].map((service) => () => service.kill());
+
+export const FAULTS: Fault[] = [
+  { name: 'none', strike: async () => undefined },
+  {
+    name: 'kill -9 management',
+    async strike(world, random) {
+      await world.kill(() => world.management.kill());
+      await away(random);
+      await world.startManagement();
+    },
+  },
+  {
+    name: 'kill -9 a dispatcher',
+    async strike(world, random) {
+      const index = random.between(0, world.dispatchers.length - 1);
+      await world.kill(async () => await world.dispatchers[index]?.kill());
+      await away(random);
+      await world.startDispatcher(index);
+    },
+  },
+  {
+    name: 'kill -9 every service',
+    async strike(world, random) {
+      await world.kill(...killsOf(world));
+      await away(random);
+      await Promise.all([world.startManagement(), ...everyDispatcher(world)]);
+    },
+  },
+  {
+    name: 'SIGTERM, one after another',
+    async strike(world) {
+      const former = world.management;
+      await world.startManagement();
+      const codes = [await former.stop()];
+      for (const [index, dispatcher] of world.dispatchers.entries()) {
+        codes.push(await dispatcher.stop());
+        await world.startDispatcher(index);
+      }
+      if (codes.some((code) => code !== 0)) throw new Error(`services stopped with ${codes.join(', ')}`);
+    },
+  },
+  {
+    name: 'Redis killed',
+    only: 'Redis',
+    async strike(world, random) {
+      await world.kill(world.servers.killRedis);
+      await away(random);
+      await world.servers.restartRedis();
+    },
+  },
+  {
+    name: 'Redis FLUSHALL',
+    only: 'Redis',
+    publishesDirectly: false,
+    strike: (world) => world.kill(world.servers.flushRedis),
+  },
+  {
+    name: 'PostgreSQL killed',
+    async strike(world, random) {
+      await world.kill(world.servers.killPostgres);
+      await away(random);
+      await world.servers.restartPostgres();
+    },
+  },
+  {
+    name: 'the receiver gone',
+    async strike(world, random) {
+      // An attempt that is cut in the middle has arrived, but its log may tell of the connection refused after that.
+      await world.kill(world.endpoint.goAway);
+      await away(random);
+      await world.endpoint.comeBack();
+    },
+  },
+  {
+    name: 'all at once',
+    async strike(world, random) {
+      const { servers } = world;
+      await world.kill(...killsOf(world), servers.killPostgres, servers.killRedis);
+      await away(random);
+      await Promise.all([servers.restartPostgres(), servers.restartRedis()]);
+      await Promise.all([world.startManagement(), ...everyDispatcher(world)]);
+    },
+  },
+];
+
+export function faultsOf(backend: BackendName): Fault[] {
+  return FAULTS.filter(({ only }) => only === undefined || only === backend);
+}

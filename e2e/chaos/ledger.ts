@@ -1,0 +1,205 @@
+import { eventually } from '@runhook/testing';
+import { type Load, runKey } from './load.ts';
+import { ATTEMPTS_MAX, loggedAttempts, pairKey, unloggedArrivals, type World } from './world.ts';
+
+/** What became of everything that was published while one fault struck. */
+export interface Ledger {
+  /** Events whose publisher was told that they are taken. */
+  published: number;
+  /** Events that were committed although their publisher's call failed. */
+  maybe: number;
+  /** Events times matching subscriptions: delivered + failed + cancelled + missing. */
+  expected: number;
+  delivered: number;
+  /** `failed`, as its row tells: after every attempt, none of them answered 2xx. */
+  failed: number;
+  /** `cancelled`, as its row tells: its subscription was made inactive. */
+  cancelled: number;
+  missing: number;
+  /** Requests that no attempt in the log explains. */
+  repeated: number;
+  /** Attempts that were on their way when something was killed: what `repeated` may be. */
+  inFlightAtKills: number;
+  /** The longest time from an event's acceptance to its first arrival at the healthy endpoint, in seconds. */
+  longestWaitSeconds: number;
+  /** What is wrong, in words; empty when nothing is. */
+  problems: string[];
+}
+
+interface EventRow {
+  id: string;
+  event_type: string;
+  run_id: string;
+  /** Fanned out when the leaving subscription was inactive, or nearly: it need not have a delivery there. */
+  after_leaving: boolean;
+}
+
+interface DeliveryRow {
+  event_id: string;
+  subscription_id: string;
+  status: string;
+  reason: string | null;
+  attempt_count: number;
+  /** Attempts whose answer did not come whole or in time. */
+  too_late: number;
+  /** Its attempts in the log, for who has to find out. */
+  history: string | null;
+}
+
+const EVENTS = `
+  SELECT e.id, e.event_type, e.data->>'runId' AS run_id, e.fanned_out_at > s.updated_at AS after_leaving
+  FROM events e JOIN subscriptions s ON s.id = $2 WHERE e.account_id = $1`;
+const DELIVERIES = `
+  SELECT event_id, subscription_id, status, reason, attempt_count,
+         (SELECT count(*)::int FROM attempts a
+          WHERE a.day = d.day AND a.delivery_id = d.id AND a.error_code IN ('timeout', 'connection_reset')) AS too_late,
+         (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
+          FROM attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
+  FROM deliveries d WHERE account_id = $1`;
+const UNSETTLED = `
+  SELECT (SELECT count(*) FROM outbox) AS outbox,
+         (SELECT count(*) FROM events WHERE fanned_out_at IS NULL) AS events,
+         (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
+const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
+
+/** Resolves when nothing waits any more: no event without its deliveries, no delivery that is pending. */
+export async function drained({ database }: World, load: Load, timeoutMs: number): Promise<void> {
+  await eventually(
+    async () => {
+      const { rows } = await database.pool.query<Record<string, string>>(UNSETTLED);
+      const { rows: events } = await database.pool.query<EventRow>(EVENTS, [
+        load.accountId,
+        load.subscriptions.leaving,
+      ]);
+      const known = new Set(events.map((event) => runKey(event.run_id, event.event_type)));
+      const unknown = [...load.accepted.keys()].filter((key) => !known.has(key)).length;
+      const open = { ...rows[0], unknown: String(unknown) };
+      if (Object.values(open).some((count) => count !== '0')) {
+        throw new Error(`not drained: ${JSON.stringify(open)}`);
+      }
+    },
+    { timeoutMs, intervalMs: 100 },
+  );
+}
+
+/** Resolves when the queues hold no job either: what a killed worker left behind has come back and gone. */
+export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise<void> {
+  await eventually(
+    async () => {
+      for (const queue of queues) {
+        const counts = await queue.counts();
+        if (OPEN_JOBS.some((state) => (counts[state] ?? 0) > 0)) {
+          throw new Error(`jobs are left: ${JSON.stringify(counts)}`);
+        }
+      }
+    },
+    { timeoutMs, intervalMs: 250 },
+  );
+}
+
+/** Counts what came in against what was accepted and what the database tells. */
+export async function reckon(world: World, load: Load): Promise<Ledger> {
+  const { pool } = world.database;
+  const { leaving, refusing, healthy, flaky } = load.subscriptions;
+  const { rows: events } = await pool.query<EventRow>(EVENTS, [load.accountId, leaving]);
+  const { rows } = await pool.query<DeliveryRow>(DELIVERIES, [load.accountId]);
+  const deliveries = new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), row]));
+  const arrivals = groupArrivals(world);
+  const problems: string[] = [];
+  const count = { delivered: 0, failed: 0, cancelled: 0, missing: 0 };
+
+  function settle(eventId: string, subscriptionId: string): void {
+    const key = pairKey(eventId, subscriptionId);
+    const delivery = deliveries.get(key);
+    const statuses = arrivals.get(key)?.map(({ status }) => status) ?? [];
+    const problem = delivery ? problemOf(delivery, statuses, leaving) : 'has no delivery';
+    if (problem === null) count[delivery?.status as keyof typeof count] += 1;
+    else {
+      count.missing += 1;
+      problems.push(`${key} ${problem}; ${traceOf(key)}`);
+    }
+  }
+
+  function traceOf(key: string): string {
+    const seen = arrivals.get(key)?.map(({ status, arrivedAtMs }) => `${timeOf(arrivedAtMs)} ${status}`);
+    return `logged: ${deliveries.get(key)?.history}; arrived: ${seen?.join(', ')}`;
+  }
+
+  let expected = 0;
+  for (const event of events) {
+    const subscriptionIds = [healthy, flaky];
+    if (event.event_type === 'job.run.errored') subscriptionIds.push(refusing);
+    if (!event.after_leaving || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);
+    expected += subscriptionIds.length;
+    for (const subscriptionId of subscriptionIds) settle(event.id, subscriptionId);
+  }
+  if (rows.length > expected) problems.push(`${rows.length} deliveries where ${expected} were expected`);
+
+  const idOfRun = new Map(events.map((event) => [runKey(event.run_id, event.event_type), event.id]));
+  const repeats = unloggedArrivals(world.endpoint, await loggedAttempts(world.database));
+  for (const [key, count] of repeats) {
+    const allowed = world.inFlightAtKills.get(key) ?? 0;
+    if (count > allowed) problems.push(`${key} is repeated; ${traceOf(key)}`);
+  }
+  let longestWaitMs = 0;
+  for (const [key, acceptedAtMs] of load.accepted) {
+    const eventId = idOfRun.get(key);
+    if (eventId === undefined) {
+      expected += 1;
+      count.missing += 1;
+      problems.push(`run ${key} was accepted and is not known`);
+      continue;
+    }
+    const first = arrivals.get(pairKey(eventId, healthy))?.[0];
+    if (first) longestWaitMs = Math.max(longestWaitMs, first.arrivedAtMs - acceptedAtMs);
+  }
+  return {
+    published: load.accepted.size,
+    maybe: events.length - [...load.accepted.keys()].filter((key) => idOfRun.has(key)).length,
+    expected,
+    ...count,
+    repeated: sum(repeats),
+    inFlightAtKills: sum(world.inFlightAtKills),
+    longestWaitSeconds: longestWaitMs / 1_000,
+    problems,
+  };
+}
+
+function groupArrivals({ endpoint }: World) {
+  const groups = new Map<string, typeof endpoint.arrivals>();
+  for (const arrival of endpoint.arrivals) {
+    const key = pairKey(arrival.eventId, arrival.subscriptionId);
+    const group = groups.get(key);
+    if (group) group.push(arrival);
+    else groups.set(key, [arrival]);
+  }
+  return groups;
+}
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((total, count) => total + count, 0);
+}
+
+function timeOf(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(11, -1);
+}
+
+/** Why a delivery did not end as it should, or null when it did. */
+function problemOf(delivery: DeliveryRow, statuses: number[], leaving: string): string | null {
+  const { status, reason, attempt_count, subscription_id } = delivery;
+  if (attempt_count > ATTEMPTS_MAX) return `was attempted ${attempt_count} times`;
+  switch (status) {
+    case 'delivered':
+      return statuses.includes(200) ? null : 'is delivered and never arrived';
+    case 'failed':
+      // An answer that came too late for its deadline is a failure all the same, and the log says so.
+      if (statuses.filter((answer) => answer === 200).length > delivery.too_late) {
+        return 'is failed and was answered 200';
+      }
+      return attempt_count === ATTEMPTS_MAX ? null : `is failed after ${attempt_count} attempts`;
+    case 'cancelled':
+      return subscription_id === leaving ? null : `is cancelled: ${reason}`;
+    default:
+      return `is ${status}`;
+  }
+}

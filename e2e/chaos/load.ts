@@ -1,0 +1,142 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { EventType } from '@runhook/contract';
+import { createServiceToken } from '@runhook/database';
+import { createEventPublisher } from '@runhook/queue';
+import { exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
+import { FLAKY, HEALTHY, REFUSING } from './endpoint.ts';
+import type { World } from './world.ts';
+
+/** An account of its own with the subscriptions that a fault is watched on, and what was published to it. */
+export interface Load {
+  accountId: number;
+  subscriptions: { healthy: string; flaky: string; refusing: string; leaving: string };
+  /** When the caller was told that the event is taken, in milliseconds since the epoch, by run and event type. */
+  accepted: Map<string, number>;
+  /** Calls that failed. Their events may be delivered or not; nobody was promised anything. */
+  refusedCalls: number;
+  /** Makes the leaving subscription inactive over REST, however long that takes. */
+  leave(): Promise<void>;
+  /** Resolves when every call has ended. */
+  stop(): Promise<void>;
+}
+
+export interface LoadOptions {
+  /** Straight onto the queue as well; otherwise everything goes over REST. */
+  publishesDirectly: boolean;
+}
+
+/** One run, of two or three events, every so often. */
+const RUN_EVERY_MS = 100;
+const CALL_TIMEOUT_MS = 10_000;
+const ARTIFACTS_EVERY = 4;
+
+/** Starts at once: about 25 events a second, half of them over REST. */
+export async function startLoad(world: World, { publishesDirectly }: LoadOptions): Promise<Load> {
+  const account = await seedAccount(world.database);
+  const { token } = await createServiceToken(world.database.prisma, {
+    accountId: account.id,
+    name: 'chaos',
+    permissionSets: ['account_admin'],
+  });
+  const subscribe = async (path: string, eventTypes?: EventType[]) => {
+    const clientUrl = `${world.endpoint.url}${path}`;
+    const options = { accountId: account.id, clientUrl, name: path, ...(eventTypes ? { eventTypes } : {}) };
+    return (await seedSubscription(world.database, options)).id;
+  };
+  const subscriptions = {
+    healthy: await subscribe(HEALTHY),
+    flaky: await subscribe(FLAKY),
+    refusing: await subscribe(REFUSING, ['job.run.errored']),
+    leaving: await subscribe(`${REFUSING}/leaving`),
+  };
+  const publisher = createEventPublisher({ queueUrl: world.servers.queueUrl });
+  const job = account.jobs[0] as (typeof account.jobs)[number];
+  const accepted = new Map<string, number>();
+  const calls = new Set<Promise<void>>();
+  let refusedCalls = 0;
+  let stopped = false;
+
+  async function request(method: string, path: string, body: object): Promise<void> {
+    const response = await fetch(`${world.management.url}/api${path}`, {
+      method,
+      headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
+    await response.arrayBuffer();
+    if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}`);
+  }
+
+  async function taken(runId: number, eventType: EventType, call: Promise<unknown>): Promise<boolean> {
+    try {
+      await call;
+      accepted.set(runKey(runId, eventType), Date.now());
+      return true;
+    } catch {
+      refusedCalls += 1;
+      return false;
+    }
+  }
+
+  async function reportRun(runId: number): Promise<void> {
+    const runs = `/v2/accounts/${account.id}/runs/`;
+    const start = { job_id: job.id, run_id: runId, engine_version: '1.9.2' };
+    if (!(await taken(runId, 'job.run.started', request('POST', runs, start)))) return;
+    const finish = { status: 'errored', status_message: 'Model orders failed' };
+    if (!(await taken(runId, 'job.run.errored', request('POST', `${runs}${runId}/finish/`, finish)))) return;
+    if (runId % ARTIFACTS_EVERY !== 0) return;
+    await taken(runId, 'job.run.completed', request('POST', `${runs}${runId}/artifacts/`, {}));
+  }
+
+  async function publishRun(runId: number): Promise<void> {
+    for (const eventType of ['job.run.started', 'job.run.errored'] as const) {
+      await taken(runId, eventType, publisher.publish(exampleEvent(eventType, job, runId)));
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let runId = 1; !stopped; runId += 1) {
+      const goesDirectly = publishesDirectly && runId % 2 === 0;
+      // Not waited for: a load does not slow down because the service does.
+      const call = (goesDirectly ? publishRun : reportRun)(runId).finally(() => calls.delete(call));
+      calls.add(call);
+      await wait(RUN_EVERY_MS);
+    }
+  }
+
+  const running = run();
+  return {
+    accountId: account.id,
+    subscriptions,
+    accepted,
+    get refusedCalls() {
+      return refusedCalls;
+    },
+    leave: async () => {
+      const path = `/v3/accounts/${account.id}/webhooks/subscription/${subscriptions.leaving}`;
+      const body = {
+        name: 'leaving',
+        event_types: ['job.run.started', 'job.run.completed', 'job.run.errored'],
+        client_url: `${world.endpoint.url}${REFUSING}/leaving`,
+        active: false,
+      };
+      for (const deadline = Date.now() + 60_000; ; await wait(200)) {
+        try {
+          return await request('PUT', path, body);
+        } catch (error) {
+          if (Date.now() > deadline) throw error;
+        }
+      }
+    },
+    stop: async () => {
+      stopped = true;
+      await running;
+      await Promise.all(calls);
+      await publisher.close();
+    },
+  };
+}
+
+export function runKey(runId: number | string, eventType: string): string {
+  return `${runId}/${eventType}`;
+}

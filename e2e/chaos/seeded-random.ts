@@ -1,0 +1,18 @@
+/** Random moments that a seed brings back (mulberry32). */
+export interface SeededRandom {
+  /** From 0 to below 1. */
+  next(): number;
+  /** A whole number from `min` to `max`, both included. */
+  between(min: number, max: number): number;
+}
+
+export function createSeededRandom(seed: number): SeededRandom {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return { next, between: (min, max) => min + Math.floor(next() * (max - min + 1)) };
+}

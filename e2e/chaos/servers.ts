@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { migrate } from '@runhook/database';
+import { startPostgres, startRedis } from '@runhook/embedded';
+import { Releases } from './releases.ts';
+
+export type BackendName = 'PostgreSQL' | 'Redis';
+
+/** A PostgreSQL, and for its back end a Redis, that may be killed: they keep what they have acknowledged. */
+export interface Servers {
+  databaseUrl: string;
+  queueUrl: string;
+  killPostgres(): Promise<void>;
+  /** On the same port, with what it held. */
+  restartPostgres(): Promise<void>;
+  killRedis(): Promise<void>;
+  restartRedis(): Promise<void>;
+  flushRedis(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startServers(backend: BackendName): Promise<Servers> {
+  const releases = new Releases();
+  try {
+    const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
+    releases.add(cleanUpAfter(folder));
+    // Other accounts may pass: PostgreSQL does not run as root.
+    await chmod(folder, 0o711);
+
+    const openPostgres = (port?: number) =>
+      startPostgres({ dataDir: join(folder, 'postgres'), ...(port === undefined ? {} : { port }) });
+    const openRedis = (port?: number) =>
+      startRedis({
+        dataDir: join(folder, 'redis'),
+        appendOnly: true,
+        ...(port === undefined ? {} : { port }),
+      });
+    let postgres = await openPostgres();
+    releases.add(() => postgres.stop());
+    await migrate(postgres.url);
+    let redis = backend === 'Redis' ? await openRedis() : null;
+    releases.add(async () => await redis?.stop());
+
+    const { url: databaseUrl, port: postgresPort } = postgres;
+    const redisPort = redis?.port;
+    const samePort = (wanted: number, got: number) => {
+      if (wanted !== got) throw new Error(`the server came back on port ${got} instead of ${wanted}`);
+    };
+    return {
+      databaseUrl,
+      queueUrl: redis?.url ?? databaseUrl,
+      killPostgres: () => postgres.kill(),
+      restartPostgres: async () => {
+        postgres = await openPostgres(postgresPort);
+        samePort(postgresPort, postgres.port);
+      },
+      killRedis: async () => await redis?.kill(),
+      restartRedis: async () => {
+        if (redisPort === undefined) return;
+        redis = await openRedis(redisPort);
+        samePort(redisPort, redis.port);
+      },
+      flushRedis: async () => {
+        if (redisPort !== undefined) await flushAll(redisPort);
+      },
+      close: () => releases.run(),
+    };
+  } catch (error) {
+    await releases.run();
+    throw error;
+  }
+}
+
+/** As an inline command, which needs no client. */
+async function flushAll(port: number): Promise<void> {
+  const socket = connect({ host: '127.0.0.1', port });
+  await once(socket, 'connect');
+  socket.write('FLUSHALL\r\n');
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  if (!answer.toString().startsWith('+OK')) throw new Error(`FLUSHALL was answered ${answer}`);
+}
+
+/** The servers of a run that is killed must not stay: jest's own processes hear no signal. */
+function cleanUpAfter(folder: string): () => Promise<void> {
+  const script = fileURLToPath(new URL('./clean-up-after.mjs', import.meta.url));
+  const child = spawn(process.execPath, [script, folder], {
+    // In a group of its own, which a kill of the tests' group does not reach.
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  return async () => {
+    const exited = once(child, 'exit');
+    child.stdin?.end();
+    await exited;
+  };
+}

@@ -1,0 +1,44 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Fault } from './faults.ts';
+import { drained, type Ledger, queuesEmpty, reckon } from './ledger.ts';
+import { startLoad } from './load.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import type { World } from './world.ts';
+
+/** One fault's ledger, as a row of the table. */
+export interface Row extends Ledger {
+  backend: string;
+  fault: string;
+  refusedCalls: number;
+  /** Seconds from the fault's end to the last delivery's; the load goes on for the first of them. */
+  drainedSeconds: number;
+}
+
+const BEFORE_MS = { min: 1_500, max: 3_500 };
+const AFTER_MS = 1_000;
+const DRAIN_TIMEOUT_MS = 120_000;
+
+/** Puts the world under load, lets the fault strike at a random moment, and counts when everything has settled. */
+export async function strike(world: World, fault: Fault, random: SeededRandom): Promise<Row> {
+  world.inFlightAtKills.clear();
+  world.endpoint.arrivals.length = 0;
+  const load = await startLoad(world, { publishesDirectly: fault.publishesDirectly ?? true });
+  const beforeMs = random.between(BEFORE_MS.min, BEFORE_MS.max);
+  const leaving = wait(random.between(500, beforeMs + 500)).then(() => load.leave());
+  try {
+    await wait(beforeMs);
+    await fault.strike(world, random);
+    const endedAt = performance.now();
+    await wait(AFTER_MS);
+    await Promise.all([load.stop(), leaving]);
+    await drained(world, load, DRAIN_TIMEOUT_MS);
+    const drainedSeconds = (performance.now() - endedAt) / 1_000;
+    await queuesEmpty(world, DRAIN_TIMEOUT_MS);
+    const ledger = await reckon(world, load);
+    const { backend } = world;
+    return { backend, fault: fault.name, refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
+  } finally {
+    await load.stop();
+    await leaving.catch(() => undefined);
+  }
+}

@@ -1,0 +1,130 @@
+import { type Database, openDatabase } from '@runhook/database';
+import {
+  createQueueBackend,
+  type DeliveryQueue,
+  type EventQueue,
+  openDeliveryQueue,
+  openEventQueue,
+} from '@runhook/queue';
+import { eventually } from '@runhook/testing';
+import { type RunningService, startService } from '../services.ts';
+import { type Endpoint, startEndpoint } from './endpoint.ts';
+import { Releases } from './releases.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import { type BackendName, type Servers, startServers } from './servers.ts';
+
+export const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
+/** `DELIVERY_MAX_RETRIES` as it is by default, and the first attempt. */
+export const ATTEMPTS_MAX = 6;
+/** What was sent shortly before a kill may still be on its way into the receiver. */
+const IN_THE_SOCKETS_MS = 50;
+const RECOVERY_MS = 30_000;
+
+/** Both services as processes, the servers they need, and the endpoints: everything that can be made to fail. */
+export interface World {
+  backend: BackendName;
+  servers: Servers;
+  endpoint: Endpoint;
+  /** Watches; it is no part of what is tested. */
+  database: Database;
+  queues: [EventQueue, DeliveryQueue];
+  management: RunningService;
+  dispatchers: RunningService[];
+  /** Attempts that had been sent and were not in the log when something was killed, of each delivery. */
+  inFlightAtKills: Map<string, number>;
+  startManagement(): Promise<void>;
+  startDispatcher(index: number): Promise<void>;
+  /** Kills what it is given and notes how many attempts were in flight. */
+  kill(...victims: (() => Promise<unknown>)[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openWorld(backend: BackendName, random: SeededRandom): Promise<World> {
+  const releases = new Releases();
+  try {
+    const servers = await startServers(backend);
+    releases.add(() => servers.close());
+    const endpoint = await startEndpoint(random);
+    releases.add(() => endpoint.close());
+    const database = openDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+    releases.add(() => database.close());
+    const queueBackend = createQueueBackend(servers.queueUrl);
+    const queues: World['queues'] = [
+      openEventQueue(queueBackend, () => undefined),
+      openDeliveryQueue(queueBackend, () => undefined),
+    ];
+    releases.add(() => Promise.all(queues.map((queue) => queue.close())));
+    const environment = {
+      DATABASE_URL: servers.databaseUrl,
+      QUEUE_URL: servers.queueUrl,
+      ...RETRY_SETTINGS,
+    };
+    const [management, ...dispatchers] = await Promise.all([
+      startService('management', environment),
+      startService('dispatcher', environment),
+      startService('dispatcher', environment),
+    ]);
+    const world: World = {
+      backend,
+      servers,
+      endpoint,
+      database,
+      queues,
+      management,
+      dispatchers,
+      inFlightAtKills: new Map(),
+      startManagement: async () => {
+        world.management = await startService('management', environment);
+      },
+      startDispatcher: async (index) => {
+        world.dispatchers[index] = await startService('dispatcher', environment);
+      },
+      kill: async (...victims) => {
+        const logged = await loggedAttempts(database);
+        await Promise.all(victims.map((kill) => kill()));
+        await new Promise((resolve) => setTimeout(resolve, IN_THE_SOCKETS_MS));
+        for (const [key, count] of unloggedArrivals(endpoint, logged)) {
+          world.inFlightAtKills.set(key, count);
+        }
+      },
+      close: () => releases.run(),
+    };
+    releases.add(() =>
+      Promise.all([world.management, ...world.dispatchers].map((service) => service.stop())),
+    );
+    return world;
+  } catch (error) {
+    await releases.run();
+    throw error;
+  }
+}
+
+/** Attempts that reached the endpoint and are in the log, by event and subscription. */
+export async function loggedAttempts(database: Database): Promise<Map<string, number>> {
+  const { rows } = await eventually(
+    () =>
+      database.pool.query<{ event_id: string; subscription_id: string; reached: string }>(
+        `SELECT d.event_id, d.subscription_id, count(*) AS reached
+         FROM attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id
+         WHERE coalesce(a.error_code, '') NOT IN ('connection_refused', 'unreachable', 'dns_failed', 'request_failed')
+         GROUP BY 1, 2`,
+      ),
+    { timeoutMs: RECOVERY_MS, intervalMs: 200 },
+  );
+  return new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), Number(row.reached)]));
+}
+
+/** Requests that came in beyond the attempts in the log, by event and subscription; without those that have none. */
+export function unloggedArrivals({ arrivals }: Endpoint, logged: Map<string, number>): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { eventId, subscriptionId } of arrivals) {
+    const key = pairKey(eventId, subscriptionId);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const beyond = [...counts].map(([key, count]) => [key, count - (logged.get(key) ?? 0)] as const);
+  return new Map(beyond.filter(([, count]) => count > 0));
+}
+
+export function pairKey(eventId: string, subscriptionId: string): string {
+  return `${eventId}/${subscriptionId}`;
+}
