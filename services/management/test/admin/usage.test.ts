@@ -104,7 +104,9 @@ describe('a database', () => {
 
   test('that cannot be used is told apart by what is wrong, without its password', async () => {
     const url = new URL(line.env.DATABASE_URL);
-    url.password = 'secret';
+    // The server may or may not ask for it; the one that is not there cannot.
+    const password = url.password || 'secret';
+    url.password = password;
     const elsewhere = (change: (url: URL) => void) => {
       const other = new URL(url);
       change(other);
@@ -126,7 +128,7 @@ describe('a database', () => {
       'database_missing',
       'database_not_migrated',
     ]);
-    expect(JSON.stringify(errors)).not.toContain('secret');
+    expect(JSON.stringify(errors)).not.toContain(password);
   });
 });
 
