@@ -44,7 +44,9 @@ export async function matchSubscriptions(pool: pg.Pool, events: readonly JobRunE
   const rowsByAccount = new Map<number, Row[]>();
   for (const row of rows) {
     const accountId = Number(row.account_id);
-    rowsByAccount.set(accountId, [...(rowsByAccount.get(accountId) ?? []), row]);
+    const ofAccount = rowsByAccount.get(accountId);
+    if (ofAccount) ofAccount.push(row);
+    else rowsByAccount.set(accountId, [row]);
   }
   return events.map((event) => {
     const candidates = rowsByAccount.get(event.accountId);
