@@ -1,6 +1,6 @@
-import { createSecretBox, openDatabase, runStatement } from '@runhook/database';
-import { createAddressGuard, createEgress } from '@runhook/egress';
-import { createQueueBackend, openDeliveryQueue, openEventQueue } from '@runhook/queue';
+import { createSecretBox, openDatabase, requireSchema } from '@runhook/database';
+import { createAddressGuard, createEgress, type Egress } from '@runhook/egress';
+import { createQueueBackend, openDeliveryQueue, openEventQueue, openQueueTelemetry } from '@runhook/queue';
 import {
   createHealth,
   createHttpProbes,
@@ -8,11 +8,18 @@ import {
   createMetricsRegistry,
   describeSettings,
   Lifecycle,
+  type Logger,
   type LoggerOptions,
+  openTraces,
+  registerBlockedAddresses,
+  registerDependencyMetrics,
+  registerPoolMetrics,
+  startPeriodic,
 } from '@runhook/runtime';
 import { createConsoleSessions } from './data/console-sessions.ts';
 import { findPrincipal } from './data/principals.ts';
 import { createRuns } from './data/runs.ts';
+import { findConsole } from './http/console/find-console.ts';
 import { createHttpApp } from './http/create-http-app.ts';
 import { listen } from './http/listen.ts';
 import { accountsEndpoints } from './http/routes/accounts.ts';
@@ -25,6 +32,7 @@ import { sessionEndpoints } from './http/routes/session.ts';
 import { subscriptionEndpoints } from './http/routes/subscriptions/endpoints.ts';
 import { createIdempotency } from './idempotency/idempotency.ts';
 import { openLimitStore } from './limits/limit-store.ts';
+import { createManagementMetrics, createOutboxMeasure } from './metrics.ts';
 import { createRelay } from './relay/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { createPasswordCheck } from './sign-in/check-password.ts';
@@ -33,6 +41,9 @@ import { createSignInLimits } from './sign-in/sign-in-limits.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
+const OUTBOX_EVERY_MS = 5_000;
+/** A collector that is away must not hold up a stop. */
+const TRACES_FLUSH_MS = 3_000;
 
 const REQUEST_LIMIT_WINDOW_SECONDS = 60;
 
@@ -41,42 +52,51 @@ export interface Management {
   /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
   endpoints: readonly { method: string; path: string }[];
   close(): Promise<void>;
-  /** Waits for a stop signal, closes, and resolves with the exit code. */
-  runUntilSignal(): Promise<number>;
 }
 
 /**
  * The management service, listening. Opens its resources in the order below and closes them in reverse. A database or
  * queue that is away stops nothing: requests are answered with 503 until it is back.
- * @param logging where the log goes; standard output when omitted
+ * @param options `destination`: where the log goes, standard output when omitted; `consoleFolder`: what was built of
+ * the console, that of its package when omitted, and none when null; `process`: whose end it is part of, for a caller
+ * that obeys signals before everything is open, and closes what was opened if this throws
  */
 export async function createManagement(
   settings: Settings,
-  logging: Pick<LoggerOptions, 'destination'> = {},
+  options: Pick<LoggerOptions, 'destination'> & {
+    consoleFolder?: string | null;
+    process?: { logger: Logger; lifecycle: Lifecycle };
+  } = {},
 ): Promise<Management> {
   const service = 'management';
-  const logger = createLogger({ service, level: settings.logLevel, ...logging });
-  const lifecycle = new Lifecycle({ logger });
+  const { consoleFolder = findConsole(), process, ...logging } = options;
+  const logger = process?.logger ?? createLogger({ service, level: settings.logLevel, ...logging });
+  const lifecycle = process?.lifecycle ?? new Lifecycle({ logger });
   const health = createHealth({ lifecycle, logger });
   const registry = createMetricsRegistry({ service });
+  const metrics = createManagementMetrics(registry);
+  const blockedAddresses = registerBlockedAddresses(registry);
   const secrets = createSecretBox(settings.encryptionKeys);
   const guard = createAddressGuard(settings.egressAllowCidrs);
 
   try {
+    const traces = await openTraces(service, logger);
+    if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
+    const queueTelemetry = traces ? openQueueTelemetry : undefined;
     const database = openDatabase({
       url: settings.databaseUrl,
       onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
     });
     lifecycle.onClose('database', () => database.close());
-    health.register('database', 'ready', async () => {
-      await runStatement(database.pool, 'SELECT 1', []);
-    });
+    registerPoolMetrics(registry, database.pool);
+    // Asks the database, too.
+    health.register('database', 'ready', () => requireSchema(database.pool));
 
     const queueBackend = createQueueBackend(settings.queueUrl);
     const onQueueError = (err: Error) => logger.warn({ err }, 'the queue connection has trouble');
-    const deliveryQueue = openDeliveryQueue(queueBackend, onQueueError);
+    const deliveryQueue = openDeliveryQueue(queueBackend, onQueueError, queueTelemetry);
     lifecycle.onClose('delivery queue', () => deliveryQueue.close());
-    const eventQueue = openEventQueue(queueBackend, onQueueError);
+    const eventQueue = openEventQueue(queueBackend, onQueueError, queueTelemetry);
     lifecycle.onClose('event queue', () => eventQueue.close());
     health.register('queue', 'ready', async () => {
       await eventQueue.counts();
@@ -100,11 +120,37 @@ export async function createManagement(
       timeoutMs: settings.deliveryTimeoutMs,
     });
     lifecycle.onClose('egress', () => egress.close());
+    const countedEgress: Pick<Egress, 'post'> = {
+      async post(request) {
+        const result = await egress.post(request);
+        if (result.error?.code === 'address_forbidden') blockedAddresses.inc();
+        return result;
+      },
+    };
 
-    const relay = createRelay({ pool: database.pool, events: eventQueue, logger });
+    const relay = createRelay({
+      pool: database.pool,
+      events: eventQueue,
+      logger,
+      traces,
+      onMoved: ({ sent, vanished }) => {
+        metrics.relayed.inc({ result: 'sent' }, sent);
+        metrics.relayed.inc({ result: 'vanished' }, vanished);
+      },
+    });
     lifecycle.onClose('relay', () => relay.stop());
 
     const { pool } = database;
+    const outbox = createOutboxMeasure({
+      pool,
+      queue: eventQueue,
+      dependencies: registerDependencyMetrics(registry),
+      registry,
+    });
+    const measuring = startPeriodic(OUTBOX_EVERY_MS, outbox, (err) =>
+      logger.warn({ err }, 'the outbox could not be measured'),
+    );
+    lifecycle.onClose('outbox measure', () => void measuring.stop());
     const sessions = createConsoleSessions({
       pool,
       idleMinutes: settings.consoleSessionIdleMinutes,
@@ -126,10 +172,23 @@ export async function createManagement(
     });
     const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
     const endpoints = [
-      ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem, egress, deliveryTimeoutMs }),
+      ...subscriptionEndpoints({
+        pool,
+        secrets,
+        urlProblem: guard.urlProblem,
+        egress: countedEgress,
+        deliveryTimeoutMs,
+      }),
       ...deliveryEndpoints({ pool, deliveryQueue, deliveryMaxRetries }),
       ...jobsEndpoints(database),
-      ...runsEndpoints(createRuns({ pool, relay })),
+      ...runsEndpoints(
+        createRuns({
+          pool,
+          relay,
+          onAccepted: (count) => metrics.accepted.inc(count),
+          ...(traces && { traceContext: () => traces.carried() }),
+        }),
+      ),
       ...accountsEndpoints({ pool }),
       rotateApiKeyEndpoint({ pool, secrets }),
       ...sessionEndpoints({ pool, sessions, signIn }),
@@ -146,6 +205,9 @@ export async function createManagement(
       trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),
       log: logger,
+      consoleFolder,
+      metrics,
+      traces,
     });
     const server = await listen(app, settings);
     lifecycle.onClose('http server', () => server.close(), {
@@ -159,10 +221,9 @@ export async function createManagement(
       port,
       endpoints: endpoints.map(({ method, path }) => ({ method, path })),
       close: () => lifecycle.close('closed by its owner'),
-      runUntilSignal: () => lifecycle.runUntilSignal(),
     };
   } catch (error) {
-    await lifecycle.close('it could not start');
+    if (!process) await lifecycle.close('it could not start');
     throw error;
   }
 }

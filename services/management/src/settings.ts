@@ -4,7 +4,7 @@ import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
-const { host, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
+const { host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
 
 /** What the service is told by its environment (DESIGN, section 6). */
 interface Environment {
@@ -34,6 +34,9 @@ interface Environment {
   /** Proxies whose word is taken for the client's address and for https. */
   TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
+  /** Traces are exported there; off without it. The SDK reads it, with the other `OTEL_…` variables. */
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string;
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
 }
 
 export type Settings = SettingsOf<Environment>;
@@ -56,6 +59,8 @@ const schema = Joi.object<Environment>({
   SIGN_IN_ATTEMPTS_PER_ADDRESS: wholeNumber(1, 1_000_000).default(100),
   TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
 });
 
 /** Throws an `EnvironmentError` with every problem at once. */

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, openDatabase, type Pool } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
-import { type DeliveryFilters, listDeliveries } from '../src/data/delivery-list.ts';
+import type { DeliveryFilters } from '../src/data/delivery-filters.ts';
+import { listDeliveries } from '../src/data/delivery-list.ts';
 
 const DAY_MS = 86_400_000;
 const NO_FILTERS: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
@@ -34,7 +35,7 @@ async function partitionsRead(filters: Partial<DeliveryFilters>): Promise<string
     },
   } as unknown as Pool;
   const query = { subscriptionId: 'wsu_x', filters: { ...NO_FILTERS, ...filters }, limit: 10, offset: 0 };
-  await listDeliveries(explaining, query);
+  await listDeliveries(explaining, { known: () => null, tookMs: () => undefined }, query);
   return [...new Set(plan.match(/on deliveries_\d{8}/g) ?? [])].map((match) => match.slice(-8)).sort();
 }
 

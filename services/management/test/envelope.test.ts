@@ -13,7 +13,7 @@ afterAll(() => harness.close());
 
 describe('every answer is an envelope in JSON', () => {
   test('an unknown path is a 404', async () => {
-    for (const path of ['/', '/api', '/api/v3/accounts/1/webhooks', '/api/v3/nothing?x=1']) {
+    for (const path of ['/nothing', '/api', '/api/v3/accounts/1/webhooks', '/api/v3/nothing?x=1']) {
       const { status, headers, json } = await harness.call('GET', path, { token: account.token });
       expect({ status, json }).toEqual({ status: 404, json: failure(404, 'Not found.') });
       expect(headers.get('content-type')).toBe('application/json; charset=utf-8');

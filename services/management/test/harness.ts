@@ -89,7 +89,7 @@ export const SUBSCRIPTION_FIELDS = {
 
 /**
  * @param overrides settings, or a function that makes them from the URL of the test's database
- * @param logging where the log goes
+ * @param logging where the log goes, and where a built console is; none when omitted
  */
 export async function startHarness(
   overrides: Partial<Settings> | ((databaseUrl: string) => Promise<Partial<Settings>>) = {},
@@ -117,7 +117,7 @@ export async function startHarness(
   };
   const database = openDatabase({ url: testDatabase.url, connectionsMax: 2 });
   const secrets = createSecretBox(settings.encryptionKeys);
-  const management = await createManagement(settings, logging);
+  const management = await createManagement(settings, { consoleFolder: null, ...logging });
   const origin = `http://127.0.0.1:${management.port}`;
   let emails = 0;
 
@@ -162,7 +162,7 @@ export async function startHarness(
       return { cookie: cookieOf(headers), 'sec-fetch-site': 'same-origin' };
     },
     async startSecond(overridden = {}) {
-      const second = await createManagement({ ...settings, ...overridden });
+      const second = await createManagement({ ...settings, ...overridden }, { consoleFolder: null });
       const secondOrigin = `http://127.0.0.1:${second.port}`;
       return {
         origin: secondOrigin,
@@ -219,12 +219,15 @@ export function cookieOf(headers: Headers): string {
   return (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 }
 
-/** A whole error answer. `developerMessage` is "" unless given. */
+/** A whole error answer. `developerMessage` is "" unless given; a 400 has its lines as `errors`, too. */
 export function failure(code: number, userMessage: string, developerMessage = '') {
-  return {
-    status: { code, is_success: false, user_message: userMessage, developer_message: developerMessage },
-    data: null,
-  };
+  const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
+  if (code !== 400) return { status, data: null };
+  const errors = developerMessage.split('\n').map((line) => {
+    const [field = ''] = line.split(': ', 1);
+    return { field, message: line.slice(field.length + 2) };
+  });
+  return { status: { ...status, errors }, data: null };
 }
 
 const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'outbox', 'runs', 'jobs', 'recoveries'];

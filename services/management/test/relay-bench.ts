@@ -71,7 +71,11 @@ export async function openRelayBench(): Promise<RelayBench> {
       queue.on('error', () => undefined);
       try {
         await queue.waitUntilReady();
-        return (await queue.getJobs(['waiting'], 0, -1, true)).map(({ data }) => data);
+        // What one account has beyond its allowance stands behind the others.
+        const inLine = await Promise.all(
+          (['waiting', 'prioritized'] as const).map((state) => queue.getJobs([state], 0, -1, true)),
+        );
+        return inLine.flat().map(({ data }) => data);
       } finally {
         await queue.close();
       }

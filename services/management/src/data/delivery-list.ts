@@ -1,79 +1,104 @@
 import { type Database, runStatement } from '@runhook/database';
-import type { DeliveryRow, DeliveryStatus } from '../domain/delivery-view.ts';
+import type { DeliveryRow } from '../domain/delivery-view.ts';
+import type { ClosedHours } from './closed-hours.ts';
 import { DELIVERY_COLUMNS } from './delivery-columns.ts';
-import { timestampOf } from './micros.ts';
+import { type Condition, type DeliveryFilters, deliveryConditions, whereOf } from './delivery-filters.ts';
+import { type Placed, placePage } from './delivery-places.ts';
 
-/** Null filters let everything through. */
-export interface DeliveryFilters {
-  status: DeliveryStatus | null;
-  eventType: string | null;
-  runId: number | null;
-  /** Microseconds since the epoch, as digits; deliveries created at or after it. */
-  since: string | null;
-  /** As `since`; deliveries created before it. */
-  until: string | null;
-}
+type Pool = Database['pool'];
 
 /** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
 
-const DAY_MICROS = 86_400_000_000n;
-
-const dayOf = (parameter: string) => `(${timestampOf(parameter)} AT TIME ZONE 'UTC')::date`;
-
-interface Condition {
-  sql: (parameter: string) => string;
-  value: string | number | null;
+export interface DeliveryQuery {
+  subscriptionId: string;
+  filters: DeliveryFilters;
+  limit: number;
+  offset: number;
 }
 
-/**
- * Only the days that are asked for are read, with one more on each side: an event's id, which decides the day, may be
- * up to a day ahead of its deliveries. One that was published with an id older than a day is listed under that day.
- */
-function conditions(subscriptionId: string, filters: DeliveryFilters): Condition[] {
-  const { status, eventType, runId, since, until } = filters;
-  const dayBeforeSince = since === null ? null : String(BigInt(since) - DAY_MICROS);
-  const dayAfterUntil = until === null ? null : String(BigInt(until) + DAY_MICROS);
-  return [
-    { sql: (parameter) => `d.subscription_id = ${parameter}`, value: subscriptionId },
-    { sql: (parameter) => `d.status = ${parameter}`, value: status },
-    { sql: (parameter) => `d.event_type = ${parameter}`, value: eventType },
-    { sql: (parameter) => `d.run_id = ${parameter}`, value: runId },
-    { sql: (parameter) => `d.created_at >= ${timestampOf(parameter)}`, value: since },
-    { sql: (parameter) => `d.created_at < ${timestampOf(parameter)}`, value: until },
-    { sql: (parameter) => `d.day >= ${dayOf(parameter)}`, value: dayBeforeSince },
-    { sql: (parameter) => `d.day <= ${dayOf(parameter)}`, value: dayAfterUntil },
-  ];
+export interface DeliveryPage {
+  rows: DeliveryRow[];
+  totalCount: number;
 }
 
 /**
  * A page of a subscription's log, newest first, with each event's data, and how many match in all (counted up to
- * {@link TOTAL_COUNT_MAX}). The day leads the order: it lets a page end after the newest partition that fills it.
+ * {@link TOTAL_COUNT_MAX}). Where the hours of a long log are known, neither what is counted nor what is skipped is
+ * read; a filter for the few that did not go well, or for one run, has an index of its own and needs no such help.
  */
 export async function listDeliveries(
-  pool: Database['pool'],
-  query: { subscriptionId: string; filters: DeliveryFilters; limit: number; offset: number },
-): Promise<{ rows: DeliveryRow[]; totalCount: number }> {
-  const { subscriptionId, filters, limit, offset } = query;
-  const given = conditions(subscriptionId, filters).filter(({ value }) => value !== null);
-  const where = given.map(({ sql }, index) => sql(`$${index + 3}`)).join(' AND ');
+  pool: Pool,
+  closedHours: ClosedHours,
+  query: DeliveryQuery,
+): Promise<DeliveryPage> {
+  const { subscriptionId, filters } = query;
+  const { status, runId } = filters;
+  const isSelective = runId !== null || (status !== null && status !== 'delivered');
+  if (isSelective) return await readPage(pool, query);
+  const known = closedHours.known(subscriptionId);
+  if (known !== null) return await readPlaced(pool, query, await placePage(pool, known, query));
+  const startedAtMs = performance.now();
+  const page = await readPage(pool, query);
+  closedHours.tookMs(subscriptionId, performance.now() - startedAtMs);
+  return page;
+}
+
+// The keys come first, from the index alone; only the rows of the page are read. The day leads the order: it lets a
+// page end after the newest partition that fills it.
+const PAGE_OF = (keys: string, days: string) => `
+  SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
+  FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND ${days}
+  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id`;
+
+const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
+
+/** Counts and reads at once. */
+async function readPage(
+  pool: Pool,
+  { subscriptionId, filters, limit, offset }: DeliveryQuery,
+): Promise<DeliveryPage> {
+  const conditions = deliveryConditions(subscriptionId, filters);
+  const where = whereOf(conditions, 2);
   type PageRow = { total_count: number } & (DeliveryRow | { id: null });
   const rows = await runStatement<PageRow>(
     pool,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
-       FROM (SELECT FROM deliveries d WHERE ${where} LIMIT ${TOTAL_COUNT_MAX}) matching) total
-     LEFT JOIN (
-       SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day, d.created_at AS created
-       FROM (SELECT * FROM deliveries d WHERE ${where}
-         ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT $1 OFFSET $2) d
-       LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id
-     ) page ON true
-     ORDER BY page.day DESC, page.created DESC, page.id DESC`,
-    [limit, offset, ...given.map(({ value }) => value)],
+       FROM (SELECT FROM deliveries d WHERE ${where.all} LIMIT ${TOTAL_COUNT_MAX}) matching) total
+     LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofDays)}) page ON true
+     ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
+    [limit, offset, ...valuesOf(conditions)],
   );
   return {
     rows: rows.filter((row): row is PageRow & DeliveryRow => row.id !== null),
     totalCount: rows[0]?.total_count ?? 0,
   };
+}
+
+/** Reads what is left to read once the page's place among the hours is known. */
+async function readPlaced(pool: Pool, query: DeliveryQuery, placed: Placed): Promise<DeliveryPage> {
+  const totalCount = Math.min(placed.totalCount, TOTAL_COUNT_MAX);
+  if (placed.parts.length === 0) return { rows: [], totalCount };
+  const shared = deliveryConditions(query.subscriptionId, query.filters);
+  const values = [query.limit, placed.offset, ...valuesOf(shared)];
+  const where = whereOf(shared, 2);
+  const parts = placed.parts.map((part) => {
+    const ofPart = whereOf(part, values.length);
+    values.push(...valuesOf(part));
+    return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofDays };
+  });
+  const keys = parts.map((part) => part.keys).join(' UNION ALL ');
+  const days = parts.map((part) => `(${part.days})`).join(' OR ');
+  const rows = await runStatement<DeliveryRow & { [column: string]: unknown }>(
+    pool,
+    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `(${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
+    values,
+  );
+  return { rows, totalCount };
+}
+
+function valuesOf(conditions: readonly Condition[]): Condition['value'][] {
+  return conditions.map(({ value }) => value);
 }

@@ -1,6 +1,7 @@
 import type { Queryable } from '@runhook/database';
 import { createJob, type Database, type JobView, runStatement } from '@runhook/database';
 import type { JobFields } from '../domain/jobs-request.ts';
+import { containsText } from './contains-text.ts';
 
 /** Ids come as text: they are bigint. */
 type JobRow = Record<keyof JobView, string>;
@@ -20,19 +21,30 @@ export async function findJob(
   return row ? toView(row) : null;
 }
 
-/** A page of the account's jobs, newest first, and how many there are. */
+/** Null filters let everything through. */
+export interface JobFilters {
+  ids: readonly number[] | null;
+  /** In the name, or the beginning of the id. */
+  search: string | null;
+}
+
+const MATCHING = `
+  ($2::bigint[] IS NULL OR jobs.id = ANY($2))
+  AND ($3::text IS NULL OR ${containsText('$3', ['jobs.name'])} OR starts_with(jobs.id::text, $3))`;
+
+/** A page of the account's jobs, newest first, and how many match in all. */
 export async function listJobs(
   database: Queryable,
   accountId: number,
-  page: { limit: number; offset: number },
+  query: { filters: JobFilters; limit: number; offset: number },
 ): Promise<{ jobs: JobView[]; totalCount: number }> {
+  const { filters, limit, offset } = query;
+  const values = [accountId, filters.ids, filters.search];
+  const page = `${SELECT_JOBS} AND ${MATCHING} ORDER BY jobs.id DESC LIMIT $4 OFFSET $5`;
+  const count = `SELECT count(*) FROM jobs WHERE account_id = $1 AND ${MATCHING}`;
   const [rows, [total]] = await Promise.all([
-    runStatement<JobRow>(database, `${SELECT_JOBS} ORDER BY jobs.id DESC LIMIT $2 OFFSET $3`, [
-      accountId,
-      page.limit,
-      page.offset,
-    ]),
-    runStatement<{ count: string }>(database, 'SELECT count(*) FROM jobs WHERE account_id = $1', [accountId]),
+    runStatement<JobRow>(database, page, [...values, limit, offset]),
+    runStatement<{ count: string }>(database, count, values),
   ]);
   return { jobs: rows.map(toView), totalCount: Number(total?.count) };
 }

@@ -35,17 +35,29 @@ export interface RunsDependencies {
   pool: Pool;
   /** Told when events were committed to the outbox. */
   relay: { wake(): void };
+  /** Told how many events were committed. */
+  onAccepted?: (count: number) => void;
+  /** The trace that a call belongs to; always null while no traces are exported. */
+  traceContext?: () => string | null;
   nowMs?: () => number;
 }
 
 /** A run's state, its events and their places in the outbox are committed together or not at all. */
-export function createRuns({ pool, relay, nowMs = Date.now }: RunsDependencies): Runs {
+export function createRuns(dependencies: RunsDependencies): Runs {
+  const { pool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
+
+  function accepted(count: number): void {
+    if (count === 0) return;
+    onAccepted?.(count);
+    relay.wake();
+  }
+
   async function start(accountId: number, fields: RunStart): Promise<StartOutcome> {
     const arrivedAtMs = nowMs();
     const outcome = await inTransaction(pool, (transaction) =>
-      recordStart(transaction, accountId, fields, arrivedAtMs),
+      recordStart(transaction, accountId, fields, { arrivedAtMs, traceContext: traceContext() }),
     );
-    if (outcome.kind === 'started') relay.wake();
+    if (outcome.kind === 'started') accepted(1);
     return outcome;
   }
 
@@ -65,10 +77,13 @@ export function createRuns({ pool, relay, nowMs = Date.now }: RunsDependencies):
       if (transition.kind === 'unchanged') return { outcome: { kind: 'recorded', run } as const, events: [] };
       const status = transition.status ?? run.status;
       const changed = await updateRun(transaction, { ...run, ...details(secondsOf(arrivedAtMs)), status });
-      await sendEvents(transaction, transition.events, changed, arrivedAtMs);
+      await sendEvents(transaction, transition.events, changed, {
+        arrivedAtMs,
+        traceContext: traceContext(),
+      });
       return { outcome: { kind: 'recorded', run: changed } as const, events: transition.events };
     });
-    if (events.length > 0) relay.wake();
+    accepted(events.length);
     return outcome;
   }
 
@@ -90,11 +105,17 @@ export function createRuns({ pool, relay, nowMs = Date.now }: RunsDependencies):
   };
 }
 
+/** When and in which trace a call arrived. */
+interface RunCallContext {
+  arrivedAtMs: number;
+  traceContext: string | null;
+}
+
 async function recordStart(
   transaction: Transaction,
   accountId: number,
   fields: RunStart,
-  arrivedAtMs: number,
+  call: RunCallContext,
 ): Promise<StartOutcome> {
   const job = await findJob(transaction, accountId, fields.job_id);
   if (!job) return { kind: 'unknown_job' };
@@ -103,11 +124,11 @@ async function recordStart(
     job,
     engineVersion: fields.engine_version,
     reason: fields.reason ?? null,
-    startedAt: fields.started_at ?? secondsOf(arrivedAtMs),
+    startedAt: fields.started_at ?? secondsOf(call.arrivedAtMs),
   });
   if (!run) return await knownRun(transaction, accountId, fields);
   const transition = runTransition(null, { call: 'start' });
-  if (transition.kind === 'changed') await sendEvents(transaction, transition.events, run, arrivedAtMs);
+  if (transition.kind === 'changed') await sendEvents(transaction, transition.events, run, call);
   return { kind: 'started', run };
 }
 
@@ -128,10 +149,10 @@ async function sendEvents(
   transaction: Transaction,
   eventTypes: readonly EventType[],
   run: RunView,
-  arrivedAtMs: number,
+  { arrivedAtMs, traceContext }: RunCallContext,
 ): Promise<void> {
   const events = eventTypes.map((eventType) => runEvent(eventType, run, arrivedAtMs));
-  await insertEvents(transaction, events);
+  await insertEvents(transaction, events, traceContext);
 }
 
 function stateOf(run: RunView): RunState {

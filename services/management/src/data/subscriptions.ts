@@ -1,6 +1,7 @@
 import type { SubscriptionFields } from '@runhook/contract';
 import { type Database, runStatement } from '@runhook/database';
 import type { SubscriptionRow } from '../domain/subscription-view.ts';
+import { containsText } from './contains-text.ts';
 import { SUBSCRIPTION_COLUMNS } from './subscription-columns.ts';
 
 type Pool = Database['pool'];
@@ -55,25 +56,40 @@ export async function findSubscription(
   return rows[0] ?? null;
 }
 
-// The join leaves one row of nulls when the page is empty, so the total is always told.
+const MATCHING = `
+  s.account_id = $1 AND s.deleted_at IS NULL AND ($4::boolean IS NULL OR s.active = $4)
+    AND ($5::text IS NULL OR ${containsText('$5', ['s.name', 's.client_url', 's.description'])})`;
+
+// The join leaves one row of nulls when the page is empty, so the total is always told. What is counted and what is
+// shown are found apart: the page comes from the index in its order, and keys are enough to skip by.
 const SELECT_PAGE = `
-  WITH live AS (SELECT * FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL)
   SELECT total.total_count, page.*
-  FROM (SELECT count(*)::int AS total_count FROM live) total
+  FROM (SELECT count(*)::int AS total_count FROM subscriptions s WHERE ${MATCHING}) total
   LEFT JOIN (
     SELECT ${SUBSCRIPTION_COLUMNS}, s.created_at AS created
-    FROM live s JOIN accounts a ON a.id = s.account_id
-    ORDER BY s.created_at DESC, s.id DESC LIMIT $2 OFFSET $3
+    FROM (SELECT s.id FROM subscriptions s WHERE ${MATCHING}
+      ORDER BY s.created_at DESC, s.id DESC LIMIT $2 OFFSET $3) k
+    JOIN subscriptions s ON s.id = k.id
+    JOIN accounts a ON a.id = s.account_id
   ) page ON true
   ORDER BY page.created DESC, page.id DESC`;
 
-/** A page of an account's subscriptions, newest first, and how many there are in all. */
+/** Null filters let everything through. */
+export interface SubscriptionFilters {
+  active: boolean | null;
+  /** In name, endpoint or description. */
+  search: string | null;
+}
+
+/** A page of an account's subscriptions, newest first, and how many match in all. */
 export async function listSubscriptions(
   pool: Pool,
-  { accountId, limit, offset }: { accountId: number; limit: number; offset: number },
+  query: { accountId: number; filters: SubscriptionFilters; limit: number; offset: number },
 ): Promise<{ rows: SubscriptionRow[]; totalCount: number }> {
+  const { accountId, filters, limit, offset } = query;
   type PageRow = { total_count: number } & (SubscriptionRow | { id: null });
-  const rows = await runStatement<PageRow>(pool, SELECT_PAGE, [accountId, limit, offset]);
+  const values = [accountId, limit, offset, filters.active, filters.search];
+  const rows = await runStatement<PageRow>(pool, SELECT_PAGE, values);
   return {
     rows: rows.filter((row): row is PageRow & SubscriptionRow => row.id !== null),
     totalCount: rows[0]?.total_count ?? 0,

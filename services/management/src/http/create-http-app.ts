@@ -1,12 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Traces } from '@runhook/runtime';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
+import type { ManagementMetrics } from '../metrics.ts';
+import { consoleRoutes } from './console/console-routes.ts';
 import { docsRoutes } from './docs/docs-routes.ts';
 import type { Endpoint } from './endpoint.ts';
 import { mapErrors } from './error-mapper.ts';
 import { NotFoundError } from './errors.ts';
 import { type Entrance, mountEndpoints } from './mount-endpoints.ts';
 import { type Log, logRequests } from './request-log.ts';
+import { measureRequests } from './request-metrics.ts';
+import { traceRequests } from './request-traces.ts';
 
 export interface HttpAppParts {
   endpoints: readonly Endpoint[];
@@ -16,10 +21,15 @@ export interface HttpAppParts {
   /** Answers `/healthz`, `/readyz` and `/metrics`; false when the request is for none of them. */
   probes: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
   log: Log;
+  /** Where the built console is; without it there is none. */
+  consoleFolder?: string | null;
+  metrics?: Pick<ManagementMetrics, 'requests' | 'requestDuration'>;
+  /** Null while no traces are exported. */
+  traces?: Traces | null;
 }
 
 export function createHttpApp(parts: HttpAppParts): Express {
-  const { endpoints, entrance, trustedProxyCidrs, probes, log } = parts;
+  const { endpoints, entrance, trustedProxyCidrs, probes, log, consoleFolder, metrics, traces } = parts;
   const app = express();
   app.set('trust proxy', [...trustedProxyCidrs]);
   app.disable('x-powered-by');
@@ -28,6 +38,8 @@ export function createHttpApp(parts: HttpAppParts): Express {
     if (!(await probes(request, response))) next();
   });
   app.use(logRequests(log));
+  if (metrics) app.use(measureRequests(metrics));
+  if (traces) app.use(traceRequests(traces));
   // Whoever serves plain http, on a laptop or behind a proxy, must not have the console's assets turned to https.
   app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
   app.use('/api', (_request, response, next) => {
@@ -36,6 +48,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
   });
   app.use(docsRoutes());
   app.use(mountEndpoints(endpoints, entrance));
+  if (consoleFolder) app.use(consoleRoutes(consoleFolder));
   app.use(() => {
     throw new NotFoundError();
   });

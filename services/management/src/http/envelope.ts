@@ -1,3 +1,4 @@
+import type { Problem } from '@runhook/contract';
 import type { Response } from 'express';
 
 /** What an endpoint answers: the success half of the envelope (spec, section 2.2). */
@@ -17,6 +18,8 @@ export interface Failure {
   userMessage: string;
   developerMessage: string;
   headers: Record<string, string>;
+  /** Of a 400: what is wrong with which field. */
+  problems?: readonly Problem[] | undefined;
 }
 
 export function sendAnswer(response: Response, answer: Answer): void {
@@ -29,12 +32,10 @@ export function sendAnswer(response: Response, answer: Answer): void {
 }
 
 export function sendFailure(response: Response, failure: Failure): void {
-  const { code, userMessage, developerMessage, headers } = failure;
+  const { code, userMessage, developerMessage, headers, problems } = failure;
+  const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
   response
     .status(code)
     .set(headers)
-    .json({
-      status: { code, is_success: false, user_message: userMessage, developer_message: developerMessage },
-      data: null,
-    });
+    .json({ status: problems === undefined ? status : { ...status, errors: problems }, data: null });
 }

@@ -8,12 +8,18 @@ export class ApiError extends Error {
   readonly userMessage: string;
   readonly developerMessage: string;
   readonly headers: Record<string, string>;
+  /** Of a 400: one entry for each invalid field. */
+  readonly problems: readonly Problem[] | undefined;
 
   constructor(
     statusCode: number,
     code: string,
     userMessage: string,
-    details: { developerMessage?: string; headers?: Record<string, string> } = {},
+    details: {
+      developerMessage?: string;
+      headers?: Record<string, string>;
+      problems?: readonly Problem[];
+    } = {},
   ) {
     super(userMessage);
     this.statusCode = statusCode;
@@ -21,14 +27,17 @@ export class ApiError extends Error {
     this.userMessage = userMessage;
     this.developerMessage = details.developerMessage ?? '';
     this.headers = details.headers ?? {};
+    this.problems = details.problems;
   }
 }
 
-/** 400. `developer_message` has one line per invalid field: `field: message`. */
+/** 400. `errors` has an entry for every invalid field, `developer_message` a line: `field: message`. */
 export class InvalidRequestError extends ApiError {
   constructor(problems: readonly Problem[]) {
+    const ofFields = problemsByField(problems);
     super(400, 'invalid_request', `Invalid request: ${problems.map(({ message }) => message).join('; ')}.`, {
-      developerMessage: fieldLines(problems),
+      developerMessage: ofFields.map(({ field, message }) => `${field}: ${message}`).join('\n'),
+      problems: ofFields,
     });
   }
 }
@@ -125,15 +134,16 @@ export class UnexpectedFaultError extends ApiError {
   }
 }
 
-function fieldLines(problems: readonly Problem[]): string {
+/** Each field once, with all that is wrong with it and without its name. */
+function problemsByField(problems: readonly Problem[]): Problem[] {
   const messages = new Map<string, string[]>();
   for (const { field, message } of problems) {
     messages.set(field, [...(messages.get(field) ?? []), withoutLabel(field, message)]);
   }
-  return [...messages].map(([field, ofField]) => `${field}: ${ofField.join('; ')}`).join('\n');
+  return [...messages].map(([field, ofField]) => ({ field, message: ofField.join('; ') }));
 }
 
-/** Messages name their field first, `event_types.0` as `event_types[0]`; a line names it once. */
+/** Messages name their field first, `event_types.0` as `event_types[0]`; beside a field it is not named again. */
 function withoutLabel(field: string, message: string): string {
   const labels = [field, field.replaceAll(/\.(\d+)/g, '[$1]')];
   const label = labels.find((candidate) => message.startsWith(`${candidate} `));

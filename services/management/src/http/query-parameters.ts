@@ -1,4 +1,4 @@
-import type { Problem } from '@runhook/contract';
+import { integerIdFromText, type Problem } from '@runhook/contract';
 import { InvalidRequestError } from './errors.ts';
 
 type Query = Readonly<Record<string, string | string[] | undefined>>;
@@ -13,6 +13,7 @@ export interface Page {
 
 export const LIMIT_MAX = 100;
 export const LIMIT_DEFAULT = 10;
+export const SEARCH_CHARACTERS_MAX = 255;
 
 /** Reads query parameters and collects what is wrong with them, so that one 400 names every bad one. */
 export class QueryReader {
@@ -58,6 +59,27 @@ export function oneOf<T extends string>(values: readonly T[]): (text: string) =>
     const value = values.find((candidate) => candidate === text);
     return value === undefined ? { problem: `must be one of ${values.join(', ')}` } : { value };
   };
+}
+
+/** A text to look for. Empty is the same as left out: forms send it so. */
+export function searchText(text: string): Reading<string | null> {
+  if (text.includes('\0')) return { problem: 'must not contain NUL characters' };
+  if (text.length > SEARCH_CHARACTERS_MAX)
+    return { problem: `must not be longer than ${SEARCH_CHARACTERS_MAX} characters` };
+  return { value: text === '' ? null : text };
+}
+
+/** Ids between commas, at most as many as a page can have. */
+export function idList(text: string): Reading<number[]> {
+  const ids = text.split(',').map(integerIdFromText);
+  const isGood = (found: (number | null)[]): found is number[] => !found.includes(null);
+  if (!isGood(ids)) return { problem: 'must be ids, digits with commas between them' };
+  return ids.length > LIMIT_MAX ? { problem: `must not have more than ${LIMIT_MAX} ids` } : { value: ids };
+}
+
+export function trueOrFalse(text: string): Reading<boolean> {
+  if (text === 'true' || text === 'false') return { value: text === 'true' };
+  return { problem: 'must be true or false' };
 }
 
 /** From a function that answers null for what it cannot read. @param problem completes "since …" */

@@ -1,5 +1,6 @@
 import type { Pool } from '@runhook/database';
 import type { EventQueue } from '@runhook/queue';
+import type { Traces } from '@runhook/runtime';
 import { type BatchOutcome, moveBatch } from './move-batch.ts';
 import { countOutbox } from './outbox.ts';
 import { createPause } from './pause.ts';
@@ -14,6 +15,10 @@ export interface RelayOptions {
   logger: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
   /** How often the outbox is looked at when nothing wakes the relay; 1,000 when omitted. */
   pollIntervalMs?: number;
+  /** Null or omitted while no traces are exported. */
+  traces?: Traces | null;
+  /** Told of every batch that left the outbox. */
+  onMoved?: (batch: { sent: number; vanished: number }) => void;
 }
 
 /** Moves committed events to the queue, in order. Any number of processes may run one; they take turns. */
@@ -34,7 +39,8 @@ export interface Relay {
  *   before this process committed, and asking at every commit would only hold it up
  * - an error: 100 ms, doubled up to 5 s; not shortened by `wake`
  */
-export function createRelay({ pool, events, logger, pollIntervalMs = 1_000 }: RelayOptions): Relay {
+export function createRelay(options: RelayOptions): Relay {
+  const { pool, events, logger, pollIntervalMs = 1_000, traces = null, onMoved } = options;
   const pause = createPause();
   let stopped = false;
   let busyTurns = 0;
@@ -48,6 +54,7 @@ export function createRelay({ pool, events, logger, pollIntervalMs = 1_000 }: Re
     if (failures > 0) logger.info({ failures }, 'the relay moves events again');
     failures = 0;
     if (outcome.kind === 'empty') return pause.forMsOrWake(pollIntervalMs);
+    onMoved?.(outcome);
     if (outcome.vanished > 0) {
       logger.warn({ vanished: outcome.vanished }, 'events left with retention before the queue took them');
     }
@@ -62,7 +69,7 @@ export function createRelay({ pool, events, logger, pollIntervalMs = 1_000 }: Re
   async function run(): Promise<void> {
     while (!stopped) {
       pause.forgetWake();
-      await moveBatch(pool, events).then(settled, failed);
+      await moveBatch(pool, events, traces).then(settled, failed);
     }
   }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { hash, verify } from '@node-rs/argon2';
+import { hash, verify as verifyArgon2 } from '@node-rs/argon2';
 
 export interface PasswordCheck {
   /** Whether it has so much to do that another check would only make everything wait. */
@@ -11,8 +11,13 @@ export interface PasswordCheck {
 /** Each takes tens of milliseconds of a thread that name resolution and files need too, and 19 MiB. */
 const AT_ONCE_MAX = 16;
 
-/** Argon2id, with the parameters that passwords are stored with. */
-export async function createPasswordCheck(): Promise<PasswordCheck> {
+/**
+ * Argon2id, with the parameters that passwords are stored with.
+ * @param verify what does the work, and takes the time
+ */
+export async function createPasswordCheck(
+  verify: (passwordHash: string, password: string) => Promise<boolean> = verifyArgon2,
+): Promise<PasswordCheck> {
   const nobodysHash = await hash(randomBytes(32));
   let running = 0;
   return {

@@ -24,7 +24,7 @@ const PATHS: Paths = {
 
 const DESCRIPTION = `Runhook tells other systems what happened to a job run: it sends a signed HTTP POST to every endpoint that subscribed, tries the ones that fail again, and keeps a log of each delivery.
 
-**Answers** come in one envelope: \`data\` and \`status.code\`, which is the HTTP status; lists add \`extra\`. A refusal has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`. Every answer has an \`x-request-id\`, which a request may bring.
+**Answers** come in one envelope: \`data\` and \`status.code\`, which is the HTTP status; lists add \`extra\`. A refusal has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for every invalid field. Every answer has an \`x-request-id\`, which a request may bring.
 
 **Paths** work with and without a slash at the end. A path that is not listed here is a 404, another method of one that is listed is a 405 with \`Allow\`, both in the envelope; \`HEAD\` is answered like \`GET\`, without the body.
 

@@ -4,6 +4,7 @@ import type { AttemptView } from '../../domain/attempt-view.ts';
 import type { DeliveryView } from '../../domain/delivery-view.ts';
 import type { RecoveryView } from '../../domain/recovery-view.ts';
 import type { RunView } from '../../domain/run-view.ts';
+import type { StatisticsView } from '../../domain/statistics-view.ts';
 import type { SubscriptionView } from '../../domain/subscription-view.ts';
 
 /** One story for every example: a nightly job of account 1 fails, and a webhook tells the pager. */
@@ -179,6 +180,23 @@ export const DELIVERY_WITH_ATTEMPTS_EXAMPLE = {
   ...DELIVERY_EXAMPLE,
   payload: JSON.stringify(PAYLOAD_EXAMPLES['job.run.errored']),
   attempts: [ATTEMPT_EXAMPLE],
+};
+
+const STATISTICS_COUNTS = {
+  delivered_count: 41,
+  failed_count: 1,
+  pending_count: 0,
+  cancelled_count: 0,
+  attempt_count: 47,
+  p50_ms: 95,
+  p95_ms: 480,
+};
+
+export const STATISTICS_EXAMPLE: StatisticsView = {
+  since: '1795168800000000',
+  until: '1795170600000000',
+  totals: STATISTICS_COUNTS,
+  buckets: [{ hour_start: '1795168800000000', ...STATISTICS_COUNTS }],
 };
 
 export const RECOVERY_REQUEST_EXAMPLE = { since: '2026-11-20T10:00:00Z', status: 'failed' };

@@ -1,4 +1,4 @@
-import { LIMIT_DEFAULT, LIMIT_MAX } from '../query-parameters.ts';
+import { LIMIT_DEFAULT, LIMIT_MAX, SEARCH_CHARACTERS_MAX } from '../query-parameters.ts';
 import { integerId, prefixedId } from './field-schemas.ts';
 import type { Parameter, Reference, Schema } from './openapi-types.ts';
 
@@ -43,6 +43,12 @@ export function parameter(name: keyof typeof PARAMETERS): Reference {
 /** An optional query parameter of one operation. */
 export function inQuery(name: string, description: string, schema: Schema): Parameter {
   return { name, in: 'query', description, schema };
+}
+
+/** @param where completes "Only those that have this text …" */
+export function searchParameter(where: string): Parameter {
+  const description = `Only those that have this text ${where}, in upper or lower case. Empty: all.`;
+  return inQuery('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });
 }
 
 export const PAGE = [parameter('Limit'), parameter('Offset')];

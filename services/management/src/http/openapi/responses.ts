@@ -1,3 +1,4 @@
+import type { Problem } from '@runhook/contract';
 import { BODY_BYTES_MAX } from '../read-body.ts';
 import { schemaRef } from './object-schemas.ts';
 import type { Header, Reference, Response, Schema } from './openapi-types.ts';
@@ -23,11 +24,17 @@ const WWW_AUTHENTICATE: Record<string, Header> = {
 function failureResponse(
   code: number,
   description: string,
-  example: { user: string; developer?: string },
+  example: { user: string; developer?: string; errors?: Problem[] },
   headers?: Record<string, Header>,
 ): Response {
-  const { user, developer = '' } = example;
-  const status = { code, is_success: false, user_message: user, developer_message: developer };
+  const { user, developer = '', errors } = example;
+  const status = {
+    code,
+    is_success: false,
+    user_message: user,
+    developer_message: developer,
+    ...(errors === undefined ? {} : { errors }),
+  };
   return {
     description,
     ...(headers ? { headers } : {}),
@@ -41,10 +48,11 @@ const FAILURES = {
     name: 'InvalidRequest',
     response: failureResponse(
       400,
-      'The request is not valid. `developer_message` has a line for every field that is not.',
+      'The request is not valid. `errors` has an entry for every field that is not, `developer_message` a line.',
       {
         user: 'Invalid request: limit must be an integer between 1 and 100.',
         developer: 'limit: must be an integer between 1 and 100',
+        errors: [{ field: 'limit', message: 'must be an integer between 1 and 100' }],
       },
     ),
   },

@@ -6,6 +6,7 @@ import { jobSchemas } from './schemas/jobs.ts';
 import { payloadSchemas } from './schemas/payloads.ts';
 import { recoverySchemas } from './schemas/recoveries.ts';
 import { runSchemas } from './schemas/runs.ts';
+import { statisticsSchemas } from './schemas/statistics.ts';
 import { subscriptionSchemas } from './schemas/subscriptions.ts';
 
 /** Every schema that has a name. */
@@ -13,6 +14,7 @@ export const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...deliverySchemas,
   ...recoverySchemas,
+  ...statisticsSchemas,
   ...jobSchemas,
   ...runSchemas,
   ...identitySchemas,

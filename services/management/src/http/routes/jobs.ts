@@ -5,7 +5,7 @@ import { READ_RUNS, REPORT_RUNS } from '../authorize.ts';
 import type { AccountEndpoint } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import { pageExtra } from '../page-extra.ts';
-import { QueryReader } from '../query-parameters.ts';
+import { idList, QueryReader, searchText } from '../query-parameters.ts';
 
 const JOBS = '/api/v2/accounts/:account_id/jobs';
 
@@ -29,8 +29,12 @@ export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Acco
       async handle({ account, query }) {
         const reader = new QueryReader(query);
         const page = reader.page();
+        const filters = {
+          ids: reader.optional('ids', idList),
+          search: reader.optional('search', searchText),
+        };
         reader.check();
-        const { jobs, totalCount } = await listJobs(database.pool, account.id, page);
+        const { jobs, totalCount } = await listJobs(database.pool, account.id, { filters, ...page });
         return { code: 200, data: jobs, extra: pageExtra(page, totalCount, jobs.length) };
       },
     },

@@ -1,5 +1,11 @@
 import { TOTAL_COUNT_MAX } from '../../../data/delivery-list.ts';
-import { DELIVERY_EXAMPLE, DELIVERY_WITH_ATTEMPTS_EXAMPLE, PENDING_DELIVERY_EXAMPLE } from '../examples.ts';
+import { STATISTICS_HOURS_DEFAULT, STATISTICS_HOURS_MAX } from '../../../domain/statistics-view.ts';
+import {
+  DELIVERY_EXAMPLE,
+  DELIVERY_WITH_ATTEMPTS_EXAMPLE,
+  PENDING_DELIVERY_EXAMPLE,
+  STATISTICS_EXAMPLE,
+} from '../examples.ts';
 import { integerId } from '../field-schemas.ts';
 import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
@@ -37,6 +43,30 @@ export const deliveryPaths: Paths = {
       responses: answers(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
+        [400],
+      ),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/statistics': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    get: {
+      operationId: 'getStatistics',
+      tags,
+      summary: 'See how deliveries went, hour by hour',
+      description:
+        'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
+      parameters: [
+        inQuery('hours', 'How many hours, of which the last one is not over yet.', {
+          type: 'integer',
+          minimum: 1,
+          maximum: STATISTICS_HOURS_MAX,
+          default: STATISTICS_HOURS_DEFAULT,
+        }),
+      ],
+      responses: answers(
+        'account',
+        { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
         [400],
       ),
     },

@@ -1,8 +1,9 @@
+import { LIMIT_MAX } from '../../query-parameters.ts';
 import { JOB_EXAMPLE } from '../examples.ts';
 import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
 import type { Paths } from '../openapi-types.ts';
-import { PAGE, parameter } from '../parameters.ts';
+import { inQuery, PAGE, parameter, searchParameter } from '../parameters.ts';
 import { requestBody } from '../request-body.ts';
 import { answers, OF_A_BODY, success } from '../responses.ts';
 
@@ -19,7 +20,15 @@ export const jobPaths: Paths = {
       tags,
       summary: 'List the jobs of an account',
       description: 'Newest first.',
-      parameters: PAGE,
+      parameters: [
+        searchParameter('in their name, or whose id begins with it'),
+        inQuery('ids', `Only these, at most ${LIMIT_MAX}. One that the account does not have is left out.`, {
+          type: 'string',
+          pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
+          examples: ['12,13'],
+        }),
+        ...PAGE,
+      ],
       responses: answers(
         'runs',
         { 200: success(200, 'A page of them.', schemaRef('Job'), JOB_EXAMPLE, 'list') },

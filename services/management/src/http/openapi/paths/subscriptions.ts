@@ -8,7 +8,7 @@ import {
 import { keyed } from '../keyed.ts';
 import { schemaRef } from '../object-schemas.ts';
 import type { Paths } from '../openapi-types.ts';
-import { PAGE, parameter } from '../parameters.ts';
+import { inQuery, PAGE, parameter, searchParameter } from '../parameters.ts';
 import { requestBody } from '../request-body.ts';
 import { answers, OF_A_BODY, success } from '../responses.ts';
 
@@ -26,7 +26,11 @@ export const subscriptionPaths: Paths = {
       tags,
       summary: 'List the subscriptions of an account',
       description: 'Newest first.',
-      parameters: PAGE,
+      parameters: [
+        searchParameter('in their name, their endpoint or their description'),
+        inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
+        ...PAGE,
+      ],
       responses: answers(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE, 'list') },

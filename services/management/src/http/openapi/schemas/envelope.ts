@@ -1,3 +1,4 @@
+import type { Problem } from '@runhook/contract';
 import { LIMIT_MAX } from '../../query-parameters.ts';
 import { count, text } from '../field-schemas.ts';
 import { answerObject, schemaRef } from '../object-schemas.ts';
@@ -16,20 +17,45 @@ export const envelopeSchemas: Record<string, Schema> = {
     }),
   }),
 
+  FieldError: answerObject<Problem>('What is wrong with one field of a request.', {
+    field: {
+      type: 'string',
+      description:
+        'Path of the field in the body, with dots (`event_types.0`), or the name of a parameter or header; `body` for the whole.',
+      examples: ['client_url'],
+    },
+    message: {
+      type: 'string',
+      description: 'What is wrong with it, without its name.',
+      examples: ['must be an absolute http or https URL'],
+    },
+  }),
+
   Failure: answerObject<{ status: object; data: null }>('The answer to a call that did not succeed.', {
     status: answerObject<{
       code: number;
       is_success: boolean;
       user_message: string;
       developer_message: string;
-    }>('What went wrong.', {
-      code: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status.' },
-      is_success: { type: 'boolean', const: false, description: 'Always false here.' },
-      user_message: text('What went wrong, for people.', { minLength: 1 }),
-      developer_message: text(
-        'What helps to mend it, for instance one line per invalid field. May be empty.',
-      ),
-    }),
+      errors?: Problem[];
+    }>(
+      'What went wrong.',
+      {
+        code: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status.' },
+        is_success: { type: 'boolean', const: false, description: 'Always false here.' },
+        user_message: text('What went wrong, for people.', { minLength: 1 }),
+        developer_message: text(
+          'What helps to mend it, for instance one line per invalid field. May be empty.',
+        ),
+        errors: {
+          type: 'array',
+          items: schemaRef('FieldError'),
+          minItems: 1,
+          description: 'Of a 400, and absent from others: what is wrong, an entry for every invalid field.',
+        },
+      },
+      ['errors'],
+    ),
     data: { type: 'null', description: 'Nothing.' },
   }),
 };

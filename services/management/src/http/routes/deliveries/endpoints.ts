@@ -5,6 +5,7 @@ import { getDeliveryEndpoint } from './get.ts';
 import { listDeliveriesEndpoint } from './list.ts';
 import { getRecoveryEndpoint, recoverEndpoint } from './recover.ts';
 import { redeliverEndpoint } from './redeliver.ts';
+import { statisticsEndpoint } from './statistics.ts';
 
 /** The log of deliveries (DESIGN, section 4, "Deliveries API"). */
 export function deliveryEndpoints(deps: {
@@ -18,5 +19,6 @@ export function deliveryEndpoints(deps: {
     redeliverEndpoint(deps),
     recoverEndpoint(deps),
     getRecoveryEndpoint(deps),
+    statisticsEndpoint(deps),
   ];
 }

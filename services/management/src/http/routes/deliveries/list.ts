@@ -1,6 +1,8 @@
 import { EVENT_TYPES, integerIdFromText } from '@runhook/contract';
 import type { Database } from '@runhook/database';
-import { type DeliveryFilters, listDeliveries } from '../../../data/delivery-list.ts';
+import { createClosedHours } from '../../../data/closed-hours.ts';
+import type { DeliveryFilters } from '../../../data/delivery-filters.ts';
+import { listDeliveries } from '../../../data/delivery-list.ts';
 import { DELIVERY_STATUSES, deliveryView } from '../../../domain/delivery-view.ts';
 import { MOMENT_PROBLEM, microsFromText } from '../../../domain/time-text.ts';
 import { READ_WEBHOOKS } from '../../authorize.ts';
@@ -15,6 +17,7 @@ const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** The log of a subscription (DESIGN, section 4, "Deliveries API"), newest first. */
 export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+  const closedHours = createClosedHours(pool);
   return {
     method: 'GET',
     path: DELIVERIES_PATH,
@@ -25,7 +28,11 @@ export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): Ac
       const filters = readFilters(reader);
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(pool, request);
-      const { rows, totalCount } = await listDeliveries(pool, { subscriptionId, filters, ...page });
+      const { rows, totalCount } = await listDeliveries(pool, closedHours, {
+        subscriptionId,
+        filters,
+        ...page,
+      });
       return { code: 200, data: rows.map(deliveryView), extra: pageExtra(page, totalCount, rows.length) };
     },
   };

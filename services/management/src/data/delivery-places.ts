@@ -1,0 +1,138 @@
+import type { Database } from '@runhook/database';
+import type { CountedHours } from './closed-hours.ts';
+import { type Condition, type DeliveryFilters, daysOf } from './delivery-filters.ts';
+import { countHours, HOUR_MICROS, type HourCount, type HourQuery } from './delivery-hours.ts';
+import { timestampOf } from './micros.ts';
+
+type Pool = Database['pool'];
+
+/** Where a page begins and ends. */
+export interface Placed {
+  totalCount: number;
+  /** Each narrows the list to a part of it that the page is in, the newest first; none when the page is empty. */
+  parts: Condition[][];
+  /** What to skip of these hours. */
+  offset: number;
+}
+
+interface PageQuery {
+  subscriptionId: string;
+  filters: DeliveryFilters;
+  limit: number;
+  offset: number;
+}
+
+/**
+ * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. What the
+ * known hours do not cover is counted: the hours that are not over, and the ends of a window that cut an hour.
+ */
+export async function placePage(pool: Pool, known: CountedHours, query: PageQuery): Promise<Placed> {
+  const hours = wholeHours(await matchingHours(pool, known, query));
+  hours.sort((one, other) => (one.day === other.day ? other.hour - one.hour : one.day < other.day ? 1 : -1));
+  let before = 0;
+  let first: { hour: HourCount; before: number } | null = null;
+  let last: HourCount | null = null;
+  for (const hour of hours) {
+    const upTo = before + hour.deliveries;
+    if (first === null && upTo > query.offset) first = { hour, before };
+    if (first !== null && before < query.offset + query.limit) last = hour;
+    before = upTo;
+  }
+  if (first === null || last === null) return { totalCount: before, parts: [], offset: 0 };
+  return {
+    totalCount: before,
+    offset: query.offset - first.before,
+    parts: partsBetween(first.hour, last),
+  };
+}
+
+/**
+ * From the end of the newest hour back to the beginning of the oldest one. The newest day is a part by itself: with the
+ * day known, the index leads to the hour, where a comparison of both would begin at the end of the day.
+ */
+function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
+  const startOf = ({ hour }: HourCount, hours = 0) => String(BigInt(hour + hours) * HOUR_MICROS);
+  const day = (operator: string, value: string): Condition => ({
+    sql: (parameter) => `d.day ${operator} ${parameter}::date`,
+    value,
+    isOfDays: true,
+  });
+  const created = (operator: string, value: string): Condition => ({
+    sql: (parameter) => `d.created_at ${operator} ${timestampOf(parameter)}`,
+    value,
+  });
+  const newestDay = [day('=', newest.day), created('<', startOf(newest, 1))];
+  if (newest.day === oldest.day) return [[...newestDay, created('>=', startOf(oldest))]];
+  return [newestDay, [day('<', newest.day), day('>=', oldest.day)]];
+}
+
+async function matchingHours(pool: Pool, known: CountedHours, query: PageQuery): Promise<HourCount[]> {
+  const { subscriptionId, filters } = query;
+  const { eventType, status } = filters;
+  const window = { since: microsOf(filters.since), until: microsOf(filters.until) };
+  const inner = innerHours(window, known.closedBefore);
+  const ask = { subscriptionId, eventType };
+  if (inner === null)
+    return inDays(await countHours(pool, { ...ask, ...window, status, byEventType: false }), filters);
+  const kept = known.counts.filter((one) => {
+    const start = BigInt(one.hour) * HOUR_MICROS;
+    const isInside = (inner.since === null || start >= inner.since) && start < inner.until;
+    return isInside && (eventType === null || one.eventType === eventType);
+  });
+  const outer = outerRanges(window, inner);
+  const [notDelivered, ...counted] = await Promise.all([
+    status === null ? [] : countHours(pool, { ...ask, ...inner, status: 'not delivered', byEventType: true }),
+    ...outer.map((range) => countHours(pool, { ...ask, ...range, status, byEventType: false })),
+  ]);
+  return inDays([...without(kept, notDelivered), ...counted.flat()], filters);
+}
+
+/** The counts of an hour's event types, and of its parts, in one. */
+function wholeHours(counts: readonly HourCount[]): HourCount[] {
+  const byHour = new Map<string, HourCount>();
+  for (const one of counts) {
+    const key = `${one.day} ${one.hour}`;
+    const deliveries = one.deliveries + (byHour.get(key)?.deliveries ?? 0);
+    byHour.set(key, { ...one, deliveries });
+  }
+  return [...byHour.values()];
+}
+
+type Range = Pick<HourQuery, 'since' | 'until'>;
+
+/** The whole hours of the window that are over; null when there are none. */
+function innerHours({ since, until }: Range, closedBefore: bigint): (Range & { until: bigint }) | null {
+  const first = since === null ? null : since + ((HOUR_MICROS - (since % HOUR_MICROS)) % HOUR_MICROS);
+  const wholeUntil = until === null ? closedBefore : until - (until % HOUR_MICROS);
+  const end = wholeUntil < closedBefore ? wholeUntil : closedBefore;
+  return first !== null && first >= end ? null : { since: first, until: end };
+}
+
+/** What of the window the inner hours leave. */
+function outerRanges(window: Range, inner: Range & { until: bigint }): Range[] {
+  const ranges: Range[] = [];
+  if (window.since !== null && window.since !== inner.since)
+    ranges.push({ since: window.since, until: inner.since });
+  if (window.until === null || window.until !== inner.until)
+    ranges.push({ since: inner.until, until: window.until });
+  return ranges;
+}
+
+/** The same days as the list itself reads. */
+function inDays(hours: HourCount[], filters: DeliveryFilters): HourCount[] {
+  const { firstDay, lastDay } = daysOf(filters);
+  return hours.filter(
+    ({ day }) => (firstDay === null || day >= firstDay) && (lastDay === null || day <= lastDay),
+  );
+}
+
+function without(hours: readonly HourCount[], taken: readonly HourCount[]): HourCount[] {
+  const keyOf = ({ day, hour, eventType }: HourCount) => `${day} ${hour} ${eventType}`;
+  const byHour = new Map<string, number>();
+  for (const one of taken) byHour.set(keyOf(one), (byHour.get(keyOf(one)) ?? 0) + one.deliveries);
+  return hours.map((one) => ({ ...one, deliveries: one.deliveries - (byHour.get(keyOf(one)) ?? 0) }));
+}
+
+function microsOf(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text);
+}
