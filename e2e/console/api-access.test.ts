@@ -1,0 +1,99 @@
+import { expect } from '@jest/globals';
+import { describeConsole } from './support/describe-console.ts';
+import { headingOf } from './support/page-parts.ts';
+
+const MASKED = /^rhu_•+.{4}$/;
+
+describeConsole('API access', (story) => {
+  story(
+    'the key is masked until it is asked for, and copied without being shown',
+    async ({ page, at, as, world }) => {
+      const { apiKey } = world.persons.rita;
+      await as('rita');
+      await page.goto(at('/profile/api-access'));
+      const key = page.getByTestId('api-key');
+      await key.waitFor();
+      expect(await key.textContent()).toMatch(MASKED);
+      expect(await page.content()).not.toContain(apiKey);
+      await page.getByRole('button', { name: 'Copy the API key' }).click();
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(apiKey);
+      expect(await page.content()).not.toContain(apiKey);
+
+      await page.getByRole('button', { name: 'Reveal' }).click();
+      expect(await key.textContent()).toBe(apiKey);
+      await page.getByRole('button', { name: 'Hide' }).click();
+      expect(await key.textContent()).toMatch(MASKED);
+
+      await page.getByRole('button', { name: 'Copy The webhooks of Test account' }).click();
+      const sample = String(await page.evaluate('navigator.clipboard.readText()'));
+      const url = /'(http[^']+)'/.exec(sample)?.[1] ?? '';
+      const authorization = /Authorization: ([^']+)'/.exec(sample)?.[1] ?? '';
+      expect((await fetch(url, { headers: { authorization } })).status).toBe(200);
+    },
+  );
+
+  story(
+    'rotating warns, shows the new key, and the old one is refused from then on',
+    async ({ page, at, as, world }) => {
+      const { apiKey } = world.persons.tom;
+      await as('tom');
+      await page.goto(at('/profile/api-access'));
+      await page.getByRole('button', { name: 'Rotate the key…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Rotate your API key?' });
+      await dialog.getByText(/stop working until they have the new one/).waitFor();
+      await dialog.getByRole('button', { name: 'Keep the key' }).click();
+      await dialog.waitFor({ state: 'hidden' });
+      expect(await statusOf(at, apiKey)).toBe(200);
+
+      await page.getByRole('button', { name: 'Rotate the key…' }).click();
+      await dialog.getByRole('button', { name: 'Rotate the key' }).click();
+      await page.getByText('The key is rotated').waitFor();
+      const next = (await page.getByTestId('api-key').textContent()) ?? '';
+      expect(next).toMatch(/^rhu_/);
+      expect([await statusOf(at, apiKey), await statusOf(at, next)]).toEqual([401, 200]);
+      await page.reload();
+      await headingOf(page, 'API Access');
+      await page.getByRole('button', { name: 'Reveal' }).click();
+      expect(await page.getByTestId('api-key').textContent()).toBe(next);
+    },
+  );
+
+  story(
+    'a key that was rotated elsewhere meanwhile is not rotated again, and the new one is shown',
+    async ({ page, at, as, world }) => {
+      const { id, apiKey } = world.persons.fred;
+      await as('fred');
+      await page.goto(at('/profile/api-access'));
+      await page.getByTestId('api-key').waitFor();
+      const elsewhere = await fetch(at(`/api/v2/users/${id}/apikey/`), {
+        method: 'POST',
+        headers: { authorization: `Token ${apiKey}` },
+      });
+      const { data } = (await elsewhere.json()) as { data: { api_key: string } };
+      await page.getByRole('button', { name: 'Rotate the key…' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
+      await page.getByRole('alert').getByText('The key had been rotated already').waitFor();
+      await page.getByRole('button', { name: 'Reveal' }).click();
+      expect(await page.getByTestId('api-key').textContent()).toBe(data.api_key);
+      expect(await statusOf(at, data.api_key)).toBe(200);
+    },
+  );
+
+  story('what fails is told: loading the key, and rotating it', async ({ page, at, as }) => {
+    await as('ada');
+    await page.route('**/api/v3/profile', (route) => route.fulfill({ status: 500, json: {} }));
+    await page.goto(at('/profile/api-access'));
+    await page.getByText('The API key could not be loaded').waitFor();
+    await page.unroute('**/api/v3/profile');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByTestId('api-key').waitFor();
+    await page.route('**/apikey/', (route) => route.abort());
+    await page.getByRole('button', { name: 'Rotate the key…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
+    await page.getByRole('dialog').getByText('The key was not rotated').waitFor();
+  });
+});
+
+async function statusOf(at: (path: string) => string, apiKey: string): Promise<number> {
+  return (await fetch(at('/api/v3/profile'), { headers: { authorization: `Token ${apiKey}` } })).status;
+}

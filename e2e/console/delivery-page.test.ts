@@ -1,0 +1,177 @@
+import { execFile } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { promisify } from 'node:util';
+import { expect } from '@jest/globals';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { sidewaysOverflow } from './support/watch-page.ts';
+import { held, onThePage, subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+
+interface Delivery {
+  id: string;
+  status: string;
+  attempt_count: number;
+  payload: string;
+}
+
+const ANSWER = 'Traceback: KeyError in hook.py';
+
+/** A webhook with one delivery, which a run has just made; answers when it stands as expected. */
+async function delivered({ world }: Visit, expected: Partial<Delivery>, fields: object = {}) {
+  const webhookId = await subscribe(world, { event_types: ['job.run.started'], ...fields });
+  await world.run();
+  const path = webhookApiOf(world, webhookId, 'deliveries');
+  const delivery = await onThePage(async () => {
+    const [found] = await world.call<Delivery[]>('ada', 'GET', path);
+    expect(found).toMatchObject(expected);
+    return found as Delivery;
+  });
+  return { webhookId, delivery, path: `${webhookPathOf(world, webhookId)}/deliveries/${delivery.id}` };
+}
+
+describeConsole('the page of a delivery', (story) => {
+  story('shows every attempt with what was sent and what came back, and sends it again', async (visit) => {
+    const { world, page, at, as } = visit;
+    world.receiver.respondWith({ status: 500, headers: { 'x-worker': 'seven' }, body: ANSWER });
+    const { path } = await delivered(visit, { status: 'failed', attempt_count: 6 });
+    await as('ada');
+    await page.goto(at(path));
+    await page.getByRole('heading', { level: 1, name: /^Run started, run \d+$/ }).waitFor();
+    await page.getByText('All 6 attempts failed. Last: The endpoint answered 500.').waitFor();
+    const attempts = page.getByRole('list', { name: 'Attempts, newest first' }).getByRole('listitem');
+    expect(await attempts.count()).toBe(6);
+    const last = attempts.first();
+    for (const text of [
+      'Attempt 6',
+      '500 Internal server error',
+      'automatic',
+      'The endpoint had a problem of its own.',
+    ])
+      await last.getByText(text).first().waitFor();
+    await last.getByText(ANSWER).waitFor();
+    await last.getByText('x-worker: seven').waitFor();
+    await last.getByText('authorization: ***').waitFor();
+    const first = attempts.last();
+    expect(await first.getByText(ANSWER).count()).toBe(0);
+    await first.getByRole('button', { name: 'Request and answer of attempt 1' }).click();
+    await first.getByText(ANSWER).waitFor();
+
+    const release = held();
+    world.receiver.respondWith(async () => ({ status: await release.status }));
+    await page.getByRole('button', { name: 'Redeliver' }).click();
+    await page.getByText('Trying again').first().waitFor();
+    const again = page.getByRole('button', { name: 'Redeliver' });
+    expect(await again.getAttribute('aria-disabled')).toBe('true');
+    await again.focus();
+    await page.getByRole('tooltip').getByText('It is still being delivered.').waitFor();
+    release.answer(200);
+    await attempts.first().getByRole('heading', { name: 'Attempt 7' }).waitFor();
+    await attempts.first().getByText('sent again by hand').waitFor();
+    await page.getByText('Delivered after 7 attempts.').waitFor();
+    world.receiver.respondWith(200);
+  });
+
+  story('is live while it waits, and says when the next attempt comes', async (visit) => {
+    const { world, page, at, as } = visit;
+    world.receiver.respondWith({ status: 503, headers: { 'retry-after': '600' }, body: 'busy' });
+    const { path, webhookId } = await delivered(visit, { status: 'pending', attempt_count: 1 });
+    await as('ada');
+    await page.goto(at(path));
+    await page.getByText('1 attempt failed so far.').waitFor();
+    await page.getByText(/Attempt 2 in (9|10) min \d+ s/).waitFor();
+    const { delivery } = await currentDelivery(visit, webhookId);
+    await world.database.pool.query(
+      `UPDATE deliveries SET status = 'cancelled', reason = 'The subscription is inactive.', completed_at = now(),
+         next_attempt_at = NULL WHERE id = $1`,
+      [delivery.id],
+    );
+    await page.getByText('Cancelled before it could be delivered. The subscription is inactive.').waitFor();
+    world.receiver.respondWith(200);
+  });
+
+  story('the payload is laid out for reading and copied to the byte', async (visit) => {
+    const { page, at, as, world } = visit;
+    const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: 'Ada’s "hook"' });
+    const { delivery } = await currentDelivery(visit, webhookId);
+    await as('rita');
+    await page.goto(at(path));
+    const payload = page.getByRole('region', { name: 'Request body' });
+    expect(await payload.textContent()).toBe(JSON.stringify(JSON.parse(delivery.payload), null, 2));
+    await page.getByRole('button', { name: 'Copy Request body' }).click();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(delivery.payload);
+    const sent = world.receiver.requests.map(({ body }) => body.toString());
+    expect(sent).toContain(delivery.payload);
+    expect(await page.getByRole('button', { name: 'Redeliver' }).getAttribute('aria-disabled')).toBe('true');
+  });
+
+  story('the copied curl command is taken by the endpoint, signature and all', async (visit) => {
+    const { page, at, as, world } = visit;
+    const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: "It's" });
+    await as('ada');
+    await page.goto(at(path));
+    await page.getByRole('button', { name: /^Copy as curl/ }).click();
+    const command = String(await page.evaluate('navigator.clipboard.readText()'));
+    const { delivery } = await currentDelivery(visit, webhookId);
+    await promisify(execFile)('sh', ['-c', command], {
+      env: { PATH: process.env.PATH, HMAC_SECRET: 'whsec_test' },
+    });
+    const expected = createHmac('sha256', 'whsec_test').update(delivery.payload).digest('hex');
+    const request = world.receiver.requests.find(({ headers }) => headers.authorization === expected);
+    expect(request?.body.toString()).toBe(delivery.payload);
+  });
+
+  story('a redelivery that is refused is told in words', async (visit) => {
+    const { page, at, as, world } = visit;
+    const { path, webhookId } = await delivered(visit, { status: 'delivered' });
+    await as('ada');
+    await page.goto(at(path));
+    const redeliver = page.getByRole('button', { name: 'Redeliver' });
+    await redeliver.waitFor();
+    const subscription = await world.call<object>('ada', 'GET', webhookApiOf(world, webhookId));
+    await world.call('ada', 'PUT', webhookApiOf(world, webhookId), { ...subscription, active: false });
+    await redeliver.click();
+    await page
+      .getByRole('alert')
+      .getByText('The webhook is inactive: activate it to deliver again.')
+      .waitFor();
+    await onThePage(async () => expect(await redeliver.getAttribute('aria-disabled')).toBe('true'));
+  });
+
+  story('says what is not there, and what cannot be loaded, with another try', async (visit) => {
+    const { page, at, as, world } = visit;
+    const { path, webhookId } = await delivered(visit, { status: 'delivered' });
+    await as('ada');
+    await page.goto(at(`${webhookPathOf(world, webhookId)}/deliveries/none`));
+    await page.getByText('There is no such delivery.').waitFor();
+    await page.route('**/delivery/*', (route) => route.abort());
+    await page.goto(at(path));
+    await page.getByRole('alert').getByText('The delivery could not be loaded').waitFor();
+    await page.unroute('**/delivery/*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Delivered with the first attempt.').waitFor();
+  });
+
+  story(
+    'fits the width of a phone without scrolling sideways',
+    async (visit) => {
+      const { page, at, as, world } = visit;
+      world.receiver.respondWith({
+        status: 200,
+        headers: { 'x-long': 'y'.repeat(500) },
+        body: 'z'.repeat(900),
+      });
+      const { path } = await delivered(visit, { status: 'delivered' });
+      world.receiver.respondWith(200);
+      await as('ada');
+      await page.goto(at(path));
+      await page.getByText('Delivered with the first attempt.').waitFor();
+      expect(await sidewaysOverflow(page)).toEqual([]);
+    },
+    { context: { viewport: { width: 390, height: 844 }, hasTouch: true } },
+  );
+});
+
+async function currentDelivery({ world }: Visit, webhookId: string): Promise<{ delivery: Delivery }> {
+  const [row] = await world.call<Delivery[]>('ada', 'GET', webhookApiOf(world, webhookId, 'deliveries'));
+  const path = webhookApiOf(world, webhookId, `delivery/${row?.id}`);
+  return { delivery: await world.call<Delivery>('ada', 'GET', path) };
+}

@@ -1,0 +1,279 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { expect } from '@jest/globals';
+import { eventually, seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { headingOf } from './support/page-parts.ts';
+import type { PersonName } from './support/people.ts';
+import { sidewaysOverflow } from './support/watch-page.ts';
+import type { World } from './support/world.ts';
+
+interface PageToWalk {
+  name: string;
+  person: PersonName | null;
+  path: (world: World) => string;
+  heading: string | RegExp;
+  /** Brings the page from one state that is looked at into the next. */
+  states?: Record<string, (visit: Visit) => Promise<void>>;
+}
+
+/** Found by their names when the world is ready. */
+const ids = { webhook: '', failed: '', delivered: '' };
+
+const list = ({ accounts }: World) => `/accounts/${accounts.enterprise.id}/settings/webhooks`;
+const webhook = (world: World) => `${list(world)}/${ids.webhook}`;
+
+const PAGES: PageToWalk[] = [
+  {
+    name: 'sign in',
+    person: null,
+    path: () => '/sign-in?next=/profile/api-access',
+    heading: 'Sign in',
+    states: {
+      refused: async ({ page }) => {
+        await page.getByLabel('E-mail address').fill('nobody@example.com');
+        await page.getByLabel('Password', { exact: true }).fill('wrong');
+        await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+        await page.getByRole('alert').waitFor();
+      },
+    },
+  },
+  {
+    name: 'list',
+    person: 'ada',
+    path: list,
+    heading: 'Webhooks',
+    states: {
+      'own menu': async ({ page }) => {
+        await page.getByRole('button', { name: 'You: Ada Lovelace' }).click();
+        await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();
+      },
+      accounts: async ({ page }) => {
+        await page.keyboard.press('Escape');
+        await page.getByRole('button', { name: /^Account:/ }).click();
+        await page.getByRole('option', { name: /Borealis/ }).waitFor();
+      },
+      'asking before deleting': async ({ page }) => {
+        await page.keyboard.press('Escape');
+        await page.getByRole('button', { name: 'More about Walked' }).click();
+        await page.getByRole('menuitem', { name: 'Delete' }).click();
+        await page.getByRole('dialog').waitFor();
+      },
+      'nothing found': async ({ page }) => {
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'hidden' });
+        await page.getByRole('searchbox').fill('xyz');
+        await page.getByText('No webhook found').waitFor();
+      },
+    },
+  },
+  { name: 'list, looking only', person: 'rita', path: list, heading: 'Webhooks' },
+  {
+    name: 'list, empty',
+    person: 'ada',
+    path: ({ accounts }) => `/accounts/${accounts.team.id}/settings/webhooks`,
+    heading: 'Webhooks',
+  },
+  { name: 'list, on a plan without', person: 'fred', path: () => '/', heading: 'Webhooks' },
+  {
+    name: 'new webhook',
+    person: 'ada',
+    path: (world) => `${list(world)}/new`,
+    heading: 'Create New Webhook',
+    states: {
+      'with problems': async ({ page }) => {
+        await page.getByRole('button', { name: 'Save' }).click();
+        await page.getByText('Choose at least one event.').waitFor();
+      },
+      'choosing jobs': async ({ page }) => {
+        await page.getByLabel('Jobs', { exact: true }).first().click();
+        await page.getByRole('option', { name: /^Nightly build/ }).click();
+        await page.getByRole('option').first().waitFor();
+      },
+      'asking before leaving': async ({ page }) => {
+        await page.keyboard.press('Escape');
+        await page.getByRole('link', { name: 'Cancel' }).click();
+        await page.getByRole('dialog').waitFor();
+      },
+      secret: async ({ page, world }) => {
+        await page.getByRole('button', { name: 'Stay here' }).click();
+        await page.getByRole('dialog').waitFor({ state: 'hidden' });
+        await page.getByRole('textbox', { name: 'Name' }).fill('With a secret');
+        await page.getByRole('checkbox', { name: /Run started/ }).check();
+        await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/hook`);
+        await page.getByRole('button', { name: 'Save' }).click();
+        await page.getByTestId('secret').waitFor();
+      },
+      'secret copied': async ({ page }) => {
+        await page.getByRole('button', { name: 'Copy the secret' }).click();
+        await page.getByText('The secret is copied.').waitFor();
+      },
+    },
+  },
+  { name: 'edit', person: 'ada', path: (world) => `${webhook(world)}/edit`, heading: 'Edit webhook' },
+  { name: 'webhook', person: 'ada', path: webhook, heading: 'Walked' },
+  { name: 'webhook, looking only', person: 'rita', path: webhook, heading: 'Walked' },
+  {
+    name: 'delivery that failed',
+    person: 'ada',
+    path: (world) => `${webhook(world)}/deliveries/${ids.failed}`,
+    heading: /./,
+  },
+  {
+    name: 'delivery that arrived',
+    person: 'rita',
+    path: (world) => `${webhook(world)}/deliveries/${ids.delivered}`,
+    heading: /./,
+  },
+  {
+    name: 'API access',
+    person: 'ada',
+    path: () => '/profile/api-access',
+    heading: 'API Access',
+    states: {
+      revealed: async ({ page }) => await page.getByRole('button', { name: 'Reveal' }).click(),
+      'asking before rotating': async ({ page }) => {
+        await page.getByRole('button', { name: 'Rotate the key…' }).click();
+        await page.getByRole('dialog').waitFor();
+      },
+    },
+  },
+  { name: 'no account', person: 'nina', path: () => '/', heading: 'You are in no account yet' },
+  { name: 'not found', person: 'ada', path: () => '/nowhere', heading: 'Not found' },
+];
+
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+const SCHEMES = ['light', 'dark'] as const;
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 800 };
+
+describeConsole(
+  'every page',
+  (story) => {
+    story(
+      'has no violation that axe finds, light and dark, and fits a phone: nothing scrolls sideways',
+      async (visit) => {
+        const found: string[] = [];
+        for (const walked of PAGES) {
+          await openPage(visit, walked);
+          found.push(...(await problemsOf(visit, walked.name)));
+          for (const [state, bring] of Object.entries(walked.states ?? {})) {
+            await bring(visit);
+            found.push(...(await problemsOf(visit, `${walked.name}, ${state}`)));
+          }
+        }
+        expect(found).toEqual([]);
+      },
+      { timeoutMs: 300_000 },
+    );
+
+    story(
+      'is reached on a phone through the navigation, a drawer there',
+      async ({ page, at, as }) => {
+        await as('ada');
+        await page.goto(at('/'));
+        await headingOf(page, 'Webhooks');
+        await page.getByRole('button', { name: 'Open the navigation' }).click();
+        const drawer = page.getByRole('dialog', { name: 'Navigation' });
+        await drawer.getByRole('link', { name: 'API Access' }).click();
+        await headingOf(page, 'API Access');
+        await drawer.waitFor({ state: 'hidden' });
+        await page.getByRole('link', { name: 'Runhook, your webhooks' }).click();
+        await headingOf(page, 'Webhooks');
+        const cards = page.getByRole('list', { name: 'Webhooks' }).getByRole('listitem');
+        await cards.first().waitFor();
+        expect(await page.getByRole('table').count()).toBe(0);
+        await page.getByRole('link', { name: 'Create New Webhook' }).click();
+        await headingOf(page, 'Create New Webhook');
+      },
+      { context: { viewport: PHONE, hasTouch: true, isMobile: true } },
+    );
+  },
+  { prepare },
+);
+
+async function openPage(visit: Visit, { person, path, heading }: PageToWalk): Promise<void> {
+  const { page, context, at, as, world } = visit;
+  await context.clearCookies();
+  if (person !== null) await as(person);
+  await page.goto(at(path(world)));
+  await headingOf(page, heading);
+  await eventually(async () => expect(await page.locator(UNFINISHED).count()).toBe(0), {
+    timeoutMs: 15_000,
+  });
+}
+
+/** What stands in for something that is loaded. */
+const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
+
+/** Of the page as it is now: the scheme follows the system's, the layout the width. */
+async function problemsOf({ page }: Visit, name: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor();
+    // There is no frame to look into, which is what the other mode is for.
+    const axe = new AxeBuilder({ page }).setLegacyMode(true);
+    // A scheme changes nothing but colours: what else there is to find, light has found.
+    const { violations } = await (colorScheme === 'dark' ? axe.withRules(COLOUR_RULES) : axe).analyze();
+    found.push(...violations.flatMap((violation) => toldOf(`${name}, ${colorScheme}`, violation)));
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(PHONE);
+  const wide = await overflowOnceSettled(page);
+  await page.setViewportSize(DESKTOP);
+  return [...found, ...wide.map((element) => `${name}, on a phone: ${element}`)];
+}
+
+/** The page has to hear of its width first. What is still too wide after that stays so. */
+async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
+  let wide: string[] = [];
+  const settled = eventually(
+    async () => {
+      wide = await sidewaysOverflow(page);
+      expect(wide).toEqual([]);
+    },
+    { timeoutMs: 3_000 },
+  );
+  await settled.catch(() => {});
+  return wide;
+}
+
+function toldOf(
+  name: string,
+  { id, nodes }: { id: string; nodes: { html: string; failureSummary?: string }[] },
+): string[] {
+  return nodes.map(({ html, failureSummary }) => `${name}: ${id}: ${html.slice(0, 200)} ${failureSummary}`);
+}
+
+async function prepare(world: World): Promise<void> {
+  const { database, accounts, receiver } = world;
+  const accountId = accounts.enterprise.id;
+  await seedSubscriptions(database.pool, { accountId, count: 12 });
+  await database.prisma.subscription.updateMany({ data: { active: false } });
+  const walked = await seedSubscription(database, {
+    accountId,
+    name: 'Walked',
+    clientUrl: `${receiver.url}/hook`,
+    eventTypes: ['job.run.completed'],
+  });
+  ids.webhook = walked.id;
+  const deliveries = () =>
+    world.call<{ id: string; status: string }[]>(
+      'ada',
+      'GET',
+      `/v3/accounts/${accountId}/webhooks/subscription/${walked.id}/deliveries`,
+    );
+  await world.run();
+  await receiver.waitFor(1);
+  receiver.respondWith({ status: 500, body: '{"problem": "the endpoint is out of order"}' });
+  await world.run();
+  const ended = await eventually(
+    async () => {
+      const found = await deliveries();
+      expect(found.map(({ status }) => status).sort()).toEqual(['delivered', 'failed']);
+      return found;
+    },
+    { timeoutMs: 30_000 },
+  );
+  for (const { id, status } of ended) ids[status as 'failed' | 'delivered'] = id;
+}

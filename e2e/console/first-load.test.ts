@@ -1,0 +1,49 @@
+import { gzipSync } from 'node:zlib';
+import { expect } from '@jest/globals';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { headingOf } from './support/page-parts.ts';
+
+const SCRIPT_BYTES_MAX = 250_000;
+
+describeConsole('the first load', (story) => {
+  story(
+    'the sign-in page and the list of webhooks each load under 250 KB of compressed script',
+    async (visit) => {
+      const { page, as } = visit;
+      const signIn = await scriptBytesOf(visit, async () => {
+        await page.goto(visit.at('/'));
+        await headingOf(page, 'Sign in');
+      });
+      await as('ada');
+      const list = await scriptBytesOf(visit, async () => {
+        await page.goto(visit.at('/'));
+        await headingOf(page, 'Webhooks');
+        await page.getByText(/No webhooks yet/).waitFor();
+      });
+      process.stdout.write(
+        `first load, compressed script: sign-in ${kilobytes(signIn)}, list of webhooks ${kilobytes(list)}\n`,
+      );
+      for (const bytes of [signIn, list]) {
+        expect(bytes).toBeGreaterThan(50_000);
+        expect(bytes).toBeLessThan(SCRIPT_BYTES_MAX);
+      }
+    },
+  );
+});
+
+/** Of every script that the browser asks for meanwhile, each compressed by itself, as it is on the wire. */
+async function scriptBytesOf({ page }: Visit, load: () => Promise<void>): Promise<number> {
+  const bodies: Promise<Buffer>[] = [];
+  const note = (response: Awaited<ReturnType<typeof page.waitForResponse>>) => {
+    if (response.url().endsWith('.js')) bodies.push(response.body());
+  };
+  page.on('response', note);
+  await load();
+  await page.waitForLoadState('networkidle');
+  page.off('response', note);
+  return (await Promise.all(bodies)).reduce((sum, body) => sum + gzipSync(body).length, 0);
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1_000).toFixed(1)} KB`;
+}

@@ -1,0 +1,265 @@
+import { expect } from '@jest/globals';
+import { seedDeliveries } from '@runhook/testing';
+import type { Page } from 'playwright-core';
+import { describeConsole } from './support/describe-console.ts';
+import { held, onThePage, subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+
+const SEEDED = 4_000;
+const DAYS = 2;
+
+let longLog = '';
+
+const rowsOf = (page: Page) => page.getByRole('table', { name: 'Deliveries, newest first' }).getByRole('row');
+const linksOf = (page: Page) =>
+  page.getByRole('table', { name: 'Deliveries, newest first' }).getByRole('link');
+/** The runs of the rows that are shown, first to last. */
+const runsOf = async (page: Page) =>
+  (await linksOf(page).allTextContents()).map((text) => /run (\d+)/.exec(text)?.[1]);
+
+describeConsole(
+  'Recent Deliveries',
+  (story) => {
+    story('a delivery appears without reload, and says when it has arrived', async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { event_types: ['job.run.started'] });
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByText('Nothing was delivered yet').waitFor();
+      const release = held();
+      world.receiver.respondWith(async () => ({ status: await release.status }));
+      const run = await world.run();
+      const row = rowsOf(page).filter({ hasText: String(run) });
+      await row.getByText('Pending', { exact: true }).waitFor();
+      await row.getByText('nothing sent yet').waitFor();
+      release.answer(200);
+      await row.getByText('Delivered', { exact: true }).waitFor();
+      await row.getByText('200 OK').waitFor();
+
+      await world.run();
+      await onThePage(async () => expect(await rowsOf(page).count()).toBe(3));
+      expect(await page.getByRole('status').allTextContents()).toContain('1 new delivery');
+      world.receiver.respondWith(200);
+    });
+
+    story('what is new waits while the reader is in the middle of the rows', async (visit) => {
+      const { world, page, at, as } = visit;
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await linksOf(page).nth(10).focus();
+      const before = await runsOf(page);
+      await world.run();
+      const show = page.getByRole('button', { name: /^Show \d+ new deliver/ });
+      await show.waitFor();
+      expect(await runsOf(page)).toEqual(before);
+      await show.click();
+      await show.waitFor({ state: 'detached' });
+      expect(await runsOf(page)).not.toEqual(before);
+      expect(await page.evaluate('document.activeElement.textContent')).toBe('Recent Deliveries');
+    });
+
+    story('filters are in the address, and what they hide is told', async (visit) => {
+      const { world, page, at, as } = visit;
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await page.getByLabel('Status').selectOption({ label: 'Failed' });
+      await page.getByText('of 4', { exact: false }).first().waitFor();
+      expect(new URL(page.url()).searchParams.get('status')).toBe('failed');
+      await onThePage(async () => expect(await rowsOf(page).count()).toBe(5));
+      await page.getByLabel('Event').selectOption({ label: 'Run started' });
+      await page.getByText('No delivery matches.').waitFor();
+      await page.getByLabel('Event').selectOption({ label: 'Any' });
+
+      await page.getByLabel('Status').selectOption({ label: 'Any' });
+      const { run_id } = await someDelivery(visit);
+      await page.getByLabel('Run id').fill(run_id);
+      await onThePage(async () => expect(new Set(await runsOf(page))).toEqual(new Set([run_id])));
+      await page.getByLabel('Time').selectOption({ label: 'Last hour' });
+      await page.getByText('No delivery matches.').waitFor();
+      await world.run();
+      await page.getByText(/new deliver(y does|ies do) not match the filters\./).waitFor();
+      await page.reload();
+      expect(await page.getByLabel('Run id').inputValue()).toBe(run_id);
+      expect(await page.getByLabel('Time').inputValue()).toBe('hour');
+
+      await page.getByLabel('Run id').fill('x');
+      await page.getByText('Digits only').waitFor();
+      await page.getByRole('button', { name: 'Clear filters' }).click();
+      await onThePage(async () => expect(await rowsOf(page).count()).toBe(26));
+      expect(new URL(page.url()).search).toBe('');
+    });
+
+    story('an own range is in local time', async (visit) => {
+      const { world, page, at, as } = visit;
+      await as('ada');
+      const delivery = await someDelivery(visit);
+      const minuteMs = Math.floor(Number(delivery.created_at) / 60_000_000) * 60_000;
+      const local = (timeMs: number) =>
+        new Date(timeMs)
+          .toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' })
+          .replace(' ', 'T')
+          .slice(0, 16);
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await page.getByLabel('Time').selectOption({ label: 'Own range…' });
+      await page.getByLabel('From (your time)').fill(local(minuteMs));
+      await page.getByLabel('To (empty: now)').fill(local(minuteMs + 60_000));
+      await onThePage(async () => {
+        const runs = await runsOf(page);
+        expect(runs).toContain(delivery.run_id);
+        expect(runs.length).toBeLessThan(5);
+      });
+      await page.getByLabel('To (empty: now)').fill(local(minuteMs - 60_000));
+      await page.getByText('The end must be later than the beginning.').first().waitFor();
+    });
+
+    story(
+      'pages are links, keep still while deliveries come in, and reach the end of the log',
+      async (visit) => {
+        const { world, page, at, as } = visit;
+        await as('ada');
+        await page.goto(at(webhookPathOf(world, longLog)));
+        const first = await firstRuns(page);
+        await page.getByRole('link', { name: 'Next page' }).click();
+        await onThePage(async () => expect(await firstRuns(page)).not.toEqual(first));
+        expect(new URL(page.url()).searchParams.get('page')).toBe('2');
+        const second = await runsOf(page);
+        await world.run();
+        await page.getByText(/new deliver(y|ies) since you left the first page\./).waitFor();
+        expect(await runsOf(page)).toEqual(second);
+        await page.reload();
+        await onThePage(async () => expect(await runsOf(page)).toEqual(second));
+
+        await page.getByRole('link', { name: 'Last page' }).click();
+        await onThePage(async () => expect((await runsOf(page)).at(-1)).toBe('1'));
+        const field = page.getByRole('textbox', { name: 'Page; press Enter to go there' });
+        await field.fill('99999');
+        await field.press('Enter');
+        await field.fill('2');
+        await field.press('Enter');
+        await onThePage(async () => expect(await runsOf(page)).toEqual(second));
+        await page.getByRole('button', { name: 'Show the newest' }).click();
+        await onThePage(async () => expect(new URL(page.url()).search).toBe(''));
+      },
+    );
+
+    story('a row opens its delivery, by keyboard and by a click anywhere on it', async (visit) => {
+      const { world, page, at, as } = visit;
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await linksOf(page).first().focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: /, run \d+$/ }).waitFor();
+      await page.goBack();
+      await rowsOf(page).nth(3).getByRole('cell').nth(2).click({ force: true });
+      await page.getByRole('heading', { level: 1, name: /, run \d+$/ }).waitFor();
+    });
+
+    story('what failed in a window is sent again, after its count was shown', async (visit) => {
+      const { world, page, at, as } = visit;
+      world.receiver.respondWith(500);
+      const id = await subscribe(world, { name: 'Was down', event_types: ['job.run.started'] });
+      await world.run();
+      await world.run();
+      await onThePage(async () => {
+        const rows = await world.call<unknown[]>(
+          'ada',
+          'GET',
+          webhookApiOf(world, id, 'deliveries?status=failed'),
+        );
+        expect(rows).toHaveLength(2);
+      });
+      world.receiver.respondWith(200);
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByRole('button', { name: 'Recover a time window' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('2 failed deliveries will be sent again.').waitFor();
+      await dialog.getByLabel(/^Cancelled/).check();
+      await dialog.getByText('No cancelled deliveries in this time.').waitFor();
+      expect(await dialog.getByRole('button', { name: 'Send them again' }).isDisabled()).toBe(true);
+      await dialog.getByLabel(/^Failed/).check();
+      await dialog.getByRole('button', { name: 'Send them again' }).click();
+      await dialog.getByText('Done: 2 of 2 put back into the queue.').waitFor();
+      await page.keyboard.press('Escape');
+      await onThePage(async () =>
+        expect(await rowsOf(page).getByText('Delivered', { exact: true }).count()).toBe(2),
+      );
+    });
+
+    story('a recovery that runs already is told in words', async (visit) => {
+      const { world, page, at, as } = visit;
+      await page.route('**/recover', (route) =>
+        route.fulfill({
+          status: 409,
+          contentType: 'application/json',
+          body: JSON.stringify({
+            status: {
+              code: 409,
+              is_success: false,
+              user_message: 'The recovery rec_1 of this webhook is still running.',
+            },
+            data: null,
+          }),
+        }),
+      );
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await page.getByRole('button', { name: 'Recover a time window' }).click();
+      await page.getByRole('dialog').getByLabel('Since').fill('2020-01-01T00:00');
+      await page
+        .getByRole('dialog')
+        .getByText(/^\d+ failed deliveries will be sent again\.$/)
+        .waitFor();
+      await page.getByRole('button', { name: 'Send them again' }).click();
+      await page
+        .getByRole('alert')
+        .getByText('The recovery rec_1 of this webhook is still running.')
+        .waitFor();
+    });
+
+    story('when the API is away the rows stay, the page says so and goes on by itself', async (visit) => {
+      const { world, page, at, as } = visit;
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await linksOf(page).first().waitFor();
+      await page.route('**/deliveries?*', (route) => route.abort());
+      await page.getByText('Not live at the moment').waitFor();
+      expect(await rowsOf(page).count()).toBe(26);
+      await page.unroute('**/deliveries?*');
+      await page.getByText('Live: new deliveries appear by themselves').waitFor();
+
+      await page.route('**/deliveries?*', (route) => route.fulfill({ status: 500, body: '{}' }));
+      await page.reload();
+      await page.getByRole('alert').getByText('The deliveries could not be loaded').waitFor();
+      await page.unroute('**/deliveries?*');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await linksOf(page).first().waitFor();
+    });
+  },
+  {
+    // What fails has failed at once.
+    environment: { DELIVERY_MAX_RETRIES: '0' },
+    prepare: async (world) => {
+      const accountId = world.accounts.enterprise.id;
+      longLog = await subscribe(world, { name: 'Busy', event_types: ['job.run.started'] });
+      await seedDeliveries(world.database.pool, {
+        accountId,
+        subscriptionId: longLog,
+        count: SEEDED,
+        days: DAYS,
+      });
+    },
+  },
+);
+
+async function firstRuns(page: Page): Promise<unknown[]> {
+  await linksOf(page).first().waitFor();
+  return (await runsOf(page)).slice(0, 5);
+}
+
+/** One from the middle of the long log. */
+async function someDelivery({ world }: { world: Parameters<typeof subscribe>[0] }) {
+  const path = webhookApiOf(world, longLog, `deliveries?limit=1&offset=${SEEDED / 2}`);
+  const [delivery] = await world.call<{ run_id: string; created_at: string }[]>('ada', 'GET', path);
+  if (!delivery) throw new Error('the long log is empty');
+  return delivery;
+}

@@ -1,0 +1,252 @@
+import { expect } from '@jest/globals';
+import { addMembership, createAccount } from '@runhook/database';
+import { eventually } from '@runhook/testing';
+import type { Page } from 'playwright-core';
+import { describeConsole } from './support/describe-console.ts';
+import { expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+import { PASSWORD } from './support/people.ts';
+import { startPrefixProxy } from './support/prefix-proxy.ts';
+
+const MANY_ACCOUNTS = 9;
+
+describeConsole(
+  'signing in, the frame of the pages',
+  (story) => {
+    story('a wrong password is told in words, a right one leads to the webhooks', async ({ page, at }) => {
+      await page.goto(at('/'));
+      await headingOf(page, 'Sign in');
+      expect(await page.title()).toBe('Sign in · Runhook');
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await page.getByText('Enter your e-mail address.').waitFor();
+      await page.getByText('Enter your password.').waitFor();
+      await expectFocus(page.getByLabel('E-mail address'));
+
+      await signIn(page, 'ada@example.com', 'wrong');
+      await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
+      await signIn(page, 'ada@example.com', PASSWORD);
+      await headingOf(page, 'Webhooks');
+      expect(await page.title()).toBe('Webhooks · Runhook');
+    });
+
+    story('who failed too often is told how long to wait', async ({ page, at }) => {
+      await page.goto(at('/sign-in'));
+      const refusal = page
+        .getByRole('alert')
+        .getByText(/^Too many requests\. Try again in \d+ (minutes?|seconds?)\./);
+      // Limited by address of mail: nobody else is kept out.
+      await eventually(
+        async () => {
+          await signIn(page, 'mallory@example.com', 'wrong');
+          await page.getByRole('button', { name: 'Sign in', exact: true, disabled: false }).waitFor();
+          expect(await refusal.count()).toBe(1);
+        },
+        { timeoutMs: 40_000 },
+      );
+    });
+
+    story(
+      'the sign-in leads on to the page that was asked for, and never to another host',
+      async ({ page, at }) => {
+        await page.goto(at('/profile/api-access'));
+        await headingOf(page, 'Sign in');
+        expect(placeOf(page)).toBe('/sign-in?next=%2Fprofile%2Fapi-access');
+        await signIn(page, 'ada@example.com', PASSWORD);
+        await headingOf(page, 'API Access');
+
+        await page.context().clearCookies();
+        await page.goto(at('/sign-in?next=//example.org/fake'));
+        await signIn(page, 'ada@example.com', PASSWORD);
+        await headingOf(page, 'Webhooks');
+      },
+    );
+
+    story(
+      'a session that ended leads to the sign-in and back, and what was shown before is gone',
+      async ({ page, at, as, world }) => {
+        await as('ada', { fresh: true });
+        const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks?search=pager`;
+        await page.goto(at(path));
+        await page.getByText('No webhook found').waitFor();
+        await page.context().clearCookies();
+        await page.getByRole('searchbox').fill('other');
+        await headingOf(page, 'Sign in');
+        expect(await page.getByText('No webhook found').count()).toBe(0);
+        await signIn(page, 'ada@example.com', PASSWORD);
+        await headingOf(page, 'Webhooks');
+        expect(placeOf(page)).toBe(path.replace('pager', 'other'));
+      },
+    );
+
+    story(
+      'signing out ends the session on the server, and the way back shows nothing',
+      async ({ page, at, as, context }) => {
+        await as('ada', { fresh: true });
+        await page.goto(at('/profile/api-access'));
+        await headingOf(page, 'API Access');
+        const [cookie] = await context.cookies();
+        await page.getByRole('button', { name: 'You: Ada Lovelace' }).click();
+        await page.getByRole('menuitem', { name: 'Sign out' }).click();
+        await headingOf(page, 'Sign in');
+        const answer = await fetch(at('/api/v3/profile'), {
+          headers: { cookie: `${cookie?.name}=${cookie?.value}` },
+        });
+        expect(answer.status).toBe(401);
+        await page.goBack();
+        await headingOf(page, 'Sign in');
+        expect(await page.getByTestId('api-key').count()).toBe(0);
+      },
+    );
+
+    story('a link from elsewhere signs nobody out without asking', async ({ page, at, as }) => {
+      await as('ada', { fresh: true });
+      await page.goto(at('/sign-out'));
+      await page.getByText('Sign out of the console in this browser?').waitFor();
+      await page.goto(at('/'));
+      await headingOf(page, 'Webhooks');
+    });
+
+    story(
+      'another account is found by keyboard among many, and remembered',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at('/'));
+        await headingOf(page, 'Webhooks');
+        const switcher = page.getByRole('button', { name: /^Account:/ });
+        await switcher.focus();
+        await page.keyboard.press('Enter');
+        await expectFocus(page.getByRole('textbox', { name: 'Find an account' }));
+        await page.keyboard.type('borea');
+        await page.getByRole('option', { name: 'Borealis Team' }).waitFor();
+        await page.keyboard.press('ArrowDown');
+        await page.keyboard.press('Enter');
+        const place = `/accounts/${world.accounts.team.id}/settings/webhooks`;
+        await eventually(() => expect(placeOf(page)).toBe(place));
+        await page.getByRole('button', { name: 'Account: Borealis Team' }).waitFor();
+        await page.goto(at('/'));
+        await eventually(() => expect(placeOf(page)).toBe(place));
+      },
+    );
+
+    story(
+      'pages are reached by keyboard: the skip link leads past the frame, headings take the focus',
+      async ({ page, at, as }) => {
+        await as('ada');
+        await page.goto(at('/profile/api-access'));
+        await headingOf(page, 'API Access');
+        await page.keyboard.press('Tab');
+        await expectFocus(page.getByRole('link', { name: 'Skip to the content' }));
+        await page.keyboard.press('Enter');
+        await expectFocus(page.locator('#content'));
+        await page.keyboard.press('Tab');
+        await expectFocus(page.getByRole('button', { name: 'Reveal' }));
+        await page.getByRole('link', { name: 'Webhooks', exact: true }).focus();
+        await page.keyboard.press('Enter');
+        await expectFocus(await headingOf(page, 'Webhooks'));
+        expect(
+          await page
+            .getByRole('navigation')
+            .getByRole('link', { name: /^API reference/ })
+            .getAttribute('href'),
+        ).toBe('/docs');
+      },
+    );
+
+    story('the colour scheme that was chosen stays', async ({ page, at, as }) => {
+      await as('ada');
+      await page.goto(at('/profile/api-access'));
+      const scheme = () => page.locator('html').getAttribute('data-mantine-color-scheme');
+      await headingOf(page, 'API Access');
+      expect(await scheme()).toBe('light');
+      await page.getByRole('button', { name: 'You: Ada Lovelace' }).click();
+      await page.getByRole('menuitemradio', { name: 'Dark' }).click();
+      await eventually(async () => expect(await scheme()).toBe('dark'));
+      await page.reload();
+      await headingOf(page, 'API Access');
+      expect(await scheme()).toBe('dark');
+    });
+
+    story('who is in no account is told so', async ({ page, at, as }) => {
+      await as('nina');
+      await page.goto(at('/'));
+      await headingOf(page, 'You are in no account yet');
+      await page.getByRole('link', { name: 'API Access' }).click();
+      await headingOf(page, 'API Access');
+    });
+
+    story(
+      'an address that leads nowhere, or to an account of others, is told so',
+      async ({ page, at, as, world }) => {
+        await as('rita');
+        await page.goto(at('/nowhere'));
+        await page.getByText('There is no page at this address.').waitFor();
+        await page.goto(at(`/accounts/${world.accounts.team.id}/settings/webhooks`));
+        await page.getByText('There is no such account, or you are not a member of it.').waitFor();
+      },
+    );
+
+    story('a server that does not answer is told, and asked again on request', async ({ page, at, as }) => {
+      await as('ada');
+      await page.route('**/api/v3/session', (route) => route.abort());
+      await page.goto(at('/'));
+      await page.getByText('Runhook cannot be reached').waitFor({ timeout: 20_000 });
+      await page.unroute('**/api/v3/session');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await headingOf(page, 'Webhooks');
+    });
+
+    story(
+      'below the path of a proxy that strips it, everything works and nothing is asked for elsewhere',
+      async ({ page, world, context, ownOrigins }) => {
+        const proxy = await startPrefixProxy(world.url, '/tools/runhook');
+        ownOrigins.push(proxy.origin);
+        try {
+          context.on('request', (request) => {
+            if (!request.url().startsWith(`${proxy.url}/`)) proxy.strays.push(request.url());
+          });
+          await page.goto(`${proxy.url}/profile/api-access`);
+          await signIn(page, 'ada@example.com', PASSWORD);
+          await headingOf(page, 'API Access');
+          await page.getByText(`curl -s '${proxy.url}/api/v3/accounts/`).waitFor();
+          await page.getByRole('link', { name: 'Webhooks', exact: true }).click();
+          await headingOf(page, 'Webhooks');
+          await page.reload();
+          await headingOf(page, 'Webhooks');
+          expect(page.url().startsWith(`${proxy.url}/accounts/`)).toBe(true);
+          expect(
+            await page
+              .getByRole('navigation')
+              .getByRole('link', { name: /^API reference/ })
+              .getAttribute('href'),
+          ).toBe('/tools/runhook/docs');
+          expect(proxy.strays).toEqual([]);
+        } finally {
+          await page.close();
+          await proxy.close();
+        }
+      },
+    );
+  },
+  {
+    prepare: async ({ database: { prisma }, persons }) => {
+      for (let number = 1; number <= MANY_ACCOUNTS; number += 1) {
+        const { id } = await createAccount(prisma, {
+          name: `Subsidiary ${number}`,
+          plan: 'enterprise',
+          deployment: 'multi_tenant',
+        });
+        await addMembership(prisma, {
+          accountId: id,
+          userId: persons.ada.id,
+          license: 'read_only',
+          permissionSets: [],
+        });
+      }
+    },
+  },
+);
+
+async function signIn(page: Page, email: string, password: string): Promise<void> {
+  await page.getByLabel('E-mail address').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+}

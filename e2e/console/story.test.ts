@@ -1,0 +1,211 @@
+import { createHmac } from 'node:crypto';
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect } from '@jest/globals';
+import { eventually, type Receiver, startReceiver } from '@runhook/testing';
+import type { Browser, Page } from 'playwright-core';
+import { type DevJson, type RunningStart, runStart } from '../running-start.ts';
+import { hasBrowser, launchBrowser, testInBrowser, withScreenshot } from './support/describe-console.ts';
+import { headingOf } from './support/page-parts.ts';
+import { watchContext } from './support/watch-page.ts';
+
+const START_TIMEOUT_MS = 120_000;
+const STORY_TIMEOUT_MS = 120_000;
+const NAME = 'Catalogue refresh';
+const NEW_NAME = 'Catalogue refresh, failures';
+
+let folder: string;
+let start: RunningStart;
+let receiver: Receiver;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  // 711, because PostgreSQL runs as another account than root.
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'runhook-story-')));
+  await chmod(folder, 0o711);
+  start = runStart(join(folder, 'home'));
+  [receiver, browser] = await Promise.all([
+    startReceiver(),
+    launchBrowser(),
+    start.waitFor('demonstration passed'),
+  ]);
+}, START_TIMEOUT_MS);
+
+afterAll(async () => {
+  if (!hasBrowser) return;
+  await browser?.close();
+  await receiver?.close();
+  start.process.kill('SIGTERM');
+  await start.exited;
+  await rm(folder, { recursive: true, force: true });
+}, START_TIMEOUT_MS);
+
+testInBrowser(
+  'the whole story, against what npm start runs: from the sign-in to a rotated key',
+  async () => {
+    const dev = start.dev();
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 900 },
+      reducedMotion: 'reduce',
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    context.setDefaultTimeout(20_000);
+    const problems = watchContext(context, [dev.baseUrl]);
+    const page = await context.newPage();
+    try {
+      await tell(page, dev);
+      expect(problems).toEqual([]);
+    } catch (error) {
+      throw await withScreenshot(error, page, 'the whole story', problems);
+    } finally {
+      await context.close();
+    }
+  },
+  STORY_TIMEOUT_MS,
+);
+
+async function tell(page: Page, dev: DevJson): Promise<void> {
+  await signIn(page, dev);
+  const secret = await createWebhook(page);
+  await seeDeliveryArrive(page, dev, secret);
+  await openAndRedeliver(page);
+  await testEndpoint(page);
+  await edit(page);
+  await deactivate(page, dev);
+  await remove(page);
+  await rotateKeyAndUseIt(page, dev);
+}
+
+async function signIn(page: Page, { baseUrl, user }: DevJson): Promise<void> {
+  await page.goto(`${baseUrl}/`);
+  await page.getByLabel('E-mail address').fill(user.email);
+  await page.getByLabel('Password', { exact: true }).fill(user.password);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await headingOf(page, 'Webhooks');
+  // The demonstration's own.
+  await page.getByRole('row').getByText('204 No content').waitFor();
+}
+
+async function createWebhook(page: Page): Promise<string> {
+  await page.getByRole('link', { name: 'Create New Webhook' }).click();
+  await headingOf(page, 'Create New Webhook');
+  await page.getByRole('textbox', { name: 'Name' }).fill(NAME);
+  await page.getByRole('checkbox', { name: /Run started/ }).check();
+  await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${receiver.url}/catalogue`);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await headingOf(page, `“${NAME}” is created`);
+  await page.getByRole('button', { name: 'Copy the secret' }).click();
+  await page.getByText('The secret is copied.').waitFor();
+  const secret = String(await page.evaluate('navigator.clipboard.readText()'));
+  await page.getByRole('button', { name: 'Go to the webhook' }).click();
+  await headingOf(page, NAME);
+  expect(await page.content()).not.toContain(secret);
+  return secret;
+}
+
+const deliveriesOf = (page: Page) => page.getByRole('table', { name: 'Deliveries, newest first' });
+
+async function seeDeliveryArrive(page: Page, dev: DevJson, secret: string): Promise<void> {
+  await page.getByText('Nothing was delivered yet').waitFor();
+  await reportRun(dev);
+  const [delivery] = await receiver.waitFor(1);
+  const body = delivery?.body ?? Buffer.from('');
+  expect(delivery?.headers.authorization).toBe(createHmac('sha256', secret).update(body).digest('hex'));
+  // Without a reload.
+  const row = deliveriesOf(page).getByRole('row').nth(1);
+  await row.getByText('Delivered', { exact: true }).waitFor();
+  await row.getByText('200 OK').waitFor();
+}
+
+async function openAndRedeliver(page: Page): Promise<void> {
+  await deliveriesOf(page).getByRole('link').first().click();
+  await headingOf(page, /^Run started, run \d+$/);
+  await page.getByText('Delivered with the first attempt.').waitFor();
+  await page.getByRole('button', { name: 'Redeliver' }).click();
+  const [first, second] = await receiver.waitFor(2);
+  expect(second?.body).toEqual(first?.body);
+  await page.getByText('Delivered after 2 attempts.').waitFor();
+}
+
+async function testEndpoint(page: Page): Promise<void> {
+  await page.getByRole('link', { name: NAME }).first().click();
+  await headingOf(page, NAME);
+  await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
+  await page.getByText('Your endpoint answered 200 OK').waitFor();
+  expect((await receiver.waitFor(3)).length).toBe(3);
+}
+
+async function edit(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'Edit' }).click();
+  await headingOf(page, 'Edit webhook');
+  await page.getByRole('textbox', { name: 'Name' }).fill(NEW_NAME);
+  await page.getByRole('checkbox', { name: /Run errored/ }).check();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await headingOf(page, NEW_NAME);
+}
+
+async function deactivate(page: Page, dev: DevJson): Promise<void> {
+  await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click();
+  await headingOf(page, 'Webhooks');
+  await page.getByRole('row').filter({ hasText: NEW_NAME }).getByText('200 OK').waitFor();
+  await page.getByRole('switch', { name: `${NEW_NAME} is active` }).press('Space');
+  await page.getByText(`“${NEW_NAME}” is switched off: it is sent nothing.`).waitFor();
+  const before = receiver.requests.length;
+  const delivered = async () =>
+    (await demoDeliveries(dev)).filter(({ status }) => status === 'delivered').length;
+  const deliveredBefore = await delivered();
+  await reportRun(dev);
+  // The demonstration's own webhook got it, so this one would have.
+  await eventually(async () => expect(await delivered()).toBeGreaterThan(deliveredBefore), {
+    timeoutMs: 20_000,
+  });
+  expect(receiver.requests.length).toBe(before);
+}
+
+async function remove(page: Page): Promise<void> {
+  await page.getByRole('button', { name: `More about ${NEW_NAME}` }).click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog', { name: `Delete “${NEW_NAME}”?` });
+  await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
+  await page.getByText(`“${NEW_NAME}” is deleted.`).waitFor();
+  await eventually(async () =>
+    expect(await page.getByRole('row').filter({ hasText: NEW_NAME }).count()).toBe(0),
+  );
+}
+
+async function rotateKeyAndUseIt(page: Page, { baseUrl, user, account }: DevJson): Promise<void> {
+  await page.getByRole('navigation').getByRole('link', { name: 'API Access' }).click();
+  await headingOf(page, 'API Access');
+  await page.getByRole('button', { name: 'Rotate the key…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
+  await page.getByText('The key is rotated').waitFor();
+  const key = (await page.getByTestId('api-key').textContent()) ?? '';
+  const statusWith = async (apiKey: string) =>
+    (
+      await fetch(`${baseUrl}/api/v3/accounts/${account.id}/webhooks/subscriptions`, {
+        headers: { authorization: `Token ${apiKey}` },
+      })
+    ).status;
+  expect([await statusWith(user.apiKey), await statusWith(key)]).toEqual([401, 200]);
+}
+
+/** As a job runner does it. */
+async function reportRun({ baseUrl, account, jobs, runnerToken }: DevJson): Promise<void> {
+  const answer = await fetch(`${baseUrl}/api/v2/accounts/${account.id}/runs/`, {
+    method: 'POST',
+    headers: { authorization: `Token ${runnerToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ job_id: jobs[0]?.id, engine_version: '1.9.2' }),
+  });
+  expect(answer.status).toBe(201);
+}
+
+async function demoDeliveries(dev: DevJson): Promise<{ status: string }[]> {
+  const { baseUrl, account, serviceToken, subscription } = dev;
+  const path = `webhooks/subscription/${subscription.id}/deliveries?event_type=job.run.started&limit=100`;
+  const answer = await fetch(`${baseUrl}/api/v3/accounts/${account.id}/${path}`, {
+    headers: { authorization: `Token ${serviceToken}` },
+  });
+  return ((await answer.json()) as { data: { status: string }[] }).data;
+}

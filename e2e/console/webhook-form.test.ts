@@ -1,0 +1,249 @@
+import { expect } from '@jest/globals';
+import { eventually, seedJobs } from '@runhook/testing';
+import type { Page } from 'playwright-core';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+
+const JOBS_MANY = 1_200;
+const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
+
+describeConsole(
+  'creating and editing a webhook',
+  (story) => {
+    story('a webhook is created with the keyboard alone, and its secret is shown once', async (visit) => {
+      const { page, world, context } = visit;
+      await open(visit, 'new');
+      await page.getByRole('textbox', { name: 'Name' }).focus();
+      await page.keyboard.type('By keyboard');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('Nobody touched a mouse.');
+      await page.keyboard.press('Tab');
+      await expectFocus(page.getByRole('checkbox', { name: /Run started/ }));
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Space');
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Space');
+      await page.keyboard.press('Tab');
+      await expectFocus(jobsOf(page));
+      await page.keyboard.type('job 1199');
+      await eventually(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('nightly');
+      await page.getByRole('option', { name: /^Nightly build/ }).waitFor();
+      await eventually(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.keyboard.press('Escape');
+      await page.getByRole('textbox', { name: 'Endpoint' }).focus();
+      await page.keyboard.type(`${world.receiver.url}/by/keyboard`);
+      await page.keyboard.press('Enter');
+
+      await headingOf(page, '“By keyboard” is created');
+      await expectFocus(page.getByRole('region', { name: 'The secret, shown once' }));
+      const secret = (await page.getByTestId('secret').textContent()) ?? '';
+      expect(secret).toMatch(SECRET);
+      await page.keyboard.press('Tab');
+      await expectFocus(page.getByRole('button', { name: 'Copy the secret' }));
+      await page.keyboard.press('Enter');
+      await page.getByText('The secret is copied.').waitFor();
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(secret);
+      // It is nowhere that outlives the page.
+      const kept = await page.evaluate(
+        'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])',
+      );
+      expect(kept).not.toContain(secret.slice(6, 30));
+      await page.getByRole('button', { name: 'Go to the webhook' }).focus();
+      await page.keyboard.press('Enter');
+      await headingOf(page, 'By keyboard');
+      expect(await page.content()).not.toContain(secret);
+      expect(context.pages()).toHaveLength(1);
+
+      const [webhook] = await listOf(visit, 'By keyboard');
+      expect(webhook).toMatchObject({
+        description: 'Nobody touched a mouse.',
+        event_types: ['job.run.completed', 'job.run.errored'],
+        client_url: `${world.receiver.url}/by/keyboard`,
+        active: true,
+      });
+      const jobs = await jobNames(visit, webhook?.job_ids ?? []);
+      expect(jobs).toEqual(['Job 1199', 'Nightly build']);
+    });
+
+    story(
+      'what is missing or refused stands beside its field, and the first one has the focus',
+      async (visit) => {
+        const { page, at } = visit;
+        await open(visit, 'new');
+        await page.getByRole('button', { name: 'Save' }).click();
+        for (const words of [
+          'Give the webhook a name.',
+          'Choose at least one event.',
+          'Enter the address that deliveries are sent to.',
+        ])
+          await page.getByText(words).waitFor();
+        await expectFocus(page.getByRole('textbox', { name: 'Name' }));
+        await page.getByRole('textbox', { name: 'Name' }).fill('Refused');
+        expect(await page.getByText('Give the webhook a name.').count()).toBe(0);
+        await page.getByRole('checkbox', { name: /Run errored/ }).check();
+        const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
+        await endpoint.fill('https://10.0.0.1/hook');
+        await page.getByRole('button', { name: 'Save' }).click();
+        // Only the server knows what it may not call.
+        await page.getByText(/^The endpoint .*\.$/).waitFor();
+        await expectFocus(endpoint);
+        expect(await endpoint.getAttribute('aria-invalid')).toBe('true');
+
+        await page.route('**/webhooks/subscriptions', (route) => route.abort());
+        await endpoint.fill('https://example.com/hook');
+        await page.getByRole('button', { name: 'Save' }).click();
+        await page.getByRole('alert').getByText('The webhook was not created').waitFor();
+        await page.getByText('The server did not answer.', { exact: false }).waitFor();
+        await page.unroute('**/webhooks/subscriptions');
+
+        // A session that ends while one types takes nothing away.
+        const cookies = await page.context().cookies();
+        await page.context().clearCookies();
+        await page.getByRole('button', { name: 'Save' }).click();
+        await page.getByText('Your session has ended. Sign in again.').waitFor();
+        await page.getByRole('link', { name: 'Sign in in a new tab' }).waitFor();
+        await page.context().addCookies(cookies);
+        await page.getByRole('button', { name: 'Save' }).click();
+        await headingOf(page, '“Refused” is created');
+        expect(page.url()).toBe(at(placeOf(page)));
+      },
+    );
+
+    story('leaving without the secret asks first; so does closing the page', async (visit) => {
+      const { page, world } = visit;
+      await open(visit, 'new');
+      await page.getByRole('textbox', { name: 'Name' }).fill('Asks first');
+      await page.getByRole('checkbox', { name: /Run started/ }).check();
+      await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/deep/er?a=b`);
+      await page.getByRole('button', { name: 'Save' }).click();
+      await headingOf(page, '“Asks first” is created');
+
+      await page.getByRole('link', { name: 'API Access' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Leave without the secret?' });
+      await dialog.waitFor();
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      await headingOf(page, '“Asks first” is created');
+      const asked = page.waitForEvent('dialog');
+      const closing = page.close({ runBeforeUnload: true });
+      const question = await asked;
+      expect(question.type()).toBe('beforeunload');
+      await question.dismiss();
+      await closing;
+
+      await page.getByText("app.post('/deep/er'").waitFor();
+      await page.getByRole('tab', { name: 'Python' }).click();
+      await page.getByText('!= "/deep/er"').waitFor();
+      await page.getByRole('tab', { name: 'openssl' }).click();
+      await page.getByText(`curl -i '${world.receiver.url}/deep/er?a=b'`).waitFor();
+
+      await page.getByRole('link', { name: 'API Access' }).click();
+      await page.getByRole('button', { name: 'Leave without it' }).click();
+      await headingOf(page, 'API Access');
+    });
+
+    story('unsaved changes ask before the page is left, saved ones do not', async (visit) => {
+      const { page, world } = visit;
+      const { id } = await create(visit, { name: 'To be edited' });
+      await open(visit, `${id}/edit`);
+      await headingOf(page, 'Edit webhook');
+      const name = page.getByRole('textbox', { name: 'Name' });
+      await name.fill('Edited');
+      await page.getByRole('link', { name: 'Cancel' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
+      await dialog.getByRole('button', { name: 'Stay here' }).click();
+      await dialog.waitFor({ state: 'hidden' });
+      expect(await name.inputValue()).toBe('Edited');
+      await page.getByRole('switch', { name: 'Active' }).click({ force: true });
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('“Edited” is saved.').waitFor();
+      await headingOf(page, 'Edited');
+      expect(await listOf(visit, 'Edited')).toMatchObject([
+        { id, active: false, client_url: `${world.receiver.url}/hook` },
+      ]);
+    });
+
+    story('a webhook of hundreds of jobs keeps them, by name, when it is edited', async (visit) => {
+      const { page, world } = visit;
+      const { id: accountId } = world.accounts.enterprise;
+      const rows = await world.database.prisma.job.findMany({
+        where: { accountId: BigInt(accountId) },
+        orderBy: { id: 'desc' },
+        take: 150,
+      });
+      const job_ids = rows.map(({ id }) => Number(id));
+      const { id } = await create(visit, { name: 'Of hundreds', job_ids });
+      await open(visit, `${id}/edit`);
+      await page.getByText('Job 1200', { exact: true }).first().waitFor();
+      await page.getByText('Job 1051', { exact: true }).waitFor();
+      await page.getByText(/The first 50 of 1,202 are listed/).waitFor();
+      await page.getByRole('textbox', { name: 'Description' }).fill('Still of hundreds');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('“Of hundreds” is saved.').waitFor();
+      const [saved] = await listOf(visit, 'Of hundreds');
+      expect(saved?.job_ids.map(Number).sort()).toEqual([...job_ids].sort());
+    });
+
+    story('a webhook that is not there, or cannot be loaded, is told so', async (visit) => {
+      const { page } = visit;
+      await open(visit, 'wsu_none/edit');
+      await page.getByText('There is no such webhook in this account.', { exact: false }).waitFor();
+      const { id } = await create(visit, { name: 'Cannot be loaded' });
+      await page.route('**/webhooks/subscription/*', (route) => route.fulfill({ status: 500, json: {} }));
+      await open(visit, `${id}/edit`);
+      await page.getByText('The webhook could not be loaded').waitFor();
+      await page.unroute('**/webhooks/subscription/*');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await eventually(async () =>
+        expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Cannot be loaded'),
+      );
+    });
+  },
+  {
+    prepare: async ({ database, accounts }) => {
+      const { id: accountId, jobs } = accounts.enterprise;
+      const { project_id: projectId = 0, environment_id: environmentId = 0 } = jobs[0] ?? {};
+      await seedJobs(database.pool, { accountId, projectId, environmentId, count: JOBS_MANY });
+    },
+  },
+);
+
+interface Webhook {
+  id: string;
+  job_ids: string[];
+}
+
+async function open({ page, at, as, world }: Visit, rest: string): Promise<void> {
+  await as('ada');
+  await page.goto(at(`/accounts/${world.accounts.enterprise.id}/settings/webhooks/${rest}`));
+  await page.getByRole('heading', { level: 1 }).waitFor();
+}
+
+function jobsOf(page: Page) {
+  return page.getByRole('combobox', { name: 'Jobs' }).or(page.getByRole('textbox', { name: 'Jobs' }));
+}
+
+const apiOf = ({ world }: Visit) => `/v3/accounts/${world.accounts.enterprise.id}/webhooks/subscriptions`;
+
+async function listOf(visit: Visit, search: string): Promise<Webhook[]> {
+  return await visit.world.call('ada', 'GET', `${apiOf(visit)}?search=${encodeURIComponent(search)}`);
+}
+
+async function create(visit: Visit, fields: object): Promise<Webhook> {
+  const body = {
+    event_types: ['job.run.completed'],
+    client_url: `${visit.world.receiver.url}/hook`,
+    ...fields,
+  };
+  return await visit.world.call('ada', 'POST', apiOf(visit), body);
+}
+
+async function jobNames({ world }: Visit, ids: string[]): Promise<string[]> {
+  const path = `/v2/accounts/${world.accounts.enterprise.id}/jobs/?ids=${ids.join(',')}`;
+  return (await world.call<{ name: string }[]>('ada', 'GET', path)).map(({ name }) => name).sort();
+}

@@ -1,0 +1,238 @@
+import { expect } from '@jest/globals';
+import { eventually, seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { describeConsole } from './support/describe-console.ts';
+import { descriptionOf, headingOf, placeOf } from './support/page-parts.ts';
+import type { World } from './support/world.ts';
+
+const MANY = 23;
+
+const listOf = (world: World) => `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
+const listOfTeam = (world: World) => `/accounts/${world.accounts.team.id}/settings/webhooks`;
+
+describeConsole(
+  'the list of webhooks',
+  (story) => {
+    story(
+      'each webhook is told with its events, jobs, endpoint and last status in words',
+      async ({ page, at, as, world }) => {
+        const { enterprise } = world.accounts;
+        await as('rita');
+        await page.goto(at(`${listOf(world)}?search=told`));
+        const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name });
+        const answered = rowOf('Told answered');
+        await answered.waitFor();
+        for (const text of ['Run started, completed, errored', 'All jobs', `${world.receiver.url}/ok`])
+          await answered.getByText(text, { exact: true }).waitFor();
+        await answered.getByText('200 OK').waitFor();
+        await answered.getByText(/ago$|^just now$/).waitFor();
+        await rowOf('Told unreachable').getByText('502 could not be reached').waitFor();
+        const never = rowOf('Told never');
+        await never.getByText('never triggered').waitFor();
+        await never.getByText(enterprise.jobs.map(({ name }) => name).join(', ')).waitFor();
+
+        const when = answered.locator('time');
+        await when.focus();
+        await page.getByRole('tooltip').getByText(/ UTC$/).waitFor();
+        expect(await when.getAttribute('datetime')).toMatch(/^\d{4}-.*Z$/);
+      },
+    );
+
+    story(
+      'who may only look is told the reason, on the page and at every control, by keyboard',
+      async ({ page, at, as, world }) => {
+        await as('rita');
+        await page.goto(at(`${listOf(world)}?search=told answered`));
+        await page
+          .getByRole('note')
+          .getByText(/^Changing webhooks on the Enterprise plan takes the permission set/)
+          .waitFor();
+        const create = page.getByRole('button', { name: 'Create New Webhook' });
+        await create.focus();
+        expect(await descriptionOf(create)).toMatch(/takes the permission set/);
+        await page
+          .getByRole('tooltip')
+          .getByText(/takes the permission set/)
+          .waitFor();
+        await page.keyboard.press('Enter');
+        const active = page.getByRole('switch', { name: 'Told answered is active' });
+        await active.focus();
+        await page.keyboard.press('Space');
+        expect(await active.isChecked()).toBe(true);
+        expect(await descriptionOf(active)).toMatch(/takes the permission set/);
+        await page.getByRole('button', { name: 'More about Told answered' }).click();
+        await page.getByRole('menuitem', { name: 'Open' }).waitFor();
+        expect(await page.getByRole('menuitem').count()).toBe(1);
+        await page.goto(at(`${listOf(world)}/new`));
+        await page.getByText('You can look, not change').waitFor();
+        expect(await page.getByRole('textbox', { name: 'Name' }).count()).toBe(0);
+
+        await as('tom');
+        await page.goto(at(listOfTeam(world)));
+        await page
+          .getByText(/takes a Developer license\. Yours is Read-only\./)
+          .first()
+          .waitFor();
+      },
+    );
+
+    story('an account without webhooks says what it takes', async ({ page, at, as }) => {
+      await as('fred');
+      await page.goto(at('/'));
+      const note = page.getByRole('note');
+      await note
+        .getByText(/part of the Team and Enterprise plans\. This account is on the Free plan\./)
+        .waitFor();
+      await page.getByText(/sends it a signed HTTP POST/).waitFor();
+      const create = page.getByRole('button', { name: 'Create your first webhook' });
+      expect(await descriptionOf(create)).toMatch(/on the Free plan/);
+      await as('petra');
+      await page.goto(at('/'));
+      await note.getByText(/not available on single-tenant private deployments/).waitFor();
+    });
+
+    story(
+      'an empty account is told what a webhook does, and offered the first step',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at(listOfTeam(world)));
+        await page.getByText(/sends it a signed HTTP POST/).waitFor();
+        await page.getByRole('link', { name: 'Create your first webhook' }).click();
+        await headingOf(page, 'Create New Webhook');
+      },
+    );
+
+    story(
+      'search and pages are in the address, so that back and reload keep them',
+      async ({ page, at, as, world }) => {
+        const list = listOf(world);
+        await as('ada');
+        await page.goto(at(list));
+        const search = page.getByRole('searchbox');
+        await search.fill('receiver-1');
+        await eventually(() => expect(placeOf(page)).toBe(`${list}?search=receiver-1`), {
+          timeoutMs: 10_000,
+        });
+        await page.getByText('1–10 of 11').waitFor();
+        await page.getByRole('button', { name: 'Next page' }).click();
+        await page.getByText('11–11 of 11').waitFor();
+        expect(placeOf(page)).toBe(`${list}?search=receiver-1&page=2`);
+        await page.reload();
+        await page.getByText('11–11 of 11').waitFor();
+        expect(await search.inputValue()).toBe('receiver-1');
+        await page.goBack();
+        await page.getByText('1–10 of 11').waitFor();
+        await page.getByLabel('webhooks per page').selectOption('25');
+        await page.getByText('1–11 of 11').waitFor();
+        await eventually(async () => expect(await page.getByRole('row').count()).toBe(12));
+        await search.fill('no such thing');
+        await page.getByText('No name, endpoint or description has “no such thing” in it.').waitFor();
+        await page.getByRole('button', { name: 'Clear the search', exact: true }).last().click();
+        await page.getByText(`1–25 of ${MANY + 3}`).waitFor();
+        expect(placeOf(page)).toBe(`${list}?size=25`);
+        await page.goto(at(`${list}?page=99`));
+        await page.getByText(`21–${MANY + 3} of ${MANY + 3}`).waitFor();
+      },
+    );
+
+    story(
+      'a webhook is switched off at once, and on again when the server refuses',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at(`${listOf(world)}?search=Webhook 7`));
+        const active = page.getByRole('switch', { name: 'Webhook 7 is active' });
+        await active.waitFor();
+        let release = () => {};
+        const held = new Promise<void>((resolve) => {
+          release = resolve;
+        });
+        await page.route('**/webhooks/subscription/*', async (route) => {
+          if (route.request().method() !== 'PUT') return await route.fallback();
+          await held;
+          await route.fulfill({
+            status: 503,
+            headers: { 'retry-after': '5' },
+            json: { status: { code: 503, is_success: false, user_message: 'x' }, data: null },
+          });
+        });
+        await active.click({ force: true });
+        await eventually(async () => expect(await active.isChecked()).toBe(false));
+        release();
+        await page.getByRole('alert').getByText('“Webhook 7” was not switched off').waitFor();
+        await page.getByText('Try again in 5 seconds', { exact: false }).waitFor();
+        await eventually(async () => expect(await active.isChecked()).toBe(true));
+
+        await page.unroute('**/webhooks/subscription/*');
+        await active.click({ force: true });
+        await page.getByText('“Webhook 7” is switched off: it is sent nothing.').waitFor();
+        await page.reload();
+        await active.waitFor();
+        expect(await active.isChecked()).toBe(false);
+      },
+    );
+
+    story('deleting asks first, by name, and then the webhook is gone', async ({ page, at, as, world }) => {
+      await as('ada');
+      await page.goto(at(`${listOf(world)}?search=Webhook 9`));
+      const open = async () => {
+        await page.getByRole('button', { name: 'More about Webhook 9' }).click();
+        await page.getByRole('menuitem', { name: 'Delete' }).click();
+        return page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
+      };
+      const dialog = await open();
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      await page.route('**/webhooks/subscription/*', (route) => route.abort());
+      await open();
+      await page.getByRole('button', { name: 'Delete the webhook' }).click();
+      await dialog.getByText('The server did not answer.', { exact: false }).waitFor();
+      await page.unroute('**/webhooks/subscription/*');
+      await page.getByRole('button', { name: 'Delete the webhook' }).click();
+      await page.getByText('“Webhook 9” is deleted.').waitFor();
+      await page.getByText('No webhook found').waitFor();
+      expect(
+        await world.database.prisma.subscription.count({ where: { name: 'Webhook 9', deletedAt: null } }),
+      ).toBe(0);
+    });
+
+    story('a list that cannot be loaded says so and is asked for again', async ({ page, at, as, world }) => {
+      await as('ada');
+      await page.route('**/webhooks/subscriptions?*', (route) =>
+        route.fulfill({
+          status: 500,
+          json: {
+            status: { code: 500, is_success: false, user_message: 'Something went wrong.' },
+            data: null,
+          },
+        }),
+      );
+      await page.goto(at(`${listOf(world)}?search=Webhook 5`));
+      await page.getByRole('alert').getByText('The webhooks could not be loaded').waitFor();
+      await page.unroute('**/webhooks/subscriptions?*');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('link', { name: 'Webhook 5' }).waitFor();
+    });
+  },
+  { prepare },
+);
+
+async function prepare(world: World): Promise<void> {
+  const { database, accounts, receiver } = world;
+  const accountId = accounts.enterprise.id;
+  await seedSubscriptions(database.pool, { accountId, count: MANY });
+  // The others are to stay as they are while a run goes by.
+  await database.prisma.subscription.updateMany({ data: { eventTypes: ['job.run.errored'] } });
+  const seed = (name: string, clientUrl: string, more: { jobIds?: number[]; active?: boolean } = {}) =>
+    seedSubscription(database, { accountId, name, clientUrl, ...more });
+  await seed('Told answered', `${receiver.url}/ok`);
+  await seed('Told unreachable', 'http://127.0.0.1:9/nowhere');
+  const jobIds = accounts.enterprise.jobs.map(({ id }) => id);
+  await seed('Told never', 'https://never.example.com', { jobIds, active: false });
+  await world.run();
+  await eventually(
+    async () => {
+      const told = await database.prisma.subscription.findMany({ where: { name: { startsWith: 'Told' } } });
+      expect(told.map(({ httpStatusCode }) => httpStatusCode).sort()).toEqual([0, 200, 502]);
+    },
+    { timeoutMs: 20_000 },
+  );
+}

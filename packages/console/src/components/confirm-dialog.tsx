@@ -1,0 +1,77 @@
+import { Button, Group, Modal, Stack } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { Problem } from './problem.tsx';
+
+interface ConfirmDialogProps {
+  isOpen: boolean;
+  onClose: () => void;
+  /** A question that names what it is about. */
+  title: string;
+  /** What happens then, in words. */
+  children: ReactNode;
+  confirmLabel: string;
+  cancelLabel?: string;
+  /** It cannot be undone. */
+  isDangerous?: boolean;
+  /** The dialog closes when it resolves, and tells what went wrong when it rejects. */
+  onConfirm: () => Promise<unknown> | unknown;
+  /** Title of what went wrong. */
+  problemTitle?: string;
+}
+
+/** Asks before something is done. The focus begins on the way out. */
+export function ConfirmDialog({
+  isOpen,
+  onClose,
+  title,
+  children,
+  confirmLabel,
+  cancelLabel = 'Cancel',
+  isDangerous = false,
+  onConfirm,
+  problemTitle = 'That did not work',
+}: ConfirmDialogProps) {
+  const [isPending, setPending] = useState(false);
+  const [problem, setProblem] = useState<unknown>(null);
+
+  function close() {
+    setProblem(null);
+    onClose();
+  }
+
+  async function confirm() {
+    setPending(true);
+    setProblem(null);
+    try {
+      await onConfirm();
+      close();
+    } catch (error) {
+      setProblem(error);
+    } finally {
+      setPending(false);
+    }
+  }
+
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={() => !isPending && close()}
+      title={title}
+      centered
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <Stack>
+        <div>{children}</div>
+        {problem !== null && <Problem title={problemTitle} error={problem} />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={close} disabled={isPending} data-autofocus>
+            {cancelLabel}
+          </Button>
+          <Button {...(isDangerous && { color: 'red' })} onClick={() => void confirm()} loading={isPending}>
+            {confirmLabel}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,60 @@
+import { createBrowserRouter } from 'react-router';
+import { basePath } from './base-path.ts';
+import { AccountLayout } from './session/account-layout.tsx';
+import { HomeRedirect } from './session/home-redirect.tsx';
+import { RequireSession } from './session/require-session.tsx';
+import { NotFoundPage } from './shell/not-found-page.tsx';
+import { PageErrorBoundary } from './shell/page-error-boundary.tsx';
+import { Shell } from './shell/shell.tsx';
+
+/** Every page. Each is a chunk of its own, loaded when it is first opened: a page's module exports `Component`. */
+export function createRouter() {
+  return createBrowserRouter(
+    [
+      {
+        errorElement: <PageErrorBoundary />,
+        hydrateFallbackElement: <></>,
+        children: [
+          { path: 'sign-out', lazy: () => import('./session/sign-out-page.tsx') },
+          { path: 'sign-in', lazy: () => import('./session/sign-in-page.tsx') },
+          {
+            element: <RequireSession />,
+            children: [
+              {
+                element: <Shell />,
+                children: [
+                  {
+                    errorElement: <PageErrorBoundary />,
+                    children: [
+                      { index: true, element: <HomeRedirect /> },
+                      { path: 'profile/api-access', lazy: () => import('./profile/api-access-page.tsx') },
+                      {
+                        path: 'accounts/:accountId/settings/webhooks',
+                        element: <AccountLayout />,
+                        children: [
+                          { index: true, lazy: () => import('./webhooks/webhooks-page.tsx') },
+                          { path: 'new', lazy: () => import('./webhook-form/new-webhook-page.tsx') },
+                          { path: ':webhookId', lazy: () => import('./webhook/webhook-page.tsx') },
+                          {
+                            path: ':webhookId/edit',
+                            lazy: () => import('./webhook-form/edit-webhook-page.tsx'),
+                          },
+                          {
+                            path: ':webhookId/deliveries/:deliveryId',
+                            lazy: () => import('./delivery/delivery-page.tsx'),
+                          },
+                        ],
+                      },
+                      { path: '*', element: <NotFoundPage what="page" /> },
+                    ],
+                  },
+                ],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    { basename: basePath },
+  );
+}

@@ -1,0 +1,121 @@
+import { Alert, Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { Navigate, useSearchParams } from 'react-router';
+import { ApiError } from '../api/api-error.ts';
+import { request } from '../api/request.ts';
+import type { Session } from '../api/types.ts';
+import { ownUrl } from '../base-path.ts';
+import { ProductMark } from '../shell/product-mark.tsx';
+import { usePageTitle } from '../shell/use-page-title.ts';
+import { problemWords } from '../words/problem.ts';
+import { beginSession } from './begin-session.ts';
+import { ownPath } from './own-path.ts';
+import classes from './sign-in-page.module.css';
+import { useKnownSession } from './use-known-session.ts';
+
+type Fields = 'email' | 'password';
+
+export function Component() {
+  usePageTitle('Sign in');
+  const [parameters] = useSearchParams();
+  const known = useKnownSession();
+  const next = ownPath(parameters.get('next'));
+  if (known) return <Navigate replace to={next} />;
+  return (
+    <main className={classes.page}>
+      <Paper withBorder p="xl" w="100%" maw={400}>
+        <Stack gap="lg">
+          <ProductMark />
+          <Title order={1} size="h3">
+            Sign in
+          </Title>
+          {parameters.has('next') && next !== '/' && (
+            <Text size="sm" c="dimmed">
+              You get back to the page you asked for.
+            </Text>
+          )}
+          <SignInForm />
+          <Text size="sm" c="dimmed">
+            No password, or forgotten? An administrator of your installation can set one. The API is described
+            in the{' '}
+            <Anchor href={ownUrl('docs')} underline="always" inherit>
+              API reference
+            </Anchor>
+            .
+          </Text>
+        </Stack>
+      </Paper>
+    </main>
+  );
+}
+
+function SignInForm() {
+  const client = useQueryClient();
+  const [problem, setProblem] = useState<unknown>(null);
+  const [missing, setMissing] = useState<Partial<Record<Fields, string>>>({});
+  const [isPending, setPending] = useState(false);
+  const fields = { email: useRef<HTMLInputElement>(null), password: useRef<HTMLInputElement>(null) };
+  const { email, password } = fields;
+  useEffect(() => email.current?.focus(), [email]);
+
+  async function signIn(event: FormEvent) {
+    event.preventDefault();
+    if (isPending) return;
+    const values = { email: email.current?.value.trim() ?? '', password: password.current?.value ?? '' };
+    const problems: typeof missing = {
+      ...(values.email === '' && { email: 'Enter your e-mail address.' }),
+      ...(values.password === '' && { password: 'Enter your password.' }),
+    };
+    setMissing(problems);
+    setProblem(null);
+    const first = (['email', 'password'] as const).find((name) => problems[name] !== undefined);
+    if (first !== undefined) return fields[first].current?.focus();
+    setPending(true);
+    try {
+      const { data } = await request<Session>('api/v3/session', { method: 'POST', body: values });
+      // Whatever an earlier person saw is gone; the page goes on by itself when the session is known.
+      await beginSession(client, data);
+    } catch (error) {
+      setProblem(error);
+      setPending(false);
+      password.current?.select();
+    }
+  }
+
+  return (
+    <form onSubmit={(event) => void signIn(event)} noValidate>
+      <Stack>
+        {problem !== null && (
+          <Alert color="red" role="alert" title="You are not signed in">
+            {refusalWords(problem)}
+          </Alert>
+        )}
+        <TextInput
+          ref={email}
+          label="E-mail address"
+          type="email"
+          name="email"
+          autoComplete="username"
+          error={missing.email}
+        />
+        <PasswordInput
+          ref={password}
+          label="Password"
+          name="password"
+          autoComplete="current-password"
+          error={missing.password}
+          visibilityToggleButtonProps={{ 'aria-label': 'Show the password', tabIndex: 0 }}
+        />
+        <Button type="submit" loading={isPending}>
+          Sign in
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+/** A 401 is the password here, not the session. */
+function refusalWords(problem: unknown): string {
+  return problem instanceof ApiError && problem.code === 401 ? problem.message : problemWords(problem);
+}

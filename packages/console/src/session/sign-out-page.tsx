@@ -1,0 +1,75 @@
+import { Button, Center, Loader, Stack, Text, Title } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { useLocation, useNavigate } from 'react-router';
+import { ApiError } from '../api/api-error.ts';
+import { request } from '../api/request.ts';
+import { Problem } from '../components/problem.tsx';
+import { SIGN_IN_PATH } from '../paths.ts';
+import { usePageTitle } from '../shell/use-page-title.ts';
+import { beginSession } from './begin-session.ts';
+
+/**
+ * Ends the session. A page of its own, so that leaving for it asks about unsaved changes as any leaving does. It asks
+ * before it acts unless the console's own menu led here: a link from elsewhere must not sign anybody out.
+ */
+export function Component() {
+  usePageTitle('Sign out');
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const { state } = useLocation();
+  const isAsked = (state as { isAsked?: boolean } | null)?.isAsked === true;
+  const [problem, setProblem] = useState<unknown>(null);
+  const [isPending, setPending] = useState(isAsked);
+
+  const signOut = useCallback(async () => {
+    setPending(true);
+    setProblem(null);
+    try {
+      await endSession();
+      await beginSession(client, null);
+      await navigate(SIGN_IN_PATH, { replace: true });
+    } catch (error) {
+      setProblem(error);
+      setPending(false);
+    }
+  }, [client, navigate]);
+
+  const isBegun = useRef(false);
+  useEffect(() => {
+    if (!isAsked || isBegun.current) return;
+    isBegun.current = true;
+    void signOut();
+  }, [isAsked, signOut]);
+
+  return (
+    <Center component="main" mih="100dvh" p="md">
+      {isPending ? (
+        <Loader aria-label="Signing out" />
+      ) : (
+        <Stack align="center">
+          <Title order={1} size="h3">
+            Sign out
+          </Title>
+          {problem === null ? (
+            <>
+              <Text>Sign out of the console in this browser?</Text>
+              <Button onClick={() => void signOut()}>Sign out</Button>
+            </>
+          ) : (
+            <Problem title="You are still signed in" error={problem} onRetry={() => void signOut()} />
+          )}
+        </Stack>
+      )}
+    </Center>
+  );
+}
+
+async function endSession(): Promise<void> {
+  try {
+    await request('api/v3/session', { method: 'DELETE' });
+  } catch (error) {
+    // It had ended before: that is what was asked for.
+    if (!(error instanceof ApiError && error.code === 401)) throw error;
+  }
+}

@@ -1,0 +1,97 @@
+import { Anchor, Skeleton, Stack } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useNavigate, useParams } from 'react-router';
+import { subscriptionApi } from '../api/account-path.ts';
+import { ApiError } from '../api/api-error.ts';
+import { request } from '../api/request.ts';
+import { subscriptionQuery, webhooksKey } from '../api/subscription-queries.ts';
+import type { Subscription } from '../api/types.ts';
+import { PageHeading } from '../components/page-heading.tsx';
+import { Problem } from '../components/problem.tsx';
+import { toastDone } from '../components/toast.ts';
+import { WriteNotice } from '../components/write-notice.tsx';
+import { webhookPath, webhooksPath } from '../paths.ts';
+import { useAccount } from '../session/session-context.ts';
+import { NotFoundPage } from '../shell/not-found-page.tsx';
+import { writeRefusal } from '../words/write-refusal.ts';
+import { WebhookForm } from './webhook-form.tsx';
+import { requestOf, valuesOf } from './webhook-values.ts';
+
+export function Component() {
+  const account = useAccount();
+  const { webhookId = '' } = useParams();
+  const webhook = useQuery({ ...subscriptionQuery(account.id, webhookId), refetchOnWindowFocus: false });
+  if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
+  return (
+    <>
+      <PageHeading
+        title="Edit webhook"
+        tabTitle={webhook.data ? `Edit ${webhook.data.name}` : 'Edit webhook'}
+        above={
+          <>
+            <Anchor component={Link} to={webhooksPath(account.id)} inherit>
+              Webhooks
+            </Anchor>
+            {webhook.data && (
+              <>
+                {' / '}
+                <Anchor component={Link} to={webhookPath(account.id, webhookId)} inherit>
+                  {webhook.data.name}
+                </Anchor>
+              </>
+            )}
+          </>
+        }
+        below="Deliveries that were made already stay as they are. The secret does not change."
+      />
+      <WriteNotice />
+      {webhook.isError && webhook.data === undefined && (
+        <Problem
+          title="The webhook could not be loaded"
+          error={webhook.error}
+          onRetry={() => void webhook.refetch()}
+          isRetrying={webhook.isFetching}
+        />
+      )}
+      {webhook.isPending && <FormSkeleton />}
+      {webhook.data && writeRefusal(account) === null && <EditForm key={webhookId} webhook={webhook.data} />}
+    </>
+  );
+}
+
+function EditForm({ webhook }: { webhook: Subscription }) {
+  const account = useAccount();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  // As it was when the page was opened: a later answer must not write over what is being typed.
+  const [initial] = useState(() => valuesOf(webhook));
+  return (
+    <WebhookForm
+      accountId={account.id}
+      initial={initial}
+      submitLabel="Save"
+      problemTitle="The changes were not saved"
+      cancelTo={webhookPath(account.id, webhook.id)}
+      onSave={async (values) => {
+        const path = subscriptionApi(account.id, webhook.id);
+        const { data } = await request<Subscription>(path, { method: 'PUT', body: requestOf(values) });
+        client.setQueryData(subscriptionQuery(account.id, webhook.id).queryKey, data);
+        void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
+        toastDone(`“${data.name}” is saved.`);
+        await navigate(webhookPath(account.id, webhook.id));
+      }}
+    />
+  );
+}
+
+function FormSkeleton() {
+  return (
+    <Stack gap="lg" maw={640} role="status" aria-label="Loading">
+      {[60, 84, 150, 60, 60].map((height, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: they never change places
+        <Skeleton key={index} h={height} />
+      ))}
+    </Stack>
+  );
+}

@@ -1,0 +1,107 @@
+import { Group, MultiSelect, Text } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { type Ref, useRef, useState } from 'react';
+import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/job-queries.ts';
+import type { Job } from '../api/types.ts';
+import { problemWords } from '../words/problem.ts';
+
+const DEBOUNCE_MS = 200;
+
+interface JobsFieldProps {
+  accountId: number;
+  value: string[];
+  onChange: (ids: string[]) => void;
+  error: string | undefined;
+  ref: Ref<HTMLInputElement>;
+}
+
+/** Chosen jobs by name, and a search for more of them on the server: an account may have thousands. */
+export function JobsField({ accountId, value, onChange, error, ref }: JobsFieldProps) {
+  const [search, setSearch] = useState('');
+  const [debounced] = useDebouncedValue(search.trim(), DEBOUNCE_MS);
+  const [initialIds] = useState(value);
+  const chosen = useQuery(jobsByIdQuery(accountId, initialIds));
+  const found = useQuery(jobSearchQuery(accountId, debounced));
+  const known = useKnownJobs([...(chosen.data ?? []), ...(found.data?.data ?? [])]);
+
+  const ids = [...new Set([...value, ...(found.data?.data ?? []).map(({ id }) => String(id))])];
+  const foundIds = new Set((found.data?.data ?? []).map(({ id }) => String(id)));
+  const isSettled = debounced === search.trim() && !found.isPlaceholderData;
+  const totalCount = found.data?.extra.pagination.total_count ?? 0;
+
+  return (
+    <MultiSelect
+      ref={ref}
+      label="Jobs"
+      description={
+        <>
+          Leave empty for all jobs, those to come included.
+          {totalCount > JOBS_SHOWN_MAX &&
+            ` The first ${JOBS_SHOWN_MAX} of ${totalCount.toLocaleString()} are listed: type to find others.`}
+        </>
+      }
+      placeholder={value.length === 0 ? 'All jobs' : ''}
+      data={ids.map((id) => ({ value: id, label: known.get(id)?.name ?? `Job ${id}` }))}
+      value={value}
+      onChange={(next) => {
+        onChange(next);
+        setSearch('');
+      }}
+      searchable
+      searchValue={search}
+      onSearchChange={setSearch}
+      // The server has searched; until its answer to the last letter is there, what it gave before is narrowed here.
+      filter={({ options }) =>
+        options.filter(
+          (option) =>
+            'value' in option &&
+            foundIds.has(String(option.value)) &&
+            (isSettled || matches(option.label, String(option.value), search)),
+        )
+      }
+      renderOption={({ option }) => <JobOption job={known.get(option.value)} label={option.label} />}
+      nothingFoundMessage={nothingFound(found.error, found.isFetching, search)}
+      clearable={value.length > 0}
+      maxDropdownHeight={280}
+      error={error}
+      styles={{ pillsList: { maxHeight: 180, overflowY: 'auto' } }}
+    />
+  );
+}
+
+/** As the server does it: in the name, or the beginning of the id. */
+function matches(name: string, id: string, search: string): boolean {
+  const text = search.trim().toLowerCase();
+  return name.toLowerCase().includes(text) || id.startsWith(text);
+}
+
+/** Jobs that were seen once keep their names: one that is chosen must not lose it with the next search. */
+function useKnownJobs(jobs: Job[]): ReadonlyMap<string, Job> {
+  const known = useRef(new Map<string, Job>());
+  for (const job of jobs) known.current.set(String(job.id), job);
+  return known.current;
+}
+
+function JobOption({ job, label }: { job: Job | undefined; label: string }) {
+  return (
+    <Group gap={8} wrap="nowrap" justify="space-between" flex={1} miw={0}>
+      <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+        {label}
+      </Text>
+      {job !== undefined && (
+        <Text size="xs" ta="end" opacity={0.85}>
+          {job.project_name} · {job.environment_name} · {job.id}
+        </Text>
+      )}
+    </Group>
+  );
+}
+
+function nothingFound(error: Error | null, isFetching: boolean, search: string): string {
+  if (isFetching) return 'Searching…';
+  if (error !== null) return `The jobs could not be loaded. ${problemWords(error)}`;
+  return search.trim() === ''
+    ? 'This account has no jobs yet.'
+    : `No job has “${search.trim()}” in its name.`;
+}

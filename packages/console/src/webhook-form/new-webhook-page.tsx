@@ -1,0 +1,58 @@
+import { Anchor } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'react-router';
+import { webhooksApi } from '../api/account-path.ts';
+import { request } from '../api/request.ts';
+import { webhooksKey } from '../api/subscription-queries.ts';
+import type { CreatedSubscription } from '../api/types.ts';
+import { PageHeading } from '../components/page-heading.tsx';
+import { WriteNotice } from '../components/write-notice.tsx';
+import { webhooksPath } from '../paths.ts';
+import { useAccount } from '../session/session-context.ts';
+import { writeRefusal } from '../words/write-refusal.ts';
+import { SecretOnce } from './secret-once.tsx';
+import { WebhookForm } from './webhook-form.tsx';
+import { NEW_WEBHOOK, requestOf } from './webhook-values.ts';
+
+/** Create New Webhook (spec, section 1), and the secret once it is saved. */
+export function Component() {
+  const account = useAccount();
+  const client = useQueryClient();
+  // Not a mutation: its cache would keep the secret for minutes.
+  const [created, setCreated] = useState<CreatedSubscription | null>(null);
+  if (created !== null)
+    return <SecretOnce accountId={account.id} webhook={created} secret={created.hmac_secret} />;
+  return (
+    <>
+      <PageHeading
+        title="Create New Webhook"
+        above={
+          <Anchor component={Link} to={webhooksPath(account.id)} inherit>
+            Webhooks
+          </Anchor>
+        }
+        below={`It belongs to ${account.name}. Its secret is shown once, after saving.`}
+      />
+      {writeRefusal(account) !== null ? (
+        <WriteNotice />
+      ) : (
+        <WebhookForm
+          accountId={account.id}
+          initial={NEW_WEBHOOK}
+          submitLabel="Save"
+          problemTitle="The webhook was not created"
+          cancelTo={webhooksPath(account.id)}
+          onSave={async (values) => {
+            const { data } = await request<CreatedSubscription>(`${webhooksApi(account.id)}/subscriptions`, {
+              method: 'POST',
+              body: requestOf(values),
+            });
+            setCreated(data);
+            void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
+          }}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,84 @@
+/** How a receiver checks a delivery, for the webhook's own endpoint (spec, section 5.3). A test runs each of them. */
+export interface VerificationSample {
+  key: 'express' | 'python' | 'openssl';
+  label: string;
+  code: string;
+}
+
+/** @param clientUrl a valid address */
+export function verificationSamples(clientUrl: string): VerificationSample[] {
+  const { pathname, href } = new URL(clientUrl);
+  return [
+    { key: 'express', label: 'Express', code: expressSample(pathname) },
+    { key: 'python', label: 'Python', code: pythonSample(pathname) },
+    { key: 'openssl', label: 'openssl', code: opensslSample(href) },
+  ];
+}
+
+function expressSample(path: string): string {
+  return `import { createHmac, timingSafeEqual } from 'node:crypto';
+import express from 'express';
+
+const app = express();
+// The raw bytes: a body that was parsed and written again has another signature.
+app.post(${singleQuoted(routePattern(path))}, express.raw({ type: '*/*' }), (request, response) => {
+  const expected = createHmac('sha256', process.env.HMAC_SECRET).update(request.body).digest();
+  const received = Buffer.from(request.get('authorization') ?? '', 'hex');
+  if (received.length !== expected.length || !timingSafeEqual(received, expected))
+    return response.sendStatus(401);
+  const event = JSON.parse(request.body); // event.eventId tells a repeat
+  console.log(event.eventType, event.data.runId, event.data.runStatus);
+  response.sendStatus(204);
+});
+app.listen(process.env.PORT ?? 8080);
+`;
+}
+
+function pythonSample(path: string): string {
+  return `# Standard library only
+import hashlib, hmac, json, os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Hook(BaseHTTPRequestHandler):
+    def do_POST(self):
+        if self.path.split("?")[0] != ${JSON.stringify(path)}:
+            return self.send_error(404)
+        # The raw bytes: a body that was parsed and written again has another signature.
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        expected = hmac.new(os.environ["HMAC_SECRET"].encode(), body, hashlib.sha256).hexdigest()
+        genuine = hmac.compare_digest(expected.encode(), self.headers.get("authorization", "").encode())
+        self.send_response(204 if genuine else 401)
+        self.end_headers()
+        if genuine:
+            event = json.loads(body)  # event["eventId"] tells a repeat
+            print(event["eventType"], event["data"]["runId"], event["data"]["runStatus"], flush=True)
+
+HTTPServer(("", int(os.environ.get("PORT", 8080))), Hook).serve_forever()
+`;
+}
+
+function opensslSample(url: string): string {
+  return `# The signature of a body, as the Authorization header of its delivery has it:
+openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json
+
+# Send your endpoint a signed body of your own:
+SIGNATURE=$(openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json | sed 's/^.* //')
+curl -i ${shellQuoted(url)} \\
+  -H "Authorization: $SIGNATURE" \\
+  -H 'Content-Type: application/json' \\
+  --data-binary @body.json
+`;
+}
+
+/** Characters that mean something in a route of Express 5 mean themselves behind a backslash. Escapes stay: it matches the path as sent. */
+function routePattern(path: string): string {
+  return path.replaceAll(/[\\:*?+()[\]{}!]/g, '\\$&');
+}
+
+function singleQuoted(text: string): string {
+  return `'${text.replaceAll(/[\\']/g, '\\$&')}'`;
+}
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,190 @@
+import { useElementSize } from '@mantine/hooks';
+import { type KeyboardEvent, type PointerEvent, type ReactNode, useId, useRef, useState } from 'react';
+import type { StatisticsBucket } from '../../api/statistics.ts';
+import classes from './hour-chart.module.css';
+import { HourHint } from './hour-hint.tsx';
+import { hourLabel, hourSpan } from './hours.ts';
+import { type Axis, place } from './scale.ts';
+
+const HEIGHT = 168;
+const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, rightGap: 8 };
+const HOURS_PER_LABEL = 6;
+
+/** Where things are, in pixels. */
+export interface Plot {
+  /** The left side of an hour's band. */
+  xOf(index: number): number;
+  bandWidth: number;
+  yOf(value: number): number;
+  bottom: number;
+}
+
+interface HourChartProps {
+  title: string;
+  buckets: readonly StatisticsBucket[];
+  axis: Axis;
+  tickWords: (value: number) => string;
+  /** One hour in words, for the hint and for screen readers. */
+  hourWords: (bucket: StatisticsBucket) => string;
+  legend: ReactNode;
+  children: (plot: Plot) => ReactNode;
+}
+
+/**
+ * The frame of a chart over hours. The pointer shows an hour's values; so does the keyboard: the chart is one stop of
+ * the Tab key, and arrows, Home and End go from hour to hour.
+ */
+export function HourChart({ title, buckets, axis, tickWords, hourWords, legend, children }: HourChartProps) {
+  const titleId = useId();
+  const { ref, width } = useElementSize<HTMLDivElement>();
+  const bands = useRef<(SVGRectElement | null)[]>([]);
+  const [hovered, setHovered] = useState<number | null>(null);
+  const [focused, setFocused] = useState<number | null>(null);
+  const [stop, setStop] = useState(buckets.length - 1);
+  const plot = plotOf(width, buckets.length, axis);
+  const shown = hovered ?? focused;
+  const shownBucket = shown === null ? undefined : buckets[shown];
+
+  function move(event: KeyboardEvent) {
+    const target = targetOf(event.key, stop, buckets.length);
+    if (target === null) return;
+    event.preventDefault();
+    setStop(target);
+    bands.current[target]?.focus();
+  }
+  function point(event: PointerEvent<SVGSVGElement>) {
+    const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
+    const index = Math.floor((x - PLOT.left) / plot.bandWidth);
+    setHovered(index >= 0 && index < buckets.length ? index : null);
+  }
+
+  return (
+    <figure className={classes.figure} aria-labelledby={titleId}>
+      <figcaption className={classes.caption}>
+        <span id={titleId} className={classes.title}>
+          {title}
+        </span>
+        {legend}
+      </figcaption>
+      <div ref={ref} className={classes.frame} style={{ height: HEIGHT }}>
+        {width > 0 && (
+          // biome-ignore lint/a11y/useSemanticElements: a drawing has no fieldset
+          <svg
+            role="group"
+            aria-labelledby={titleId}
+            width={width}
+            height={HEIGHT}
+            onKeyDown={move}
+            onPointerMove={point}
+            onPointerDown={point}
+            onPointerLeave={() => setHovered(null)}
+          >
+            <Grid axis={axis} plot={plot} width={width} tickWords={tickWords} />
+            <HourLabels buckets={buckets} plot={plot} />
+            <g aria-hidden>{children(plot)}</g>
+            {buckets.map((bucket, index) => (
+              // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it has a value and does nothing
+              <rect
+                key={bucket.hour_start}
+                ref={(element) => {
+                  bands.current[index] = element;
+                }}
+                className={classes.band}
+                data-shown={shown === index}
+                x={plot.xOf(index)}
+                y={PLOT.top}
+                width={plot.bandWidth}
+                height={PLOT.bottom - PLOT.top}
+                role="img"
+                tabIndex={index === stop ? 0 : -1}
+                aria-label={`${hourSpan(bucket.hour_start)}: ${hourWords(bucket)}`}
+                onFocus={() => {
+                  setFocused(index);
+                  setStop(index);
+                }}
+                onBlur={() => setFocused(null)}
+              />
+            ))}
+          </svg>
+        )}
+        {shown !== null && shownBucket !== undefined && (
+          <HourHint
+            bucket={shownBucket}
+            words={hourWords(shownBucket)}
+            x={plot.xOf(shown) + plot.bandWidth / 2}
+            width={width}
+          />
+        )}
+      </div>
+    </figure>
+  );
+}
+
+function plotOf(width: number, count: number, axis: Axis): Plot {
+  const bandWidth = Math.max(1, (width - PLOT.left - PLOT.rightGap) / count);
+  return {
+    xOf: (index) => PLOT.left + index * bandWidth,
+    bandWidth,
+    yOf: (value) => place(value, axis.max, PLOT.bottom, PLOT.top),
+    bottom: PLOT.bottom,
+  };
+}
+
+function targetOf(key: string, from: number, count: number): number | null {
+  if (key === 'ArrowLeft') return Math.max(0, from - 1);
+  if (key === 'ArrowRight') return Math.min(count - 1, from + 1);
+  if (key === 'Home') return 0;
+  return key === 'End' ? count - 1 : null;
+}
+
+function Grid({
+  axis,
+  plot,
+  width,
+  tickWords,
+}: {
+  axis: Axis;
+  plot: Plot;
+  width: number;
+  tickWords: (value: number) => string;
+}) {
+  return (
+    <g aria-hidden>
+      {axis.ticks.map((tick) => (
+        <g key={tick}>
+          <line
+            className={classes.gridLine}
+            x1={PLOT.left}
+            x2={width - PLOT.rightGap}
+            y1={plot.yOf(tick)}
+            y2={plot.yOf(tick)}
+          />
+          <text
+            className={classes.tick}
+            x={PLOT.left - 6}
+            y={plot.yOf(tick)}
+            textAnchor="end"
+            dominantBaseline="middle"
+          >
+            {tickWords(tick)}
+          </text>
+        </g>
+      ))}
+    </g>
+  );
+}
+
+function HourLabels({ buckets, plot }: { buckets: readonly StatisticsBucket[]; plot: Plot }) {
+  return (
+    <g aria-hidden>
+      {buckets.map(
+        ({ hour_start }, index) =>
+          index % HOURS_PER_LABEL === 0 && (
+            <text key={hour_start} className={classes.tick} x={plot.xOf(index)} y={HEIGHT - 5}>
+              {hourLabel(hour_start)}
+            </text>
+          ),
+      )}
+    </g>
+  );
+}

@@ -1,0 +1,86 @@
+import {
+  Button,
+  Collapse,
+  Group,
+  Paper,
+  SimpleGrid,
+  Skeleton,
+  Stack,
+  Text,
+  Title,
+  VisuallyHidden,
+} from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+import type { WebhookKey } from '../../api/delivery-queries.ts';
+import type { Statistics } from '../../api/statistics.ts';
+import { statisticsQuery } from '../../api/statistics-query.ts';
+import { Problem } from '../../components/problem.tsx';
+import { HoursTable } from './hours-table.tsx';
+import { LatencyChart } from './latency-chart.tsx';
+import { OutcomeChart } from './outcome-chart.tsx';
+import { totalOf } from './outcomes.ts';
+import { summaryWords } from './summary.ts';
+
+/** The last 24 hours of a webhook: in a sentence, in two charts, and as a table. */
+export function LastDay({ webhook }: { webhook: WebhookKey }) {
+  const statistics = useQuery(statisticsQuery(webhook));
+  return (
+    <Paper component="section" withBorder p="md" aria-labelledby="last-day">
+      <Title order={2} size="h4" id="last-day" mb={4}>
+        Last 24 hours
+      </Title>
+      {statistics.data ? (
+        <Charts statistics={statistics.data} />
+      ) : statistics.isError ? (
+        <Problem
+          title="The statistics could not be loaded"
+          error={statistics.error}
+          onRetry={() => void statistics.refetch()}
+          isRetrying={statistics.isFetching}
+        />
+      ) : (
+        <Stack role="status">
+          <VisuallyHidden>Loading the last 24 hours</VisuallyHidden>
+          <Skeleton height={20} maw={520} />
+          <Skeleton height={180} />
+        </Stack>
+      )}
+    </Paper>
+  );
+}
+
+function Charts({ statistics }: { statistics: Statistics }) {
+  const { buckets, totals } = statistics;
+  const [showsTable, setShowsTable] = useState(false);
+  const tableId = useId();
+  const summary = (
+    <Text size="sm" mb="sm">
+      {summaryWords(statistics)}
+    </Text>
+  );
+  if (totalOf(totals) === 0) return summary;
+  return (
+    <>
+      {summary}
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+        <OutcomeChart buckets={buckets} />
+        <LatencyChart buckets={buckets} />
+      </SimpleGrid>
+      <Group mt="xs">
+        <Button
+          size="compact-xs"
+          variant="subtle"
+          aria-expanded={showsTable}
+          aria-controls={tableId}
+          onClick={() => setShowsTable(!showsTable)}
+        >
+          {showsTable ? 'Hide the table' : 'Show as a table'}
+        </Button>
+      </Group>
+      <Collapse expanded={showsTable} id={tableId} keepMountedMode="display-none">
+        {showsTable && <HoursTable buckets={buckets} />}
+      </Collapse>
+    </>
+  );
+}

@@ -1,0 +1,53 @@
+import type { Statistics, StatisticsCounts } from '../../api/statistics.ts';
+import type { DeliveryStatus } from '../../api/types.ts';
+import { durationWords } from '../../words/time.ts';
+import { countOf, OUTCOMES, totalOf } from './outcomes.ts';
+
+const numberFormat = new Intl.NumberFormat();
+const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
+
+const OUTCOME_WORDS: Readonly<Record<DeliveryStatus, string>> = {
+  delivered: 'delivered',
+  failed: 'failed',
+  pending: 'pending',
+  cancelled: 'cancelled',
+};
+
+/** "1,204 deliveries in the last 24 hours: 1,190 delivered (98.8%), 14 failed. Half of …" */
+export function summaryWords({ totals }: Pick<Statistics, 'totals'>): string {
+  const total = totalOf(totals);
+  if (total === 0) return 'No deliveries in the last 24 hours.';
+  const parts = OUTCOMES.filter((outcome) => countOf(totals, outcome) > 0).map((outcome) => {
+    const count = countOf(totals, outcome);
+    const share = outcome === 'delivered' ? ` (${shareWords(count, total)})` : '';
+    return `${numberFormat.format(count)} ${OUTCOME_WORDS[outcome]}${share}`;
+  });
+  const noun = total === 1 ? 'delivery' : 'deliveries';
+  return `${numberFormat.format(total)} ${noun} in the last 24 hours: ${parts.join(', ')}.${latencySentence(totals)}`;
+}
+
+/** All of them is the only hundred per cent, none the only zero. */
+export function shareWords(count: number, total: number): string {
+  const rounded = Math.round((count / total) * 1000) / 1000;
+  if (count < total && rounded === 1) return `over ${percentFormat.format(0.999)}`;
+  if (count > 0 && rounded === 0) return `under ${percentFormat.format(0.001)}`;
+  return percentFormat.format(rounded);
+}
+
+function latencySentence({ p50_ms, p95_ms }: StatisticsCounts): string {
+  if (p50_ms === null || p95_ms === null) return '';
+  return ` Half of the answers took up to ${durationWords(p50_ms)}, 95 % up to ${durationWords(p95_ms)}.`;
+}
+
+/** One hour, as it is read out and shown on hover. */
+export function hourWords(counts: StatisticsCounts): string {
+  const parts = OUTCOMES.filter((outcome) => countOf(counts, outcome) > 0).map(
+    (outcome) => `${numberFormat.format(countOf(counts, outcome))} ${OUTCOME_WORDS[outcome]}`,
+  );
+  return parts.length === 0 ? 'no deliveries' : parts.join(', ');
+}
+
+export function hourLatencyWords({ p50_ms, p95_ms }: StatisticsCounts): string {
+  if (p50_ms === null || p95_ms === null) return 'no answers';
+  return `p50 ${durationWords(p50_ms)}, p95 ${durationWords(p95_ms)}`;
+}

@@ -1,0 +1,21 @@
+import { VisuallyHidden } from '@mantine/core';
+import { Link } from 'react-router';
+import type { Delivery } from '../../api/types.ts';
+import { deliveryWords } from '../../delivery/delivery-words.ts';
+import { deliveryPath } from '../../paths.ts';
+import { useAccount } from '../../session/session-context.ts';
+import { EVENT_WORDS } from '../../words/event-types.ts';
+import classes from './delivery-rows.module.css';
+
+/** Opens a delivery; all of its row or card is the link's. */
+export function DeliveryLink({ delivery }: { delivery: Delivery }) {
+  const account = useAccount();
+  return (
+    <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
+      {EVENT_WORDS[delivery.event_type].label}
+      <VisuallyHidden>
+        , run {delivery.run_id}, {deliveryWords(delivery).toLowerCase()}
+      </VisuallyHidden>
+    </Link>
+  );
+}

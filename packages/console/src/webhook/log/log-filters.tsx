@@ -1,0 +1,141 @@
+import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
+import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/event-types.ts';
+import {
+  hasFilters,
+  isRunId,
+  type LogAddress,
+  NO_FILTERS,
+  RANGE_WORDS,
+  RANGES,
+  STATUSES,
+} from './log-address.ts';
+import { localOf, timeWindow, windowProblem } from './time-window.ts';
+import { useTypedText } from './use-typed-text.ts';
+
+interface LogFiltersProps {
+  address: LogAddress;
+  /** The first page of what is filtered so. */
+  onChange: (part: Partial<LogAddress>) => void;
+}
+
+const HOUR_MS = 3_600_000;
+const TYPING_PAUSE_MS = 350;
+
+export function LogFilters({ address, onChange }: LogFiltersProps) {
+  const change = (part: Partial<LogAddress>) => onChange({ ...part, page: 1, before: '' });
+  const changeRange = (range: LogAddress['range']) => {
+    const isFresh = range === 'own' && address.from === '';
+    change({ range, ...(isFresh && { from: localOf(Date.now() - HOUR_MS), to: '' }) });
+  };
+  return (
+    <Group gap="sm" align="flex-end" role="search" aria-label="Filter deliveries">
+      <NativeSelect
+        size="xs"
+        label="Status"
+        value={address.status}
+        onChange={(event) => change({ status: event.currentTarget.value as LogAddress['status'] })}
+        data={[
+          { value: '', label: 'Any' },
+          ...STATUSES.map((status) => ({ value: status, label: DELIVERY_STATUS_WORDS[status] })),
+        ]}
+      />
+      <NativeSelect
+        size="xs"
+        label="Event"
+        value={address.eventType}
+        onChange={(event) => change({ eventType: event.currentTarget.value as LogAddress['eventType'] })}
+        data={[
+          { value: '', label: 'Any' },
+          ...EVENT_TYPES_IN_ORDER.map((type) => ({ value: type, label: EVENT_WORDS[type].label })),
+        ]}
+      />
+      <NativeSelect
+        size="xs"
+        label="Time"
+        value={address.range}
+        onChange={(event) => changeRange(event.currentTarget.value as LogAddress['range'])}
+        data={RANGES.map((range) => ({ value: range, label: RANGE_WORDS[range] }))}
+      />
+      {address.range === 'own' && <OwnRange address={address} onChange={change} />}
+      <RunFilter runId={address.runId} onChange={(runId) => change({ runId })} />
+      {hasFilters(address) && (
+        <Button size="xs" variant="subtle" onClick={() => onChange(NO_FILTERS)}>
+          Clear filters
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+function OwnRange({
+  address,
+  onChange,
+}: {
+  address: LogAddress;
+  onChange: (part: Partial<LogAddress>) => void;
+}) {
+  const problem = windowProblem(timeWindow(address, 0));
+  return (
+    <>
+      <TimeField label="From (your time)" value={address.from} onChange={(from) => onChange({ from })} />
+      <TimeField
+        label="To (empty: now)"
+        value={address.to}
+        error={problem}
+        onChange={(to) => onChange({ to })}
+      />
+    </>
+  );
+}
+
+interface TimeFieldProps {
+  label: string;
+  value: string;
+  error?: string | null;
+  onChange: (value: string) => void;
+}
+
+function TimeField({ label, value, error = null, onChange }: TimeFieldProps) {
+  const { text, setText, field } = useTypedText(value);
+  return (
+    <TextInput
+      ref={field}
+      size="xs"
+      type="datetime-local"
+      label={label}
+      value={text}
+      error={error}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        onChange(event.currentTarget.value);
+      }}
+    />
+  );
+}
+
+/** Asks once the typing pauses; what is no run id is said and not asked for. */
+function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: string) => void }) {
+  const { text, setText, field } = useTypedText(runId);
+  const isWrong = text !== '' && !isRunId(text);
+  const askLater = useDebouncedCallback((value: string) => {
+    if (value === '' || isRunId(value)) onChange(value);
+  }, TYPING_PAUSE_MS);
+  return (
+    <TextInput
+      ref={field}
+      size="xs"
+      label="Run id"
+      inputMode="numeric"
+      w={110}
+      value={text}
+      error={isWrong ? 'Digits only' : null}
+      onChange={(event) => {
+        const value = event.currentTarget.value.trim();
+        setText(value);
+        askLater(value);
+      }}
+    />
+  );
+}

@@ -1,0 +1,157 @@
+import { Box, Group, Paper, Skeleton, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { type ReactNode, useEffect, useRef } from 'react';
+import { useSearchParams } from 'react-router';
+import type { WebhookKey } from '../../api/delivery-queries.ts';
+import type { Delivery } from '../../api/types.ts';
+import { PHONE } from '../../components/phone.ts';
+import { Problem } from '../../components/problem.tsx';
+import { DeliveryCards } from './delivery-cards.tsx';
+import classes from './delivery-rows.module.css';
+import { DeliveryTable } from './delivery-table.tsx';
+import { hasFilters, type LogAddress, NO_FILTERS, readLogAddress, writeLogAddress } from './log-address.ts';
+import { LogFilters } from './log-filters.tsx';
+import { LogNews } from './log-news.tsx';
+import { LogPager } from './log-pager.tsx';
+import { justAfter, timeWindow, windowProblem } from './time-window.ts';
+import { type DeliveryLog, useDeliveryLog } from './use-delivery-log.ts';
+import { WaitingButton } from './waiting-button.tsx';
+
+const HEADER_PX = 56;
+
+interface RecentDeliveriesProps {
+  webhook: WebhookKey;
+  actions: ReactNode;
+  /** Instead of the log while it has nothing at all. */
+  whenEmpty: ReactNode;
+}
+
+/** The log of a webhook, live while it is open. Its filters and page are in the address. */
+export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveriesProps) {
+  const [search, setSearch] = useSearchParams();
+  const address = readLogAddress(search);
+  const list = useRef<HTMLDivElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  const holdsPlace = useRef(() => isBeingRead(list.current));
+  const log = useDeliveryLog(webhook, address, holdsPlace);
+  // The address follows a moment later: a change right after another one builds on what was asked for, not on it.
+  const asked = useRef(address);
+  useEffect(() => {
+    asked.current = readLogAddress(search);
+  }, [search]);
+  const go = (to: LogAddress, replace = false) => {
+    asked.current = to;
+    setSearch(writeLogAddress(to), { replace, preventScrollReset: true });
+  };
+  useFocusAfterPaging(heading, address.page);
+
+  const isEmpty = log.shown?.rows.length === 0 && !log.isBehind && log.error === null;
+  const showsFirstSteps = isEmpty && address.page === 1 && !hasFilters(address);
+  return (
+    <Paper component="section" withBorder p="md" aria-labelledby="recent-deliveries">
+      <Group justify="space-between" mb="sm" gap="xs">
+        <Title
+          order={2}
+          size="h4"
+          id="recent-deliveries"
+          ref={heading}
+          tabIndex={-1}
+          className={classes.heading ?? ''}
+        >
+          Recent Deliveries
+        </Title>
+        <Group gap="xs">{actions}</Group>
+      </Group>
+      {showsFirstSteps ? (
+        whenEmpty
+      ) : (
+        <Stack gap="sm">
+          <LogFilters address={address} onChange={(part) => go({ ...asked.current, ...part }, true)} />
+          <LogNews log={log} isFirstPage={address.page === 1} onShowNewest={() => go({ ...NO_FILTERS })} />
+          <WaitingButton
+            count={log.shown?.waitingCount ?? 0}
+            onShow={() => {
+              log.showWaiting();
+              heading.current?.focus({ preventScroll: true });
+              heading.current?.scrollIntoView({ block: 'start' });
+            }}
+          />
+          <Box ref={list} style={{ opacity: log.isBehind ? 0.5 : 1 }} aria-busy={log.isBehind}>
+            <LogBody log={log} problem={windowProblem(timeWindow(address, Date.now()))} isEmpty={isEmpty} />
+          </Box>
+          {log.shown !== null && log.shown.rows.length > 0 && (
+            <LogPager
+              page={address.page}
+              count={log.shown.rows.length}
+              totalCount={log.shown.totalCount}
+              searchOf={(page) => `?${writeLogAddress(pageAddress(address, page, log.shown?.rows ?? []))}`}
+              onPage={(page) => go(pageAddress(address, page, log.shown?.rows ?? []))}
+            />
+          )}
+        </Stack>
+      )}
+    </Paper>
+  );
+}
+
+function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string | null; isEmpty: boolean }) {
+  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  if (problem !== null) return <Text size="sm">{problem}</Text>;
+  if (log.error !== null && (log.shown === null || log.isBehind)) {
+    return (
+      <Problem
+        title="The deliveries could not be loaded"
+        error={log.error}
+        onRetry={log.retry}
+        isRetrying={log.isFetching}
+      />
+    );
+  }
+  if (log.shown === null) return <LoadingRows />;
+  if (isEmpty) {
+    return (
+      <Text size="sm" py="md">
+        No delivery matches. Change the filters, or clear them.
+      </Text>
+    );
+  }
+  const Rows = isPhone ? DeliveryCards : DeliveryTable;
+  return <Rows rows={log.shown.rows} arrived={log.shown.arrived} />;
+}
+
+function LoadingRows() {
+  return (
+    <Stack gap={6} role="status">
+      <VisuallyHidden>Loading the deliveries</VisuallyHidden>
+      {['a', 'b', 'c', 'd', 'e', 'f'].map((row) => (
+        <Skeleton key={row} height={28} aria-hidden />
+      ))}
+    </Stack>
+  );
+}
+
+/** Rows that have scrolled below the header, or hold the focus, must not move under the reader. */
+function isBeingRead(list: HTMLElement | null): boolean {
+  if (list === null) return false;
+  return list.getBoundingClientRect().top < HEADER_PX || list.contains(document.activeElement);
+}
+
+/** Leaving the first page fixes what the later ones show. */
+function pageAddress(address: LogAddress, page: number, rows: readonly Delivery[]): LogAddress {
+  if (address.page > 1 || page === 1) return { ...address, page };
+  const newest = rows.reduce((latest, { created_at }) => {
+    return BigInt(created_at) > latest ? BigInt(created_at) : latest;
+  }, 0n);
+  return { ...address, page, before: newest === 0n ? '' : justAfter(String(newest)) };
+}
+
+/** Another page begins at its top, for the eye and for the keyboard. */
+function useFocusAfterPaging(heading: { current: HTMLElement | null }, page: number): void {
+  const before = useRef(page);
+  useEffect(() => {
+    if (before.current === page) return;
+    before.current = page;
+    heading.current?.focus({ preventScroll: true });
+    heading.current?.scrollIntoView({ block: 'start' });
+  }, [page, heading]);
+}

@@ -1,0 +1,93 @@
+import { Anchor, Code, Group, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { jobsByIdQuery } from '../api/job-queries.ts';
+import type { Subscription } from '../api/types.ts';
+import { CopyButton } from '../components/copy-button.tsx';
+import { Moment } from '../components/moment.tsx';
+import { LastStatus } from '../webhooks/last-status.tsx';
+import { EVENT_WORDS } from '../words/event-types.ts';
+import classes from './webhook-facts.module.css';
+
+/** What a webhook is. */
+export function WebhookFacts({ accountId, webhook }: { accountId: number; webhook: Subscription }) {
+  return (
+    <dl className={classes.facts}>
+      <Fact name="Endpoint" width="half">
+        <Group gap={6} wrap="nowrap" align="flex-start">
+          <Code className={classes.code ?? ''}>{webhook.client_url}</Code>
+          <CopyButton value={webhook.client_url} what="the endpoint" size="compact-xs" />
+        </Group>
+      </Fact>
+      <Fact name="Jobs" width="half">
+        <Jobs accountId={accountId} ids={webhook.job_ids} />
+      </Fact>
+      <Fact name="Events" width="full">
+        <ul className={classes.list}>
+          {webhook.event_types.map((type) => (
+            <li key={type}>
+              {EVENT_WORDS[type].label}{' '}
+              <Text span size="sm" c="dimmed">
+                {EVENT_WORDS[type].fires}
+              </Text>
+            </li>
+          ))}
+        </ul>
+      </Fact>
+      <Fact name="Last dispatch">
+        <LastStatus subscription={webhook} />
+      </Fact>
+      <Fact name="Created">
+        <Moment at={webhook.created_at} />
+      </Fact>
+      <Fact name="Updated">
+        <Moment at={webhook.updated_at} />
+      </Fact>
+      <Fact name="Id">
+        <Group gap={6} wrap="nowrap" align="flex-start">
+          <Code className={classes.code ?? ''}>{webhook.id}</Code>
+          <CopyButton value={webhook.id} what="the id" size="compact-xs" />
+        </Group>
+      </Fact>
+    </dl>
+  );
+}
+
+interface FactProps {
+  name: string;
+  width?: 'quarter' | 'half' | 'full';
+  children: ReactNode;
+}
+
+/** One thing and what it is. */
+export function Fact({ name, width = 'quarter', children }: FactProps) {
+  return (
+    <div className={classes.fact} data-width={width}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+const JOBS_SHOWN = 5;
+
+function Jobs({ accountId, ids }: { accountId: number; ids: readonly string[] }) {
+  const jobs = useQuery(jobsByIdQuery(accountId, ids));
+  const [showsAll, setShowsAll] = useState(false);
+  if (ids.length === 0) return <>All jobs of the account</>;
+  const names = new Map(jobs.data?.map(({ id, name }) => [String(id), name]));
+  const shown = showsAll ? ids : ids.slice(0, JOBS_SHOWN);
+  return (
+    <>
+      {shown.map((id) => names.get(id) ?? `Job ${id}`).join(', ')}
+      {ids.length > shown.length && (
+        <>
+          {' '}
+          <Anchor component="button" type="button" size="sm" onClick={() => setShowsAll(true)}>
+            and {ids.length - shown.length} more
+          </Anchor>
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,173 @@
+import { Alert, Anchor, Group, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
+import { IconPlayerPause } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useNavigate, useParams } from 'react-router';
+import { ApiError } from '../api/api-error.ts';
+import { subscriptionQuery } from '../api/subscription-queries.ts';
+import type { Account, Subscription } from '../api/types.ts';
+import { GuardedButton } from '../components/guarded-button.tsx';
+import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
+import { PageHeading } from '../components/page-heading.tsx';
+import { Problem } from '../components/problem.tsx';
+import { WriteNotice } from '../components/write-notice.tsx';
+import { editWebhookPath, webhooksPath } from '../paths.ts';
+import { useAccount } from '../session/session-context.ts';
+import { NotFoundPage } from '../shell/not-found-page.tsx';
+import { ActiveSwitch } from '../webhooks/active-switch.tsx';
+import { useChangeActive } from '../webhooks/change-active.ts';
+import { DeleteDialog } from '../webhooks/delete-dialog.tsx';
+import { writeRefusal } from '../words/write-refusal.ts';
+import { LastDay } from './last-day/last-day.tsx';
+import { EmptyLog } from './log/empty-log.tsx';
+import { RecentDeliveries } from './log/recent-deliveries.tsx';
+import { Recover } from './recover/recover.tsx';
+import { TestButton, TestOutcome, useTestEndpoint } from './test-endpoint.tsx';
+import { WebhookFacts } from './webhook-facts.tsx';
+
+const POLL_MS = 5_000;
+
+export function Component() {
+  const account = useAccount();
+  const { webhookId = '' } = useParams();
+  const [isDeleted, setDeleted] = useState(false);
+  const query = useQuery({
+    ...subscriptionQuery(account.id, webhookId),
+    refetchInterval: POLL_MS,
+    enabled: !isDeleted,
+  });
+  if (isDeleted) return null;
+  if (query.error instanceof ApiError && query.error.code === 404) return <NotFoundPage what="webhook" />;
+  if (query.data) {
+    return (
+      <WebhookPage
+        key={webhookId}
+        account={account}
+        webhook={query.data}
+        onDeleted={() => setDeleted(true)}
+      />
+    );
+  }
+  if (query.isError) {
+    return (
+      <>
+        <PageHeading title="Webhook" above={<BackLink account={account} />} />
+        <Problem
+          title="The webhook could not be loaded"
+          error={query.error}
+          onRetry={() => void query.refetch()}
+          isRetrying={query.isFetching}
+        />
+      </>
+    );
+  }
+  return <Loading />;
+}
+
+function WebhookPage({
+  account,
+  webhook,
+  onDeleted,
+}: {
+  account: Account;
+  webhook: Subscription;
+  onDeleted: () => void;
+}) {
+  const key = { accountId: account.id, webhookId: webhook.id };
+  const navigate = useNavigate();
+  const [isDeleting, setDeleting] = useState(false);
+  const test = useTestEndpoint(key);
+  const change = useChangeActive(account.id);
+  const reason = writeRefusal(account);
+  const active = change.isPending ? change.variables.active : webhook.active;
+  return (
+    <>
+      <PageHeading
+        title={webhook.name}
+        above={<BackLink account={account} />}
+        below={
+          webhook.description === '' ? undefined : (
+            <Text style={{ overflowWrap: 'anywhere' }}>{webhook.description}</Text>
+          )
+        }
+        actions={
+          <>
+            <ActiveSwitch
+              subscription={{ ...webhook, active }}
+              refusal={reason}
+              onChange={(to) => change.mutate({ subscription: webhook, active: to })}
+            />
+            <TestButton test={test} reason={reason} />
+            <GuardedLinkButton to={editWebhookPath(account.id, webhook.id)} reason={reason} variant="default">
+              Edit
+            </GuardedLinkButton>
+            <GuardedButton reason={reason} variant="default" color="red" onClick={() => setDeleting(true)}>
+              Delete
+            </GuardedButton>
+          </>
+        }
+      />
+      <WriteNotice />
+      <Stack gap="md">
+        {!active && <InactiveNotice webhook={webhook} />}
+        <TestOutcome test={test} url={webhook.client_url} />
+        <WebhookFacts accountId={account.id} webhook={webhook} />
+        <LastDay webhook={key} />
+        <RecentDeliveries
+          webhook={key}
+          actions={<Recover webhook={key} isActive={webhook.active} refusal={reason} />}
+          whenEmpty={
+            <EmptyLog
+              accountId={account.id}
+              webhook={webhook}
+              testButton={<TestButton test={test} reason={reason} />}
+            />
+          }
+        />
+      </Stack>
+      <DeleteDialog
+        accountId={account.id}
+        webhook={isDeleting ? webhook : null}
+        onClose={() => setDeleting(false)}
+        onDeleted={() => {
+          onDeleted();
+          void navigate(webhooksPath(account.id));
+        }}
+      />
+    </>
+  );
+}
+
+function BackLink({ account }: { account: Account }) {
+  return (
+    <Anchor component={Link} to={webhooksPath(account.id)} size="sm">
+      Webhooks
+    </Anchor>
+  );
+}
+
+function InactiveNotice({ webhook }: { webhook: Subscription }) {
+  return (
+    <Alert color="gray" icon={<IconPlayerPause aria-hidden />} title="This webhook is switched off">
+      {webhook.deactivate_reason !== undefined && <Text size="sm">Why: {webhook.deactivate_reason}</Text>}
+      <Text size="sm">
+        New events are not delivered. What waits for its next attempt is cancelled when its turn comes.
+      </Text>
+    </Alert>
+  );
+}
+
+function Loading() {
+  return (
+    <Stack role="status">
+      <VisuallyHidden>Loading the webhook</VisuallyHidden>
+      <Group justify="space-between">
+        <Skeleton height={32} width={280} />
+        <Skeleton height={32} width={220} />
+      </Group>
+      <Skeleton height={120} />
+      <Skeleton height={220} />
+      <Skeleton height={320} />
+    </Stack>
+  );
+}

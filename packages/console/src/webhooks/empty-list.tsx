@@ -1,0 +1,38 @@
+import { Anchor, List, Paper, Stack, Text, Title } from '@mantine/core';
+import { ownUrl } from '../base-path.ts';
+import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
+import { newWebhookPath } from '../paths.ts';
+
+/** Before the first webhook: what one does, and the first step. */
+export function EmptyList({ accountId, refusal }: { accountId: number; refusal: string | null }) {
+  return (
+    <Paper withBorder p="xl">
+      <Stack align="flex-start" gap="sm" maw={620}>
+        <Title order={2} size="h4">
+          {refusal === null ? 'No webhooks yet' : 'What a webhook does'}
+        </Title>
+        <Text size="sm">
+          A webhook tells another system about your job runs as they happen, so that it does not have to ask
+          again and again. You name an endpoint; Runhook sends it a signed HTTP POST:
+        </Text>
+        <List size="sm" spacing={4}>
+          <List.Item>when a run starts, finishes or fails, as you choose,</List.Item>
+          <List.Item>for all jobs of the account, or for some,</List.Item>
+          <List.Item>
+            again, up to five times, when the endpoint does not answer with a 2xx within 10 seconds.
+          </List.Item>
+        </List>
+        <Text size="sm">
+          Every attempt is kept for you to look at, and can be sent again. The{' '}
+          <Anchor href={ownUrl('docs')} target="_blank" rel="noreferrer" underline="always" inherit>
+            API reference (new tab)
+          </Anchor>{' '}
+          shows what an event looks like.
+        </Text>
+        <GuardedLinkButton to={newWebhookPath(accountId)} reason={refusal}>
+          Create your first webhook
+        </GuardedLinkButton>
+      </Stack>
+    </Paper>
+  );
+}

@@ -1,0 +1,26 @@
+import { useMediaQuery } from '@mantine/hooks';
+import type { Subscription } from '../api/types.ts';
+import { PHONE } from '../components/phone.ts';
+import { WebhookCards } from './webhook-cards.tsx';
+import { WebhookTable } from './webhook-table.tsx';
+
+export interface WebhookListProps {
+  accountId: number;
+  /** Null while they are loaded for the first time. */
+  subscriptions: Subscription[] | null;
+  /** Rows to stand in for them. */
+  skeletonCount: number;
+  /** Those of another page or search stand in until the right ones are there. */
+  isOutdated: boolean;
+  jobNames: ReadonlyMap<string, string>;
+  /** Why nothing can be changed, in words; null when it can. */
+  refusal: string | null;
+  onActive: (subscription: Subscription, active: boolean) => void;
+  onDelete: (subscription: Subscription) => void;
+}
+
+/** A table, or cards where there is no room for one. */
+export function WebhookList(props: WebhookListProps) {
+  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  return isPhone ? <WebhookCards {...props} /> : <WebhookTable {...props} />;
+}

@@ -1,0 +1,114 @@
+import { Group, Stack } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { jobsByIdQuery } from '../api/job-queries.ts';
+import { subscriptionsQuery } from '../api/subscription-queries.ts';
+import type { Subscription } from '../api/types.ts';
+import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
+import { PageHeading } from '../components/page-heading.tsx';
+import { Pager } from '../components/pager.tsx';
+import { Problem } from '../components/problem.tsx';
+import { WriteNotice } from '../components/write-notice.tsx';
+import { newWebhookPath } from '../paths.ts';
+import { useAccount } from '../session/session-context.ts';
+import { writeRefusal } from '../words/write-refusal.ts';
+import { useChangeActive } from './change-active.ts';
+import { DeleteDialog } from './delete-dialog.tsx';
+import { EmptyList } from './empty-list.tsx';
+import { EmptySearch } from './empty-search.tsx';
+import { JOBS_NAMED_MAX } from './jobs-words.ts';
+import { PAGE_SIZES, useListParameters } from './list-parameters.ts';
+import { SearchField } from './search-field.tsx';
+import { WebhookList } from './webhook-list.tsx';
+
+const POLL_MS = 15_000;
+
+/** Account Settings, Webhooks: the list (spec, section 1). */
+export function Component() {
+  const account = useAccount();
+  const refusal = writeRefusal(account);
+  const [{ search, page, pageSize }, change] = useListParameters();
+  const filters = { search, limit: pageSize, offset: (page - 1) * pageSize };
+  const changeActive = useChangeActive(account.id);
+  // An answer from before a change must not undo what the switch shows.
+  const refetchInterval = changeActive.isPending ? false : POLL_MS;
+  const list = useQuery({ ...subscriptionsQuery(account.id, filters), refetchInterval });
+  const names = useJobNames(account.id, list.data?.data);
+  const [deleting, setDeleting] = useState<Subscription | null>(null);
+
+  const totalCount = list.data?.extra.pagination.total_count ?? 0;
+  const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
+  const isPastEnd = list.isSuccess && !list.isPlaceholderData && page > pageCount;
+  useEffect(() => {
+    if (isPastEnd) change({ page: pageCount });
+  });
+
+  const isEmpty = list.isSuccess && totalCount === 0;
+  return (
+    <>
+      <PageHeading
+        title="Webhooks"
+        below={`What tells other systems about the runs of ${account.name}.`}
+        actions={
+          <GuardedLinkButton to={newWebhookPath(account.id)} reason={refusal}>
+            Create New Webhook
+          </GuardedLinkButton>
+        }
+      />
+      <WriteNotice />
+      <Stack gap="md">
+        {(!isEmpty || search !== '') && (
+          <Group>
+            <SearchField value={search} onSearch={(text) => change({ search: text })} />
+          </Group>
+        )}
+        {list.isError && list.data === undefined && (
+          <Problem
+            title="The webhooks could not be loaded"
+            error={list.error}
+            onRetry={() => void list.refetch()}
+            isRetrying={list.isFetching}
+          />
+        )}
+        {isEmpty && search === '' && <EmptyList refusal={refusal} accountId={account.id} />}
+        {isEmpty && search !== '' && <EmptySearch search={search} onClear={() => change({ search: '' })} />}
+        {!isEmpty && !(list.isError && list.data === undefined) && (
+          <WebhookList
+            accountId={account.id}
+            subscriptions={list.data?.data ?? null}
+            skeletonCount={pageSize}
+            isOutdated={list.isPlaceholderData}
+            jobNames={names}
+            refusal={refusal}
+            onActive={(subscription, active) => changeActive.mutate({ subscription, active })}
+            onDelete={setDeleting}
+          />
+        )}
+        {list.isSuccess && !isEmpty && (
+          <Pager
+            what="webhooks"
+            page={Math.min(page, pageCount)}
+            pageSize={pageSize}
+            totalCount={totalCount}
+            pageSizes={PAGE_SIZES}
+            onPage={(wanted) => change({ page: wanted })}
+            onPageSize={(wanted) => change({ pageSize: wanted })}
+          />
+        )}
+      </Stack>
+      <DeleteDialog accountId={account.id} webhook={deleting} onClose={() => setDeleting(null)} />
+    </>
+  );
+}
+
+/** Names of the jobs that the list tells by name. */
+function useJobNames(
+  accountId: number,
+  subscriptions: Subscription[] | undefined,
+): ReadonlyMap<string, string> {
+  const ids = (subscriptions ?? [])
+    .filter(({ job_ids }) => job_ids.length <= JOBS_NAMED_MAX)
+    .flatMap(({ job_ids }) => job_ids);
+  const jobs = useQuery({ ...jobsByIdQuery(accountId, ids), placeholderData: keepPreviousData });
+  return new Map((jobs.data ?? []).map(({ id, name }) => [String(id), name]));
+}

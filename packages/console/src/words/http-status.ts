@@ -1,0 +1,76 @@
+/** How a state is meant; its colour and icon follow, the word always comes with it. */
+export type Tone = 'good' | 'bad' | 'waiting' | 'neutral';
+
+const NEVER = '0';
+
+/** Reasons of RFC 9110 and what endpoints answer beside them; 502 and 504 are ours when no answer came. */
+const REASONS: Readonly<Record<string, string>> = {
+  '200': 'OK',
+  '201': 'Created',
+  '202': 'Accepted',
+  '203': 'Non-authoritative information',
+  '204': 'No content',
+  '205': 'Reset content',
+  '206': 'Partial content',
+  '301': 'Moved permanently',
+  '302': 'Found',
+  '303': 'See other',
+  '304': 'Not modified',
+  '307': 'Temporary redirect',
+  '308': 'Permanent redirect',
+  '400': 'Bad request',
+  '401': 'Unauthorized',
+  '402': 'Payment required',
+  '403': 'Forbidden',
+  '404': 'Not found',
+  '405': 'Method not allowed',
+  '406': 'Not acceptable',
+  '408': 'Request timeout',
+  '409': 'Conflict',
+  '410': 'Gone',
+  '411': 'Length required',
+  '412': 'Precondition failed',
+  '413': 'Content too large',
+  '414': 'Address too long',
+  '415': 'Unsupported media type',
+  '418': 'I’m a teapot',
+  '421': 'Misdirected request',
+  '422': 'Unprocessable content',
+  '423': 'Locked',
+  '425': 'Too early',
+  '426': 'Upgrade required',
+  '428': 'Precondition required',
+  '429': 'Too many requests',
+  '431': 'Headers too large',
+  '451': 'Unavailable for legal reasons',
+  '500': 'Internal server error',
+  '501': 'Not implemented',
+  '502': 'could not be reached',
+  '503': 'Service unavailable',
+  '504': 'timed out',
+  '505': 'HTTP version not supported',
+  '507': 'Insufficient storage',
+  '508': 'Loop detected',
+  '511': 'Network authentication required',
+};
+
+const CLASSES: Readonly<Record<string, string>> = {
+  '1': 'Information',
+  '2': 'Success',
+  '3': 'Redirect',
+  '4': 'Request refused',
+  '5': 'Server error',
+};
+
+/** A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (spec, section 2.1). */
+export function statusWords(code: string): string {
+  if (code === NEVER || code === '') return 'never triggered';
+  const reason = REASONS[code] ?? CLASSES[code.charAt(0)];
+  return reason === undefined ? code : `${code} ${reason}`;
+}
+
+/** Only a 2xx is a success; a redirect is a failure here. */
+export function statusTone(code: string): Tone {
+  if (code === NEVER || code === '') return 'neutral';
+  return /^2\d\d$/.test(code) ? 'good' : 'bad';
+}

@@ -1,0 +1,88 @@
+import { expect, test } from '@jest/globals';
+import { axisOf, place, runsOf, stackOf } from '../src/webhook/last-day/scale.ts';
+import { hourLatencyWords, hourWords, shareWords, summaryWords } from '../src/webhook/last-day/summary.ts';
+
+const counts = {
+  delivered_count: 0,
+  failed_count: 0,
+  pending_count: 0,
+  cancelled_count: 0,
+  attempt_count: 0,
+  p50_ms: null,
+  p95_ms: null,
+};
+
+test.each([
+  [0, [0, 1]],
+  [1, [0, 1]],
+  [3, [0, 1, 2, 3]],
+  [4, [0, 1, 2, 3, 4]],
+  [5, [0, 2, 4, 6]],
+  [97, [0, 50, 100]],
+  [450, [0, 200, 400, 600]],
+  [10_000, [0, 5_000, 10_000]],
+])('the axis of a highest value of %i has round lines and room for it', (highest, ticks) => {
+  const axis = axisOf(highest);
+  expect(axis).toEqual({ max: ticks.at(-1), ticks });
+});
+
+test('any highest value fits on its axis, in at most five steps', () => {
+  for (let highest = 0; highest < 3_000; highest++) {
+    const { max, ticks } = axisOf(highest);
+    expect(max).toBeGreaterThanOrEqual(highest);
+    expect(ticks.length).toBeLessThanOrEqual(6);
+  }
+});
+
+test('a value lies between the two ends of its axis in proportion', () => {
+  expect(place(0, 10, 100, 0)).toBe(100);
+  expect(place(10, 10, 100, 0)).toBe(0);
+  expect(place(2.5, 10, 100, 0)).toBe(75);
+});
+
+test('a line is interrupted where an hour has no value', () => {
+  expect(runsOf([1, 2, null, 3, null, null, 4])).toEqual([
+    [
+      { index: 0, value: 1 },
+      { index: 1, value: 2 },
+    ],
+    [{ index: 3, value: 3 }],
+    [{ index: 6, value: 4 }],
+  ]);
+  expect(runsOf([null])).toEqual([]);
+});
+
+test('what there is none of takes no place in a bar', () => {
+  expect(
+    stackOf([
+      ['delivered', 4],
+      ['failed', 0],
+      ['pending', 2],
+    ]),
+  ).toEqual([
+    { name: 'delivered', count: 4, below: 0 },
+    { name: 'pending', count: 2, below: 4 },
+  ]);
+});
+
+test('the day is told in a sentence', () => {
+  const totals = { ...counts, delivered_count: 3, failed_count: 1, p50_ms: 84, p95_ms: 1_240 };
+  expect(summaryWords({ totals })).toBe(
+    '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the answers took up to 84 ms, 95 % up to 1.2 s.',
+  );
+  expect(summaryWords({ totals: counts })).toBe('No deliveries in the last 24 hours.');
+});
+
+test('a share is 100 % only when it is all, and 0 % only when it is none', () => {
+  expect(shareWords(99_999, 100_000)).toBe('over 99.9%');
+  expect(shareWords(1, 100_000)).toBe('under 0.1%');
+  expect(shareWords(5, 5)).toBe('100%');
+  expect(shareWords(0, 5)).toBe('0%');
+});
+
+test('an hour is told with what it has', () => {
+  expect(hourWords({ ...counts, delivered_count: 2, cancelled_count: 1 })).toBe('2 delivered, 1 cancelled');
+  expect(hourWords(counts)).toBe('no deliveries');
+  expect(hourLatencyWords({ ...counts, p50_ms: 5, p95_ms: 9 })).toBe('p50 5 ms, p95 9 ms');
+  expect(hourLatencyWords(counts)).toBe('no answers');
+});

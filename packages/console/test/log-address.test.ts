@@ -1,0 +1,80 @@
+import { expect, test } from '@jest/globals';
+import { hasFilters, NO_FILTERS, readLogAddress, writeLogAddress } from '../src/webhook/log/log-address.ts';
+import { countWords, extentWords, pageFromText, pagesOf } from '../src/webhook/log/log-pages.ts';
+import {
+  justAfter,
+  localOf,
+  microsOfLocal,
+  timeWindow,
+  windowProblem,
+} from '../src/webhook/log/time-window.ts';
+
+const read = (text: string) => readLogAddress(new URLSearchParams(text));
+
+test('the address says the filters and the page, and reads back as it was written', () => {
+  const address = {
+    status: 'failed',
+    eventType: 'job.run.errored',
+    runId: '42',
+    range: 'own',
+    from: '2026-01-31T19:28',
+    to: '2026-01-31T20:00',
+    page: 7,
+    before: '1795168800000000',
+  } as const;
+  expect(read(writeLogAddress(address).toString())).toEqual(address);
+  expect(hasFilters(address)).toBe(true);
+});
+
+test('nothing chosen leaves the address clean', () => {
+  expect(writeLogAddress(NO_FILTERS).toString()).toBe('');
+  expect(read('')).toEqual(NO_FILTERS);
+  expect(hasFilters(NO_FILTERS)).toBe(false);
+});
+
+test('what makes no sense in an address is as if it were not there', () => {
+  const text = 'status=lost&event=x&run=1e9&range=year&from=yesterday&page=-3&before=abc';
+  expect(read(text)).toEqual(NO_FILTERS);
+  expect(read('before=12').before).toBe('');
+  expect(read('page=0').page).toBe(1);
+  expect(read('page=99999999').page).toBe(1);
+});
+
+test('a range comes to microseconds', () => {
+  const at = (range: 'hour' | 'day' | 'week' | 'all') => timeWindow({ range, from: '', to: '' }, 1e12);
+  expect(at('hour')).toEqual({ since: '999996400000000', until: '' });
+  expect(at('day').since).toBe(String((1e12 - 86_400_000) * 1_000));
+  expect(at('week').since).toBe(String((1e12 - 7 * 86_400_000) * 1_000));
+  expect(at('all')).toEqual({ since: '', until: '' });
+});
+
+test('a local time of a field is the same moment and back', () => {
+  const timeMs = new Date(2026, 0, 31, 19, 28).getTime();
+  expect(localOf(timeMs)).toBe('2026-01-31T19:28');
+  expect(microsOfLocal('2026-01-31T19:28')).toBe(String(timeMs * 1_000));
+  expect(microsOfLocal('soon')).toBe('');
+  expect(justAfter('1795168800000000')).toBe('1795168800000001');
+});
+
+test('a range that ends before it begins is a problem', () => {
+  expect(windowProblem({ since: '2', until: '1' })).not.toBeNull();
+  expect(windowProblem({ since: '2', until: '2' })).not.toBeNull();
+  expect(windowProblem({ since: '1', until: '2' })).toBeNull();
+  expect(windowProblem({ since: '', until: '' })).toBeNull();
+});
+
+test('pages reach as far as the API counts, and no typed number leads beyond', () => {
+  expect(pagesOf(0)).toBe(1);
+  expect(pagesOf(26)).toBe(2);
+  expect(pagesOf(1_000_000)).toBe(40_000);
+  expect(pageFromText('99999', 100)).toBe(4);
+  expect(pageFromText('0', 100)).toBe(1);
+  expect(pageFromText(' 3 ', 100)).toBe(3);
+  expect(pageFromText('x', 100)).toBeNull();
+});
+
+test('a count that reached its ceiling is said to be at least that', () => {
+  expect(countWords(1_000_000)).toMatch(/^at least 1.000.000$/);
+  expect(countWords(999)).toBe('999');
+  expect(extentWords({ page: 2, count: 25, totalCount: 51 })).toBe('26–50 of 51');
+});

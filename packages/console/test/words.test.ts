@@ -1,0 +1,115 @@
+import { expect, test } from '@jest/globals';
+import { SUBSCRIPTION_LIMITS } from '@runhook/contract';
+import { checkWebhook, LIMITS, problemsOfServer } from '../src/webhook-form/check-webhook.ts';
+import { NEW_WEBHOOK } from '../src/webhook-form/webhook-values.ts';
+import { jobsWords } from '../src/webhooks/jobs-words.ts';
+import { statusTone, statusWords } from '../src/words/http-status.ts';
+import { durationWords, parseTime, relativeTime, utcTime, waitWords } from '../src/words/time.ts';
+import { webhooksRefusal, writeRefusal } from '../src/words/write-refusal.ts';
+
+test.each([
+  ['0', 'never triggered', 'neutral'],
+  ['200', '200 OK', 'good'],
+  ['204', '204 No content', 'good'],
+  ['302', '302 Found', 'bad'],
+  ['410', '410 Gone', 'bad'],
+  ['502', '502 could not be reached', 'bad'],
+  ['504', '504 timed out', 'bad'],
+  ['299', '299 Success', 'good'],
+  ['599', '599 Server error', 'bad'],
+  ['999', '999', 'bad'],
+])('status %s is said as "%s" and is %s', (code, words, tone) => {
+  expect([statusWords(code), statusTone(code)]).toEqual([words, tone]);
+});
+
+test('a time is read from microseconds and from ISO 8601 alike', () => {
+  const date = new Date('2026-01-31T19:28:07.123Z');
+  expect(parseTime('1769887687123456')).toEqual(date);
+  expect(parseTime('2026-01-31T19:28:07.123Z')).toEqual(date);
+  expect(parseTime('soon')).toBeNull();
+  expect(utcTime(date)).toBe('2026-01-31 19:28:07.123 UTC');
+});
+
+test.each([
+  [0, 'just now'],
+  [-9_000, 'just now'],
+  [-10_000, '10 s ago'],
+  [-61_000, '1 min ago'],
+  [-3_600_000, '1 h ago'],
+  [-86_400_000, '1 day ago'],
+  [-6.5 * 86_400_000, '6 days ago'],
+  [-7 * 86_400_000, null],
+  [400, 'in 1 s'],
+  [30_000, 'in 30 s'],
+  [3_700_000, 'in 1 h'],
+])('a time %d ms away is "%s"', (differenceMs, words) => {
+  const nowMs = Date.UTC(2026, 0, 31);
+  expect(relativeTime(new Date(nowMs + differenceMs), nowMs)).toBe(words);
+});
+
+test('durations and waits are said in the unit that fits; a wait is never too short', () => {
+  expect([84, 999, 1_250, 9_999, 10_000, 60_000, 200_000].map(durationWords)).toEqual([
+    '84 ms',
+    '999 ms',
+    '1.2 s',
+    '9.9 s',
+    '10 s',
+    '1 min',
+    '3 min 20 s',
+  ]);
+  expect([1, 59, 60, 61, 900].map(waitWords)).toEqual([
+    '1 second',
+    '59 seconds',
+    '1 minute',
+    '2 minutes',
+    '15 minutes',
+  ]);
+});
+
+test('jobs are named when they are few, counted when they are many, and all when none is chosen', () => {
+  const names = new Map([['1', 'Nightly build']]);
+  expect(jobsWords([], names)).toBe('All jobs');
+  expect(jobsWords(['1', '2'], names)).toBe('Nightly build, Job 2');
+  expect(jobsWords(['1', '2', '3'], names)).toBe('3 jobs');
+});
+
+test('the form knows the limits of the contract', () => {
+  expect(LIMITS).toEqual({
+    name: SUBSCRIPTION_LIMITS.nameCharactersMax,
+    description: SUBSCRIPTION_LIMITS.descriptionCharactersMax,
+    clientUrl: SUBSCRIPTION_LIMITS.clientUrlCharactersMax,
+    jobIds: SUBSCRIPTION_LIMITS.jobIdsMax,
+  });
+});
+
+test('an empty form is told field by field what it lacks', () => {
+  expect(Object.keys(checkWebhook(NEW_WEBHOOK))).toEqual(['name', 'eventTypes', 'clientUrl']);
+  const clientUrl = (text: string) =>
+    checkWebhook({ ...NEW_WEBHOOK, name: 'x', eventTypes: ['job.run.started'], clientUrl: text }).clientUrl;
+  expect(clientUrl('https://example.com/hook')).toBeUndefined();
+  expect(clientUrl('example.com/hook')).toMatch(/begins with https/);
+  expect(clientUrl('ftp://example.com')).toMatch(/begins with https/);
+  expect(clientUrl('https://')).toMatch(/not a valid address/);
+});
+
+test('what the server refuses stands beside the field it is about', () => {
+  expect(
+    problemsOfServer({
+      client_url: 'must not be an address of a private network',
+      'event_types.0': 'must be one of [job.run.started]',
+      unknown: 'is strange',
+    }),
+  ).toEqual({
+    clientUrl: 'The endpoint must not be an address of a private network.',
+    eventTypes: 'The events must be one of [job.run.started].',
+  });
+});
+
+test('whoever may not write is told why, and nobody else', () => {
+  const account = { license: 'read_only', webhooks_unavailable: null, may_write_webhooks: false } as const;
+  expect(writeRefusal({ ...account, plan: 'team' })).toMatch(/Developer license. Yours is Read-only/);
+  expect(writeRefusal({ ...account, plan: 'enterprise' })).toMatch(/permission set/);
+  expect(writeRefusal({ ...account, plan: 'free', webhooks_unavailable: 'plan' })).toMatch(/Free plan/);
+  expect(webhooksRefusal({ plan: 'enterprise', webhooks_unavailable: 'deployment' })).toMatch(/private/);
+  expect(writeRefusal({ ...account, plan: 'team', may_write_webhooks: true })).toBeNull();
+});

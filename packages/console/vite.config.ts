@@ -1,0 +1,17 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+// Relative, so that the console works below any path. The server tells each page where its root is (`<base>`).
+export default defineConfig({
+  base: './',
+  plugins: [react()],
+  build: {
+    target: 'es2022',
+    // What `light-dark()` needs. Told of older ones, the build would rewrite it into something that shows neither colour.
+    cssTarget: ['chrome123', 'edge123', 'firefox120', 'safari17.5'],
+    sourcemap: false,
+    modulePreload: { polyfill: false },
+  },
+  // `vite` alone serves the sources for development and passes calls to a management service on its usual port.
+  server: { port: 5173, proxy: { '/api': 'http://127.0.0.1:3000' } },
+});

@@ -1,0 +1,183 @@
+// npm run screenshots: the main pages of the console, with a day of believable data, into docs/screenshots.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { bootstrap } from './bootstrap.mjs';
+import { seedDemoData } from './screenshots/demo-data.mjs';
+import { step } from './step.mjs';
+import { startTestServers } from './test-servers.mjs';
+import { root } from './workspace.mjs';
+
+const FOLDER = join(root, 'docs', 'screenshots');
+const BYTES_MAX = 150_000;
+const SIZE = { width: 1280, height: 800 };
+
+await bootstrap();
+const databasePackage = await import('../packages/database/dist/index.js');
+const contract = await import('../packages/contract/dist/index.js');
+const testing = await import('../packages/testing/dist/index.js');
+const { chromium } = createRequire(join(root, 'e2e', 'package.json'))('playwright-core');
+
+const closers = [];
+const opened = (closer) => closers.unshift(closer);
+try {
+  await run();
+} finally {
+  for (const close of closers) await close();
+}
+
+async function run() {
+  const executablePath = testing.findChromium();
+  if (executablePath === null) throw new Error(`no screenshots: ${testing.NO_CHROMIUM}`);
+  const folder = await mkdtemp(join(tmpdir(), 'runhook-screenshots-'));
+  opened(() => rm(folder, { recursive: true, force: true }));
+  await chmod(folder, 0o711);
+  const servers = await startTestServers({ folder, runId: `${process.pid}` });
+  opened(() => servers.close());
+  Object.assign(process.env, servers.environment);
+  const testDatabase = await testing.createTestDatabase();
+  opened(() => testDatabase.drop());
+  const database = databasePackage.openDatabase({ url: testDatabase.url });
+  opened(() => database.close());
+  const receiver = await testing.startReceiver();
+  opened(() => receiver.close());
+  const demo = await step('seeding', () =>
+    seedDemoData({ database, contract, testing, databasePackage, receiverUrl: receiver.url }),
+  );
+  const [management] = await Promise.all(
+    ['management', 'dispatcher'].map((name) => startService(name, testDatabase.url)),
+  );
+  const deliveryId = await step('a run that is delivered with the third attempt', () =>
+    failingRun(management, demo, receiver),
+  );
+  const browser = await chromium.launch({
+    executablePath,
+    args: ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
+  });
+  opened(() => browser.close());
+  await step('taking the pictures', () => takePictures(browser, management, demo, deliveryId));
+}
+
+async function startService(name, databaseUrl) {
+  const child = spawn(process.execPath, [join(root, 'services', name, 'dist', 'main.js')], {
+    env: {
+      ...process.env,
+      DATABASE_URL: databaseUrl,
+      QUEUE_URL: databaseUrl,
+      ENCRYPTION_KEYS: testing.testEncryptionKeysText,
+      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+      RETRY_BASE_DELAY_MS: '700',
+      HOST: '127.0.0.1',
+      PORT: '0',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  opened(async () => {
+    child.kill('SIGTERM');
+    await exited;
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { port } = line.startsWith('{') ? JSON.parse(line) : {};
+    if (port !== undefined) {
+      child.stdout.resume();
+      return `http://127.0.0.1:${port}`;
+    }
+  }
+  throw new Error(`${name} ended before it was ready`);
+}
+
+/** Answers the id of its delivery. */
+async function failingRun(management, demo, receiver) {
+  receiver.respondWith((_request, index) =>
+    index < 2
+      ? {
+          status: 503,
+          headers: { 'content-type': 'text/plain' },
+          body: 'The pager is being updated. Try again.',
+        }
+      : { status: 200, headers: { 'content-type': 'application/json' }, body: '{"page":"sent"}' },
+  );
+  const call = async (method, path, body) => {
+    const response = await fetch(`${management}/api${path}`, {
+      method,
+      headers: { authorization: `Token ${demo.user.apiKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return (await response.json()).data;
+  };
+  const runs = `/v2/accounts/${demo.account.id}/runs/`;
+  await call('POST', runs, { job_id: demo.jobs[2].id, engine_version: '1.9.2', reason: 'Scheduled' });
+  const webhook = `/v3/accounts/${demo.account.id}/webhooks/subscription/${demo.webhookIds[0]}`;
+  return await testing.eventually(
+    async () => {
+      const [latest] = await call('GET', `${webhook}/deliveries?limit=1`);
+      if (latest?.status !== 'delivered' || latest.attempt_count < 3) throw new Error('it was not delivered');
+      return latest.id;
+    },
+    { timeoutMs: 30_000 },
+  );
+}
+
+async function takePictures(browser, management, demo, deliveryId) {
+  await mkdir(FOLDER, { recursive: true });
+  const list = `/accounts/${demo.account.id}/settings/webhooks`;
+  const webhook = `${list}/${demo.webhookIds[0]}`;
+  const pictures = [
+    { name: 'webhooks', path: list },
+    { name: 'new-webhook', path: `${list}/new`, prepare: fillForm },
+    { name: 'webhook', path: webhook },
+    { name: 'webhook-dark', path: webhook, colorScheme: 'dark' },
+    { name: 'delivery', path: `${webhook}/deliveries/${deliveryId}` },
+    { name: 'api-access', path: '/profile/api-access' },
+  ];
+  for (const { name, path, prepare, colorScheme = 'light' } of pictures) {
+    const context = await browser.newContext({
+      viewport: SIZE,
+      colorScheme,
+      locale: 'en-GB',
+      timezoneId: 'UTC',
+      reducedMotion: 'reduce',
+    });
+    const { email, password } = demo.person;
+    await context.request.post(`${management}/api/v3/session`, { data: { email, password } });
+    const page = await context.newPage();
+    await page.goto(management + path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.waitForFunction(
+      "document.querySelectorAll('.mantine-Skeleton-root, .mantine-Loader-root').length === 0",
+    );
+    await prepare?.(page);
+    const file = join(FOLDER, `${name}.webp`);
+    const height = await page.evaluate('Math.min(document.documentElement.scrollHeight, 1400)');
+    await page.setViewportSize({ ...SIZE, height: Math.max(height, 560) });
+    const size = await writeWebp(page, file);
+    process.stdout.write(`${file}: ${Math.round(size / 1_000)} KB\n`);
+    if (size > BYTES_MAX) throw new Error(`${file} is over ${BYTES_MAX / 1_000} KB`);
+    await context.close();
+  }
+}
+
+/** Playwright writes no WebP, and a PNG of a chart is three times as large. Answers the bytes. */
+async function writeWebp(page, file) {
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 88 });
+  const bytes = Buffer.from(data, 'base64');
+  await writeFile(file, bytes);
+  return bytes.length;
+}
+
+async function fillForm(page) {
+  await page.getByRole('textbox', { name: 'Name' }).fill('Data quality alerts');
+  await page
+    .getByRole('textbox', { name: 'Description' })
+    .fill('Opens a ticket for the team that owns the job.');
+  await page.getByRole('checkbox', { name: /Run errored/ }).check();
+  await page.getByLabel('Jobs', { exact: true }).first().fill('finance');
+  await page.getByRole('option', { name: /^Finance marts/ }).click();
+  await page.getByRole('textbox', { name: 'Endpoint' }).fill('https://tickets.example.com/hooks/data');
+}

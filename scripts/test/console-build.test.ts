@@ -1,0 +1,88 @@
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { expect, test } from '@jest/globals';
+import { inTemporaryFolder } from './temporary-folder.ts';
+
+type Build = (options: {
+  checkout: string;
+  step: (name: string, work: () => Promise<void>) => Promise<void>;
+  bundle: (folder: string, outDir: string) => Promise<unknown>;
+}) => Promise<void>;
+// Plain JavaScript, because it runs before anything is compiled: it has no types of its own.
+const { buildConsole } = (await import(String(new URL('../console-build.mjs', import.meta.url)))) as {
+  buildConsole: Build;
+};
+
+const SCRIPT = `${'console.log("runhook");'.repeat(100)}`;
+
+/** A checkout with a console of one source, and what builds it and counts. */
+async function aCheckout(checkout: string) {
+  const file = async (path: string, text: string) => {
+    await mkdir(join(checkout, path, '..'), { recursive: true });
+    await writeFile(join(checkout, path), text);
+  };
+  await file('packages/console/src/main.tsx', SCRIPT);
+  await file('packages/contract/src/index.ts', 'export {};');
+  await file('pnpm-lock.yaml', 'lockfileVersion: 9');
+  const built: string[] = [];
+  const bundle = async (folder: string, outDir: string) => {
+    built.push(folder);
+    await mkdir(join(outDir, 'assets'), { recursive: true });
+    await cp(join(folder, 'src', 'main.tsx'), join(outDir, 'assets', 'main-abc.js'));
+  };
+  const steps: string[] = [];
+  const step = async (name: string, work: () => Promise<void>) => {
+    steps.push(name);
+    await work();
+  };
+  const build = () => buildConsole({ checkout, step, bundle });
+  return { file, build, built, steps };
+}
+
+test('the console is built once, and again when a source, the contract or a package has changed', () =>
+  inTemporaryFolder(async (checkout) => {
+    const { file, build, built, steps } = await aCheckout(checkout);
+    await build();
+    await build();
+    expect(built).toHaveLength(1);
+    expect(steps).toEqual(['building the console']);
+    const changes = [
+      ['packages/console/src/pages/new.tsx', 'export {};'],
+      ['packages/contract/src/index.ts', 'export const changed = 1;'],
+      ['pnpm-lock.yaml', 'lockfileVersion: 10'],
+    ] as const;
+    for (const [index, [path, text]] of changes.entries()) {
+      await file(path, text);
+      await build();
+      await build();
+      expect([path, built.length]).toEqual([path, index + 2]);
+    }
+  }));
+
+test('what was deleted or has no stamp is built again, and a build that fails leaves the last one in place', () =>
+  inTemporaryFolder(async (checkout) => {
+    const { build, built } = await aCheckout(checkout);
+    await build();
+    await rm(join(checkout, 'packages/console/dist'), { recursive: true });
+    await build();
+    expect(built).toHaveLength(2);
+    const step = async (_: string, work: () => Promise<void>) => work();
+    const fails = async () => Promise.reject(new Error('broken'));
+    await rm(join(checkout, 'packages/console/dist/.built-from'));
+    await expect(buildConsole({ checkout, step, bundle: fails })).rejects.toThrow('broken');
+    const last = join(checkout, 'packages/console/dist/assets/main-abc.js');
+    expect(await readFile(last, 'utf8')).toBe(SCRIPT);
+    expect(await readdir(join(checkout, 'packages/console/node_modules'))).toEqual([]);
+    await build();
+    expect(built).toHaveLength(3);
+  }));
+
+test('each file is there in the encodings that browsers take, with the same content', () =>
+  inTemporaryFolder(async (checkout) => {
+    const { build } = await aCheckout(checkout);
+    await build();
+    const path = join(checkout, 'packages/console/dist/assets/main-abc.js');
+    expect(brotliDecompressSync(await readFile(`${path}.br`)).toString()).toBe(SCRIPT);
+    expect(gunzipSync(await readFile(`${path}.gz`)).toString()).toBe(SCRIPT);
+  }));
