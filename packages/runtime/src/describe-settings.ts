@@ -20,7 +20,7 @@ function isSet(value: unknown): boolean {
   return typeof value !== 'object' || Object.keys(value).length > 0;
 }
 
-/** Everything before the last @ of the authority, for a password may hold an @ of its own. */
+/** Everything before the last @ of the authority, for a password may hold an @ of its own; and what is a parameter. */
 function maskCredentials(text: string): string {
-  return text.replace(/:\/\/[^/?#\s]*@/g, '://***@');
+  return text.replace(/:\/\/[^/?#\s]*@/g, '://***@').replace(/([?&]\w*password=)[^&#\s]*/gi, '$1***');
 }

@@ -9,6 +9,9 @@ export const environmentRules = {
   port: () => Joi.number().port().allow(0),
   host: () => Joi.string().hostname(),
   wholeNumber: (min: number, max: number) => Joi.number().integer().min(min).max(max),
+  /** OTLP over HTTP. */
+  httpUrl: () => Joi.string().uri({ scheme: ['http', 'https'] }),
+  flag: () => Joi.boolean(),
   logLevel: () => Joi.string().valid(...LOG_LEVELS),
   /** The value that `parse` reads from the text; what it throws must be a plain sentence without the value. */
   parsedBy: (parse: (text: string) => unknown) =>

@@ -1,4 +1,5 @@
 import type Joi from 'joi';
+import { readFileVariables } from './variable-files.ts';
 
 /** A value this short may be part of any word, so finding it in a sentence proves nothing. */
 const tellingLengthMin = 4;
@@ -26,14 +27,17 @@ export class EnvironmentError extends Error {
 
 /**
  * Reads the settings of a process from its environment, once. Unknown variables are ignored; one that is set to nothing
- * counts as not set. Returns the converted values with the schema's defaults.
+ * counts as not set. `NAME_FILE` names a file that holds the value of `NAME`. Returns the converted values with the
+ * schema's defaults.
  *
  * Custom validators should say what is wrong with `helpers.message`; what they throw is not shown.
  * @throws EnvironmentError with every problem at once.
  */
 export function parseEnvironment<T>(schema: Joi.ObjectSchema<T>, source: NodeJS.ProcessEnv = process.env): T {
+  const names = Object.keys(schema.describe().keys ?? {});
+  const { environment, problems } = readFileVariables(names, source);
   const given = Object.fromEntries(
-    Object.entries(source).filter(([, value]) => value !== undefined && value !== ''),
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
   const { error, value } = schema.validate(given, {
     abortEarly: false,
@@ -41,8 +45,13 @@ export function parseEnvironment<T>(schema: Joi.ObjectSchema<T>, source: NodeJS.
     messages: valueFreeMessages,
     errors: { label: 'path', wrap: { label: false } },
   });
-  if (error === undefined) return value;
-  throw new EnvironmentError(error.details.map((detail) => describeProblem(detail, given)));
+  // A variable whose file cannot be had is missing as well, which need not be said.
+  const details = (error?.details ?? []).filter(({ path }) => !Object.hasOwn(problems, String(path[0])));
+  if (details.length === 0 && Object.keys(problems).length === 0) return value as T;
+  throw new EnvironmentError([
+    ...Object.values(problems),
+    ...details.map((detail) => describeProblem(detail, given)),
+  ]);
 }
 
 function describeProblem(detail: Joi.ValidationErrorItem, given: Record<string, string | undefined>): string {

@@ -12,6 +12,14 @@ export {
 export { createHttpProbes, type HttpProbes } from './http-probes.ts';
 export { Lifecycle, type LifecycleOptions } from './lifecycle.ts';
 export { createLogger, type LoggerOptions } from './logger.ts';
-export { createMetricsRegistry } from './metrics.ts';
+export {
+  createMetricsRegistry,
+  type DependencyMetrics,
+  registerBlockedAddresses,
+  registerDependencyMetrics,
+  registerPoolMetrics,
+} from './metrics.ts';
+export { type Periodic, startPeriodic } from './periodic.ts';
 export { type ProbeServer, type ProbeServerOptions, startProbeServer } from './probe-server.ts';
 export { parseSettings, type SettingsOf } from './settings.ts';
+export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -24,6 +24,8 @@ export class Lifecycle {
   readonly #closeTimeoutMs: number;
   readonly #closers: Closer[] = [];
   readonly #end = deferred();
+  /** The closer that runs now, for whoever has to find out what hung. */
+  #closing: string | null = null;
   #stopping = false;
   #closed = false;
 
@@ -55,12 +57,18 @@ export class Lifecycle {
   /**
    * Closes on SIGTERM or SIGINT, waits until everything is closed, whatever asked for it, and resolves with the exit code: 0,
    * or 1 when an exception or rejection that nobody handled was the reason or came on the way. A second signal exits the
-   * process at once with 1. The caller should pass the code to `process.exit`: a closer that timed out may have left
+   * process at once with 1, and so does the end of `budgetMs`, counted from when the stop began: what is undone then comes back by
+   * itself, as after a kill. The caller should pass the code to `process.exit`: a closer that timed out may have left
    * something that keeps the process alive.
    */
-  async runUntilSignal(): Promise<number> {
+  async runUntilSignal({ budgetMs }: { budgetMs?: number } = {}): Promise<number> {
     let exitCode = 0;
     let signalled = false;
+    let budget: NodeJS.Timeout | undefined;
+    const end = (reason: string) => {
+      if (budgetMs !== undefined) budget ??= setTimeout(() => this.#giveUp(budgetMs), budgetMs);
+      void this.close(reason);
+    };
 
     const onSignal = (signal: NodeJS.Signals) => {
       if (signalled) {
@@ -68,12 +76,12 @@ export class Lifecycle {
         process.exit(1);
       }
       signalled = true;
-      void this.close(signal);
+      end(signal);
     };
     const onFault = (err: unknown, origin: string) => {
       exitCode = 1;
       this.#logger.fatal({ err, origin }, 'nobody handled this error');
-      void this.close(origin);
+      end(origin);
     };
     const onException = (error: Error) => onFault(error, 'uncaughtException');
     const onRejection = (reason: unknown) => onFault(reason, 'unhandledRejection');
@@ -84,9 +92,15 @@ export class Lifecycle {
       await this.#end.promise;
       return exitCode;
     } finally {
+      clearTimeout(budget);
       process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
       process.off('uncaughtException', onException).off('unhandledRejection', onRejection);
     }
+  }
+
+  #giveUp(budgetMs: number): void {
+    this.#logger.error({ budgetMs, closer: this.#closing }, 'the stop took too long, exiting at once');
+    process.exit(1);
   }
 
   async #closeAll(): Promise<void> {
@@ -103,6 +117,7 @@ export class Lifecycle {
   }
 
   async #run({ name, close, timeoutMs }: Closer): Promise<void> {
+    this.#closing = name;
     try {
       await withinDeadline(timeoutMs, close);
     } catch (err) {

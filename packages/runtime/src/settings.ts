@@ -7,7 +7,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
 
 /** `{ DATABASE_URL: string }` as the code calls it: `{ databaseUrl: string }`. */
 export type SettingsOf<Environment> = {
-  [Name in keyof Environment & string as CamelCase<Name>]: Environment[Name];
+  [Name in keyof Environment as CamelCase<Name & string>]: Environment[Name];
 };
 
 /** The settings of a process from its environment; throws an `EnvironmentError` with every problem at once. */

@@ -24,6 +24,10 @@ test.each([
   ['redis://user:pa@ss@host:6379/0', 'redis://***@host:6379/0'],
   ['redis://:pass@host', 'redis://***@host'],
   ['redis://host/a@b', 'redis://host/a@b'],
+  [
+    'redis+sentinel://a:p@h1:1,h2/m?sentinelPassword=x&family=4',
+    'redis+sentinel://***@h1:1,h2/m?sentinelPassword=***&family=4',
+  ],
   ['plain text', 'plain text'],
 ])('credentials in the URL %s are masked though nobody named it', (url, shown) => {
   expect(describeSettings({ url })).toEqual({ url: shown });

@@ -12,12 +12,12 @@ lifecycle.onClose('database', () => {
 });
 lifecycle.onClose('worker', async () => {
   say('worker closing');
-  if (scenario === 'hang') await new Promise(() => {});
+  if (scenario === 'hang' || scenario === 'outlast') await new Promise(() => {});
   if (scenario === 'fault while closing') void Promise.reject(new Error('late fault'));
   await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
-const stopped = lifecycle.runUntilSignal();
+const stopped = lifecycle.runUntilSignal(scenario === 'outlast' ? { budgetMs: 300 } : {});
 say('running');
 if (scenario === 'reject') void Promise.reject(new Error('nobody listens'));
 if (scenario === 'throw')

@@ -63,6 +63,17 @@ test('a second signal exits at once with 1', async () => {
   expect(words(service.lines)).not.toContain('database closed');
 });
 
+test('a stop that outlasts its budget exits with 1 and names what it waited for', async () => {
+  const service = run('outlast');
+  await service.said('running');
+  service.child.kill('SIGTERM');
+  expect(await service.ended()).toEqual({ code: 1, signal: null });
+  expect(words(service.lines)).not.toContain('database closed');
+  expect(service.lines).toContainEqual(
+    expect.objectContaining({ level: 'error', closer: 'worker', budgetMs: 300 }),
+  );
+});
+
 test.each([
   ['reject', 'unhandledRejection', 'nobody listens'],
   ['throw', 'uncaughtException', 'nobody catches'],

@@ -1,0 +1,125 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { openDatabase } from '@runhook/database';
+import { findRedisServer } from '@runhook/embedded';
+import { createEventPublisher } from '@runhook/queue';
+import { eventually, exampleEvent, seedAccount, seedSubscription, startReceiver } from '@runhook/testing';
+import { Releases } from '../chaos/releases.ts';
+import { type BackendName, type Servers, startServers } from '../chaos/servers.ts';
+import { type RunningService, startService } from '../services.ts';
+
+const SAID_WITHIN = { timeoutMs: 10_000, intervalMs: 100 };
+const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
+
+interface Watched {
+  servers: Servers;
+  services: [RunningService, RunningService];
+  /** Publishes an event and waits until it is delivered. */
+  deliverOne(): Promise<void>;
+}
+
+const releases = new Releases();
+afterAll(() => releases.run());
+
+async function open(backend: BackendName): Promise<Watched> {
+  const servers = await startServers(backend);
+  releases.add(() => servers.close());
+  const receiver = await startReceiver();
+  releases.add(() => receiver.close());
+  const database = openDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+  releases.add(() => database.close());
+  const account = await seedAccount(database);
+  await seedSubscription(database, { accountId: account.id, clientUrl: receiver.url });
+  const environment = {
+    DATABASE_URL: servers.databaseUrl,
+    QUEUE_URL: servers.queueUrl,
+    DELIVERY_TIMEOUT_MS: '2000',
+  };
+  const services = await Promise.all([
+    startService('management', environment),
+    startService('dispatcher', environment),
+  ]);
+  releases.add(() => Promise.all(services.map((service) => service.stop())));
+  const job = account.jobs[0] as never;
+  return {
+    servers,
+    services,
+    async deliverOne() {
+      const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
+      const event = exampleEvent('job.run.started', job);
+      try {
+        await eventually(() => publisher.publish(event), { timeoutMs: 10_000, intervalMs: 200 });
+        await receiver.waitFor(({ body }) => body.includes(event.eventId), { timeoutMs: 30_000 });
+      } finally {
+        await publisher.close();
+      }
+    },
+  };
+}
+
+async function probe(service: RunningService, path: string) {
+  const response = await fetch(`${service.url}${path}`, { signal: AbortSignal.timeout(5_000) });
+  return { status: response.status, checks: ((await response.json()) as { checks: object }).checks };
+}
+
+const everyServiceIs = async ({ services }: Watched, status: number, checks: object = {}) => {
+  for (const service of services) {
+    expect(await probe(service, '/readyz')).toMatchObject({ status, checks });
+    // A fault outside is nothing that a restart would mend.
+    expect(await probe(service, '/healthz')).toMatchObject({ status: 200 });
+  }
+};
+
+test.each(backends)(
+  'services on %s say within ten seconds that a server is dead, and go on by themselves when it is back',
+  async (backend) => {
+    const watched = await open(backend);
+    const { servers } = watched;
+    await eventually(() => everyServiceIs(watched, 200), SAID_WITHIN);
+    await watched.deliverOne();
+
+    if (backend === 'Redis') {
+      await servers.killRedis();
+      await eventually(() => everyServiceIs(watched, 503, { queue: { ok: false } }), SAID_WITHIN);
+      await servers.restartRedis();
+      await eventually(() => everyServiceIs(watched, 200, { queue: { ok: true } }), SAID_WITHIN);
+      await watched.deliverOne();
+    }
+    await servers.killPostgres();
+    await eventually(() => everyServiceIs(watched, 503, { database: { ok: false } }), SAID_WITHIN);
+    await servers.restartPostgres();
+    await eventually(() => everyServiceIs(watched, 200, { database: { ok: true } }), SAID_WITHIN);
+    await watched.deliverOne();
+    await eventually(() => everyServiceIs(watched, 200), SAID_WITHIN);
+  },
+  180_000,
+);
+
+describe('the schema', () => {
+  test('services whose migrations are not applied are not ready and say why', async () => {
+    const servers = await startServers('PostgreSQL');
+    releases.add(() => servers.close());
+    const database = openDatabase({ url: servers.databaseUrl });
+    const latest = `SELECT max(migration_name) AS name FROM _prisma_migrations`;
+    const { rows } = await database.pool.query<{ name: string }>(latest);
+    const environment = { DATABASE_URL: servers.databaseUrl, QUEUE_URL: servers.databaseUrl };
+    const services = await Promise.all([
+      startService('management', environment),
+      startService('dispatcher', environment),
+    ]);
+    releases.add(() => Promise.all(services.map((service) => service.stop())));
+    const rename = (from: string, to: string) =>
+      database.pool.query('UPDATE _prisma_migrations SET migration_name = $2 WHERE migration_name = $1', [
+        from,
+        to,
+      ]);
+    const name = rows[0]?.name as string;
+    const readiness = () => Promise.all(services.map((service) => probe(service, '/readyz')));
+    await rename(name, `${name}_of_another_build`);
+    const behind = { status: 503, checks: { database: { ok: false, error: 'SCHEMA_BEHIND' } } };
+    await eventually(async () => expect(await readiness()).toMatchObject([behind, behind]), SAID_WITHIN);
+    await rename(`${name}_of_another_build`, name);
+    const statuses = async () => (await readiness()).map(({ status }) => status);
+    await eventually(async () => expect(await statuses()).toEqual([200, 200]), SAID_WITHIN);
+    await database.close();
+  }, 120_000);
+});

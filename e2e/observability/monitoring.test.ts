@@ -1,0 +1,202 @@
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually, queueBackends } from '@runhook/testing';
+import { type BusySystem, openBusySystem } from './busy-system.ts';
+import { parseExposition, type Sample, typesOf } from './exposition.ts';
+import {
+  alertRules,
+  anchorsOf,
+  dashboardPanels,
+  monitoringFile,
+  withoutVariables,
+} from './monitoring-files.ts';
+import { hasProgram, startPrometheus } from './prometheus.ts';
+import { askedBy } from './promql.ts';
+
+const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
+/** Set by `npm run prove-dashboard`: what each panel shows is printed. */
+const isTold = process.env.PROVE_DASHBOARD !== undefined;
+
+/** Labels that Prometheus adds to what it scrapes. */
+const TARGET_LABELS = ['instance', 'job'];
+/** The labels of our own metrics, each with all the values that it can have. */
+const LABELS: Record<string, RegExp> = {
+  service: /^(management|dispatcher)$/,
+  queue: /^(job-run-events|webhook-deliveries)$/,
+  state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
+  result: /^(fanned_out|duplicate|resumed|malformed|sent|vanished)$/,
+  route: /^(in_place|overflow|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
+  outcome: /^(delivered|retry|failed|cancelled)$/,
+  code: /^[a-z_]{4,30}$/,
+  batch: /^(match|commit|load|record|cancel|enqueue)$/,
+  kind: /^(delivery|event)$/,
+  dependency: /^(database|queue)$/,
+  method: /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|other)$/,
+  status_class: /^[2345]xx$/,
+  version: /^\d+\.\d+\.\d+/,
+  node_version: /^\d+\.\d+\.\d+/,
+  le: /^(\+Inf|\d+(\.\d+)?)$/,
+};
+const SERIES_OF_A_METRIC_MAX = 300;
+
+let busy: BusySystem;
+let exposed: { text: string; samples: Sample[] };
+beforeAll(async () => {
+  busy = await openBusySystem(backend);
+  // What every part has counted once: retries, an attempt that was refused, a delivery that failed for good.
+  exposed = await eventually(
+    async () => {
+      const text = await scrape();
+      const samples = parseExposition(text);
+      const isCounted = (name: string, labels: object = {}) =>
+        expect(samples).toContainEqual({
+          name,
+          labels: expect.objectContaining(labels),
+          value: expect.any(Number),
+        });
+      isCounted('runhook_attempt_errors_total', { code: 'address_forbidden' });
+      isCounted('runhook_attempt_errors_total', { code: 'unsuccessful_status' });
+      isCounted('runhook_batch_size_count', { batch: 'load' });
+      isCounted('runhook_http_requests_total', { route: 'none', status_class: '4xx' });
+      isCounted('runhook_backlog_oldest_due_age_seconds', { queue: 'webhook-deliveries' });
+      const failed = samples.find(
+        ({ name, labels }) => name === 'runhook_deliveries_completed_total' && labels.outcome === 'failed',
+      );
+      expect(failed?.value).toBeGreaterThan(0);
+      return { text, samples };
+    },
+    { timeoutMs: 30_000, intervalMs: 250 },
+  );
+}, 60_000);
+afterAll(() => busy.close(), 30_000);
+
+async function scrape(): Promise<string> {
+  const services = [busy.management, busy.dispatcher];
+  return (await Promise.all(services.map(async ({ url }) => (await fetch(`${url}/metrics`)).text()))).join(
+    '',
+  );
+}
+
+const ours = () => exposed.samples.filter(({ name }) => name.startsWith('runhook_'));
+
+test('metrics have names and base units as Prometheus wants them', () => {
+  for (const [name, type] of typesOf(exposed.text)) {
+    if (!name.startsWith('runhook_')) continue;
+    expect(name).toMatch(/^runhook_[a-z]+(_[a-z]+)*$/);
+    expect(name).not.toMatch(/_(ms|millis|milliseconds|minutes|kb|percent)(_|$)/);
+    expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
+  }
+  expect(typesOf(exposed.text).size).toBeGreaterThan(50);
+});
+
+test('no label can grow with accounts, subscriptions, endpoints, events or callers', () => {
+  expect(ours().length).toBeGreaterThan(100);
+  for (const { name, labels } of ours()) {
+    for (const [label, value] of Object.entries(labels)) {
+      expect({ name, label, known: Object.hasOwn(LABELS, label) }).toEqual({ name, label, known: true });
+      expect({ name, label, value }).toEqual({
+        name,
+        label,
+        value: expect.stringMatching(LABELS[label] as RegExp),
+      });
+    }
+  }
+  const series = new Map<string, number>();
+  for (const { name } of exposed.samples) series.set(name, (series.get(name) ?? 0) + 1);
+  for (const [name, count] of series) {
+    expect({ name, isBounded: count <= SERIES_OF_A_METRIC_MAX }).toEqual({ name, isBounded: true });
+  }
+  for (const word of busy.telling) expect(exposed.text).not.toContain(word);
+});
+
+test('the dashboard and the alerts ask for metrics and labels that the services expose', () => {
+  const labelsByMetric = new Map<string, Set<string>>();
+  for (const { name, labels } of exposed.samples) {
+    const known = labelsByMetric.get(name) ?? new Set(TARGET_LABELS);
+    for (const label of Object.keys(labels)) known.add(label);
+    labelsByMetric.set(name, known);
+  }
+  const expressions = [
+    ...dashboardPanels().flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr }))),
+    ...alertRules().map(({ alert, expr }) => ({ title: alert, expr })),
+  ];
+  expect(expressions.length).toBeGreaterThan(50);
+  for (const { title, expr } of expressions) {
+    const { metrics, labels } = askedBy(withoutVariables(expr));
+    expect({ title, count: metrics.length }).not.toEqual({ title, count: 0 });
+    for (const metric of metrics) {
+      expect({ title, metric, labels: [...(labelsByMetric.get(metric) ?? [])] }).toEqual({
+        title,
+        metric,
+        labels: expect.arrayContaining(labels),
+      });
+    }
+  }
+});
+
+test('every alert says how bad it is, and leads to a section of the runbook', () => {
+  const anchors = anchorsOf('docs/runbook.md');
+  for (const { alert, labels, annotations } of alertRules()) {
+    expect({ alert, severity: labels.severity }).toEqual({
+      alert,
+      severity: expect.stringMatching(/^(critical|warning|info)$/),
+    });
+    expect(annotations.summary).toBeTruthy();
+    expect(annotations.runbook).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
+    expect({ alert, hasSection: anchors.has(alert.toLowerCase()) }).toEqual({ alert, hasSection: true });
+  }
+});
+
+describe('with the programs of Prometheus', () => {
+  function skipped(program: string): void {
+    process.stdout.write(`not shown here, because there is no ${program} on the path\n`);
+  }
+
+  test('the alert rules and the sample configuration are valid, and the rules fire when they should', () => {
+    if (!hasProgram('promtool')) return skipped('promtool');
+    for (const args of [
+      ['check', 'rules', monitoringFile('alerts.yaml')],
+      ['check', 'config', monitoringFile('prometheus.yaml')],
+      ['test', 'rules', monitoringFile('alerts.test.yaml')],
+    ]) {
+      const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8' });
+      expect({ args, status, said: status === 0 ? '' : stdout + stderr }).toEqual({
+        args,
+        status: 0,
+        said: '',
+      });
+    }
+  });
+
+  test('every panel of the dashboard shows data of the running services', async () => {
+    if (!hasProgram('prometheus')) return skipped('prometheus');
+    const prometheus = await startPrometheus({
+      management: new URL(busy.management.url).host,
+      dispatcher: new URL(busy.dispatcher.url).host,
+    });
+    try {
+      for (const { title, targets = [] } of dashboardPanels()) {
+        for (const { expr } of targets) {
+          const series = await eventually(
+            async () => {
+              const found = await prometheus.query(withoutVariables(expr));
+              const finite = found.filter(({ value }) => Number.isFinite(value));
+              expect({ title, expr, hasData: finite.length > 0 }).toEqual({ title, expr, hasData: true });
+              return finite;
+            },
+            { timeoutMs: 25_000, intervalMs: 500 },
+          );
+          if (isTold) tell(title, expr, series.length, series[0]?.value);
+        }
+      }
+      const firing = await Promise.all(alertRules().map(({ expr }) => prometheus.query(expr)));
+      expect(firing).toHaveLength(alertRules().length);
+    } finally {
+      await prometheus.close();
+    }
+  }, 90_000);
+});
+
+function tell(title: string, expr: string, count: number, first: number | undefined): void {
+  process.stderr.write(`${title.padEnd(32)} ${String(count).padStart(3)} series  ${first}  ${expr}\n`);
+}

@@ -1,0 +1,85 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '@runhook/testing';
+
+export interface Series {
+  metric: Record<string, string>;
+  /** NaN when there is nothing to tell, as for a quantile of no observations. */
+  value: number;
+}
+
+/** A Prometheus of our own, on loopback, with its data in a folder that goes with it. */
+export interface Prometheus {
+  /** What an expression gives now. Rejects with Prometheus' own words. */
+  query(expression: string): Promise<Series[]>;
+  close(): Promise<void>;
+}
+
+export function hasProgram(name: 'prometheus' | 'promtool'): boolean {
+  return spawnSync(name, ['--version'], { stdio: 'ignore' }).error === undefined;
+}
+
+/** @param targets `host:port` by job */
+export async function startPrometheus(targets: Record<string, string>): Promise<Prometheus> {
+  const folder = await mkdtemp(join(tmpdir(), 'runhook-prometheus-'));
+  const jobs = Object.entries(targets).map(
+    ([job, target]) => `  - job_name: ${job}\n    static_configs: [{ targets: ['${target}'] }]`,
+  );
+  const config = `global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n${jobs.join('\n')}\n`;
+  await writeFile(join(folder, 'prometheus.yml'), config);
+  const address = `127.0.0.1:${await freePort()}`;
+  const child = spawn(
+    'prometheus',
+    [
+      `--config.file=${join(folder, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=${address}`,
+      '--log.level=error',
+    ],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  const exited = once(child, 'exit');
+  const prometheus: Prometheus = {
+    async query(expression) {
+      const url = `http://${address}/api/v1/query?${new URLSearchParams({ query: expression })}`;
+      const answer = (await (await fetch(url)).json()) as {
+        status: string;
+        error?: string;
+        data: { result: { metric: Record<string, string>; value: [number, string] }[] };
+      };
+      if (answer.status !== 'success') throw new Error(`${answer.error}: ${expression}`);
+      return answer.data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+    },
+    async close() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+      await exited;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  try {
+    await eventually(
+      async () => {
+        const { ok } = await fetch(`http://${address}/-/ready`);
+        if (!ok) throw new Error('Prometheus is not ready');
+      },
+      { timeoutMs: 20_000, intervalMs: 100 },
+    );
+    return prometheus;
+  } catch (error) {
+    await prometheus.close();
+    throw error;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

@@ -1,0 +1,12 @@
+// A job runner of its own with an OpenTelemetry SDK: publishes the event of its argument within a span.
+
+import { createEventPublisher } from '@runhook/queue';
+import { openTraces } from '@runhook/runtime';
+
+const [event] = process.argv.slice(2);
+const traces = await openTraces('job-runner', console);
+const publisher = createEventPublisher({ queueUrl: process.env.QUEUE_URL, traces: true });
+await traces.within('job', {}, () => publisher.publish(JSON.parse(event)));
+await publisher.close();
+await traces.close();
+process.exit(0);

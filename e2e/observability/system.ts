@@ -1,0 +1,79 @@
+import { createServiceToken, type Database, openDatabase } from '@runhook/database';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  type QueueBackend,
+  type Receiver,
+  seedAccount,
+  startReceiver,
+  type TestAccount,
+} from '@runhook/testing';
+import { type RunningService, startService } from '../services.ts';
+
+/** A database, a queue, an account and a receiver; services are started over them as processes. */
+export interface System {
+  database: Database;
+  databaseUrl: string;
+  queueUrl: string;
+  account: TestAccount;
+  token: string;
+  receiver: Receiver;
+  /** Started services are stopped by {@link close}, and what they exit with is no matter to it. */
+  start(name: 'management' | 'dispatcher', environment?: Record<string, string>): Promise<RunningService>;
+  onClose(closer: () => Promise<unknown>): void;
+  close(): Promise<void>;
+}
+
+export async function openSystem(backend: QueueBackend): Promise<System> {
+  const closers: (() => Promise<unknown>)[] = [];
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const database = openDatabase({ url: testDatabase.url, onConnectionError: () => undefined });
+  closers.push(() => database.close());
+  const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
+  const receiver = await startReceiver();
+  closers.push(() => receiver.close());
+  const account = await seedAccount(database);
+  const { token } = await createServiceToken(database.prisma, {
+    accountId: account.id,
+    name: 'e2e',
+    permissionSets: ['account_admin'],
+  });
+  return {
+    database,
+    databaseUrl: testDatabase.url,
+    queueUrl,
+    account,
+    token,
+    receiver,
+    async start(name, environment = {}) {
+      const settings = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl, ...environment };
+      const service = await startService(name, settings);
+      closers.push(() => service.stop());
+      return service;
+    },
+    onClose: (closer) => void closers.push(closer),
+    async close() {
+      for (const close of closers.splice(0).reverse()) await close();
+    },
+  };
+}
+
+/** Calls the API as the account's admin. */
+export async function callApi(
+  { token }: Pick<System, 'token'>,
+  management: RunningService,
+  request: { method: string; path: string; body?: object; headers?: Record<string, string> },
+): Promise<{ status: number; data: Record<string, unknown> }> {
+  const response = await fetch(`${management.url}/api${request.path}`, {
+    method: request.method,
+    headers: {
+      authorization: `Token ${token}`,
+      'content-type': 'application/json',
+      ...request.headers,
+    },
+    ...(request.body ? { body: JSON.stringify(request.body) } : {}),
+  });
+  const { data } = (await response.json()) as { data: Record<string, unknown> };
+  return { status: response.status, data };
+}

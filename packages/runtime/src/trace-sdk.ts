@@ -1,0 +1,109 @@
+import {
+  type Context,
+  context,
+  DiagLogLevel,
+  diag,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import type { Logger } from 'pino';
+import type { OpenSpan, SpanOptions, Traces } from './traces.ts';
+
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+};
+
+/**
+ * OpenTelemetry for the whole process, over OTLP/HTTP with JSON. Imported only when traces are wanted. Baggage of a
+ * caller is not passed on: it has no bound and may hold anything.
+ */
+export function startTraceSdk(service: string, logger: Pick<Logger, 'warn'>): Traces {
+  const warn = (message: string, ...details: unknown[]) =>
+    logger.warn({ details: details.map(String) }, `traces: ${message}`);
+  diag.setLogger(
+    { error: warn, warn, info: () => {}, debug: () => {}, verbose: () => {} },
+    DiagLogLevel.WARN,
+  );
+  const provider = new BasicTracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': `runhook-${service}`, 'service.namespace': 'runhook' }))
+      .merge(detectResources({ detectors: [envDetector] })),
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+  });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  trace.setGlobalTracerProvider(provider);
+  const tracer = provider.getTracer('runhook');
+
+  function start(name: string, { kind = 'internal', attributes = {}, parent }: SpanOptions = {}): OpenSpan {
+    const above = parent === undefined ? context.active() : contextOf(parent);
+    const span = tracer.startSpan(name, { kind: KINDS[kind], attributes }, above);
+    return openSpan(span, trace.setSpan(above, span));
+  }
+
+  return {
+    start,
+    async within(name, options, work) {
+      const span = start(name, options);
+      try {
+        return await span.run(() => work(span));
+      } catch (error) {
+        span.fail(error instanceof Error ? error.name : 'unknown');
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+    carried: () => (trace.getSpan(context.active()) ? JSON.stringify(injected()) : null),
+    headers: injected,
+    detached: (work) => context.with(ROOT_CONTEXT, work),
+    close: () => provider.shutdown(),
+  };
+}
+
+function openSpan(span: Span, inside: Context): OpenSpan {
+  return {
+    run: (work) => context.with(inside, work),
+    rename: (name) => void span.updateName(name),
+    set: (attributes) => void span.setAttributes(attributes),
+    // An error's message may hold hosts, SQL or a body: the word alone is exported.
+    fail: (code) => void span.setAttribute('error.type', code).setStatus({ code: SpanStatusCode.ERROR }),
+    end: () => span.end(),
+  };
+}
+
+function injected(): Record<string, string> {
+  const headers: Record<string, string> = {};
+  propagation.inject(context.active(), headers);
+  return headers;
+}
+
+/** What was carried may come from anybody who reaches the queue: text that is no context is no error. */
+function contextOf(parent: string | Record<string, unknown> | null): Context {
+  if (parent === null) return ROOT_CONTEXT;
+  if (typeof parent !== 'string') return propagation.extract(ROOT_CONTEXT, parent);
+  try {
+    const carrier: unknown = JSON.parse(parent);
+    return typeof carrier === 'object' ? propagation.extract(ROOT_CONTEXT, carrier) : ROOT_CONTEXT;
+  } catch {
+    return ROOT_CONTEXT;
+  }
+}
