@@ -1,0 +1,145 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { readStages, resolveStage } from '../../scripts/src/image/dockerfile.ts';
+import { checkout } from './manifests.ts';
+import { composeProblems } from './schema-problems.ts';
+
+const text = readFileSync(join(checkout, 'docker-compose.yml'), 'utf8');
+const compose = parse(text, { merge: true });
+const services = compose.services as Record<string, Record<string, never>>;
+const stages = readStages(readFileSync(join(checkout, 'Dockerfile'), 'utf8'));
+const ONE_SHOT = ['secrets', 'migrate'];
+
+interface Service {
+  image: string;
+  build?: { target: string };
+  restart: string;
+  healthcheck?: object;
+  depends_on?: Record<string, { condition: string }>;
+  environment?: Record<string, string>;
+  networks?: string[];
+  volumes?: string[];
+  profiles?: string[];
+  ports?: string[];
+  container_name?: string;
+  read_only?: boolean;
+  cap_drop?: string[];
+  security_opt?: string[];
+  stop_grace_period?: string;
+}
+
+const service = (name: string) => services[name] as unknown as Service;
+const names = Object.keys(services);
+
+test('the file fits the schema of the Compose Specification', () => {
+  expect(composeProblems(compose)).toEqual([]);
+  expect(composeProblems({ services: { a: { image: 'b', portz: [] } } })).not.toEqual([]);
+});
+
+test('docker compose takes the file, where there is one', () => {
+  if (spawnSync('docker', ['compose', 'version']).status !== 0) {
+    process.stderr.write('\ndocker compose is not here: its own check of the file was left out\n');
+    return;
+  }
+  const { status, stderr } = spawnSync('docker', ['compose', '--profile', 'demo', 'config', '--quiet'], {
+    cwd: checkout,
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH ?? '' },
+  });
+  expect([status, stderr]).toEqual([0, '']);
+});
+
+test('it starts with nothing set: no variable is required, and none has a secret as its default', () => {
+  expect(text).not.toMatch(/\$\{[A-Z_]+:?\?/);
+  const defaults = [...text.matchAll(/\$\{([A-Z_]+):-([^}]*)\}/g)].filter(([, , value]) => value !== '');
+  expect(defaults.map(([, name]) => name).sort()).toEqual([
+    'QUEUE_URL',
+    'QUEUE_URL',
+    'RUNHOOK_LISTEN',
+    'RUNHOOK_PORT',
+  ]);
+});
+
+test('the migration ends before a service starts, and the database answers before the migration', () => {
+  expect(service('postgres').depends_on).toEqual({
+    secrets: { condition: 'service_completed_successfully' },
+  });
+  expect(service('migrate').depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
+  for (const name of ['management', 'dispatcher']) {
+    expect(service(name).depends_on).toEqual({
+      migrate: { condition: 'service_completed_successfully' },
+      postgres: { condition: 'service_healthy' },
+      redis: { condition: 'service_healthy' },
+    });
+  }
+  for (const name of ONE_SHOT) expect(service(name).restart).toBe('no');
+});
+
+test('every service that stays has a health check, its own or its image', () => {
+  for (const name of names.filter((name) => !ONE_SHOT.includes(name))) {
+    const target = service(name).build?.target;
+    const healthcheck = service(name).healthcheck ?? (target && resolveStage(stages, target).healthcheck);
+    expect([name, Boolean(healthcheck)]).toEqual([name, true]);
+  }
+});
+
+test('there can be many dispatchers: no name and no port of the host is theirs', () => {
+  expect(service('dispatcher').container_name).toBeUndefined();
+  expect(service('dispatcher').ports).toBeUndefined();
+});
+
+test('every image of ours is built from a target of the Dockerfile, and the others name a version', () => {
+  for (const name of names) {
+    const { image, build } = service(name);
+    if (image.startsWith('runhook/'))
+      expect(image).toBe(`runhook/${resolveStage(stages, build?.target ?? '').name}`);
+    else expect(image).toMatch(/^[a-z]+:\d+[\w.-]*$/);
+  }
+});
+
+test('no container writes outside its volumes, gains rights or keeps a capability that it does not need', () => {
+  const kept = Object.fromEntries(
+    names.map((name) => [name, (services[name] as { cap_add?: string[] }).cap_add]),
+  );
+  expect(kept).toEqual({
+    ...Object.fromEntries(names.map((name) => [name, undefined])),
+    postgres: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'],
+  });
+  for (const name of names) {
+    expect(service(name)).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+  }
+});
+
+test('every volume and network that is named is declared, and the data cannot get out', () => {
+  for (const name of names) {
+    for (const volume of service(name).volumes ?? []) {
+      const [source = ''] = volume.split(':');
+      if (!source.startsWith('.')) expect(Object.keys(compose.volumes)).toContain(source);
+    }
+    for (const network of service(name).networks ?? [])
+      expect(Object.keys(compose.networks)).toContain(network);
+  }
+  expect(compose.networks.data.internal).toBe(true);
+  expect(service('postgres').networks).toEqual(['data']);
+  expect(service('redis').networks).toEqual(['data']);
+});
+
+test('what is in flight has the time to end, and the queue loses nothing', () => {
+  for (const name of ['management', 'dispatcher']) {
+    expect(Number.parseInt(service(name).stop_grace_period ?? '', 10)).toBeGreaterThan(10 + 15);
+  }
+  const command = (services.redis as unknown as { command: string[] }).command.join(' ');
+  expect(command).toContain('--appendonly yes');
+  expect(command).toContain('--maxmemory-policy noeviction');
+});
+
+test('the receiver is for demonstrations only', () => {
+  expect(names.filter((name) => service(name).profiles !== undefined)).toEqual(['receiver']);
+});

@@ -1,0 +1,261 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { forbiddenIpv4, forbiddenIpv6 } from '../../packages/egress/src/forbidden-ranges.ts';
+import { checkout, findRenderer, type Manifest, overlays, podTemplateOf, selects } from './manifests.ts';
+import { manifestProblems } from './schema-problems.ts';
+
+const renderer = findRenderer();
+if (renderer === null) {
+  process.stderr.write('\nthe manifests are not rendered: neither kubectl nor kustomize is on the path\n');
+} else process.stderr.write(`\nthe manifests are rendered by ${renderer.version}\n`);
+
+/** Secrets are made by people, as docs/deployment.md says; nothing in git holds one. */
+const SECRETS: Record<string, readonly string[]> = {
+  runhook: ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'],
+  postgres: ['password'],
+};
+
+const describeRendered = renderer === null ? describe.skip : describe;
+
+describeRendered.each(overlays)('overlay %s', (overlay) => {
+  const manifests = renderer?.render(overlay) ?? [];
+  const ofKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);
+  const named = (kind: string, name: string) => ofKind(kind).find(({ metadata }) => metadata.name === name);
+  const workloads = manifests.filter((manifest) => podTemplateOf(manifest) !== null);
+  const templates = workloads.map((workload) => ({
+    workload,
+    template: podTemplateOf(workload) as Manifest,
+  }));
+  const containersOf = (template: Manifest) => template.spec.containers as Manifest['spec'][];
+
+  test('every object fits the schema of its kind, with no field that it does not know', () => {
+    expect(manifests.length).toBeGreaterThan(10);
+    expect(manifests.flatMap(manifestProblems)).toEqual([]);
+  });
+
+  test('no two objects have one name, and all are in the namespace of the overlay', () => {
+    const ids = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    expect(new Set(ids).size).toBe(ids.length);
+    const [namespace] = ofKind('Namespace').map(({ metadata }) => metadata.name);
+    for (const { kind, metadata } of manifests) {
+      if (kind !== 'Namespace') expect([kind, metadata.namespace]).toEqual([kind, namespace]);
+    }
+  });
+
+  test('every selector selects pods that exist, and no pod of another service', () => {
+    for (const { workload, template } of templates) {
+      if (workload.kind !== 'Job')
+        expect(selects(workload.spec.selector, template.metadata.labels)).toBe(true);
+    }
+    const selectors = [
+      ...ofKind('Service').map(({ metadata, spec }) => [metadata.name, { matchLabels: spec.selector ?? {} }]),
+      ...ofKind('PodDisruptionBudget').map(({ metadata, spec }) => [metadata.name, spec.selector]),
+      ...templates.flatMap(({ workload, template }) =>
+        (template.spec.topologySpreadConstraints ?? []).map((constraint: Manifest) => [
+          workload.metadata.name,
+          constraint.labelSelector,
+        ]),
+      ),
+    ] as [string, { matchLabels: Record<string, string> }][];
+    for (const [name, selector] of selectors) {
+      if (Object.keys(selector.matchLabels).length === 0) {
+        expect(name).toBe('not-for-the-outside');
+        continue;
+      }
+      const selected = templates.filter(({ template }) => selects(selector, template.metadata.labels));
+      expect(selected.map(({ workload }) => workload.metadata.name)).toEqual([name]);
+    }
+  });
+
+  test('every port that is named is one that a container opens', () => {
+    const portsOf = (labels: object) =>
+      templates
+        .filter(({ template }) =>
+          selects({ matchLabels: labels as Record<string, string> }, template.metadata.labels),
+        )
+        .flatMap(({ template }) => containersOf(template).flatMap(({ ports = [] }) => ports))
+        .map(({ name }) => name);
+    for (const { spec } of ofKind('Service')) {
+      if (spec.selector === undefined) continue;
+      for (const { targetPort } of spec.ports) expect(portsOf(spec.selector)).toContain(targetPort);
+    }
+    for (const { template } of templates) {
+      for (const container of containersOf(template)) {
+        const names = (container.ports ?? []).map(({ name }: { name: string }) => name);
+        for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+          const port = container[probe]?.httpGet?.port;
+          if (port !== undefined) expect(names).toContain(port);
+        }
+      }
+    }
+    for (const { spec } of ofKind('NetworkPolicy')) {
+      const open = (spec.ingress ?? []).flatMap(({ ports = [] }: Manifest) => ports);
+      for (const { port } of open) {
+        if (typeof port === 'string') expect(portsOf(spec.podSelector.matchLabels)).toContain(port);
+      }
+    }
+  });
+
+  test('the ingress leads to services and ports that exist, and not to the metrics', () => {
+    const [ingress] = ofKind('Ingress');
+    const paths = ingress?.spec.rules.flatMap(({ http }: Manifest) => http.paths) as Manifest[];
+    for (const { backend } of paths) {
+      const service = named('Service', backend.service.name);
+      const ports = service?.spec.ports.map(({ name }: { name: string }) => name);
+      expect(ports).toContain(backend.service.port.name);
+    }
+    const metrics = paths.find(({ path }) => path === '/metrics');
+    expect(named('Service', metrics?.backend.service.name)?.spec.selector).toBeUndefined();
+  });
+
+  test('every config map, secret, key and service account that a pod names exists', () => {
+    for (const { template } of templates) {
+      const { serviceAccountName, volumes = [] } = template.spec;
+      if (serviceAccountName !== undefined) expect(named('ServiceAccount', serviceAccountName)).toBeDefined();
+      for (const { envFrom = [] } of containersOf(template)) {
+        for (const { configMapRef } of envFrom) expect(named('ConfigMap', configMapRef.name)).toBeDefined();
+      }
+      const secrets = volumes.filter(({ secret }: Manifest) => secret !== undefined);
+      for (const { secret } of secrets) {
+        const keys = SECRETS[secret.secretName];
+        expect([secret.secretName, keys !== undefined]).toEqual([secret.secretName, true]);
+        for (const { key } of secret.items ?? []) expect(keys).toContain(key);
+      }
+      const mounted = containersOf(template).flatMap(({ volumeMounts = [] }) => volumeMounts);
+      const claims = template === null ? [] : ['data'];
+      const known = [...volumes.map(({ name }: { name: string }) => name), ...claims];
+      for (const { name } of mounted) expect(known).toContain(name);
+    }
+    expect(ofKind('Secret')).toEqual([]);
+  });
+
+  test('a file that a variable names is one that the secret volume brings', () => {
+    for (const { template } of templates) {
+      for (const { env = [], volumeMounts = [] } of containersOf(template)) {
+        for (const { name, value } of env as { name: string; value: string }[]) {
+          if (!name.endsWith('_FILE')) continue;
+          const mount = volumeMounts.find(({ mountPath }: Manifest) => value.startsWith(`${mountPath}/`));
+          const volume = template.spec.volumes.find((candidate: Manifest) => candidate.name === mount?.name);
+          const keys = SECRETS[volume?.secret.secretName] ?? [];
+          const paths = volume?.secret.items?.map(({ path }: { path: string }) => path) ?? keys;
+          expect(paths).toContain(value.slice(mount.mountPath.length + 1));
+        }
+      }
+    }
+  });
+
+  test('what scales, scales a deployment that exists, between bounds, by the age and the depth of the backlog', () => {
+    const scalers = [...ofKind('ScaledObject'), ...ofKind('HorizontalPodAutoscaler')];
+    expect(scalers).toHaveLength(overlay === 'development' ? 0 : 1);
+    for (const { kind, spec } of scalers) {
+      expect(named('Deployment', spec.scaleTargetRef.name)).toBeDefined();
+      const [least, most] =
+        kind === 'ScaledObject'
+          ? [spec.minReplicaCount, spec.maxReplicaCount]
+          : [spec.minReplicas, spec.maxReplicas];
+      expect(least).toBeGreaterThanOrEqual(2);
+      expect(most).toBeGreaterThan(least);
+      const text = JSON.stringify(spec);
+      expect(text).toContain('runhook_backlog_oldest_due_age_seconds');
+      expect(text).toContain('runhook_backlog_jobs');
+    }
+  });
+
+  test('a pod may do nothing that the restricted Pod Security Standard forbids, and writes nowhere', () => {
+    for (const { template } of templates) {
+      const { spec } = template;
+      expect(spec).toMatchObject({
+        automountServiceAccountToken: false,
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      });
+      expect(spec.securityContext.runAsUser).toBeGreaterThan(0);
+      for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) expect(spec[field]).toBeUndefined();
+      for (const container of containersOf(template)) {
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+        expect(container.resources.requests).toMatchObject({
+          cpu: expect.anything(),
+          memory: expect.anything(),
+        });
+        expect(container.resources.limits.memory).toBeDefined();
+        expect(container.image).toMatch(/^[^:]+:(?!latest$)[\w.-]+$/);
+      }
+    }
+    for (const { metadata } of ofKind('Namespace')) {
+      expect(metadata.labels).toMatchObject({ 'pod-security.kubernetes.io/enforce': 'restricted' });
+    }
+  });
+
+  test('a service has the time to end what is in flight, and is updated without a gap', () => {
+    const [config] = ofKind('ConfigMap');
+    const budgetSeconds = Number(config?.data.DELIVERY_TIMEOUT_MS) / 1_000 + 15;
+    for (const name of ['management', 'dispatcher']) {
+      const { spec } = named('Deployment', name) as Manifest;
+      const preStopSeconds = name === 'management' ? 5 : 0;
+      expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(
+        budgetSeconds + preStopSeconds,
+      );
+      expect(spec.template.spec.containers[0]).toMatchObject({
+        livenessProbe: { httpGet: { path: '/healthz' } },
+        readinessProbe: { httpGet: { path: '/readyz' } },
+      });
+      expect(named('PodDisruptionBudget', name)).toBeDefined();
+    }
+    expect(named('Deployment', 'management')?.spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
+  });
+
+  test('the dispatcher gets out to the world, but to nothing that its own guard forbids', () => {
+    const world = named('NetworkPolicy', 'endpoints')?.spec.egress[0].to.map(
+      ({ ipBlock }: Manifest) => ipBlock,
+    );
+    expect(world).toEqual([
+      { cidr: '0.0.0.0/0', except: [...forbiddenIpv4] },
+      { cidr: '2000::/3', except: forbiddenIpv6.filter((range) => /^[23]/.test(range)) },
+    ]);
+    expect(named('NetworkPolicy', 'deny-all')?.spec).toEqual({
+      podSelector: {},
+      policyTypes: ['Ingress', 'Egress'],
+    });
+    const dispatcher = named('Deployment', 'dispatcher')?.spec.template.metadata.labels;
+    const entrances = ofKind('NetworkPolicy').filter(
+      ({ spec }) => spec.ingress !== undefined && selects(spec.podSelector, dispatcher),
+    );
+    expect(entrances.map(({ metadata }) => metadata.name)).toEqual(['metrics']);
+  });
+
+  test('the images are targets of the Dockerfile', () => {
+    const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8');
+    const ours = templates.flatMap(({ template }) =>
+      containersOf(template).map(({ image }) => image as string),
+    );
+    const names = ours.filter((image) => image.startsWith('runhook/'));
+    expect(names.map((image) => image.replace(/:.*/, '')).sort()).toEqual([
+      'runhook/dispatcher',
+      'runhook/management',
+      'runhook/migrate',
+    ]);
+    for (const image of names) {
+      const target = image.slice('runhook/'.length).replace(/:.*/, '');
+      expect(dockerfile).toMatch(new RegExp(`^FROM runtime AS ${target}$`, 'm'));
+    }
+  });
+});
+
+test('a misspelt field, a wrong type and a missing one are found', () => {
+  const manifest = parse(`
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: { name: a }
+    spec:
+      replicas: many
+      template: { spec: { containers: [{ image: b, readinesProbe: {} }] } }
+  `) as Manifest;
+  const problems = manifestProblems(manifest).join('\n');
+  for (const found of ['readinesProbe', '/spec/replicas', "'selector'", "'name'"])
+    expect(problems).toContain(found);
+});

@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs';
+import type { ValidateFunction } from 'ajv';
+import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import type { Manifest } from './manifests.ts';
+
+function readSchema(name: string) {
+  return JSON.parse(readFileSync(new URL(`schemas/${name}`, import.meta.url), 'utf8'));
+}
+
+const kubernetes = readSchema('kubernetes.json') as {
+  kinds: Record<string, string>;
+  definitions: Record<string, object>;
+};
+const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
+const validators = new Map<string, ValidateFunction>();
+
+/** What a strict API server would say about the manifest, one line each. */
+export function manifestProblems(manifest: Manifest): string[] {
+  const kind = `${manifest.apiVersion} ${manifest.kind}`;
+  const definition = kubernetes.kinds[kind];
+  if (definition === undefined) return [`${kind}: no schema here`];
+  let validate = validators.get(kind);
+  if (validate === undefined) {
+    const schema = { $ref: `#/definitions/${definition}`, definitions: kubernetes.definitions };
+    validate = ajv.compile(schema);
+    validators.set(kind, validate);
+  }
+  return problemsOf(validate, manifest).map((problem) => `${kind} ${manifest.metadata?.name}${problem}`);
+}
+
+const compose = new Ajv2020({ allErrors: true, strict: false });
+addFormats.default(compose as never);
+const validateCompose = compose.compile(readSchema('compose-spec.json'));
+
+export function composeProblems(file: unknown): string[] {
+  return problemsOf(validateCompose, file);
+}
+
+function problemsOf(validate: ValidateFunction, value: unknown): string[] {
+  if (validate(value)) return [];
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
+  );
+}

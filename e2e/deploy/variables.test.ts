@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { checkout, findRenderer, type Manifest } from './manifests.ts';
+import { variableBehind, variablesOf } from './read-variables.ts';
+
+/** Variables of node itself, of the images of others, and of the SDK for traces, which reads its own. */
+const NOT_OURS = /^(NODE_\w+|POSTGRES_\w+|OTEL_\w+)$/;
+
+const documented = readFileSync(join(checkout, 'docs', 'deployment.md'), 'utf8');
+/** The table of what the manifests leave to its default, and why. */
+const leftOut = new Set(
+  [...(documented.split('## Left to their defaults')[1] ?? '').matchAll(/^\| `([A-Z_]+)`/gm)].map(
+    ([, name]) => name,
+  ),
+);
+
+/** Fails unless the service gets what it reads, and nothing in its name that it does not. */
+function expectFit(service: string, given: readonly string[], shared: readonly string[] = []) {
+  const known = variablesOf[service] ?? new Set();
+  const set = new Set([...given, ...shared].map((name) => variableBehind(name, known)));
+  const missing = [...known].filter((name) => !set.has(name) && !leftOut.has(name));
+  const unread = given.filter((name) => !known.has(variableBehind(name, known)) && !NOT_OURS.test(name));
+  expect({ service, missing, unread }).toEqual({ service, missing: [], unread: [] });
+}
+
+test('the services are asked for real: each reads its database, and the dispatcher its retries', () => {
+  for (const known of Object.values(variablesOf)) expect([...known]).toContain('DATABASE_URL');
+  expect([...(variablesOf.dispatcher ?? [])]).toContain('RETRY_BASE_DELAY_MS');
+  expect(variablesOf.migrate?.has('PORT')).toBe(false);
+});
+
+test('every variable of docker-compose.yml is read by its service, and every one that is read is there', () => {
+  const { services } = parse(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
+  for (const service of Object.keys(variablesOf))
+    expectFit(service, Object.keys(services[service].environment));
+});
+
+const renderer = findRenderer();
+const testRendered = renderer === null ? test.skip : test;
+
+testRendered(
+  'every variable of the manifests is read by a service, and every one that is read is there',
+  () => {
+    const manifests = renderer?.render('production') ?? [];
+    const shared = manifests
+      .filter(({ kind }) => kind === 'ConfigMap')
+      .flatMap(({ data }) => Object.keys(data));
+    for (const service of Object.keys(variablesOf)) {
+      const workload = manifests.find(
+        ({ kind, metadata }) => metadata.name === service && (kind === 'Deployment' || kind === 'Job'),
+      ) as Manifest;
+      const [container] = workload.spec.template.spec.containers;
+      expectFit(
+        service,
+        container.env.map(({ name }: { name: string }) => name),
+        shared,
+      );
+    }
+    const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+    expect(shared.filter((name) => !read.has(name))).toEqual([]);
+  },
+);
+
+test('what is left to its default is a variable that somebody reads', () => {
+  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  expect(leftOut.size).toBeGreaterThan(0);
+  expect([...leftOut].filter((name) => !read.has(name as string))).toEqual([]);
+});
+
+test('every variable that a service reads is in docs/configuration.md', () => {
+  const text = readFileSync(join(checkout, 'docs', 'configuration.md'), 'utf8');
+  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  expect([...read].filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+});

@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const KEY_BYTES = 32;
+const PASSWORD_BYTES = 24;
+/** Other accounts read them; which containers they reach is decided by who mounts the volume. */
+const READ_ONLY_MODE = 0o444;
+
+/**
+ * Makes what a deployment on one host keeps secret: the database's password, the URL with it, and the keys of secrets
+ * at rest. What is there already stays, for the data cannot be read without it. Answers the names of the files it made.
+ */
+export function makeLocalSecrets(folder: string): string[] {
+  const made: string[] = [];
+  const password = keep('database/password', () => randomBytes(PASSWORD_BYTES).toString('base64url'));
+  keep('database/url', () => `postgres://runhook:${password}@postgres:5432/runhook`);
+  keep('service/encryption-keys', () => `local:${randomBytes(KEY_BYTES).toString('base64')}`);
+  return made;
+
+  function keep(name: string, make: () => string): string {
+    const path = join(folder, name);
+    mkdirSync(join(path, '..'), { recursive: true });
+    try {
+      writeFileSync(path, make(), { flag: 'wx', mode: READ_ONLY_MODE });
+      made.push(name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    return readFileSync(path, 'utf8');
+  }
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const made = makeLocalSecrets(process.argv[2] ?? '/run/secrets');
+  process.stdout.write(made.length > 0 ? `made ${made.join(', ')}\n` : 'the secrets are there\n');
+}

@@ -1,0 +1,30 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { parseEncryptionKeys } from '@runhook/database';
+import { makeLocalSecrets } from '../src/local-secrets.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'runhook-secrets-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const read = (name: string) => readFile(join(folder, name), 'utf8');
+
+test('the first start makes a password, the URL with it and a key, which others may read and nobody write', async () => {
+  expect(makeLocalSecrets(folder)).toEqual(['database/password', 'database/url', 'service/encryption-keys']);
+  const password = await read('database/password');
+  expect(password).toMatch(/^[\w-]{32}$/);
+  expect(await read('database/url')).toBe(`postgres://runhook:${password}@postgres:5432/runhook`);
+  expect(parseEncryptionKeys(await read('service/encryption-keys'))).toHaveLength(1);
+  expect((await stat(join(folder, 'database/password'))).mode & 0o777).toBe(0o444);
+});
+
+test('a later start changes nothing', async () => {
+  makeLocalSecrets(folder);
+  const before = await Promise.all([read('database/url'), read('service/encryption-keys')]);
+  expect(makeLocalSecrets(folder)).toEqual([]);
+  expect(await Promise.all([read('database/url'), read('service/encryption-keys')])).toEqual(before);
+});

@@ -1,0 +1,102 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { KNOWN_MIGRATIONS, openDatabase } from '@runhook/database';
+import { createTestDatabase, startTcpProxy, type TestDatabase } from '@runhook/testing';
+import { migrateAll } from '../src/migrate-all.ts';
+import type { MigrateSettings } from '../src/settings.ts';
+
+interface Line {
+  fields: { applied?: string[]; queueSchemaVersion?: number };
+  text: string;
+}
+
+let testDatabase: TestDatabase;
+let lines: Line[];
+const logger = {
+  info: (fields: Line['fields'], text: string) => void lines.push({ fields, text }),
+  warn: (fields: Line['fields'], text: string) => void lines.push({ fields, text }),
+} as never;
+
+beforeEach(async () => {
+  lines = [];
+  testDatabase = await createTestDatabase();
+  await onDatabase('DROP SCHEMA public CASCADE');
+  await onDatabase('CREATE SCHEMA public');
+});
+afterEach(() => testDatabase.drop());
+
+async function onDatabase(text: string): Promise<Record<string, unknown>[]> {
+  const database = openDatabase({ url: testDatabase.url });
+  try {
+    return (await database.pool.query(text)).rows;
+  } finally {
+    await database.close();
+  }
+}
+
+function settings(changed: Partial<MigrateSettings> = {}): MigrateSettings {
+  return { databaseUrl: testDatabase.url, migrateWaitSeconds: 10, logLevel: 'info', ...changed };
+}
+
+const applied = () => lines.flatMap(({ fields }) => fields.applied ?? []);
+
+test('two at the same time apply everything once, and a third finds nothing to do', async () => {
+  await Promise.all([migrateAll(settings(), logger), migrateAll(settings(), logger)]);
+  expect(applied()).toEqual(KNOWN_MIGRATIONS);
+  lines = [];
+  await migrateAll(settings(), logger);
+  expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema was up to date' }]);
+});
+
+test('a queue in PostgreSQL gets its schema, by several at once and again', async () => {
+  const withQueue = settings({ queueUrl: testDatabase.url });
+  await Promise.all([migrateAll(withQueue, logger), migrateAll(withQueue, logger)]);
+  await migrateAll(withQueue, logger);
+  const versions = lines
+    .map(({ fields }) => fields.queueSchemaVersion)
+    .filter((version) => version !== undefined);
+  expect(new Set(versions).size).toBe(1);
+  expect(versions).toHaveLength(3);
+  const [{ count }] = (await onDatabase('SELECT count(*)::int AS count FROM bullmq.migration')) as [
+    { count: number },
+  ];
+  expect(count).toBeGreaterThan(0);
+});
+
+test('a queue on Redis needs none', async () => {
+  await migrateAll(settings({ queueUrl: 'redis://nowhere.invalid' }), logger);
+  expect(lines.some(({ fields }) => 'queueSchemaVersion' in fields)).toBe(false);
+});
+
+test('a database that comes up late is waited for', async () => {
+  const proxy = await startTcpProxy(testDatabase.url);
+  await proxy.cut();
+  try {
+    const migrating = migrateAll(settings({ databaseUrl: proxy.url }), {
+      info: (logger as { info: () => void }).info,
+      // The first attempt has failed: now it comes up.
+      warn: () => void proxy.restore(),
+    } as never);
+    await migrating;
+    expect(applied()).toEqual(KNOWN_MIGRATIONS);
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('a database that does not come up ends the wait with its error', async () => {
+  const proxy = await startTcpProxy(testDatabase.url);
+  await proxy.cut();
+  await expect(
+    migrateAll(settings({ databaseUrl: proxy.url, migrateWaitSeconds: 0 }), logger),
+  ).rejects.toMatchObject({ code: 'database_unreachable' });
+  await proxy.close();
+});
+
+test('what the database refuses is not waited for', async () => {
+  const url = new URL(testDatabase.url);
+  url.pathname = '/runhook_no_such_database';
+  await expect(migrateAll(settings({ databaseUrl: url.href }), logger)).rejects.toMatchObject({
+    code: '3D000',
+  });
+  expect(lines).toEqual([]);
+});
