@@ -2,15 +2,13 @@ import Joi from 'joi';
 import { EVENT_TYPES, type EventType, isEventType } from './event-types.ts';
 import type { JobRunEvent, PublishedEvent } from './events.ts';
 import { idTimeMs } from './ids.ts';
+import { EVENT_LIMITS, isPlainEvent } from './plain-event.ts';
 import { type Problem, problemsOf, VALIDATION_OPTIONS } from './problems.ts';
 import { orderedData } from './render-payload.ts';
 import { integerIdFromText, isIntegerId } from './text-schemas.ts';
 import { isSecondsTimestamp, nanosecondTimestamp } from './timestamps.ts';
 
 const DAY_MS = 86_400_000;
-
-/** How long a text of an event may be: names and versions, and what is said about a run. */
-export const EVENT_LIMITS = { nameCharactersMax: 1_024, messageCharactersMax: 65_536 } as const;
 
 const check = (test: (value: string) => boolean, message: string): Joi.StringSchema =>
   Joi.string()
@@ -87,8 +85,8 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
  * the order of the spec (section 2.3). Or every problem, each with its field.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
-  const { value, error } = schemaFor(published).validate(published, VALIDATION_OPTIONS);
-  if (error) return { problems: problemsOf(error, 'event') };
+  const { value, problems } = checkedEvent(published);
+  if (problems) return { problems };
   const eventId = value.eventId ?? defaults.eventId;
   const ageProblem = eventIdAgeProblem(eventId, defaults);
   if (ageProblem) return { problems: [{ field: 'eventId', message: ageProblem }] };
@@ -99,6 +97,17 @@ export function parseEvent(published: unknown, defaults: EventDefaults): EventPa
   return {
     event: { eventId, eventType, accountId, timestamp, data: orderedData(value) } as unknown as JobRunEvent,
   };
+}
+
+type Checked = { value: PublishedEvent; problems?: never } | { value?: never; problems: Problem[] };
+
+function checkedEvent(published: unknown): Checked {
+  return isPlainEvent(published) ? { value: published } : checkedBySchema(published);
+}
+
+export function checkedBySchema(published: unknown): Checked {
+  const { value, error } = schemaFor(published).validate(published, VALIDATION_OPTIONS);
+  return error ? { problems: problemsOf(error, 'event') } : { value };
 }
 
 function eventIdAgeProblem(eventId: string, { nowMs, retentionDays }: EventDefaults): string | null {

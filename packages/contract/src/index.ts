@@ -1,6 +1,6 @@
 export { DEPLOYMENTS, type Deployment, PLANS, type Plan, webhooksUnavailableReason } from './availability.ts';
 export { deliveryHeaders, maskedHeaders } from './delivery-headers.ts';
-export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
+export { type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export { EVENT_TYPES, type EventType, isEventType } from './event-types.ts';
 export type {
   CompletedData,
@@ -14,6 +14,7 @@ export type {
 export { createHmacSecret } from './hmac-secret.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { subscriptionMatches } from './matching.ts';
+export { EVENT_LIMITS } from './plain-event.ts';
 export { type Problem, problemsOf, VALIDATION_OPTIONS } from './problems.ts';
 export {
   type DeliveryJob,

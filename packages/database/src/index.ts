@@ -17,6 +17,7 @@ export { migrate } from './migrate.ts';
 export { type Database, type DatabaseOptions, openDatabase } from './open-database.ts';
 export { type Reencryption, reencryptSecrets, type UnreadableSecret } from './reencrypt-secrets.ts';
 export { withSchemaEngine } from './schema-engine.ts';
+export { KNOWN_MIGRATIONS, requireSchema, SchemaBehindError } from './schema-version.ts';
 export {
   createSecretBox,
   type EncryptionKey,

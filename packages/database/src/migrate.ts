@@ -1,15 +1,15 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withSchemaEngine } from './schema-engine.ts';
 
-/** `prisma/migrations`, seen from `packages/database/{src,dist}`. */
-const MIGRATIONS_DIR = fileURLToPath(new URL('../../../prisma/migrations', import.meta.url));
 const LOCKFILE = 'migration_lock.toml';
 
 export type MigrationList = Awaited<ReturnType<typeof readMigrations>>;
 
 /** The migrations in the form that the schema engine takes, oldest first. */
-export async function readMigrations(directory: string = MIGRATIONS_DIR) {
+export async function readMigrations(directory: string = findMigrations()) {
   const names = (await readdir(directory, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
@@ -31,6 +31,19 @@ export async function readMigrations(directory: string = MIGRATIONS_DIR) {
       })),
     ),
   };
+}
+
+/**
+ * The nearest `prisma/migrations` above this file. How far above depends on where it runs: in the checkout, or in an
+ * image, where this package lies somewhere inside node_modules.
+ */
+function findMigrations(): string {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); ) {
+    folder = dirname(folder);
+    const migrations = join(folder, 'prisma', 'migrations');
+    if (existsSync(join(migrations, LOCKFILE))) return migrations;
+  }
+  throw new Error('there is no prisma/migrations above this program');
 }
 
 /**

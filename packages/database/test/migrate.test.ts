@@ -1,14 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type Database, migrate, openDatabase } from '@runhook/database';
+import { type Database, KNOWN_MIGRATIONS, migrate, openDatabase, requireSchema } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
-
-const MIGRATIONS = [
-  '20261121000000_foundation',
-  '20261121010000_console_sessions',
-  '20261121020000_upkeep',
-  '20261121030000_recoveries',
-  '20261121040000_idempotency_keys',
-];
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -24,7 +16,7 @@ afterEach(async () => {
 
 test('migrations apply once, and are recorded where the Prisma CLI looks', async () => {
   const applied = await migrate(testDatabase.url);
-  expect(applied).toEqual(MIGRATIONS);
+  expect(applied).toEqual(KNOWN_MIGRATIONS);
   expect(await migrate(testDatabase.url)).toEqual([]);
   const { rows } = await database.pool.query('SELECT migration_name, finished_at FROM _prisma_migrations');
   expect(rows).toMatchObject(
@@ -34,5 +26,19 @@ test('migrations apply once, and are recorded where the Prisma CLI looks', async
 
 test('two that migrate at the same time take turns', async () => {
   const applied = await Promise.all([migrate(testDatabase.url), migrate(testDatabase.url)]);
-  expect(applied.flat()).toEqual(MIGRATIONS);
+  expect(applied.flat()).toEqual(KNOWN_MIGRATIONS);
+});
+
+test('the schema passes with every migration of the build and with newer ones, and not with one missing', async () => {
+  await expect(requireSchema(database.pool)).rejects.toMatchObject({ code: 'SCHEMA_BEHIND' });
+  await migrate(testDatabase.url);
+  await requireSchema(database.pool);
+  await database.pool.query(
+    `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_newer', now())`,
+  );
+  await requireSchema(database.pool);
+  await database.pool.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [
+    KNOWN_MIGRATIONS.at(-1),
+  ]);
+  await expect(requireSchema(database.pool)).rejects.toMatchObject({ code: 'SCHEMA_BEHIND' });
 });

@@ -1,15 +1,17 @@
 import type { Buffer } from 'node:buffer';
+import http, { type RequestOptions } from 'node:http';
+import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import got from 'got';
 import { type AddressGuard, createAddressGuard } from './address-guard.ts';
 import { EgressClosedError } from './connection-errors.ts';
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts';
-import { literalAddress, parseEndpointUrl } from './endpoint-url.ts';
 import { type EgressResponse, type ExchangeEnd, exchange, type Sender } from './exchange.ts';
 import { describeFailure, type EgressFailure, errorCode, timedOut } from './failure.ts';
 import { createGuardedLookup } from './guarded-lookup.ts';
 import { createHostLookup } from './host-lookup.ts';
+import { KnownEndpoints } from './known-endpoints.ts';
 
 export interface EgressOptions {
   /** Ranges opened beside the public addresses, as parseCidrs returns them. */
@@ -34,7 +36,8 @@ export interface EgressRequest {
   url: string;
   /** Sent as they are; nothing is added but `host`, `content-length`, `connection` and `accept-encoding: identity`. */
   headers: Record<string, string>;
-  body: Buffer;
+  /** A string is sent as its UTF-8 bytes, which costs less than a buffer: head and body are one write. */
+  body: Buffer | string;
 }
 
 /** `error` null means that the endpoint answered whole, or up to the cap, in time; any status counts as an answer. */
@@ -61,21 +64,24 @@ interface PooledSender extends Sender {
 
 type Outcome = Pick<EgressResult, 'response' | 'error'>;
 
+const KNOWN_ENDPOINTS_MAX = 4_096;
+const HEADER_BYTES_MAX = 16_384;
+
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 65_536 } = options;
   const guard = createAddressGuard(options.allowCidrs);
   const lookup = createGuardedLookup(options.lookup ?? createHostLookup(), guard);
-  const pooled = createSender(options, guard, lookup, true);
-  const fresh = createSender(options, guard, lookup, false);
+  const endpoints = new KnownEndpoints(guard, KNOWN_ENDPOINTS_MAX);
+  const pooled = createSender(options, { guard, lookup, endpoints, keepAlive: true });
+  const fresh = createSender(options, { guard, lookup, endpoints, keepAlive: false });
   let closed = false;
 
   async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
     if (closed) return { response: null, error: describeFailure(new EgressClosedError()) };
-    const url = parseEndpointUrl(request.url);
-    if (typeof url === 'string') return refused('invalid_url', `The URL ${url}.`);
-    const literal = literalAddress(url);
-    if (literal !== null && !guard.allows(literal)) {
-      return refused('address_forbidden', `The address ${literal} is not allowed.`);
+    const { url, problem, forbiddenAddress } = endpoints.of(request.url);
+    if (problem !== undefined) return refused('invalid_url', `The URL ${problem}.`);
+    if (forbiddenAddress !== undefined) {
+      return refused('address_forbidden', `The address ${forbiddenAddress} is not allowed.`);
     }
     const { headers, body } = request;
     let end = await exchange(pooled, { url, headers, body, responseBytesMax, timeoutMs });
@@ -105,10 +111,9 @@ export function createEgress(options: EgressOptions): Egress {
 
 function createSender(
   options: EgressOptions,
-  guard: AddressGuard,
-  lookup: LookupFunction,
-  keepAlive: boolean,
+  way: { guard: AddressGuard; lookup: LookupFunction; endpoints: KnownEndpoints; keepAlive: boolean },
 ): PooledSender {
+  const { guard, lookup, endpoints, keepAlive } = way;
   const pool = createConnectionPool({
     guard,
     lookup,
@@ -120,14 +125,28 @@ function createSender(
     addressAttemptTimeoutMs: Math.min(1_000, Math.max(10, Math.floor(options.timeoutMs / 4))),
     certificateAuthorities: options.certificateAuthorities ?? [],
   });
+  const { agents } = pool;
   const client = got.extend({
-    agent: pool.agents,
+    agent: agents,
+    method: 'POST',
+    isStream: true,
     headers: { 'user-agent': undefined, 'accept-encoding': 'identity' },
     decompress: false,
     followRedirect: false,
     throwHttpErrors: false,
     retry: { limit: 0 },
-    maxHeaderSize: 16_384,
+    // got would hand node some forty options, which node copies twice for each request. These are all that count here.
+    request: (url, { headers }) => {
+      const isHttps = url.protocol === 'https:';
+      const native: RequestOptions = {
+        ...endpoints.destinationOf(url),
+        method: 'POST',
+        headers: headers as http.OutgoingHttpHeaders,
+        agent: isHttps ? agents.https : agents.http,
+        maxHeaderSize: HEADER_BYTES_MAX,
+      };
+      return isHttps ? https.request(native) : http.request(native);
+    },
   });
   return { client, pool, inFlight: new Set() };
 }

@@ -1,6 +1,6 @@
 import type { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { Got } from 'got';
+import type { Got, Request as GotRequest } from 'got';
 import { BodyCollector } from './body-collector.ts';
 import { UnexpectedAnswerError } from './connection-errors.ts';
 
@@ -19,6 +19,7 @@ export interface EgressResponse {
 
 /** What exchanges go out through, and how those still open are ended from outside. */
 export interface Sender {
+  /** Its defaults say POST and stream: options that are given with a request are merged one by one. */
   client: Got;
   inFlight: Set<(reason: Error) => void>;
 }
@@ -26,7 +27,7 @@ export interface Sender {
 export interface ExchangeRequest {
   url: URL;
   headers: Record<string, string>;
-  body: Buffer;
+  body: Buffer | string;
   responseBytesMax: number;
   /** What is left of the request's one deadline. */
   timeoutMs: number;
@@ -53,7 +54,10 @@ export function exchange({ client, inFlight }: Sender, options: ExchangeRequest)
     let informationalAnswers = 0;
     let settled = false;
 
-    const stream = client.stream.post(options.url, { headers: options.headers, body: options.body });
+    const stream = client(options.url, {
+      headers: options.headers,
+      body: options.body,
+    }) as unknown as GotRequest;
     const deadline = setTimeout(() => settle('timeout'), options.timeoutMs);
     const abort = (reason: Error) => settle('failed', reason);
     inFlight.add(abort);

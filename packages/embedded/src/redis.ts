@@ -114,6 +114,8 @@ function flags({ appendOnly = false, databases = 16 }: RedisOptions, port: numbe
     save: '',
     appendonly: appendOnly ? 'yes' : 'no',
     'maxmemory-policy': 'noeviction',
+    // A queue's job is a small hash with values just over the default of 64 bytes: kept compact, it takes half.
+    'hash-max-listpack-value': '256',
     databases: String(databases),
   };
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);

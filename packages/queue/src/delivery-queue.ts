@@ -1,6 +1,7 @@
 import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { firstInLine, type JobInLine } from './first-in-line.ts';
 import { heldBy } from './held-by.ts';
-import { createProducer } from './producer.ts';
+import { createProducer, type TelemetrySource } from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
 
 const BULK_SIZE = 500;
@@ -11,6 +12,8 @@ export interface QueuedDelivery extends DeliveryJob {
   delayMs: number;
   /** Attempts the cycle has left, this one included. */
   attemptsLeft: number;
+  /** The trace that the attempts belong to; the active one when omitted. */
+  traceContext?: string | null;
 }
 
 /** The producer's side of `webhook-deliveries`. */
@@ -20,14 +23,20 @@ export interface DeliveryQueue {
   /** Which of the deliveries' cycles the queue holds, by job id, in whatever state. */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
+  /** The waiting job that a worker would take next; null when none waits. */
+  firstInLine(): Promise<JobInLine | null>;
   close(): Promise<void>;
 }
 
 /** The worker's own strategy answers the wait before each retry (see the dispatcher's retry schedule). */
 const DELIVERY_BACKOFF = 'delivery';
 
-export function openDeliveryQueue(backend: QueueBackend, onError: (error: Error) => void): DeliveryQueue {
-  const producer = createProducer<DeliveryJob>(backend, WEBHOOK_DELIVERIES, onError);
+export function openDeliveryQueue(
+  backend: QueueBackend,
+  onError: (error: Error) => void,
+  telemetry?: TelemetrySource,
+): DeliveryQueue {
+  const producer = createProducer<DeliveryJob>(backend, WEBHOOK_DELIVERIES, onError, telemetry);
   return {
     async add(deliveries) {
       for (let start = 0; start < deliveries.length; start += BULK_SIZE) {
@@ -37,11 +46,12 @@ export function openDeliveryQueue(backend: QueueBackend, onError: (error: Error)
     },
     holds: (deliveries) => producer.call((queue) => heldBy(queue, deliveries.map(deliveryJobId))),
     counts: () => producer.call((queue) => queue.getJobCounts()),
+    firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),
   };
 }
 
-function toJob({ deliveryId, cycle, delayMs, attemptsLeft }: QueuedDelivery) {
+function toJob({ deliveryId, cycle, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {
   return {
     name: 'deliver',
     data: { deliveryId, cycle },
@@ -49,11 +59,10 @@ function toJob({ deliveryId, cycle, delayMs, attemptsLeft }: QueuedDelivery) {
       jobId: deliveryJobId({ deliveryId, cycle }),
       attempts: attemptsLeft,
       backoff: { type: DELIVERY_BACKOFF },
-      removeOnComplete: true,
-      // What is pending is in the database; a job that failed for a fault of ours must not be in its way.
-      removeOnFail: true,
-      stackTraceLimit: 0,
+      // What becomes of a job that is done or failed is for the worker to say: told here, it would take its place in
+      // Redis a million times.
       ...(delayMs > 0 ? { delay: delayMs } : {}),
+      ...(traceContext && { telemetry: { metadata: traceContext } }),
     },
   };
 }

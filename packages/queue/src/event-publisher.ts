@@ -1,6 +1,7 @@
 import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
 import { openEventQueue } from './event-queue.ts';
 import { createQueueBackend } from './queue-backend.ts';
+import { openQueueTelemetry } from './queue-telemetry.ts';
 
 /** An event that does not fit the queue contract. Nothing of the call was published. */
 export class InvalidEventError extends Error {
@@ -23,12 +24,17 @@ export interface EventPublisher {
 }
 
 export interface EventPublisherOptions {
-  /** `redis(s)://…` or `postgres(ql)://…`: the service's own `QUEUE_URL`. */
+  /** The service's own `QUEUE_URL`: Redis in any of its forms, or PostgreSQL. */
   queueUrl: string;
   /** `LOG_RETENTION_DAYS` of the service; ids older than that are refused. 30 when omitted. */
   retentionDays?: number;
   /** Told of connection trouble between calls; reconnecting goes on by itself. */
   onError?: (error: Error) => void;
+  /**
+   * Events carry on the OpenTelemetry trace that is active at the call, for a process that has an SDK set up. Off when
+   * omitted: then nothing of OpenTelemetry is loaded here.
+   */
+  traces?: boolean;
 }
 
 /**
@@ -37,7 +43,11 @@ export interface EventPublisherOptions {
  * `QueueUnavailableError`.
  */
 export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
-  const queue = openEventQueue(createQueueBackend(options.queueUrl), options.onError ?? (() => undefined));
+  const queue = openEventQueue(
+    createQueueBackend(options.queueUrl),
+    options.onError ?? (() => undefined),
+    options.traces ? openQueueTelemetry : undefined,
+  );
   const retentionDays = options.retentionDays ?? 30;
 
   async function publishMany(published: readonly PublishedEvent[]): Promise<string[]> {

@@ -1,7 +1,9 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions } from 'bullmq';
+import { type AccountAllowance, createAccountAllowance } from './account-allowance.ts';
+import { firstInLine, type JobInLine } from './first-in-line.ts';
 import { heldBy } from './held-by.ts';
-import { createProducer } from './producer.ts';
+import { createProducer, type TelemetrySource } from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
 
 /** Bulk calls of this size stay under 50 ms on Redis. */
@@ -12,32 +14,53 @@ export type IdentifiedEvent = PublishedEvent & { eventId: string };
 
 /** The producer's side of `job-run-events`. */
 export interface EventQueue {
-  /** Adds events in order; one whose id is already queued adds nothing. Throws `QueueUnavailableError`. */
-  add(events: readonly IdentifiedEvent[]): Promise<void>;
+  /**
+   * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its allowance
+   * the rest goes behind everybody else's. Throws `QueueUnavailableError`.
+   * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
+   */
+  add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
   /** Which of the events the queue holds, in whatever state. */
   holds(eventIds: readonly string[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
   counts(): Promise<Record<string, number>>;
+  /** The waiting job that a worker would take next; null when none waits. */
+  firstInLine(): Promise<JobInLine | null>;
   close(): Promise<void>;
 }
 
 const JOB_OPTIONS: JobsOptions = { removeOnComplete: true };
+/** BullMQ takes jobs without a priority before any that has one. */
+const BEHIND: JobsOptions = { ...JOB_OPTIONS, priority: 1 };
 
-export function openEventQueue(backend: QueueBackend, onError: (error: Error) => void): EventQueue {
-  const producer = createProducer<PublishedEvent>(backend, JOB_RUN_EVENTS, onError);
+export function openEventQueue(
+  backend: QueueBackend,
+  onError: (error: Error) => void,
+  telemetry?: TelemetrySource,
+  allowance: AccountAllowance = createAccountAllowance(),
+): EventQueue {
+  const producer = createProducer<PublishedEvent>(backend, JOB_RUN_EVENTS, onError, telemetry);
   return {
-    async add(events) {
+    async add(events, traceContexts) {
       for (let start = 0; start < events.length; start += BULK_SIZE) {
-        const jobs = events.slice(start, start + BULK_SIZE).map((event) => ({
-          name: event.eventType,
-          data: event,
-          opts: { ...JOB_OPTIONS, jobId: event.eventId },
-        }));
+        const jobs = events.slice(start, start + BULK_SIZE).map((event, index) => {
+          const metadata = traceContexts?.[start + index];
+          const options = allowance.take(event.accountId) ? JOB_OPTIONS : BEHIND;
+          return {
+            name: event.eventType,
+            data: event,
+            opts: { ...options, jobId: event.eventId, ...(metadata && { telemetry: { metadata } }) },
+          };
+        });
         await producer.call((queue) => queue.addBulk(jobs));
       }
     },
     holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),
-    counts: () => producer.call((queue) => queue.getJobCounts()),
+    async counts() {
+      const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
+      return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
+    },
+    firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),
   };
 }

@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq';
 import type { QueueBackend } from './queue-backend.ts';
+import type { QueueTelemetry } from './queue-telemetry.ts';
 import { withinCallTimeout } from './queue-unavailable.ts';
 
 /**
@@ -12,15 +13,19 @@ export interface Producer<Data> {
   close(): Promise<void>;
 }
 
+/** Asked when a queue is opened. */
+export type TelemetrySource = () => Promise<QueueTelemetry | undefined>;
+
 export function createProducer<Data>(
   backend: QueueBackend,
   name: string,
   onError: (error: Error) => void,
+  telemetry?: TelemetrySource,
 ): Producer<Data> {
   let ready: Promise<Queue<Data>> | undefined;
 
   async function open(): Promise<Queue<Data>> {
-    const queue = backend.createQueue<Data>(name);
+    const queue = backend.createQueue<Data>(name, await telemetry?.());
     queue.on('error', onError);
     try {
       await withinCallTimeout(queue.waitUntilReady());

@@ -1,36 +1,47 @@
 import {
-  createPostgresBackend,
+  type ConnectionOptions,
   type Processor,
   Queue,
+  type Telemetry,
   Worker,
   type WorkerOptions,
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
+import { ClusterQueue, ClusterWorker } from './own-cluster.ts';
+import { createPatientBackend } from './postgres-readiness.ts';
+import { openCluster, redisOptions } from './redis-client.ts';
+import { parseRedisUrl } from './redis-url.ts';
 
 export type QueueBackendName = 'Redis' | 'PostgreSQL';
 
 /** Redis keys share one hash tag, so that a cluster keeps a queue's keys on one node. */
 const REDIS_PREFIX = '{runhook}';
-const POSTGRES_SCHEMA = 'bullmq';
+/** Of what happens to jobs BullMQ keeps 10,000 entries for whoever listens. Nobody does. */
+const EVENT_STREAM = { events: { maxLen: 100 } };
+export const POSTGRES_SCHEMA = 'bullmq';
 /** A queue call of a producer fails within about this time when the backend is gone, instead of waiting for it. */
 const PRODUCER_CONNECT_TIMEOUT_MS = 3_000;
-const RECONNECT_DELAY_MAX_MS = 2_000;
 
 type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
 /** BullMQ on one of its backends; made from `QUEUE_URL`, and the only place that knows which one it is. */
 export interface QueueBackend {
   name: QueueBackendName;
-  createQueue<Data>(name: string): Queue<Data>;
+  createQueue<Data>(name: string, telemetry?: Telemetry): Queue<Data>;
   createWorker<Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions): Worker<Data>;
 }
 
-/** Throws when the URL is neither `redis(s)://` nor `postgres(ql)://`. */
+/** Throws when the URL is neither of PostgreSQL nor of a form of Redis that `parseRedisUrl` reads. */
 export function queueBackendName(queueUrl: string): QueueBackendName {
-  if (/^rediss?:\/\//.test(queueUrl)) return 'Redis';
   if (/^postgres(ql)?:\/\//.test(queueUrl)) return 'PostgreSQL';
-  throw new TypeError('the queue URL must start with redis://, rediss://, postgres:// or postgresql://');
+  if (!/^rediss?(\+(cluster|sentinel))?:\/\//.test(queueUrl)) {
+    throw new TypeError(
+      'the queue URL must start with redis://, rediss://, redis+cluster://, redis+sentinel:// or postgres://',
+    );
+  }
+  parseRedisUrl(queueUrl);
+  return 'Redis';
 }
 
 /** @param connectionsMax connections of each queue and worker to PostgreSQL; Redis takes one or two */
@@ -41,26 +52,34 @@ export function createQueueBackend(queueUrl: string, connectionsMax = 4): QueueB
 }
 
 function redisBackend(url: string): QueueBackend {
-  const retryStrategy = (times: number) => Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS);
+  const place = parseRedisUrl(url);
+  const producing = { maxRetriesPerRequest: 1, connectTimeout: PRODUCER_CONNECT_TIMEOUT_MS };
+  const working = { maxRetriesPerRequest: null };
   return {
     name: 'Redis',
-    createQueue: <Data>(name: string) =>
-      new Queue<Data>(name, {
-        connection: {
-          url,
-          retryStrategy,
-          maxRetriesPerRequest: 1,
-          connectTimeout: PRODUCER_CONNECT_TIMEOUT_MS,
-        },
+    createQueue<Data>(name: string, telemetry?: Telemetry) {
+      const options = {
         prefix: REDIS_PREFIX,
         skipWaitingForReady: true,
-      }) as Queue<Data>,
-    createWorker: <Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions) =>
-      new Worker<Data>(name, process, {
-        ...options,
-        connection: { url, retryStrategy, maxRetriesPerRequest: null },
-        prefix: REDIS_PREFIX,
-      }),
+        streams: EVENT_STREAM,
+        ...(telemetry && { telemetry }),
+      };
+      return place.kind === 'cluster'
+        ? new ClusterQueue<Data>(name, openCluster(place, producing), options)
+        : (new Queue(name, {
+            ...options,
+            connection: redisOptions(place, producing) as ConnectionOptions,
+          }) as Queue<Data>);
+    },
+    createWorker<Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions) {
+      const options = { ...tuned, prefix: REDIS_PREFIX };
+      return place.kind === 'cluster'
+        ? new ClusterWorker<Data>(name, process, openCluster(place, working), options)
+        : new Worker<Data>(name, process, {
+            ...options,
+            connection: redisOptions(place, working) as ConnectionOptions,
+          });
+    },
   };
 }
 
@@ -75,8 +94,20 @@ class ListenedClient extends pg.Client {
   }
 }
 
+/**
+ * BullMQ's functions plan their statements once for each connection, often while its tables are empty or were so when
+ * they were last analysed: a scan of the whole table, which then holds thousands of dead rows. Every statement of theirs
+ * has an index.
+ */
+const PLANNED_FOR_INDEXES = '-c enable_seqscan=off -c jit=off';
+/**
+ * What a worker says of its jobs may be forgotten by a crash of the server: they come back, and find in the record what
+ * is done. What a producer added may not.
+ */
+const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
+
 function postgresBackend(connectionString: string, max: number): QueueBackend {
-  const Postgres = withBackend(createPostgresBackend);
+  const Postgres = withBackend(createPatientBackend);
   const connection = {
     connectionString,
     schema: POSTGRES_SCHEMA,
@@ -87,9 +118,15 @@ function postgresBackend(connectionString: string, max: number): QueueBackend {
   };
   return {
     name: 'PostgreSQL',
-    createQueue: <Data>(name: string) =>
-      new Postgres.Queue<Data>(name, { connection }) as unknown as Queue<Data>,
+    createQueue: <Data>(name: string, telemetry?: Telemetry) =>
+      new Postgres.Queue<Data>(name, {
+        connection: { ...connection, options: PLANNED_FOR_INDEXES },
+        ...(telemetry && { telemetry }),
+      }) as unknown as Queue<Data>,
     createWorker: <Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions) =>
-      new Postgres.Worker<Data>(name, process, { ...options, connection }) as unknown as Worker<Data>,
+      new Postgres.Worker<Data>(name, process, {
+        ...options,
+        connection: { ...connection, options: WORKER_SETTINGS },
+      }) as unknown as Worker<Data>,
   };
 }

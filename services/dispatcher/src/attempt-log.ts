@@ -25,8 +25,7 @@ export function createAttemptLog(dependencies: {
         dispatchedAt: record.startedAt,
         httpStatusCode: record.httpStatusCode,
       });
-      metrics.attempts.inc({ outcome: record.status === 'pending' ? 'retry' : record.status });
-      metrics.attemptDuration.observe(record.durationMs / 1000);
+      measure(metrics, delivery, record);
       logger.info(
         {
           deliveryId: record.deliveryId,
@@ -46,4 +45,24 @@ export function createAttemptLog(dependencies: {
       );
     },
   };
+}
+
+function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: AttemptRecord): void {
+  const { status, error, nextDelayMs } = record;
+  if (status === 'pending') metrics.attempts.retry.inc();
+  else {
+    metrics.attempts[status].inc();
+    metrics.completed[status].inc();
+  }
+  metrics.attemptDuration.observe(record.durationMs / 1000);
+  if (record.number === 1) {
+    const waitedMs = record.startedAt.getTime() - Date.parse(delivery.event.timestamp);
+    // A publisher's clock may be ahead of ours.
+    metrics.eventToFirstAttempt.observe(Math.max(0, waitedMs) / 1000);
+  }
+  if (nextDelayMs !== null) metrics.retryWait.observe(nextDelayMs / 1000);
+  if (error) {
+    metrics.attemptErrors.inc({ code: error.code });
+    if (error.code === 'address_forbidden') metrics.blockedAddresses.inc();
+  }
 }

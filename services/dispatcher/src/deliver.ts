@@ -1,9 +1,8 @@
 import type { DeliveryJob } from '@runhook/contract';
-import { type AttemptDependencies, attempt } from './attempt.ts';
+import { type AttemptDependencies, attemptAt } from './attempt.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import type { Delivery } from './delivery.ts';
 import type { EndpointShares } from './endpoint-shares.ts';
-import { endpointOf } from './fan-out.ts';
 import type { DispatcherMetrics } from './metrics.ts';
 import { turnOf } from './turn.ts';
 
@@ -15,8 +14,11 @@ export interface DeliverDependencies extends AttemptDependencies {
   metrics: DispatcherMetrics;
 }
 
-/** What the queue job does next: it is done, or it waits for its delivery's next attempt. */
-export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
+/**
+ * What the queue job does next: it is done, it waits for its delivery's next attempt, or it comes again without one
+ * because its endpoint has enough in flight.
+ */
+export type DeliverResult = { kind: 'done' } | { kind: 'again' | 'put_off'; delayMs: number };
 
 /** One turn of a queued delivery: a retry, the first attempt of one beyond its endpoint's share, or a redelivery. */
 export async function deliver(dependencies: DeliverDependencies, job: DeliveryJob): Promise<DeliverResult> {
@@ -27,11 +29,12 @@ export async function deliver(dependencies: DeliverDependencies, job: DeliveryJo
   if (turn.kind === 'wait') return { kind: 'again', delayMs: turn.delayMs };
   if (turn.kind === 'cancel') {
     await cancel({ deliveryId: delivery.id, reason: turn.reason });
-    metrics.cancelled.inc();
+    metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
-  const { record, outcome } = await attempt(dependencies, delivery, turn.target);
-  shares.report(endpointOf(turn.target.clientUrl), outcome.kind === 'delivered');
+  const place = shares.takeQueued(turn.target.endpoint);
+  if ('comeAgainInMs' in place) return { kind: 'put_off', delayMs: place.comeAgainInMs };
+  const { record, outcome } = await attemptAt(place, dependencies, delivery, turn.target);
   await attemptLog.record(delivery, record);
   return outcome.kind === 'retry' ? { kind: 'again', delayMs: outcome.delayMs } : { kind: 'done' };
 }

@@ -23,6 +23,8 @@ export interface Delivery {
 /** Where a delivery goes, as the subscription and its account are at this moment. */
 export interface Target {
   clientUrl: string;
+  /** The server behind `clientUrl`, see endpoint-of.ts. */
+  endpoint: string;
   hmacSecretCiphertext: string;
   active: boolean;
   deleted: boolean;

@@ -1,58 +1,103 @@
+import { createEndpointStates, type EndpointClass, type EndpointState } from './endpoint-states.ts';
+
 /**
- * How many first attempts one endpoint may have in flight, so that a slow one cannot hold every event job. Generous
- * while it answers; a few once it fails; none in place after many failures in a row, when its deliveries go to the
- * overflow queue from the start, until one of them succeeds.
+ * How many attempts one endpoint may have in flight, so that none can hold what all need. First attempts are made in
+ * place, by the event's job: generously while the endpoint answers, a few while that is open, none after many failures
+ * in a row, when its deliveries go to the overflow queue from the start, until one of them succeeds. Attempts from that
+ * queue have places of their own, which are shared the same way; what finds none is put off.
  */
 export interface EndpointShares {
-  /** Takes a place, or answers false: the delivery belongs to the overflow queue. */
-  tryAcquire(endpoint: string): boolean;
-  release(endpoint: string): void;
-  /** Told of every attempt, first or retried. */
-  report(endpoint: string, succeeded: boolean): void;
+  /** For a first attempt in place; null: it belongs to the overflow queue. */
+  takeInPlace(endpoint: string): Place | null;
+  /** For an attempt from the queue, or when to come again. */
+  takeQueued(endpoint: string): Place | { comeAgainInMs: number };
 }
 
-const HEALTHY_SHARE = 128;
-const FAILING_SHARE = 4;
-const FAILING_AFTER = 3;
-const EXCLUDED_AFTER = 10;
-
-interface EndpointState {
-  inFlight: number;
-  failuresInRow: number;
+/** Must be ended, once. */
+export interface Place {
+  end(succeeded: boolean): void;
 }
 
-export function createEndpointShares(): EndpointShares {
-  const states = new Map<string, EndpointState>();
+interface Limits {
+  /** Attempts of one endpoint at a time. */
+  of: Record<EndpointClass, number>;
+  /** Of all endpoints together that are not answering: a thousand that never answer get no more. */
+  doubtful: number;
+}
 
-  /** Healthy and idle is the default, so it needs no entry: the map holds what is busy or failing. */
-  function keep(endpoint: string, state: EndpointState): void {
-    if (state.inFlight === 0 && state.failuresInRow === 0) states.delete(endpoint);
-    else states.set(endpoint, state);
+export interface EndpointSharesOptions {
+  /** Jobs that each worker has in hand at a time. */
+  concurrency: number;
+  nowMs?: () => number;
+}
+
+const REMEMBERED_MAX = 20_000;
+const AGAIN_MIN_MS = 100;
+const AGAIN_MAX_MS = 30_000;
+const IN_PLACE = { answering: 128, unproven: 16, silent: 4, failing: 4, excluded: 0 };
+const QUEUED = { answering: 64, unproven: 4, silent: 4, failing: 4, excluded: 4 };
+/** From the queue, for an endpoint whose attempts end soon, even if badly: it holds nobody up. */
+const QUEUED_QUICK = 16;
+const QUICK_MS = 500;
+
+export function createEndpointShares(options: EndpointSharesOptions): EndpointShares {
+  const { concurrency, nowMs = () => performance.now() } = options;
+  const states = createEndpointStates({ sizeMax: REMEMBERED_MAX, nowMs });
+  // A quarter of the event jobs and half of the queued deliveries: the rest is for endpoints that answer.
+  const inPlace = { limits: { of: IN_PLACE, doubtful: Math.ceil(concurrency / 4) }, doubtful: 0 };
+  const queued = { limits: { of: QUEUED, doubtful: Math.ceil(concurrency / 2) }, doubtful: 0 };
+  let nextDoubtfulTurnAtMs = 0;
+
+  function shareOf(pool: { limits: Limits }, kind: EndpointClass, { heldMs }: EndpointState): number {
+    const share = pool.limits.of[kind];
+    return pool === queued && heldMs < QUICK_MS ? Math.max(share, QUEUED_QUICK) : share;
   }
-  const stateOf = (endpoint: string) => states.get(endpoint) ?? { inFlight: 0, failuresInRow: 0 };
+
+  function take(pool: { limits: Limits; doubtful: number }, state: EndpointState): Place | null {
+    const kind = states.classOf(state);
+    if (state.inFlight >= shareOf(pool, kind, state)) return null;
+    const isDoubtful = kind !== 'answering';
+    if (isDoubtful && pool.doubtful >= pool.limits.doubtful) return null;
+    if (isDoubtful) pool.doubtful += 1;
+    states.begin(state);
+    const startMs = nowMs();
+    return {
+      end(succeeded) {
+        if (isDoubtful) pool.doubtful -= 1;
+        states.end(state, { succeeded, tookMs: nowMs() - startMs });
+      },
+    };
+  }
+
+  /**
+   * Deliveries that are put off come again one after another, at the pace at which places become free: all at once
+   * they would only be put off again. The pace is that of the endpoint, and for doubtful ones that of all of them.
+   */
+  function comeAgainInMs(state: EndpointState): number {
+    const now = nowMs();
+    const isAnswering = states.classOf(state) === 'answering';
+    const { heldMs } = state;
+    const places = shareOf(queued, isAnswering ? 'answering' : 'failing', state);
+    state.nextTurnAtMs = Math.max(now + AGAIN_MIN_MS, state.nextTurnAtMs + heldMs / places);
+    let turnAtMs = state.nextTurnAtMs;
+    if (!isAnswering) {
+      nextDoubtfulTurnAtMs = Math.max(
+        now + AGAIN_MIN_MS,
+        nextDoubtfulTurnAtMs + heldMs / queued.limits.doubtful,
+      );
+      turnAtMs = Math.max(turnAtMs, nextDoubtfulTurnAtMs);
+    }
+    // However long the line is: an endpoint that comes back must not wait for the end of it.
+    state.nextTurnAtMs = Math.min(state.nextTurnAtMs, now + AGAIN_MAX_MS);
+    nextDoubtfulTurnAtMs = Math.min(nextDoubtfulTurnAtMs, now + AGAIN_MAX_MS);
+    return Math.ceil(Math.min(turnAtMs - now, AGAIN_MAX_MS));
+  }
 
   return {
-    tryAcquire(endpoint) {
-      const state = stateOf(endpoint);
-      if (state.inFlight >= shareOf(state.failuresInRow)) return false;
-      state.inFlight += 1;
-      keep(endpoint, state);
-      return true;
-    },
-    release(endpoint) {
-      const state = stateOf(endpoint);
-      state.inFlight -= 1;
-      keep(endpoint, state);
-    },
-    report(endpoint, succeeded) {
-      const state = stateOf(endpoint);
-      state.failuresInRow = succeeded ? 0 : state.failuresInRow + 1;
-      keep(endpoint, state);
+    takeInPlace: (endpoint) => take(inPlace, states.of(endpoint)),
+    takeQueued(endpoint) {
+      const state = states.of(endpoint);
+      return take(queued, state) ?? { comeAgainInMs: comeAgainInMs(state) };
     },
   };
-}
-
-function shareOf(failuresInRow: number): number {
-  if (failuresInRow >= EXCLUDED_AFTER) return 0;
-  return failuresInRow >= FAILING_AFTER ? FAILING_SHARE : HEALTHY_SHARE;
 }

@@ -1,24 +1,33 @@
 import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import type { QueuedDelivery } from '@runhook/queue';
-import { type Attemptable, type AttemptDependencies, attempt } from './attempt.ts';
+import { type Attemptable, type AttemptDependencies, attemptAt } from './attempt.ts';
 import type { AttemptLog } from './attempt-log.ts';
-import type { FanOutRows } from './data/commit-fan-out.ts';
-import type { Match, MatchedSubscription } from './data/match-subscriptions.ts';
+import type { KnownSubscription } from './data/account-subscriptions.ts';
+import type { FanOutCommit, FanOutRows } from './data/commit-fan-out.ts';
 import type { PendingDelivery } from './data/pending-deliveries.ts';
 import type { Target } from './delivery.ts';
 import type { EndpointShares } from './endpoint-shares.ts';
+import { matching } from './matching.ts';
 import type { DispatcherMetrics } from './metrics.ts';
+import type { Room } from './room.ts';
+import type { SubscriptionCache } from './subscription-cache.ts';
 
 export interface FanOutDependencies extends AttemptDependencies {
-  match: (event: JobRunEvent) => Promise<Match>;
-  /** Whether this call claimed the event. */
-  commit: (rows: FanOutRows) => Promise<boolean>;
+  accounts: SubscriptionCache;
+  commit: (rows: FanOutRows) => Promise<FanOutCommit>;
   pendingOf: (eventId: string) => Promise<PendingDelivery[]>;
   enqueue: (delivery: QueuedDelivery) => Promise<void>;
   attemptLog: AttemptLog;
   shares: EndpointShares;
+  room: Room;
   metrics: DispatcherMetrics;
 }
+
+/**
+ * How long a plan may wait for its attempt. The commit found the subscription as it was planned with; what waits
+ * longer goes to the overflow queue, where it is read again when its turn comes.
+ */
+const FRESH_MS = 500;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
@@ -37,18 +46,19 @@ export async function fanOut(
   event: JobRunEvent,
   interrupted: boolean,
 ): Promise<FanOutResult> {
-  const { match, commit } = dependencies;
-  const subscriptions = await match(event);
-  if (!subscriptions) return { kind: 'unknown_account' };
-  const planned = subscriptions.map((subscription) => plan(event, subscription));
-  const deliveries = planned.map(({ delivery }) => ({
-    id: delivery.id,
-    subscriptionId: delivery.subscriptionId,
-    webhookName: delivery.webhookName,
-  }));
-  const claimed = await commit({ event, deliveries });
-  if (claimed) {
-    await Promise.all(planned.map(({ delivery, target }) => deliverFirst(dependencies, delivery, target)));
+  const { spans, metrics } = dependencies;
+  const committed = await commitPlan(dependencies, event);
+  if (!committed) return { kind: 'unknown_account' };
+  const { planned, plannedAtMs, result } = committed;
+  if (result === 'claimed') {
+    metrics.fanOutSize.observe(planned.length);
+    await Promise.all(
+      planned.map(({ delivery, target }) =>
+        spans
+          ? spans.first(delivery, () => deliverFirst(dependencies, delivery, target, plannedAtMs))
+          : deliverFirst(dependencies, delivery, target, plannedAtMs),
+      ),
+    );
     return { kind: 'fanned_out', deliveries: planned.length };
   }
   // Another job with this event's id owns what is pending, and a second request must not come from here.
@@ -56,20 +66,44 @@ export async function fanOut(
   return { kind: 'resumed', deliveries: await resume(dependencies, event.eventId) };
 }
 
-function plan(
+interface Planned {
+  delivery: Attemptable;
+  target: Target;
+}
+
+/** Plans with the subscriptions as they are known, and again whenever the commit says that they are others by now. */
+async function commitPlan(
+  { accounts, commit }: FanOutDependencies,
   event: JobRunEvent,
-  subscription: MatchedSubscription,
-): { delivery: Attemptable; target: Target } {
+): Promise<{ planned: Planned[]; plannedAtMs: number; result: FanOutCommit } | null> {
+  while (true) {
+    const account = await accounts.of(event.accountId);
+    if (!account) return null;
+    const plannedAtMs = performance.now();
+    const day = idDay('event', event.eventId);
+    const planned = matching(account, event).map((subscription) => plan(event, day, subscription));
+    const deliveries = planned.map(({ delivery }) => ({
+      id: delivery.id,
+      subscriptionId: delivery.subscriptionId,
+      webhookName: delivery.webhookName,
+    }));
+    const result = await commit({ event, fingerprint: account.fingerprint, deliveries });
+    if (result !== 'outdated') return { planned, plannedAtMs, result };
+    accounts.forget(account);
+  }
+}
+
+function plan(event: JobRunEvent, day: string, { id, name, target }: KnownSubscription): Planned {
   return {
-    target: subscription.target,
+    target,
     delivery: {
-      id: deliveryIdFor(event.eventId, subscription.id),
-      day: idDay('event', event.eventId),
+      id: deliveryIdFor(event.eventId, id),
+      day,
       trigger: 'automatic',
       cycle: 0,
       attemptCount: 0,
-      webhookName: subscription.name,
-      subscriptionId: subscription.id,
+      webhookName: name,
+      subscriptionId: id,
       event,
     },
   };
@@ -79,42 +113,45 @@ async function deliverFirst(
   dependencies: FanOutDependencies,
   delivery: Attemptable,
   target: Target,
+  plannedAtMs: number,
 ): Promise<void> {
-  const { shares, enqueue, attemptLog, retryPolicy, metrics } = dependencies;
-  const endpoint = endpointOf(target.clientUrl);
+  const { shares, room, attemptLog, retryPolicy, metrics } = dependencies;
+  const { endpoint } = target;
   const attemptsPerCycle = retryPolicy.retriesMax + 1;
-  if (!shares.tryAcquire(endpoint)) {
-    metrics.deliveries.inc({ route: 'overflow' });
-    return await enqueue({ deliveryId: delivery.id, cycle: 0, delayMs: 0, attemptsLeft: attemptsPerCycle });
+  await room.enter();
+  const isFresh = performance.now() - plannedAtMs < FRESH_MS;
+  const place = isFresh ? shares.takeInPlace(endpoint) : null;
+  if (!place) {
+    room.leave();
+    metrics.deliveries.overflow.inc();
+    const queued = { deliveryId: delivery.id, cycle: 0, delayMs: 0, attemptsLeft: attemptsPerCycle };
+    return await enqueueInTrace(dependencies, queued);
   }
-  metrics.deliveries.inc({ route: 'in_place' });
-  const { record, outcome } = await attempt(dependencies, delivery, target).finally(() =>
-    shares.release(endpoint),
-  );
-  shares.report(endpoint, outcome.kind === 'delivered');
+  metrics.deliveries.in_place.inc();
+  const { record, outcome } = await attemptAt(place, dependencies, delivery, target).finally(room.leave);
   await attemptLog.record(delivery, record);
   if (outcome.kind === 'retry') {
     const { delayMs } = outcome;
-    await enqueue({ deliveryId: delivery.id, cycle: 0, delayMs, attemptsLeft: attemptsPerCycle - 1 });
+    const queued = { deliveryId: delivery.id, cycle: 0, delayMs, attemptsLeft: attemptsPerCycle - 1 };
+    await enqueueInTrace(dependencies, queued);
   }
 }
 
+/** Batches are made of deliveries of many traces, so each takes its own along. */
+function enqueueInTrace({ enqueue, spans }: FanOutDependencies, queued: QueuedDelivery): Promise<void> {
+  if (spans) queued.traceContext = spans.carried();
+  return enqueue(queued);
+}
+
 /** Queues what is pending; what is queued already stays as it is. */
-async function resume(
-  { pendingOf, enqueue, retryPolicy }: FanOutDependencies,
-  eventId: string,
-): Promise<number> {
+async function resume(dependencies: FanOutDependencies, eventId: string): Promise<number> {
+  const { pendingOf, retryPolicy } = dependencies;
   const pending = await pendingOf(eventId);
   await Promise.all(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
       const attemptsLeft = retryPolicy.retriesMax + 1 - (attemptCount - cycle);
-      return enqueue({ deliveryId: id, cycle, delayMs, attemptsLeft });
+      return enqueueInTrace(dependencies, { deliveryId: id, cycle, delayMs, attemptsLeft });
     }),
   );
   return pending.length;
-}
-
-/** Subscriptions that post to the same server share its fate. */
-export function endpointOf(clientUrl: string): string {
-  return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
 }

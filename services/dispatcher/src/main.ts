@@ -2,12 +2,16 @@ import { createLogger, describeSettings, EnvironmentError, Lifecycle } from '@ru
 import { startDispatcher } from './app.ts';
 import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
+/** What a stop may take beyond the deadline of the attempts in flight; a grace period must be above both together. */
+const STOP_MARGIN_MS = 15_000;
+
 try {
   const settings = readSettings();
   const logger = createLogger({ service: 'dispatcher', level: settings.logLevel });
   const lifecycle = new Lifecycle({ logger });
   // From here on a stop signal is obeyed, also while the database or the queue is waited for.
-  const stopped = lifecycle.runUntilSignal();
+  const budgetMs = settings.deliveryTimeoutMs + STOP_MARGIN_MS;
+  const stopped = lifecycle.runUntilSignal({ budgetMs });
   try {
     const { port } = await startDispatcher(settings, lifecycle, logger);
     logger.info({ settings: describeSettings(settings, SECRET_SETTINGS), port }, 'dispatcher is working');

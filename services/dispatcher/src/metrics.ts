@@ -1,45 +1,150 @@
+import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { registerBlockedAddresses } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
+/** docs/observability.md lists what they mean; k8s/monitoring uses them. */
 export type DispatcherMetrics = ReturnType<typeof createDispatcherMetrics>;
+
+/** What is under way, counted where it happens and read when the metrics are: a plain number costs nothing. */
+export interface InFlight {
+  attempts: number;
+}
+
+const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed'] as const;
+const ROUTES = ['in_place', 'overflow'] as const;
+const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
+const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
+const BATCHES = ['match', 'commit', 'load', 'record', 'cancel', 'enqueue'] as const;
+
+const ATTEMPT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const LATENCY_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const WAIT_SECONDS = [0.1, 1, 10, 30, 60, 120, 240, 480, 900, 1_800, 3_600];
+const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 export function createDispatcherMetrics(registry: Registry) {
   const registers = [registry];
+  const inFlight: InFlight = { attempts: 0 };
+  new Gauge({
+    name: 'runhook_attempts_in_flight',
+    help: 'Requests that are on their way to endpoints now.',
+    registers,
+    collect() {
+      this.set(inFlight.attempts);
+    },
+  });
   return {
-    events: new Counter({
-      name: 'runhook_events_total',
-      help: 'Event jobs by what became of them: fanned_out, duplicate, resumed, malformed.',
-      labelNames: ['result'] as const,
+    ...flowMetrics(registers),
+    ...attemptMetrics(registers),
+    ...upkeepMetrics(registers),
+    blockedAddresses: registerBlockedAddresses(registry),
+    inFlight,
+  };
+}
+
+function flowMetrics(registers: Registry[]) {
+  const batchSize = new Histogram({
+    name: 'runhook_batch_size',
+    help: 'Items that went together into one call of the database or the queue, by the kind of call.',
+    labelNames: ['batch'] as const,
+    buckets: SIZES,
+    registers,
+  });
+  return {
+    events: children(
+      EVENT_RESULTS,
+      (result) => ({ result }),
+      new Counter({
+        name: 'runhook_events_total',
+        help: 'Event jobs by what became of them: fanned_out, duplicate, resumed, malformed.',
+        labelNames: ['result'] as const,
+        registers,
+      }),
+    ),
+    fanOutSize: new Histogram({
+      name: 'runhook_fan_out_deliveries',
+      help: 'Deliveries that one event made.',
+      buckets: [0, ...SIZES, 1_000],
       registers,
     }),
-    deliveries: new Counter({
-      name: 'runhook_deliveries_total',
-      help: 'Deliveries made by fan-out, by where their first attempt happens: in_place or overflow.',
-      labelNames: ['route'] as const,
-      registers,
-    }),
-    attempts: new Counter({
-      name: 'runhook_attempts_total',
-      help: 'Attempts by outcome: delivered, retry, failed.',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
-    cancelled: new Counter({
-      name: 'runhook_deliveries_cancelled_total',
-      help: 'Pending deliveries cancelled when their turn came.',
+    deliveries: children(
+      ROUTES,
+      (route) => ({ route }),
+      new Counter({
+        name: 'runhook_deliveries_total',
+        help: 'Deliveries made by fan-out, by where their first attempt happens: in_place or overflow.',
+        labelNames: ['route'] as const,
+        registers,
+      }),
+    ),
+    completed: children(
+      DELIVERY_OUTCOMES,
+      (outcome) => ({ outcome }),
+      new Counter({
+        name: 'runhook_deliveries_completed_total',
+        help: 'Deliveries that ended: delivered, failed (its attempts are used up), cancelled.',
+        labelNames: ['outcome'] as const,
+        registers,
+      }),
+    ),
+    /** Told of each batch's size. */
+    batchSize: Object.fromEntries(
+      BATCHES.map((batch) => [batch, (size: number) => batchSize.observe({ batch }, size)]),
+    ) as Record<(typeof BATCHES)[number], (size: number) => void>,
+  };
+}
+
+function attemptMetrics(registers: Registry[]) {
+  return {
+    attempts: children(
+      ATTEMPT_OUTCOMES,
+      (outcome) => ({ outcome }),
+      new Counter({
+        name: 'runhook_attempts_total',
+        help: 'Attempts by outcome: delivered, retry, failed.',
+        labelNames: ['outcome'] as const,
+        registers,
+      }),
+    ),
+    /** By the codes of the log: a closed list (packages/egress and `unsuccessful_status`). */
+    attemptErrors: new Counter({
+      name: 'runhook_attempt_errors_total',
+      help: 'Attempts that did not deliver, by the error code of the log.',
+      labelNames: ['code'] as const,
       registers,
     }),
     attemptDuration: new Histogram({
       name: 'runhook_attempt_duration_seconds',
       help: 'Time from the start of an attempt to its end.',
-      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      buckets: ATTEMPT_SECONDS,
       registers,
     }),
-    reconciled: new Counter({
-      name: 'runhook_reconciled_total',
-      help: 'What the reconciler found pending in PostgreSQL and gone from the queue, and put back.',
-      labelNames: ['kind'] as const,
+    eventToFirstAttempt: new Histogram({
+      name: 'runhook_event_to_first_attempt_seconds',
+      help: "Time from the timestamp of an event to the start of a delivery's first attempt.",
+      buckets: LATENCY_SECONDS,
       registers,
     }),
+    retryWait: new Histogram({
+      name: 'runhook_retry_wait_seconds',
+      help: 'Waits before the next attempt, as decided after a failed one.',
+      buckets: WAIT_SECONDS,
+      registers,
+    }),
+  };
+}
+
+function upkeepMetrics(registers: Registry[]) {
+  return {
+    reconciled: children(
+      ['delivery', 'event'] as const,
+      (kind) => ({ kind }),
+      new Counter({
+        name: 'runhook_reconciled_total',
+        help: 'What the reconciler found pending in PostgreSQL and gone from the queue, and put back.',
+        labelNames: ['kind'] as const,
+        registers,
+      }),
+    ),
     reconcilerLastRun: new Gauge({
       name: 'runhook_reconciler_last_run_timestamp_seconds',
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
@@ -50,11 +155,29 @@ export function createDispatcherMetrics(registry: Registry) {
       help: 'Deliveries that recoveries put back.',
       registers,
     }),
-    stalledJobs: new Counter({
-      name: 'runhook_stalled_jobs_total',
-      help: 'Queue jobs that came back because their worker stopped renewing its lock.',
-      labelNames: ['queue'] as const,
-      registers,
-    }),
+    stalledJobs: children(
+      [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const,
+      (queue) => ({ queue }),
+      new Counter({
+        name: 'runhook_stalled_jobs_total',
+        help: 'Queue jobs that came back because their worker stopped renewing its lock.',
+        labelNames: ['queue'] as const,
+        registers,
+      }),
+    ),
   };
+}
+
+/** One counter for each value of a label: kept, so that counting makes no object, and 0 before the first count. */
+function children<Value extends string, Label extends string>(
+  values: readonly Value[],
+  labelsOf: (value: Value) => Record<Label, Value>,
+  counter: Counter<Label>,
+): Record<Value, Counter.Internal> {
+  const kept = values.map((value) => {
+    const child = counter.labels(labelsOf(value));
+    child.inc(0);
+    return [value, child] as const;
+  });
+  return Object.fromEntries(kept) as Record<Value, Counter.Internal>;
 }

@@ -1,6 +1,6 @@
 /**
- * Collects items that arrive at about the same time and hands them on together: at once while a slot is free, so
- * that a quiet service adds no wait, and in ever larger batches while the slots are busy.
+ * Collects items that arrive at about the same time and hands them on together: at once while a slot is free and no
+ * batch has just begun, so that a quiet service adds no wait, and in ever larger batches the more there is to do.
  */
 export interface MicroBatcher<Item, Result> {
   add(item: Item): Promise<Result>;
@@ -12,8 +12,12 @@ export interface MicroBatcherOptions<Item, Result> {
   sizeMax: number;
   /** Batches in flight at the same time. */
   slots: number;
+  /** The time from the start of a batch to that of the next, unless that is full. */
+  spacingMs: number;
   /** Whether a failed batch may have failed for one of its items, so that each gets a try of its own. */
   mayBeItemFault: (error: unknown) => boolean;
+  /** Told of each batch's size. */
+  onBatch?: (size: number) => void;
 }
 
 interface Waiting<Item, Result> {
@@ -27,22 +31,35 @@ export function createMicroBatcher<Item, Result>(
 ): MicroBatcher<Item, Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let inFlight = 0;
-  let scheduled = false;
+  let lastStartMs = Number.NEGATIVE_INFINITY;
+  let scheduled: NodeJS.Immediate | undefined;
+  let delayed: NodeJS.Timeout | undefined;
 
   function schedule(): void {
     if (scheduled || waiting.length === 0 || inFlight >= options.slots) return;
-    scheduled = true;
-    setImmediate(() => {
-      scheduled = false;
-      const batch = waiting.slice(0, options.sizeMax);
-      waiting = waiting.slice(options.sizeMax);
-      inFlight += 1;
-      void settle(batch).finally(() => {
-        inFlight -= 1;
-        schedule();
-      });
+    const waitMs = lastStartMs + options.spacingMs - performance.now();
+    if (waitMs <= 0 || waiting.length >= options.sizeMax) {
+      clearTimeout(delayed);
+      delayed = undefined;
+      scheduled = setImmediate(start);
+    } else {
+      delayed ??= setTimeout(start, waitMs);
+    }
+  }
+
+  function start(): void {
+    scheduled = undefined;
+    delayed = undefined;
+    const batch = waiting.slice(0, options.sizeMax);
+    waiting = waiting.slice(options.sizeMax);
+    inFlight += 1;
+    lastStartMs = performance.now();
+    options.onBatch?.(batch.length);
+    void settle(batch).finally(() => {
+      inFlight -= 1;
       schedule();
     });
+    schedule();
   }
 
   async function settle(batch: Waiting<Item, Result>[]): Promise<void> {

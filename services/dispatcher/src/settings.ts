@@ -4,7 +4,7 @@ import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
-const { host, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
+const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
 
 /** What the service is told by its environment (DESIGN, section 6). */
 interface Environment {
@@ -25,6 +25,11 @@ interface Environment {
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
   LOG_LEVEL: string;
+  /** Traces are exported there; off without it. The SDK reads it, with the other `OTEL_…` variables. */
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string;
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
+  /** Whether endpoints are sent `traceparent`. */
+  TRACE_PROPAGATE_TO_ENDPOINTS?: boolean;
 }
 
 export type DispatcherSettings = SettingsOf<Environment>;
@@ -44,6 +49,9 @@ const schema = Joi.object<Environment>({
   LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
+  TRACE_PROPAGATE_TO_ENDPOINTS: flag(),
 });
 
 /** Throws an `EnvironmentError` with every problem at once. */

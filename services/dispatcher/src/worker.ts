@@ -7,12 +7,20 @@ import {
   parseEvent,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
-import { DelayedError, type Job, type QueueBackend, UnrecoverableError, type Worker } from '@runhook/queue';
+import {
+  DelayedError,
+  type Job,
+  type QueueBackend,
+  type QueueTelemetry,
+  UnrecoverableError,
+  type Worker,
+} from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DeliverResult } from './deliver.ts';
 import type { FanOutResult } from './fan-out.ts';
 import type { DispatcherMetrics } from './metrics.ts';
 import { StoppingError } from './patience.ts';
+import type { Hand } from './worker-watch.ts';
 
 /** The only module that speaks BullMQ: it turns jobs into calls and results into what the queue should do next. */
 export interface WorkerDependencies {
@@ -23,6 +31,13 @@ export interface WorkerDependencies {
   deliver: (job: DeliveryJob) => Promise<DeliverResult>;
   metrics: DispatcherMetrics;
   logger: Logger;
+  /** Undefined while no traces are exported. */
+  telemetry: QueueTelemetry | undefined;
+}
+
+export interface StartedWorker {
+  worker: Worker;
+  hand: Hand;
 }
 
 /** A job whose worker died is taken up by another after about this time. Above the deadline of an attempt. */
@@ -43,14 +58,27 @@ class NextAttempt extends Error {
 
   constructor(delayMs: number, beyondCount: boolean) {
     super(`next attempt in ${delayMs} ms`);
+    // The queue would keep it with the job.
+    this.stack = '';
     this.delayMs = delayMs;
     this.beyondCount = beyondCount;
   }
 }
 
-export function startEventWorker(dependencies: WorkerDependencies): Worker {
+/** The job comes again without having made an attempt: the queue must not count one. */
+class PutOff extends Error {
+  readonly delayMs: number;
+
+  constructor(delayMs: number) {
+    super(`put off for ${delayMs} ms`);
+    this.delayMs = delayMs;
+  }
+}
+
+export function startEventWorker(dependencies: WorkerDependencies): StartedWorker {
   const { backend, fanOut, metrics, retentionDays } = dependencies;
-  const process = guarded<unknown>(dependencies, async (job) => {
+  const hand: Hand = { jobs: 0, begun: 0 };
+  const process = guarded<unknown>(dependencies, hand, async (job) => {
     const { event, problems } = parseEvent(job.data, {
       eventId: eventIdForJob(job.id ?? '', job.timestamp),
       timestampMs: job.timestamp,
@@ -60,28 +88,35 @@ export function startEventWorker(dependencies: WorkerDependencies): Worker {
     if (problems) throw malformed(dependencies, job, problems.map(({ message }) => message).join('; '));
     const result = await fanOut(event, job.attemptsStarted > 1);
     if (result.kind === 'unknown_account') throw malformed(dependencies, job, 'accountId is not an account');
-    metrics.events.inc({ result: result.kind });
+    metrics.events[result.kind].inc();
   });
-  return observed(dependencies, backend.createWorker(JOB_RUN_EVENTS, process, workerOptions(dependencies)));
+  const worker = backend.createWorker(JOB_RUN_EVENTS, process, workerOptions(dependencies));
+  return { worker: observed(dependencies, JOB_RUN_EVENTS, worker), hand };
 }
 
-export function startDeliveryWorker(dependencies: WorkerDependencies): Worker {
+export function startDeliveryWorker(dependencies: WorkerDependencies): StartedWorker {
   const { backend, deliver } = dependencies;
-  const process = guarded<DeliveryJob>(dependencies, async (job) => {
+  const hand: Hand = { jobs: 0, begun: 0 };
+  const process = guarded<DeliveryJob>(dependencies, hand, async (job) => {
     if (!isId('delivery', job.data?.deliveryId))
       throw new UnrecoverableError('deliveryId is not a delivery id');
     const result = await deliver(job.data);
+    if (result.kind === 'put_off') throw new PutOff(result.delayMs);
     if (result.kind === 'again')
       throw new NextAttempt(result.delayMs, job.attemptsMade + 1 >= (job.opts.attempts ?? 1));
   });
   const backoffStrategy = (_made: number, _type: string | undefined, error: Error | undefined) =>
     error instanceof NextAttempt ? error.delayMs : 0;
-  const options = { ...workerOptions(dependencies), settings: { backoffStrategy } };
-  return observed(dependencies, backend.createWorker<DeliveryJob>(WEBHOOK_DELIVERIES, process, options));
+  // What is pending is in the database; a job that failed for a fault of ours must not be in its way.
+  const removeOnFail = { count: 0 };
+  const options = { ...workerOptions(dependencies), removeOnFail, settings: { backoffStrategy } };
+  const worker = backend.createWorker<DeliveryJob>(WEBHOOK_DELIVERIES, process, options);
+  return { worker: observed(dependencies, WEBHOOK_DELIVERIES, worker), hand };
 }
 
-function workerOptions({ concurrency, retentionDays }: WorkerDependencies) {
+function workerOptions({ concurrency, retentionDays, telemetry }: WorkerDependencies) {
   return {
+    ...(telemetry && { telemetry }),
     concurrency,
     lockDuration: LOCK_DURATION_MS,
     stalledInterval: STALLED_INTERVAL_MS,
@@ -93,7 +128,7 @@ function workerOptions({ concurrency, retentionDays }: WorkerDependencies) {
 
 /** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */
 function malformed({ metrics, logger }: WorkerDependencies, job: Job, problem: string): UnrecoverableError {
-  metrics.events.inc({ result: 'malformed' });
+  metrics.events.malformed.inc();
   logger.warn({ jobId: job.id, jobName: job.name, problem }, 'malformed event kept as a failed job');
   return new UnrecoverableError(problem);
 }
@@ -102,8 +137,14 @@ function malformed({ metrics, logger }: WorkerDependencies, job: Job, problem: s
  * A fault of our own must cost no event: the job waits and comes again, whatever attempts its publisher gave it.
  * What we throw on purpose passes.
  */
-function guarded<Data>({ logger }: WorkerDependencies, process: (job: Job<Data>) => Promise<void>) {
+function guarded<Data>(
+  { logger }: WorkerDependencies,
+  hand: Hand,
+  process: (job: Job<Data>) => Promise<void>,
+) {
   return async (job: Job<Data>, token?: string): Promise<void> => {
+    hand.jobs += 1;
+    hand.begun += 1;
     try {
       await process(job);
     } catch (error) {
@@ -113,13 +154,15 @@ function guarded<Data>({ logger }: WorkerDependencies, process: (job: Job<Data>)
       if (delayMs === null) throw error;
       await job.moveToDelayed(Date.now() + delayMs, token);
       throw new DelayedError();
+    } finally {
+      hand.jobs -= 1;
     }
   };
 }
 
 /** Milliseconds until the job comes again, or null when it has failed too often. */
 function waitAfter(error: unknown, job: Job, logger: Logger): number | null {
-  if (error instanceof NextAttempt) return error.delayMs;
+  if (error instanceof NextAttempt || error instanceof PutOff) return error.delayMs;
   if (error instanceof StoppingError) return 0;
   logger.error({ jobId: job.id, err: error }, 'job failed');
   return job.attemptsStarted < STARTS_MAX
@@ -127,11 +170,14 @@ function waitAfter(error: unknown, job: Job, logger: Logger): number | null {
     : null;
 }
 
-function observed<Data>({ logger, metrics }: WorkerDependencies, worker: Worker<Data>): Worker {
-  const queue = worker.name;
+function observed<Data>(
+  { logger, metrics }: WorkerDependencies,
+  queue: keyof DispatcherMetrics['stalledJobs'],
+  worker: Worker<Data>,
+): Worker {
   worker.on('error', (error) => logger.warn({ queue, err: error }, 'worker error'));
   worker.on('stalled', (jobId) => {
-    metrics.stalledJobs.inc({ queue });
+    metrics.stalledJobs[queue].inc();
     logger.warn({ queue, jobId }, 'stalled job taken up again');
   });
   worker.on('lockRenewalFailed', (jobIds) =>

@@ -19,14 +19,14 @@ test('items of one turn go together, and each gets its own result', async () => 
     sizes.push(items.length);
     return items.map((item) => item * 10);
   };
-  const batcher = createMicroBatcher({ run, sizeMax: 200, slots: 2, mayBeItemFault: always });
+  const batcher = createMicroBatcher({ run, sizeMax: 200, slots: 2, spacingMs: 0, mayBeItemFault: always });
   expect(await Promise.all([1, 2, 3].map(batcher.add))).toEqual([10, 20, 30]);
   expect(sizes).toEqual([3]);
 });
 
 test('while the slots are busy items collect, up to the largest batch', async () => {
   const { batches, run } = heldRun();
-  const batcher = createMicroBatcher({ run, sizeMax: 3, slots: 1, mayBeItemFault: always });
+  const batcher = createMicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, mayBeItemFault: always });
   const results = [batcher.add(1)];
   await turn();
   results.push(...[2, 3, 4, 5].map(batcher.add));
@@ -45,7 +45,7 @@ test('a bad item fails alone; its neighbours get their results', async () => {
     if (items.includes(2)) throw new Error('two');
     return items;
   };
-  const batcher = createMicroBatcher({ run, sizeMax: 10, slots: 1, mayBeItemFault: always });
+  const batcher = createMicroBatcher({ run, sizeMax: 10, slots: 1, spacingMs: 0, mayBeItemFault: always });
   const settled = await Promise.allSettled([1, 2, 3].map(batcher.add));
   expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
 });
@@ -56,7 +56,13 @@ test('a fault that is no item’s fails the batch, once', async () => {
     runs += 1;
     throw new Error('away');
   };
-  const batcher = createMicroBatcher({ run, sizeMax: 10, slots: 1, mayBeItemFault: () => false });
+  const batcher = createMicroBatcher({
+    run,
+    sizeMax: 10,
+    slots: 1,
+    spacingMs: 0,
+    mayBeItemFault: () => false,
+  });
   const settled = await Promise.allSettled([1, 2, 3].map(batcher.add));
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   expect(runs).toBe(1);

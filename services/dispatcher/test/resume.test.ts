@@ -23,16 +23,18 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
     });
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     const deliveryId = deliveryIdFor(event.eventId, id);
-    const rows = [{ event, deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name }] }];
+    const rows = [
+      { event, fingerprint: null, deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name }] },
+    ];
     return { event, deliveryId, rows };
   }
 
   test('an event is claimed once, however often its fan-out is committed', async () => {
     const { event, rows } = await committedEvent();
-    expect(await commitFanOut(harness.database.pool, rows)).toEqual(new Set([event.eventId]));
-    expect(await commitFanOut(harness.database.pool, rows)).toEqual(new Set());
+    expect(await commitFanOut(harness.database.pool, rows)).toEqual(new Map([[event.eventId, 'claimed']]));
+    expect(await commitFanOut(harness.database.pool, rows)).toEqual(new Map([[event.eventId, 'known']]));
     const other = [{ ...rows[0], deliveries: [] }] as unknown as typeof rows;
-    expect(await commitFanOut(harness.database.pool, other)).toEqual(new Set());
+    expect(await commitFanOut(harness.database.pool, other)).toEqual(new Map([[event.eventId, 'known']]));
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
@@ -41,7 +43,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
     const claims = await Promise.all(
       Array.from({ length: 8 }, () => commitFanOut(harness.database.pool, rows)),
     );
-    expect(claims.filter((claimed) => claimed.has(event.eventId))).toHaveLength(1);
+    expect(claims.filter((results) => results.get(event.eventId) === 'claimed')).toHaveLength(1);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
@@ -67,14 +69,18 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
     ]);
     const [pending] = await pendingDeliveriesOf(harness.database.pool, event.eventId);
     expect(pending).toMatchObject({ id: deliveryId, cycle: 0, attemptCount: 1 });
-    expect(pending?.delayMs).toBeGreaterThan(1_500);
+    const { rows: due } = await harness.database.pool.query<{ ms: number }>(
+      'SELECT (extract(epoch FROM next_attempt_at) * 1000)::float8 AS ms FROM deliveries',
+    );
 
     await harness.startDispatcher();
-    const recordedAt = Date.now();
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
     await queue.add('deliver', { deliveryId, cycle: 0 }, { attempts: 1 });
     await harness.receiver.waitFor(1);
-    expect(Date.now() - recordedAt).toBeGreaterThan(1_200);
+    // Clocks of the database and of a dispatcher may differ: what is due within a second is due.
+    expect(harness.receiver.requests[0]?.receivedAt).toBeGreaterThanOrEqual(
+      (due[0]?.ms ?? Number.NaN) - 1_000,
+    );
     await eventually(async () => {
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 2 }]);
     });

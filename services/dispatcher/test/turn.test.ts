@@ -4,6 +4,7 @@ import { turnOf } from '../src/turn.ts';
 
 const target: Target = {
   clientUrl: 'https://example.com',
+  endpoint: 'https://example.com',
   hmacSecretCiphertext: 'x',
   active: true,
   deleted: false,

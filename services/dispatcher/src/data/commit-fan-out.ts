@@ -1,25 +1,40 @@
 import { idDay, type JobRunEvent } from '@runhook/contract';
 import { runStatement } from '@runhook/database';
 import type pg from 'pg';
+import { FINGERPRINT } from './account-subscriptions.ts';
 import { type RunOfEvents, runsOfEvents } from './runs-of-events.ts';
 
 export interface FanOutRows {
   event: JobRunEvent;
+  /** Of the account as the deliveries were planned; null commits them whatever it is now. */
+  fingerprint: string | null;
   deliveries: { id: string; subscriptionId: string; webhookName: string }[];
 }
 
+/** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
+export type FanOutCommit = 'claimed' | 'known' | 'outdated';
+
 /**
- * Claims each event and commits it with its deliveries, in one statement. An event is claimed once: whoever comes
- * second with the same id adds nothing, whether it was published twice, relayed twice, or its job was interrupted.
+ * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
+ * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
+ * relayed twice, or its job was interrupted.
  * Management has committed the rows of its own events before, unclaimed. Runs are recorded from what events tell of
  * them, so that a run whose runner publishes straight onto the queue is known too; for the others it changes nothing.
  */
 const COMMIT_FAN_OUT = `
-  WITH claimed AS (
+  WITH input AS MATERIALIZED (
+    SELECT *
+    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[])
+      AS i (day, id, account_id, event_type, "timestamp", data, fingerprint)
+  ), account AS MATERIALIZED (
+    SELECT a.id, ${FINGERPRINT} AS fingerprint FROM accounts a WHERE a.id IN (SELECT account_id FROM input)
+  ), outdated AS MATERIALIZED (
+    SELECT i.id FROM input i LEFT JOIN account a ON a.id = i.account_id
+    WHERE i.fingerprint IS NOT NULL AND i.fingerprint IS DISTINCT FROM a.fingerprint
+  ), claimed AS (
     INSERT INTO events AS e (day, id, account_id, event_type, "timestamp", data, fanned_out_at)
     SELECT i.day, i.id, i.account_id, i.event_type, i."timestamp", i.data, now()
-    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[])
-      AS i (day, id, account_id, event_type, "timestamp", data)
+    FROM input i WHERE i.id NOT IN (SELECT id FROM outdated)
     ON CONFLICT (day, id) DO UPDATE
       SET fanned_out_at = EXCLUDED.fanned_out_at, account_id = EXCLUDED.account_id, event_type = EXCLUDED.event_type,
           "timestamp" = EXCLUDED."timestamp", data = EXCLUDED.data
@@ -51,7 +66,7 @@ const COMMIT_FAN_OUT = `
           OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
           OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))
   )
-  SELECT id FROM claimed`;
+  SELECT id, 'claimed' AS result FROM claimed UNION ALL SELECT id, 'outdated' FROM outdated`;
 
 const RUN_COLUMNS = [
   'accountId',
@@ -72,15 +87,19 @@ const RUN_COLUMNS = [
   'artifactsIngestedAt',
 ] as const satisfies (keyof RunOfEvents)[];
 
-/** Answers the ids of the events that this call claimed. Event ids must not repeat within a call. */
-export async function commitFanOut(pool: pg.Pool, rows: readonly FanOutRows[]): Promise<Set<string>> {
+/** Answers what became of each event, by its id. Event ids must not repeat within a call. */
+export async function commitFanOut(
+  pool: pg.Pool,
+  unsorted: readonly FanOutRows[],
+): Promise<Map<string, FanOutCommit>> {
   // The same order everywhere, so that two dispatchers with the same events wait for each other, not in a circle.
-  const events = rows.map(({ event }) => event).sort((a, b) => (a.eventId < b.eventId ? -1 : 1));
+  const rows = [...unsorted].sort((a, b) => (a.event.eventId < b.event.eventId ? -1 : 1));
+  const events = rows.map(({ event }) => event);
   const deliveries = rows.flatMap(({ event, deliveries }) =>
     deliveries.map((delivery) => ({ event, ...delivery })),
   );
   const runs = runsOfEvents(events);
-  const claimed = await runStatement<{ id: string }>(
+  const results = await runStatement<{ id: string; result: FanOutCommit }>(
     pool,
     COMMIT_FAN_OUT,
     [
@@ -97,8 +116,10 @@ export async function commitFanOut(pool: pg.Pool, rows: readonly FanOutRows[]): 
       deliveries.map(({ event }) => event.data.runId),
       deliveries.map(({ webhookName }) => webhookName),
       ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
+      rows.map(({ fingerprint }) => fingerprint),
     ],
     'commit-fan-out',
   );
-  return new Set(claimed.map(({ id }) => id));
+  const told = new Map(results.map(({ id, result }) => [id, result]));
+  return new Map(events.map(({ eventId }) => [eventId, told.get(eventId) ?? 'known']));
 }

@@ -2,6 +2,7 @@ import { type Deployment, idDay, type JobRunEvent, type Plan } from '@runhook/co
 import { runStatement } from '@runhook/database';
 import type pg from 'pg';
 import type { Delivery } from '../delivery.ts';
+import { endpointOf } from '../endpoint-of.ts';
 
 interface Row {
   id: string;
@@ -69,6 +70,7 @@ function toDelivery(row: Row): Delivery {
         ? null
         : {
             clientUrl: row.client_url,
+            endpoint: endpointOf(row.client_url),
             hmacSecretCiphertext: row.hmac_secret_ciphertext,
             active: row.active,
             deleted: row.deleted,

@@ -1,15 +1,18 @@
 import type { Database } from '@runhook/database';
+import type { DispatcherMetrics } from '../metrics.ts';
 import { createMicroBatcher, type MicroBatcher } from '../micro-batcher.ts';
 import { type Patience, StoppingError } from '../patience.ts';
+import { loadAccountSubscriptions } from './account-subscriptions.ts';
 import { cancelDeliveries } from './cancel-deliveries.ts';
-import { commitFanOut, type FanOutRows } from './commit-fan-out.ts';
+import { commitFanOut, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
 import { loadDeliveries } from './load-deliveries.ts';
-import { matchSubscriptions } from './match-subscriptions.ts';
 import { pendingDeliveriesOf } from './pending-deliveries.ts';
 import { recordAttempts } from './record-attempts.ts';
 
 const BATCH_SIZE_MAX = 200;
 const BATCH_SLOTS = 2;
+/** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
+const SPACING_MS = { match: 2, commit: 5, load: 5, record: 10, cancel: 10 };
 
 /**
  * PostgreSQL as the dispatcher uses it: calls for one item each, put together into one statement for all that
@@ -17,40 +20,54 @@ const BATCH_SLOTS = 2;
  */
 export type DispatchRecord = ReturnType<typeof openRecord>;
 
-export function openRecord({ pool }: Database, patience: Patience) {
-  const batched = <Item, Result>(run: (items: Item[]) => Promise<Result[]>): MicroBatcher<Item, Result> =>
+export function openRecord(
+  { pool }: Database,
+  patience: Patience,
+  onBatch: Pick<DispatcherMetrics['batchSize'], 'match' | 'commit' | 'load' | 'record' | 'cancel'>,
+) {
+  const batched = <Item, Result>(
+    name: keyof typeof onBatch,
+    run: (items: Item[]) => Promise<Result[]>,
+  ): MicroBatcher<Item, Result> =>
     createMicroBatcher({
+      onBatch: onBatch[name],
       run: (items: Item[]) => patience(() => run(items)),
       sizeMax: BATCH_SIZE_MAX,
       slots: BATCH_SLOTS,
+      spacingMs: SPACING_MS[name],
       mayBeItemFault: (error) => !(error instanceof StoppingError),
     });
   const done = (items: unknown[]): undefined[] => items.map(() => undefined);
 
-  const matches = batched((events: Parameters<typeof matchSubscriptions>[1][number][]) =>
-    matchSubscriptions(pool, events),
-  );
-  const commits = batched((rows: FanOutRows[]) => commitEach(rows));
-  const loads = batched((ids: string[]) => loadDeliveries(pool, ids));
-  const attempts = batched(async (records: Parameters<typeof recordAttempts>[1][number][]) => {
+  const accounts = batched('match', (ids: number[]) => loadAccountSubscriptions(pool, ids));
+  const commits = batched('commit', (rows: FanOutRows[]) => commitEach(rows));
+  const loads = batched('load', (ids: string[]) => loadDeliveries(pool, ids));
+  const attempts = batched('record', async (records: Parameters<typeof recordAttempts>[1][number][]) => {
     await recordAttempts(pool, records);
     return done(records);
   });
-  const cancels = batched(async (cancellations: Parameters<typeof cancelDeliveries>[1][number][]) => {
-    await cancelDeliveries(pool, cancellations);
-    return done(cancellations);
-  });
+  const cancels = batched(
+    'cancel',
+    async (cancellations: Parameters<typeof cancelDeliveries>[1][number][]) => {
+      await cancelDeliveries(pool, cancellations);
+      return done(cancellations);
+    },
+  );
 
   /** An id that is in the batch twice is claimed by its first place in it. */
-  async function commitEach(rows: FanOutRows[]): Promise<boolean[]> {
+  async function commitEach(rows: FanOutRows[]): Promise<FanOutCommit[]> {
     const firstById = new Map<string, FanOutRows>();
     for (const row of rows) if (!firstById.has(row.event.eventId)) firstById.set(row.event.eventId, row);
-    const claimed = await commitFanOut(pool, [...firstById.values()]);
-    return rows.map((row) => firstById.get(row.event.eventId) === row && claimed.has(row.event.eventId));
+    const results = await commitFanOut(pool, [...firstById.values()]);
+    return rows.map((row) => {
+      const { eventId } = row.event;
+      const result = results.get(eventId) ?? 'known';
+      return result === 'claimed' && firstById.get(eventId) !== row ? 'known' : result;
+    });
   }
 
   return {
-    match: matches.add,
+    loadAccount: accounts.add,
     commit: commits.add,
     load: loads.add,
     recordAttempt: attempts.add,

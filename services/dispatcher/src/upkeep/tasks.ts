@@ -24,8 +24,8 @@ export function upkeepTasks(
         const found = await reconcile(dependencies);
         if (!found) return;
         metrics.reconcilerLastRun.setToCurrentTime();
-        metrics.reconciled.inc({ kind: 'delivery' }, found.deliveries);
-        metrics.reconciled.inc({ kind: 'event' }, found.events);
+        metrics.reconciled.delivery.inc(found.deliveries);
+        metrics.reconciled.event.inc(found.events);
         const level = found.deliveries + found.events > 0 ? 'warn' : 'debug';
         logger[level](found, 'reconciled: put back what the queue had lost');
       },

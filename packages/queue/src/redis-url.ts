@@ -1,0 +1,108 @@
+/** Where Redis is, and as what: one server, the nodes of a cluster, or the sentinels that know the server. */
+export interface RedisPlace {
+  kind: 'single' | 'cluster' | 'sentinel';
+  nodes: { host: string; port: number }[];
+  isTls: boolean;
+  username?: string;
+  password?: string;
+  /** Logical database; a cluster has only 0. */
+  database: number;
+  /** Of what the sentinels watch. */
+  masterName?: string;
+  sentinelUsername?: string;
+  sentinelPassword?: string;
+  /** 4 or 6: the only addresses that names are resolved to. */
+  family?: number;
+  /** PEM files: whose certificates are trusted instead of the public ones, and our own with its key. */
+  caFile?: string;
+  certFile?: string;
+  keyFile?: string;
+}
+
+const FORM =
+  /^(?<scheme>rediss?)(?:\+(?<kind>cluster|sentinel))?:\/\/(?:(?<credentials>[^/?#]*)@)?(?<hosts>[^/?#@]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?$/;
+const HOST_FORM = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::(?<port>\d{1,5}))?$/;
+const PORT = 6379;
+const SENTINEL_PORT = 26379;
+const TEXT_PARAMETERS = ['sentinelUsername', 'sentinelPassword', 'caFile', 'certFile', 'keyFile'] as const;
+
+/**
+ * Reads
+ *
+ *     redis(s)://[user:password@]host[:6379][/database]
+ *     redis(s)+cluster://[user:password@]host[:6379],host,…
+ *     redis(s)+sentinel://[user:password@]host[:26379],host,…/master[/database]
+ *
+ * with the parameters `family`, `caFile`, `certFile`, `keyFile`, `sentinelUsername` and `sentinelPassword`. Throws a
+ * sentence that says what is wrong and repeats nothing of the URL.
+ */
+export function parseRedisUrl(url: string): RedisPlace {
+  const parts = FORM.exec(url)?.groups;
+  if (parts === undefined) throw new TypeError('the queue URL is not a valid Redis URL');
+  const kind = (parts.kind ?? 'single') as RedisPlace['kind'];
+  const isTls = parts.scheme === 'rediss';
+  const nodes = nodesOf(parts.hosts ?? '', kind === 'sentinel' ? SENTINEL_PORT : PORT);
+  if (kind === 'single' && nodes.length > 1)
+    throw new TypeError('a redis:// URL names one server; several are redis+cluster:// or redis+sentinel://');
+  return {
+    kind,
+    nodes,
+    isTls,
+    ...credentialsOf(parts.credentials),
+    ...pathOf(kind, parts.path),
+    ...parametersOf(parts.query, isTls),
+  };
+}
+
+function nodesOf(hosts: string, defaultPort: number): RedisPlace['nodes'] {
+  return hosts.split(',').map((text) => {
+    const host = HOST_FORM.exec(text)?.groups;
+    const port = Number(host?.port ?? defaultPort);
+    const name = host?.address ?? host?.name;
+    if (name === undefined || port < 1 || port > 65_535)
+      throw new TypeError('the queue URL must name its servers as host or host:port, separated by commas');
+    return { host: name, port };
+  });
+}
+
+function credentialsOf(text: string | undefined): Pick<RedisPlace, 'username' | 'password'> {
+  if (!text) return {};
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
+  return {
+    ...(username !== '' && { username: decoded(username) }),
+    ...(password !== '' && { password: decoded(password) }),
+  };
+}
+
+function pathOf(kind: RedisPlace['kind'], path = '/'): Pick<RedisPlace, 'database' | 'masterName'> {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  const masterName = kind === 'sentinel' ? segments.shift() : undefined;
+  if (kind === 'sentinel' && masterName === undefined)
+    throw new TypeError('a redis+sentinel:// URL names the master that the sentinels watch: …/mymaster');
+  const [database = '0', ...more] = segments;
+  if (more.length > 0 || !/^\d{1,5}$/.test(database))
+    throw new TypeError('the last part of the queue URL must be the number of a database');
+  if (kind === 'cluster' && database !== '0') throw new TypeError('a Redis Cluster has no database but 0');
+  return { database: Number(database), ...(masterName !== undefined && { masterName: decoded(masterName) }) };
+}
+
+function parametersOf(query: string | undefined, isTls: boolean): Partial<RedisPlace> {
+  const parameters: Partial<RedisPlace> = {};
+  for (const [name, value] of new URLSearchParams(query)) {
+    const known = TEXT_PARAMETERS.find((candidate) => candidate === name);
+    if (known !== undefined) parameters[known] = value;
+    else if (name === 'family' && /^[46]$/.test(value)) parameters.family = Number(value);
+    else throw new TypeError('a parameter of the queue URL is not known');
+  }
+  if (!isTls && (parameters.caFile ?? parameters.certFile ?? parameters.keyFile) !== undefined)
+    throw new TypeError('certificates in the queue URL need rediss://');
+  return parameters;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new TypeError('the queue URL is not percent-encoded as it should be');
+  }
+}

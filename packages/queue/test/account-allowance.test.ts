@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { createTestDatabase, createTestQueueUrl, exampleEvent, queueBackends } from '@runhook/testing';
+import { createAccountAllowance } from '../src/account-allowance.ts';
+import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
+
+test('an account has a thousand events at once, and gets five hundred a second back', () => {
+  let nowMs = 0;
+  const { take } = createAccountAllowance(() => nowMs);
+  const taken = (count: number) => Array.from({ length: count }, () => take(1)).filter(Boolean).length;
+  expect(taken(1_500)).toBe(1_000);
+  nowMs += 100;
+  expect(taken(1_500)).toBe(50);
+  nowMs += 3_600_000;
+  expect(taken(1_500)).toBe(1_000);
+});
+
+test('what one account sends takes nothing from another', () => {
+  const { take } = createAccountAllowance(() => 0);
+  for (let count = 0; count < 5_000; count += 1) take(1);
+  expect(take(1)).toBe(false);
+  expect(take(2)).toBe(true);
+});
+
+describe.each(queueBackends())('on $name', (backend) => {
+  let queueUrl: string;
+  const closers: (() => Promise<unknown>)[] = [];
+  beforeEach(async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    queueUrl = await createTestQueueUrl(backend, database.url);
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  test('an event of an account is taken before the rest of a burst of another, and none is lost', async () => {
+    // A clock that stands still: however slow this machine puts them in line, nothing of the allowance comes back.
+    const allowance = createAccountAllowance(() => 0);
+    const events = openEventQueue(createQueueBackend(queueUrl), () => undefined, undefined, allowance);
+    closers.push(() => events.close());
+    const eventOf = (accountId: number): IdentifiedEvent => ({
+      ...exampleEvent('job.run.started', {
+        id: 7,
+        account_id: accountId,
+        name: 'Nightly build',
+        project_id: 2,
+        project_name: 'Warehouse',
+        environment_id: 3,
+        environment_name: 'Production',
+      }),
+      eventId: createId('event', Date.now()),
+    });
+    const burst = 1_500;
+    await events.add(Array.from({ length: burst }, () => eventOf(1)));
+    await events.add([eventOf(2)]);
+
+    const order: number[] = [];
+    let end: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const worker = createQueueBackend(queueUrl).createWorker<PublishedEvent>(
+      JOB_RUN_EVENTS,
+      async ({ data }) => {
+        order.push(data.accountId);
+        if (order.length === burst + 1) end();
+      },
+      { concurrency: 50 },
+    );
+    worker.on('error', () => undefined);
+    closers.push(() => worker.close());
+    await ended;
+    // What was within the allowance came first, give or take what is taken side by side.
+    expect(order.indexOf(2)).toBeGreaterThanOrEqual(1_000 - 50);
+    expect(order.indexOf(2)).toBeLessThanOrEqual(1_000 + 50);
+    expect(order.filter((accountId) => accountId === 1)).toHaveLength(burst);
+  });
+});

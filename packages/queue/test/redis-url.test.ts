@@ -1,0 +1,75 @@
+import { expect, test } from '@jest/globals';
+import { parseRedisUrl, type RedisPlace } from '../src/redis-url.ts';
+
+const ONE = { kind: 'single', nodes: [{ host: 'a', port: 6379 }], isTls: false, database: 0 };
+
+const READ: [string, Partial<RedisPlace>][] = [
+  ['redis://a', ONE as Partial<RedisPlace>],
+  ['redis://a:1/3', { ...ONE, nodes: [{ host: 'a', port: 1 }], database: 3 } as Partial<RedisPlace>],
+  ['rediss://u:p%40%2F@a', { ...ONE, isTls: true, username: 'u', password: 'p@/' } as Partial<RedisPlace>],
+  ['redis://:only@a/', { ...ONE, password: 'only' } as Partial<RedisPlace>],
+  ['redis://u:p@ss@a', { ...ONE, username: 'u', password: 'p@ss' } as Partial<RedisPlace>],
+  [
+    'redis://[::1]:7?family=6',
+    { ...ONE, nodes: [{ host: '::1', port: 7 }], family: 6 } as Partial<RedisPlace>,
+  ],
+  [
+    'redis+cluster://:p@a,b:2,[::1]',
+    {
+      kind: 'cluster',
+      nodes: [
+        { host: 'a', port: 6379 },
+        { host: 'b', port: 2 },
+        { host: '::1', port: 6379 },
+      ],
+      isTls: false,
+      password: 'p',
+      database: 0,
+    },
+  ],
+  [
+    'rediss+sentinel://u:p@a,b:2/main/4?sentinelPassword=s&caFile=/ca.pem',
+    {
+      kind: 'sentinel',
+      nodes: [
+        { host: 'a', port: 26379 },
+        { host: 'b', port: 2 },
+      ],
+      isTls: true,
+      username: 'u',
+      password: 'p',
+      database: 4,
+      masterName: 'main',
+      sentinelPassword: 's',
+      caFile: '/ca.pem',
+    },
+  ],
+];
+
+test.each(READ)('%s is read', (url, place) => {
+  expect(parseRedisUrl(url)).toEqual(place);
+});
+
+const REFUSED: [string, RegExp][] = [
+  ['redis://', /must name its servers/],
+  ['redis://hunter2:99999', /must name its servers/],
+  ['redis://hunter2,b', /one server/],
+  ['redis://hunter2/x', /number of a database/],
+  ['redis+cluster://hunter2/1', /no database but 0/],
+  ['redis+sentinel://hunter2', /names the master/],
+  ['redis+sentinel://hunter2/m/1/2', /number of a database/],
+  ['redis://hunter2?maxRetriesPerRequest=1', /parameter .* is not known/],
+  ['redis://hunter2?caFile=/ca.pem', /need rediss/],
+  ['redis://:%zz@hunter2', /percent-encoded/],
+];
+
+test.each(REFUSED)('%s is refused in words that repeat nothing of it', (url, reason) => {
+  let message = '';
+  try {
+    parseRedisUrl(url);
+  } catch (error) {
+    message = (error as Error).message;
+  }
+  expect(message).toMatch(reason);
+  expect(message).not.toContain('hunter2');
+});

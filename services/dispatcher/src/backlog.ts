@@ -1,0 +1,89 @@
+import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { type Pool, runStatement } from '@runhook/database';
+import type { DeliveryQueue, EventQueue } from '@runhook/queue';
+import type { DependencyMetrics } from '@runhook/runtime';
+import { Gauge, type Registry } from 'prom-client';
+
+const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
+
+/** One row from each of two partial indexes, however much is pending. */
+const OLDEST_DUE = `
+  SELECT
+    (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
+     WHERE status = 'pending' AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT 1) AS "deliverySeconds",
+    (SELECT extract(epoch FROM now() - created_at)::float8 FROM events
+     WHERE fanned_out_at IS NULL ORDER BY created_at LIMIT 1) AS "eventSeconds"`;
+
+export interface BacklogDependencies {
+  pool: Pool;
+  events: Pick<EventQueue, 'counts' | 'firstInLine'>;
+  deliveries: Pick<DeliveryQueue, 'counts'>;
+  dependencies: DependencyMetrics;
+  registry: Registry;
+  nowMs?: () => number;
+}
+
+/**
+ * Measures how much waits and for how long, into gauges. PostgreSQL is the record: a delivery that is due and whose job
+ * the queue has lost counts as well. An event that was published straight onto the queue is known to the queue alone
+ * until it is fanned out, so that of events is the older of what both tell. What cannot be measured has no series.
+ */
+export function createBacklogMeasure(options: BacklogDependencies): () => Promise<void> {
+  const { pool, events, deliveries, dependencies, registry, nowMs = Date.now } = options;
+  const jobs = new Gauge({
+    name: 'runhook_backlog_jobs',
+    help: 'Jobs in the queues by state: waiting, active, delayed, failed, paused.',
+    labelNames: ['queue', 'state'] as const,
+    registers: [registry],
+  });
+  const oldest = new Gauge({
+    name: 'runhook_backlog_oldest_due_age_seconds',
+    help: 'Age of the oldest delivery (or event, by queue) that is due and not done; 0 when nothing is due.',
+    labelNames: ['queue'] as const,
+    registers: [registry],
+  });
+
+  async function measureQueue(): Promise<number | null> {
+    try {
+      const [eventCounts, deliveryCounts, first] = await Promise.all([
+        events.counts(),
+        deliveries.counts(),
+        events.firstInLine(),
+      ]);
+      for (const state of STATES) {
+        jobs.set({ queue: JOB_RUN_EVENTS, state }, eventCounts[state] ?? 0);
+        jobs.set({ queue: WEBHOOK_DELIVERIES, state }, deliveryCounts[state] ?? 0);
+      }
+      dependencies.note('queue', true);
+      return first === null ? 0 : Math.max(0, (nowMs() - first.addedAtMs) / 1_000);
+    } catch {
+      jobs.reset();
+      dependencies.note('queue', false);
+      return null;
+    }
+  }
+
+  async function measureRecord(): Promise<{ deliverySeconds: number; eventSeconds: number } | null> {
+    try {
+      const [row] = await runStatement<{ deliverySeconds: number | null; eventSeconds: number | null }>(
+        pool,
+        OLDEST_DUE,
+        [],
+        'oldest-due',
+      );
+      dependencies.note('database', true);
+      return { deliverySeconds: row?.deliverySeconds ?? 0, eventSeconds: row?.eventSeconds ?? 0 };
+    } catch {
+      dependencies.note('database', false);
+      return null;
+    }
+  }
+
+  return async () => {
+    const [inLineSeconds, record] = await Promise.all([measureQueue(), measureRecord()]);
+    oldest.reset();
+    if (record) oldest.set({ queue: WEBHOOK_DELIVERIES }, Math.max(0, record.deliverySeconds));
+    const eventAges = [inLineSeconds, record?.eventSeconds].filter((age) => typeof age === 'number');
+    if (eventAges.length > 0) oldest.set({ queue: JOB_RUN_EVENTS }, Math.max(0, ...eventAges));
+  };
+}
