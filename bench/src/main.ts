@@ -1,0 +1,41 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { BenchOptions } from './options.ts';
+import { createProgress } from './progress.ts';
+import { fillDocument, plotsOf } from './report/document.ts';
+import type { Report } from './report/report.ts';
+import { textReport } from './report/table.ts';
+import { run } from './run.ts';
+
+const RESULTS = new URL('../results/', import.meta.url);
+const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
+const PLOTS = new URL('../../docs/performance/', import.meta.url);
+
+/** Resolves with the exit code: 0, or 1 when a ledger does not balance. */
+export async function bench(options: BenchOptions, signal: AbortSignal): Promise<number> {
+  const report = await run(options, createProgress(process.stderr), signal);
+  writeResults(report);
+  console.log(textReport(report));
+  if (options.writesDocs) writeDocs(report);
+  return report.voided.length === 0 ? 0 : 1;
+}
+
+/** Only of a run that counts. */
+function writeDocs(report: Report): void {
+  if (report.voided.length > 0 || report.isQuick) {
+    console.log('docs/performance.md stays as it is: this run measured nothing that counts.');
+    return;
+  }
+  writeFileSync(DOCUMENT, fillDocument(readFileSync(DOCUMENT, 'utf8'), report));
+  mkdirSync(PLOTS, { recursive: true });
+  for (const [name, svg] of Object.entries(plotsOf(report))) writeFileSync(new URL(name, PLOTS), svg);
+  console.log(`written: ${fileURLToPath(DOCUMENT)}`);
+}
+
+function writeResults(report: Report): void {
+  mkdirSync(RESULTS, { recursive: true });
+  writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(report, null, 2)}\n`);
+  console.log(`written: ${fileURLToPath(new URL('latest.json', RESULTS))}\n`);
+}
+
+export { parseOptions, USAGE, UsageError } from './options.ts';

@@ -1,0 +1,93 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Linux counts CPU time in hundredths of a second, on every architecture Node runs on. */
+const TICK_MS = 10;
+
+/** CPU time used so far, in milliseconds: of each named group of processes, and of the whole machine. */
+export interface CpuReading {
+  groups: Record<string, number>;
+  machineMs: number;
+}
+
+export interface CpuUse {
+  groups: Record<string, number>;
+  /** Of processes in no group: whatever else the machine did. */
+  foreignMs: number;
+}
+
+interface ProcessStat {
+  pid: number;
+  parentPid: number;
+  /** Its own, and of children that have ended. */
+  cpuMs: number;
+}
+
+/** Null where there is no /proc. Each pid stands for itself and everything below it; `bench` is this process. */
+export function readCpu(pidsByGroup: Record<string, readonly number[]>): CpuReading | null {
+  const stats = readProcesses();
+  if (stats === null) return null;
+  const machineMs = machineMsOf(readFileSync('/proc/stat', 'utf8'));
+  const groups = Object.fromEntries(
+    Object.entries(pidsByGroup).map(([name, pids]) => {
+      const family = familyOf(stats, pids);
+      return [name, stats.reduce((sum, stat) => sum + (family.has(stat.pid) ? stat.cpuMs : 0), 0)];
+    }),
+  );
+  const { user, system } = process.cpuUsage();
+  return { groups: { ...groups, bench: (user + system) / 1_000 }, machineMs };
+}
+
+export function cpuBetween(before: CpuReading | null, after: CpuReading | null): CpuUse | null {
+  if (before === null || after === null) return null;
+  const groups = Object.fromEntries(
+    Object.entries(after.groups).map(([name, ms]) => [name, Math.max(0, ms - (before.groups[name] ?? 0))]),
+  );
+  const ours = Object.values(groups).reduce((sum, ms) => sum + ms, 0);
+  return { groups, foreignMs: Math.max(0, after.machineMs - before.machineMs - ours) };
+}
+
+/** One line of /proc/<pid>/stat. The command, in parentheses, may hold anything. */
+export function parseProcessStat(text: string): ProcessStat {
+  const pid = Number.parseInt(text, 10);
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const ticks = [11, 12, 13, 14].reduce((sum, field) => sum + Number(fields[field]), 0);
+  return { pid, parentPid: Number(fields[1]), cpuMs: ticks * TICK_MS };
+}
+
+/** The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. */
+export function machineMsOf(text: string): number {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = (text.split('\n')[0] ?? '')
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
+  return (user + nice + system + irq + softirq) * TICK_MS;
+}
+
+function readProcesses(): ProcessStat[] | null {
+  let names: string[];
+  try {
+    names = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  } catch {
+    return null;
+  }
+  return names.flatMap((name) => {
+    try {
+      return [parseProcessStat(readFileSync(`/proc/${name}/stat`, 'utf8'))];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function familyOf(stats: readonly ProcessStat[], roots: readonly number[]): Set<number> {
+  const family = new Set(roots);
+  for (let grown = true; grown; ) {
+    grown = false;
+    for (const { pid, parentPid } of stats) {
+      if (family.has(pid) || !family.has(parentPid)) continue;
+      family.add(pid);
+      grown = true;
+    }
+  }
+  return family;
+}

@@ -1,0 +1,74 @@
+/** What was published, by delivery: an event on its way to one subscription's path. */
+export interface Expected {
+  eventId: string;
+  path: string;
+  /** On the shared clock. */
+  intendedMs: number;
+}
+
+export interface Arrivals {
+  eventIds: readonly string[];
+  paths: readonly string[];
+  /** On the shared clock. */
+  timesMs: ArrayLike<number>;
+}
+
+/** What the service itself says of deliveries that did not arrive: how many, by what it says. */
+export type ToldOtherwise = Record<string, number>;
+
+export interface Balance {
+  published: number;
+  delivered: number;
+  toldOtherwise: number;
+  /** Arrived more than once, each beyond the first counted. */
+  repeated: number;
+  /** Neither arrived nor told otherwise. */
+  missing: number;
+  /** Arrived and never published. */
+  unknown: number;
+  /** Of each delivery that arrived, from its intended time to its first arrival, in milliseconds. */
+  latenciesMs: Float64Array;
+}
+
+/** A run counts only when its ledger balances: see {@link isBalanced}. */
+export function balance(
+  expected: readonly Expected[],
+  arrivals: Arrivals,
+  toldOtherwise: ToldOtherwise = {},
+): Balance {
+  const intended = new Map(
+    expected.map(({ eventId, path, intendedMs }) => [keyOf(eventId, path), intendedMs]),
+  );
+  const seen = new Set<string>();
+  const latenciesMs: number[] = [];
+  let repeated = 0;
+  let unknown = 0;
+  arrivals.eventIds.forEach((eventId, index) => {
+    const key = keyOf(eventId, arrivals.paths[index] ?? '');
+    const intendedMs = intended.get(key);
+    if (intendedMs === undefined) unknown += 1;
+    else if (seen.has(key)) repeated += 1;
+    else {
+      seen.add(key);
+      latenciesMs.push((arrivals.timesMs[index] as number) - intendedMs);
+    }
+  });
+  const told = Object.values(toldOtherwise).reduce((sum, count) => sum + count, 0);
+  return {
+    published: intended.size,
+    delivered: seen.size,
+    toldOtherwise: told,
+    repeated,
+    missing: intended.size - seen.size - told,
+    unknown,
+    latenciesMs: Float64Array.from(latenciesMs),
+  };
+}
+
+export function isBalanced({ missing, repeated, unknown }: Balance): boolean {
+  return missing === 0 && repeated === 0 && unknown === 0;
+}
+
+function keyOf(eventId: string, path: string): string {
+  return `${eventId} ${path}`;
+}

@@ -1,0 +1,26 @@
+/** The value below or at which the given share of the values lies (nearest rank), or NaN of none. */
+export function percentile(sorted: ArrayLike<number>, share: number): number {
+  if (sorted.length === 0) return Number.NaN;
+  const rank = Math.ceil(share * sorted.length);
+  return sorted[Math.min(Math.max(rank, 1), sorted.length) - 1] as number;
+}
+
+/** Of an even number, the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length === 0) return Number.NaN;
+  if (sorted.length % 2 === 1) return sorted[middle] as number;
+  return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+}
+
+export interface Spread {
+  p50: number;
+  p99: number;
+  max: number;
+}
+
+export function spreadOf(values: ArrayLike<number>): Spread {
+  const sorted = Float64Array.from(values).sort();
+  return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), max: percentile(sorted, 1) };
+}

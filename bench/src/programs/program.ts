@@ -1,0 +1,49 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Answer, Call } from './serve.ts';
+
+/** A process of the benchmark's own, asked for things one call at a time or several at once. */
+export interface Program {
+  pid: number;
+  call<Result>(method: string, argument?: unknown): Promise<Result>;
+  stop(): Promise<void>;
+}
+
+export type ProgramName = 'receiver' | 'raw' | 'publisher' | 'reporter';
+
+export function startProgram(name: ProgramName, execArgv: string[] = []): Program {
+  const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), {
+    serialization: 'advanced',
+    execArgv,
+  });
+  const exited = once(child, 'exit');
+  const calls = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
+  let lastId = 0;
+  child.on('message', (answer: Answer) => {
+    const call = calls.get(answer.id);
+    calls.delete(answer.id);
+    if ('error' in answer) call?.reject(new Error(`${name}: ${answer.error}`));
+    else call?.resolve(answer.result as never);
+  });
+  void exited.then(() => {
+    for (const { reject } of calls.values()) reject(new Error(`${name} ended`));
+    calls.clear();
+  });
+  return {
+    pid: child.pid as number,
+    call: (method, argument) =>
+      new Promise((resolve, reject) => {
+        lastId += 1;
+        calls.set(lastId, { resolve, reject });
+        const call: Call = { id: lastId, method, argument };
+        child.send(call, (error) => error && reject(error));
+      }),
+    async stop() {
+      if (child.connected) child.disconnect();
+      const timer = setTimeout(() => child.kill('SIGKILL'), 3_000);
+      await exited;
+      clearTimeout(timer);
+    },
+  };
+}

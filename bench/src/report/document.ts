@@ -1,0 +1,132 @@
+import type { Row, ScenarioResult } from '../bench.ts';
+import { linePlot } from './plot.ts';
+import type { Report } from './report.ts';
+import { figureText } from './table.ts';
+import { targetsOf, verdict } from './targets.ts';
+
+/** The files of docs/performance, by name. */
+export type Plots = Record<string, string>;
+
+const COLUMNS: Record<string, string[]> = {
+  max: [
+    'ratePerSecond',
+    'ratioToRaw',
+    'cpuMicros',
+    'cpuRatioToRaw',
+    ...['dispatcher', 'redis', 'postgres'].map(cpuOf),
+  ],
+  latency: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'redis', 'postgres'].map(cpuOf)],
+  far: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs'],
+  'fan-out': ['ratePerSecond', 'ratioToRaw', 'cpuMicros'],
+  neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', 'toldPending'],
+  backlog: ['ratePerSecond', 'ratioToRaw', 'redisBytes'],
+  'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'postgres'].map(cpuOf)],
+};
+
+function cpuOf(process: string): string {
+  return `${process}CpuMicros`;
+}
+
+const TITLES: Record<string, string> = {
+  ratePerSecond: 'per second',
+  ratioToRaw: 'over raw got',
+  cpuMicros: 'CPU per delivery, µs',
+  cpuRatioToRaw: 'CPU over raw got',
+  dispatcherCpuMicros: 'dispatcher, µs',
+  redisCpuMicros: 'Redis, µs',
+  postgresCpuMicros: 'PostgreSQL, µs',
+  managementCpuMicros: 'management, µs',
+  publisherCpuMicros: 'publisher, µs',
+  p50Ms: 'p50, ms',
+  p99Ms: 'p99, ms',
+  maxMs: 'longest, ms',
+  toldPending: 'told pending',
+  redisBytes: 'Redis bytes',
+  pagesPerSecond: 'pages per second',
+  lastToOldMs: 'last to the old one after, ms',
+  toOldAfterwards: 'to the old one afterwards',
+  toNew: 'to the new one',
+  notSent: 'not sent',
+  percent: '%',
+};
+
+/** Puts the figures of a run into the places that docs/performance.md has for them. */
+export function fillDocument(document: string, report: Report): string {
+  const parts: Record<string, string> = {
+    run: runText(report),
+    targets: targetsTable(report),
+    ...Object.fromEntries(report.scenarios.map((scenario) => [scenario.name, scenarioTable(scenario)])),
+  };
+  return document.replace(
+    /(<!-- figures: ([a-z-]+) -->\n)[\s\S]*?(<!-- end -->)/g,
+    (whole: string, begin: string, name: string, end: string) =>
+      parts[name] === undefined ? whole : `${begin}\n${parts[name]}\n\n${end}`,
+  );
+}
+
+export function plotsOf(report: Report): Plots {
+  const plots: Plots = {};
+  for (const [scenario, file] of [
+    ['latency', 'latency.svg'],
+    ['postgres-queue', 'latency-postgres-queue.svg'],
+  ] as const) {
+    const rows = report.scenarios.find(({ name }) => name === scenario)?.rows;
+    const loads = (rows ?? []).filter(({ figures }) => figures.p99Ms !== undefined);
+    if (loads.length < 2) continue;
+    const line = (name: string, figure: string) => ({
+      name,
+      points: loads
+        .map(({ figures }) => ({ x: figures.ratePerSecond as number, y: figures[figure] as number }))
+        .sort((a, b) => a.x - b.x),
+    });
+    plots[file] = linePlot(
+      scenario === 'latency' ? 'Event to endpoint, queue on Redis' : 'Event to endpoint, queue on PostgreSQL',
+      { x: 'events per second', y: 'milliseconds' },
+      [line('p99', 'p99Ms'), line('p50', 'p50Ms')],
+    );
+  }
+  return plots;
+}
+
+function runText({ startedAt, seconds, machine, raw, lengths }: Report): string {
+  return [
+    `Measured on ${startedAt.slice(0, 10)} in ${Math.round(seconds / 60)} minutes: ${machine.cores} cores of ${machine.processor}, `,
+    `${machine.memoryGigabytes} GB, ${machine.system}, Node ${machine.node}. Medians of ${lengths.runs} runs of ${lengths.seconds} s. `,
+    `Raw got of one process: ${Math.round(raw.ratePerSecond)} requests a second before, ${Math.round(raw.afterRatePerSecond)} after; `,
+    `${Math.round(raw.cpuMicrosPerRequest)} µs of CPU each, ${raw.concurrency} at a time.`,
+  ].join('');
+}
+
+function targetsTable(report: Report): string {
+  return markdownTable(
+    ['figure', 'pass', 'stretch', 'measured', ''],
+    targetsOf(report).map((target) => [
+      target.figure,
+      String(target.pass),
+      String(target.stretch),
+      target.measured === null ? 'not run' : figureText(target.measured),
+      verdict(target),
+    ]),
+  );
+}
+
+function scenarioTable({ name, rows }: ScenarioResult): string {
+  const columns = COLUMNS[name] ?? [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
+  const cell = ({ figures }: Row, column: string) =>
+    figures[column] === undefined || Number.isNaN(figures[column])
+      ? ''
+      : figureText(figures[column] as number);
+  return markdownTable(
+    ['', ...columns.map((column) => TITLES[column] ?? column), 'published', 'missing', 'repeated'],
+    rows.map((row) => [
+      row.case,
+      ...columns.map((column) => cell(row, column)),
+      ...[row.ledger.published, row.ledger.missing, row.ledger.repeated].map(String),
+    ]),
+  );
+}
+
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}

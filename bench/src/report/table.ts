@@ -1,0 +1,65 @@
+import type { Row, ScenarioResult } from '../bench.ts';
+import type { Report } from './report.ts';
+import { targetsOf, verdict } from './targets.ts';
+
+const HIDDEN = new Set(['bench']);
+
+/** For the terminal: one table for each scenario. */
+export function textReport(report: Report): string {
+  const { raw, voided } = report;
+  const lines = [
+    `raw got, one process: ${Math.round(raw.ratePerSecond)} requests/s, ${Math.round(raw.cpuMicrosPerRequest)} us of CPU each, ` +
+      `${raw.concurrency} at a time; afterwards ${Math.round(raw.afterRatePerSecond)} requests/s`,
+  ];
+  for (const scenario of report.scenarios)
+    lines.push('', scenario.name, ...scenarioTable(scenario), ...(scenario.notes ?? []));
+  const targets = targetsOf(report).map((target) => [
+    target.figure,
+    String(target.pass),
+    String(target.stretch),
+    target.measured === null ? '-' : figureText(target.measured),
+    verdict(target),
+  ]);
+  lines.push('', ...aligned([['figure', 'pass', 'stretch', 'measured', ''], ...targets]));
+  if (voided.length > 0)
+    lines.push('', 'VOID: the ledger does not balance', ...voided.map((reason) => `  ${reason}`));
+  return lines.join('\n');
+}
+
+function scenarioTable({ rows }: ScenarioResult): string[] {
+  const names = [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))].filter(
+    (name) => !HIDDEN.has(name),
+  );
+  const cells = [
+    ['case', ...names, 'published', 'missing', 'repeated'],
+    ...rows.map((row) => [row.case, ...names.map((name) => shown(row, name)), ...ledgerCells(row)]),
+  ];
+  return aligned(cells);
+}
+
+function ledgerCells({ ledger }: Row): string[] {
+  return [ledger.published, ledger.missing, ledger.repeated].map(String);
+}
+
+function shown({ figures }: Row, name: string): string {
+  const value = figures[name];
+  return value === undefined || Number.isNaN(value) ? '-' : figureText(value);
+}
+
+export function figureText(value: number): string {
+  const size = Math.abs(value);
+  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+function aligned(cells: readonly (readonly string[])[]): string[] {
+  const widths = (cells[0] ?? []).map((_, column) =>
+    Math.max(...cells.map((row) => (row[column] ?? '').length)),
+  );
+  return cells.map((row) =>
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  '),
+  );
+}

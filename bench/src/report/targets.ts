@@ -1,0 +1,89 @@
+import type { Report } from './report.ts';
+
+/** One row of the table that the service is held against. */
+export interface Target {
+  figure: string;
+  pass: number;
+  stretch: number;
+  /** Whether more is better; otherwise less. */
+  isFloor: boolean;
+  measured: number | null;
+}
+
+/** What is not part of the run is null. */
+export function targetsOf(report: Report): Target[] {
+  const figure = (scenario: string, row: string, name: string): number | null => {
+    const rows = report.scenarios.find((one) => one.name === scenario)?.rows;
+    return rows?.find((one) => one.case === row)?.figures[name] ?? null;
+  };
+  const over = (value: number | null, base: number | null) =>
+    value === null || base === null || base === 0 ? null : value / base;
+  const healthyP99 = (share: string) => figure('neighbours', `${share} % never answer`, 'p99Ms');
+  const behind = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
+  const ceiling = (name: string, pass: number, stretch: number, measured: number | null): Target => ({
+    figure: name,
+    pass,
+    stretch,
+    measured,
+    isFloor: false,
+  });
+  const floor = (name: string, pass: number, stretch: number, measured: number | null): Target => ({
+    ...ceiling(name, pass, stretch, measured),
+    isFloor: true,
+  });
+  return [
+    floor(
+      'rate of one dispatcher, over raw got of one process',
+      0.85,
+      0.95,
+      figure('max', '1 dispatcher', 'ratioToRaw'),
+    ),
+    floor(
+      'rate of two dispatchers, over raw got of one process',
+      1,
+      1.15,
+      figure('max', '2 dispatchers', 'ratioToRaw'),
+    ),
+    ceiling(
+      'CPU of dispatcher, Redis and PostgreSQL per delivery, over raw got',
+      1.4,
+      1.25,
+      figure('max', '1 dispatcher', 'cpuRatioToRaw'),
+    ),
+    ceiling('p99 at 0.3 of raw got, ms', 80, 50, figure('latency', '0.3 of raw got', 'p99Ms')),
+    ceiling('p99 at 0.5 of raw got, ms', 110, 70, figure('latency', '0.5 of raw got', 'p99Ms')),
+    ceiling('p99 at 0.67 of raw got, ms', 160, 100, figure('latency', '0.67 of raw got', 'p99Ms')),
+    ceiling('p99 at 100 events/s, ms', 25, 16, figure('latency', '100 events/s', 'p99Ms')),
+    ceiling(
+      'healthy p99 with 10 % dead endpoints, over none',
+      1.4,
+      1.15,
+      over(healthyP99('10'), healthyP99('0')),
+    ),
+    floor('rate with 1,000,000 events queued, over none', 0.9, 1, over(behind('1,000,000'), behind('0'))),
+    ceiling(
+      'Redis bytes per queued delivery',
+      900,
+      700,
+      figure('backlog', 'a queued delivery', 'redisBytes'),
+    ),
+    ceiling('missing or repeated, in all runs', 0, 0, missingOrRepeated(report)),
+  ];
+}
+
+export function verdict({
+  measured,
+  pass,
+  stretch,
+  isFloor,
+}: Target): 'not run' | 'missed' | 'pass' | 'stretch' {
+  if (measured === null || Number.isNaN(measured)) return 'not run';
+  const reaches = (bar: number) => (isFloor ? measured >= bar : measured <= bar);
+  return reaches(stretch) ? 'stretch' : reaches(pass) ? 'pass' : 'missed';
+}
+
+function missingOrRepeated({ scenarios }: Report): number {
+  return scenarios
+    .flatMap(({ rows }) => rows)
+    .reduce((sum, { ledger }) => sum + ledger.missing + ledger.repeated, 0);
+}

@@ -1,0 +1,134 @@
+import { createId, deliveryIdFor, JOB_RUN_EVENTS } from '@runhook/contract';
+import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
+import { Redis } from 'ioredis';
+import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { balance } from '../measure/ledger.ts';
+import type { Published } from '../programs/publisher.ts';
+import { takeArrivals } from '../world/arrivals.ts';
+import { createWorkload, type Workload } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
+import { drainFigures, watchMiddle } from './drain.ts';
+import { HEALTHY_ACCOUNTS, warmUp } from './max.ts';
+
+const BYTES_SAMPLE = 50_000;
+
+/** The rate while so many events wait, and what a queued delivery takes of Redis. */
+export async function backlog(bench: Bench): Promise<ScenarioResult> {
+  const sizes = bench.isQuick ? [0, 5_000] : [0, 100_000, 1_000_000];
+  const rows: Row[] = [];
+  const world = await bench.openWorld('redis');
+  try {
+    await world.setDispatchers(1);
+    const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: HEALTHY_ACCOUNTS }]);
+    bench.progress('warming up');
+    const events = await warmUp(bench, world, workload);
+    rows.push(await bytesRow(bench, world));
+    for (const size of sizes) {
+      const name = `${size.toLocaleString('en-GB')} queued behind`;
+      bench.progress(`${name}, queueing`);
+      rows.push(await withBehind(bench, world, workload, { name, size, events }));
+    }
+  } finally {
+    await world.close();
+  }
+  return { name: 'backlog', rows };
+}
+
+/** What waits behind stays there: each measurement ends with the queue paused before its turn comes. */
+async function withBehind(
+  bench: Bench,
+  world: World,
+  workload: Workload,
+  { name, size, events }: { name: string; size: number; events: number },
+): Promise<Row> {
+  const queue = createQueueBackend(world.queueUrl).createQueue(JOB_RUN_EVENTS);
+  try {
+    await queue.pause();
+    const count = events * bench.runs;
+    const published = await world.publisher.call<Published>('prefill', {
+      count: count + size,
+      templates: workload.templates,
+    });
+    await settleRedis(world);
+    const expected = workload.expected(published);
+    let arrivedBefore = 0;
+    const row = await measureCase(bench, name, async (): Promise<Measured> => {
+      await takeArrivals(world);
+      await queue.resume();
+      const middle = await watchMiddle(world, events);
+      await queue.pause();
+      await untilIdle(queue);
+      const arrivals = await takeArrivals(world);
+      const arrived = arrivals.eventIds.length;
+      const part = new Set(arrivals.eventIds);
+      const ofThisRun = expected.filter(({ eventId }) => part.has(eventId));
+      arrivedBefore += arrived;
+      return { figures: drainFigures(middle, bench.raw), balance: balance(ofThisRun, arrivals) };
+    });
+    // The ledger of them all: what did not arrive still waits, and the queue says so.
+    const { paused = 0, waiting = 0, prioritized = 0 } = await queue.getJobCounts();
+    const left = paused + waiting + prioritized;
+    if (arrivedBefore + left !== expected.length) {
+      bench.voids(`${name}: ${expected.length} published, ${arrivedBefore} arrived, ${left} still queued`);
+    }
+    row.ledger.published = expected.length;
+    row.ledger.toldOtherwise = left;
+    return row;
+  } finally {
+    await queue.drain();
+    await queue.resume();
+    await queue.close();
+  }
+}
+
+async function untilIdle(queue: { getActiveCount(): Promise<number> }): Promise<void> {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; ) {
+    if ((await queue.getActiveCount()) === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Filling the queue makes Redis rewrite its file in the background; that is over before anything is measured. */
+async function settleRedis(world: World): Promise<void> {
+  const redis = new Redis(world.queueUrl);
+  try {
+    for (const deadline = Date.now() + 120_000; Date.now() < deadline; ) {
+      const info = await redis.info('persistence');
+      if (/aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info)) return;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function bytesRow(bench: Bench, world: World): Promise<Row> {
+  bench.progress('Redis bytes per queued delivery');
+  const redis = new Redis(world.queueUrl);
+  const queue = openDeliveryQueue(createQueueBackend(world.queueUrl), () => undefined);
+  const used = async () => Number(/^used_memory_dataset:(\d+)/m.exec(await redis.info('memory'))?.[1]);
+  const count = bench.isQuick ? 5_000 : BYTES_SAMPLE;
+  try {
+    const subscriptionId = createId('subscription');
+    const before = await used();
+    const deliveries = Array.from({ length: count }, () => ({
+      deliveryId: deliveryIdFor(createId('event'), subscriptionId),
+      cycle: 0,
+      delayMs: 3_600_000,
+      attemptsLeft: 5,
+    }));
+    await queue.add(deliveries);
+    const bytes = ((await used()) - before) / count;
+    const ledger = { published: count, delivered: 0, toldOtherwise: count, repeated: 0, missing: 0 };
+    return {
+      case: 'a queued delivery',
+      figures: { redisBytes: bytes },
+      runs: [{ redisBytes: bytes }],
+      ledger,
+    };
+  } finally {
+    await redis.flushall();
+    redis.disconnect();
+    await queue.close();
+  }
+}

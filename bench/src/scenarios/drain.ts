@@ -1,0 +1,104 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import type { Figures, Measured, RawReference } from '../bench.ts';
+import { type CpuReading, cpuBetween } from '../measure/cpu.ts';
+import { balance } from '../measure/ledger.ts';
+import type { Published } from '../programs/publisher.ts';
+import { takeArrivals } from '../world/arrivals.ts';
+import { settle, type Workload } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
+
+/** The part of the arrivals that is measured: without the start and the end, where not everything is busy. */
+const FROM_SHARE = 0.15;
+const TO_SHARE = 0.9;
+const POLL_MS = 20;
+const STALL_MS = 20_000;
+
+/**
+ * The rate at which everything in the queue is delivered: the queue is paused, filled and let go, so that publishing
+ * takes no part of the machine while it is measured.
+ */
+export async function drain(
+  world: World,
+  workload: Workload,
+  options: { events: number; raw: RawReference },
+): Promise<Measured> {
+  const { events, raw } = options;
+  const queue = createQueueBackend(world.queueUrl).createQueue(JOB_RUN_EVENTS);
+  try {
+    await queue.pause();
+    const prefill = { count: events, templates: workload.templates };
+    const published = await world.publisher.call<Published>('prefill', prefill);
+    const expected = workload.expected(published);
+    await takeArrivals(world);
+    await queue.resume();
+    const middle = await watchMiddle(world, expected.length);
+    await settle(world, workload);
+    const arrivals = await takeArrivals(world);
+    return { figures: drainFigures(middle, raw), balance: balance(expected, arrivals) };
+  } finally {
+    await queue.close();
+  }
+}
+
+interface Moment {
+  atMs: number;
+  delivered: number;
+  cpu: CpuReading | null;
+}
+
+/** Waits until everything has arrived, or nothing does any more. */
+export async function watchMiddle(world: World, expectedCount: number): Promise<[Moment, Moment]> {
+  let from: Moment | undefined;
+  let to: Moment | undefined;
+  let last = { count: 0, atMs: performance.now() };
+  while (true) {
+    const count = await world.receiver.call<number>('count');
+    const moment = () => ({ atMs: performance.now(), delivered: count, cpu: world.readCpu() });
+    if (from === undefined && count >= expectedCount * FROM_SHARE) from = moment();
+    if (to === undefined && count >= expectedCount * TO_SHARE) to = moment();
+    if (count > last.count) last = { count, atMs: performance.now() };
+    if (count >= expectedCount || performance.now() - last.atMs > STALL_MS) break;
+    await wait(POLL_MS);
+  }
+  const end = { atMs: performance.now(), delivered: last.count, cpu: world.readCpu() };
+  return [from ?? end, to ?? end];
+}
+
+export function drainFigures([from, to]: [Moment, Moment], raw: RawReference): Figures {
+  const seconds = (to.atMs - from.atMs) / 1_000;
+  const delivered = to.delivered - from.delivered;
+  const ratePerSecond = delivered / seconds;
+  return {
+    ratePerSecond,
+    ratioToRaw: ratePerSecond / raw.ratePerSecond,
+    ...cpuFigures(from.cpu, to.cpu, delivered, seconds, raw),
+  };
+}
+
+const SERVICE_GROUPS = ['dispatcher', 'redis', 'postgres'];
+
+/** Per delivery, by process; `cpuRatioToRaw` is of dispatcher, Redis and PostgreSQL together. */
+export function cpuFigures(
+  before: CpuReading | null,
+  after: CpuReading | null,
+  deliveries: number,
+  seconds: number,
+  raw: RawReference,
+): Figures {
+  const use = cpuBetween(before, after);
+  if (use === null || deliveries === 0) return {};
+  const microsOf = (ms: number) => (ms * 1_000) / deliveries;
+  const service = SERVICE_GROUPS.reduce((sum, name) => sum + (use.groups[name] ?? 0), 0);
+  const figures: Figures = {
+    cpuMicros: microsOf(service),
+    cpuRatioToRaw: microsOf(service) / raw.cpuMicrosPerRequest,
+    foreignCpuPercent: use.foreignMs / (seconds * 10),
+  };
+  for (const [name, ms] of Object.entries(use.groups)) {
+    if (name !== 'bench') figures[`${name}CpuMicros`] = microsOf(ms);
+  }
+  figures.receiverCpuPercent = (use.groups.receiver ?? 0) / (seconds * 10);
+  return figures;
+}

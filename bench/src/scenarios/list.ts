@@ -1,0 +1,90 @@
+import { createServiceToken } from '@runhook/database';
+import { seedAccount, seedDeliveries, seedSubscriptions } from '@runhook/testing';
+import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { spreadOf } from '../measure/percentiles.ts';
+
+const STORED = 10_000_000;
+const STORED_QUICK = 20_000;
+const DAYS = 30;
+const SUBSCRIPTIONS = 10_000;
+const SUBSCRIPTIONS_QUICK = 500;
+/** Of a log of `count` deliveries, and of the list of webhooks. */
+const pagesOf = (count: number, webhooks: number) => [
+  { name: 'log, newest', path: 'deliveries', query: 'limit=20' },
+  { name: 'log, in the middle', path: 'deliveries', query: `limit=20&offset=${Math.floor(count / 2)}` },
+  { name: 'log, the oldest', path: 'deliveries', query: `limit=20&offset=${count - 20}` },
+  { name: 'log, failed only', path: 'deliveries', query: 'limit=20&status=failed' },
+  { name: 'log, of one event', path: 'deliveries', query: 'limit=20&event_type=job.run.completed' },
+  { name: 'last 24 hours', path: 'statistics', query: 'hours=24' },
+  { name: 'webhooks, newest', path: null, query: 'limit=25' },
+  { name: 'webhooks, the oldest', path: null, query: `limit=25&offset=${webhooks - 25}` },
+  { name: 'webhooks, searched', path: null, query: 'limit=25&search=receiver-77' },
+];
+
+/** Pages of a long log and of many webhooks, as the console asks for them. */
+export async function list(bench: Bench): Promise<ScenarioResult> {
+  const world = await bench.openWorld('redis', {
+    management: true,
+    environment: { API_RATE_LIMIT_PER_MINUTE: '10000000' },
+  });
+  try {
+    const account = await seedAccount(world.database);
+    const webhooks = bench.isQuick ? SUBSCRIPTIONS_QUICK : SUBSCRIPTIONS;
+    const { pool } = world.database;
+    const [id = ''] = await seedSubscriptions(pool, { accountId: account.id, count: webhooks });
+    const count = bench.stored ?? (bench.isQuick ? STORED_QUICK : STORED);
+    const shownCount = count.toLocaleString('en-GB');
+    bench.progress(`storing ${shownCount} deliveries`);
+    await seedDeliveries(pool, { accountId: account.id, subscriptionId: id, count, days: DAYS });
+    const { token } = await createServiceToken(world.database.prisma, {
+      accountId: account.id,
+      name: 'bench',
+      permissionSets: ['account_admin'],
+    });
+    const rows: Row[] = [];
+    for (const { name, path, query } of pagesOf(count, webhooks)) {
+      const place = path === null ? 'subscriptions' : `subscription/${id}/${path}`;
+      const url = `${world.management?.url}/api/v3/accounts/${account.id}/webhooks/${place}?${query}`;
+      rows.push(await measureCase(bench, name, () => pages(url, token, bench.runMs / 4)));
+    }
+    const notes = [
+      `${shownCount} deliveries of one webhook over ${DAYS} days, ${webhooks.toLocaleString('en-GB')} webhooks.`,
+    ];
+    return { name: 'list', rows, notes };
+  } finally {
+    await world.close();
+  }
+}
+
+/** One caller, one page after another. */
+async function pages(url: string, token: string, durationMs: number): Promise<Measured> {
+  const latenciesMs: number[] = [];
+  const headers = { authorization: `Token ${token}` };
+  for (const endMs = performance.now() + durationMs; performance.now() < endMs; ) {
+    const beganMs = performance.now();
+    const response = await fetch(url, { headers });
+    const { data } = (await response.json()) as { data: unknown };
+    if (!response.ok || (Array.isArray(data) && data.length === 0))
+      throw new Error(`${url} was answered ${response.status}`);
+    latenciesMs.push(performance.now() - beganMs);
+  }
+  const { p50, p99 } = spreadOf(latenciesMs);
+  const calls = latenciesMs.length;
+  return {
+    figures: {
+      p50Ms: p50,
+      p99Ms: p99,
+      maxMs: Math.max(...latenciesMs),
+      pagesPerSecond: (calls * 1_000) / durationMs,
+    },
+    balance: {
+      published: 0,
+      delivered: 0,
+      toldOtherwise: 0,
+      repeated: 0,
+      missing: 0,
+      unknown: 0,
+      latenciesMs: Float64Array.from(latenciesMs),
+    },
+  };
+}

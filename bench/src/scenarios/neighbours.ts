@@ -1,0 +1,62 @@
+import { type Bench, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { countDeliveries, createWorkload, type EndpointKind, subscriptionIds } from '../world/workload.ts';
+import { openLoop } from './open-loop.ts';
+
+const SHARE_OF_RAW = 0.3;
+const ENDPOINTS = 20;
+const THOUSAND = 1_000;
+
+/** Healthy endpoints beside such that never answer. Every case begins with services that know nothing yet. */
+export async function neighbours(bench: Bench): Promise<ScenarioResult> {
+  const rows: Row[] = [];
+  for (const share of bench.isQuick ? [0, 0.1] : [0, 0.1, 0.5]) {
+    const dead = Math.round(ENDPOINTS * share);
+    rows.push(await caseOf(bench, `${share * 100} % never answer`, ENDPOINTS - dead, dead));
+  }
+  if (!bench.isQuick) rows.push(await caseOf(bench, 'a thousand never answer', ENDPOINTS, THOUSAND));
+  return { name: 'neighbours', rows };
+}
+
+async function caseOf(bench: Bench, name: string, healthy: number, dead: number): Promise<Row> {
+  bench.progress(`${name}, setting up`);
+  const world = await bench.openWorld('redis');
+  try {
+    await world.setDispatchers(1);
+    const kinds: EndpointKind[] = [{ behaviour: 'ok', accounts: healthy }];
+    const load = {
+      ratePerSecond: Math.round(SHARE_OF_RAW * bench.raw.ratePerSecond),
+      durationMs: bench.runMs,
+      raw: bench.raw,
+    };
+    const warm = await createWorkload(world, kinds);
+    bench.progress(`${name}, warming up`);
+    await openLoop(world, warm, { ...load, durationMs: Math.min(bench.runMs, 3_000) });
+    const workload = await createWorkload(
+      world,
+      dead === 0 ? kinds : [...kinds, { behaviour: 'never', accounts: dead }],
+    );
+    if (dead > ENDPOINTS) evenOut(workload, healthy, dead);
+    const deadIds = subscriptionIds(workload, (behaviour) => behaviour === 'never');
+    return await measureCase(bench, name, async () => {
+      const before = await countDeliveries(world, deadIds);
+      const measured = await openLoop(world, workload, load);
+      const after = await countDeliveries(world, deadIds);
+      const waiting = after.pending + after.failed - before.pending - before.failed;
+      return { ...measured, figures: { ...measured.figures, toldPending: waiting } };
+    });
+  } finally {
+    await world.killDispatchers();
+    await world.close();
+  }
+}
+
+/** Healthy endpoints get as many events as the dead ones together. */
+function evenOut(workload: Awaited<ReturnType<typeof createWorkload>>, healthy: number, dead: number): void {
+  const { templates, subscriptionsByTemplate } = workload;
+  for (let index = 0; index < dead - healthy; index += 1) {
+    templates.push(templates[index % healthy] as (typeof templates)[number]);
+    subscriptionsByTemplate.push(
+      subscriptionsByTemplate[index % healthy] as (typeof subscriptionsByTemplate)[number],
+    );
+  }
+}

@@ -1,0 +1,125 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { JobRunEvent } from '@runhook/contract';
+import { exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
+import type { Expected } from '../measure/ledger.ts';
+import type { Published } from '../programs/publisher.ts';
+import type { World } from './world.ts';
+
+/** How an endpoint behaves, and how many subscriptions of one account point to endpoints of that kind. */
+export interface EndpointKind {
+  /** The first part of the path, which tells the receiver: `ok`, `after-100`, `never`. */
+  behaviour: string;
+  accounts: number;
+  subscriptionsPerAccount?: number;
+}
+
+export interface WorkloadSubscription {
+  id: string;
+  path: string;
+  url: string;
+  behaviour: string;
+}
+
+/** Accounts of their own with one subscription or more each, on endpoints of their own. */
+export interface Workload {
+  /** One for each account. */
+  templates: JobRunEvent[];
+  /** In the order of the templates. */
+  subscriptionsByTemplate: WorkloadSubscription[][];
+  /** The deliveries that the published events must come to, of endpoints that answer. */
+  expected(published: Published): Expected[];
+}
+
+let lastEndpoint = 0;
+
+/** Each subscription has an address of its own in 127.0.0.0/8: to the service it is another endpoint. */
+export async function createWorkload(world: World, kinds: readonly EndpointKind[]): Promise<Workload> {
+  const accounts = kinds.flatMap(({ accounts: count, behaviour, subscriptionsPerAccount = 1 }) =>
+    Array.from({ length: count }, () => ({ behaviour, subscriptionsPerAccount })),
+  );
+  const made = await inParallel(accounts, async ({ behaviour, subscriptionsPerAccount }) => {
+    const { id, jobs } = await seedAccount(world.database);
+    const numbers = Array.from({ length: subscriptionsPerAccount }, () => ++lastEndpoint);
+    const subscriptions = await inParallel(numbers, async (number): Promise<WorkloadSubscription> => {
+      const path = `/${behaviour}/${number}`;
+      const url = `http://${addressOf(number)}:${world.receiver.port}${path}`;
+      const subscription = await seedSubscription(world.database, { accountId: id, clientUrl: url });
+      return { id: subscription.id, path, url, behaviour };
+    });
+    return { template: exampleEvent('job.run.completed', jobs[0] as (typeof jobs)[number]), subscriptions };
+  });
+  const templates = made.map(({ template }) => template);
+  const subscriptionsByTemplate = made.map(({ subscriptions }) => subscriptions);
+  return {
+    templates,
+    subscriptionsByTemplate,
+    expected: (published) =>
+      published.eventIds
+        .split('\n')
+        .flatMap((eventId, index) =>
+          (subscriptionsByTemplate[published.templateIndexes[index] as number] ?? [])
+            .filter((subscription) => subscription.behaviour !== 'never')
+            .map(({ path }) => ({ eventId, path, intendedMs: published.intendedMs[index] as number })),
+        ),
+  };
+}
+
+export interface LogCounts {
+  delivered: number;
+  pending: number;
+  failed: number;
+  cancelled: number;
+}
+
+/** What the log says of the deliveries of these subscriptions. */
+export async function countDeliveries(world: World, subscriptionIds: readonly string[]): Promise<LogCounts> {
+  const { rows } = await world.database.pool.query<{ status: keyof LogCounts; count: string }>(
+    'SELECT status, count(*) FROM deliveries WHERE subscription_id = ANY($1) GROUP BY 1',
+    [subscriptionIds],
+  );
+  const counts: LogCounts = { delivered: 0, pending: 0, failed: 0, cancelled: 0 };
+  for (const { status, count } of rows) counts[status] = Number(count);
+  return counts;
+}
+
+const PARALLEL = 8;
+
+/** In order, a few at a time. */
+async function inParallel<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  let next = 0;
+  async function take(): Promise<void> {
+    while (next < items.length) {
+      const index = next++;
+      results[index] = await work(items[index] as Item);
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, take));
+  return results;
+}
+
+function addressOf(endpoint: number): string {
+  return `127.${1 + (Math.floor(endpoint / 62_500) % 250)}.${Math.floor(endpoint / 250) % 250}.${1 + (endpoint % 250)}`;
+}
+
+const SETTLE_TIMEOUT_MS = 30_000;
+const SETTLE_POLL_MS = 100;
+
+/** Waits until the log has everything that endpoints which answer were sent: nothing of theirs is pending. */
+export async function settle(world: World, workload: Workload): Promise<void> {
+  const ids = subscriptionIds(workload, (behaviour) => behaviour !== 'never');
+  for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
+    if ((await countDeliveries(world, ids)).pending === 0) return;
+    await wait(SETTLE_POLL_MS);
+  }
+}
+
+export function subscriptionIds(workload: Workload, isWanted: (behaviour: string) => boolean): string[] {
+  return workload.subscriptionsByTemplate
+    .flat()
+    .filter(({ behaviour }) => isWanted(behaviour))
+    .map(({ id }) => id);
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Database, migrate, openDatabase } from '@runhook/database';
+import { type RunningPostgres, type RunningRedis, startPostgres, startRedis } from '@runhook/embedded';
+import { testEncryptionKeysText } from '@runhook/testing';
+import { type CpuReading, readCpu } from '../measure/cpu.ts';
+import { type Program, startProgram } from '../programs/program.ts';
+import type { Guard } from './guard.ts';
+import { Releases } from './releases.ts';
+import { type ServiceProcess, startService } from './service.ts';
+
+export type QueueName = 'redis' | 'postgres';
+
+export interface WorldOptions {
+  queue: QueueName;
+  folder: string;
+  guard: Guard;
+  receiver: Program & { port: number };
+  /** Over the defaults of both services. */
+  environment?: Record<string, string>;
+  management?: boolean;
+  /** Of the dispatchers' node, for a profile. */
+  nodeArguments?: readonly string[];
+}
+
+/** The services as processes with the servers they need, empty at the start. */
+export interface World {
+  queue: QueueName;
+  database: Database;
+  queueUrl: string;
+  databaseUrl: string;
+  publisher: Program;
+  receiver: Program & { port: number };
+  management: ServiceProcess | null;
+  dispatchers: ServiceProcess[];
+  postgres: RunningPostgres;
+  redis: RunningRedis | null;
+  /** Starts or stops dispatchers until there are so many. */
+  setDispatchers(count: number, nodeArguments?: readonly string[]): Promise<void>;
+  readCpu(): CpuReading | null;
+  /** For a world that is thrown away: what is in flight to endpoints that never answer is not waited for. */
+  killDispatchers(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * As a production server of 8 GB would be set. Everything that makes a commit durable is on, as it is by default. The
+ * embedded default is left as `npm start` runs it.
+ */
+const PRODUCTION_SETTINGS = {
+  shared_buffers: '1GB',
+  effective_cache_size: '4GB',
+  max_wal_size: '4GB',
+};
+
+export async function openWorld(options: WorldOptions): Promise<World> {
+  const { queue, guard, receiver } = options;
+  const releases = new Releases();
+  try {
+    const folder = join(options.folder, randomBytes(4).toString('hex'));
+    // Other accounts may pass: PostgreSQL does not run as root.
+    mkdirSync(folder, { mode: 0o711 });
+    const postgres = await startPostgres({
+      dataDir: join(folder, 'postgres'),
+      settings: queue === 'redis' ? PRODUCTION_SETTINGS : {},
+    });
+    releases.add(() => postgres.stop());
+    guard.watch(postgres.pid);
+    await migrate(postgres.url);
+    const redis =
+      queue === 'redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
+    if (redis !== null) {
+      releases.add(() => redis.stop());
+      guard.watch(redis.pid);
+    }
+    const queueUrl = redis?.url ?? postgres.url;
+    const database = openDatabase({ url: postgres.url, connectionsMax: 4 });
+    releases.add(() => database.close());
+    const publisher = startProgram('publisher');
+    releases.add(() => publisher.stop());
+    await publisher.call('connect', queueUrl);
+
+    const environment = {
+      DATABASE_URL: postgres.url,
+      QUEUE_URL: queueUrl,
+      ENCRYPTION_KEYS: testEncryptionKeysText,
+      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+      ...options.environment,
+    };
+    const start = (name: 'management' | 'dispatcher', flags?: readonly string[]) =>
+      startService({
+        name,
+        environment,
+        folder,
+        ...(flags === undefined ? {} : { nodeArguments: flags }),
+        onStarted: (pid) => guard.watch(pid),
+      });
+    const management = options.management === true ? await start('management') : null;
+    if (management !== null) releases.add(() => management.stop());
+    const dispatchers: ServiceProcess[] = [];
+    releases.add(() => Promise.all(dispatchers.map((dispatcher) => dispatcher.stop())));
+
+    return {
+      queue,
+      database,
+      queueUrl,
+      databaseUrl: postgres.url,
+      publisher,
+      receiver,
+      management,
+      dispatchers,
+      postgres,
+      redis,
+      async setDispatchers(count, flags = options.nodeArguments) {
+        while (dispatchers.length > count) await dispatchers.pop()?.stop();
+        while (dispatchers.length < count) dispatchers.push(await start('dispatcher', flags));
+      },
+      async killDispatchers() {
+        await Promise.all(dispatchers.splice(0).map((dispatcher) => dispatcher.kill()));
+      },
+      readCpu: () =>
+        readCpu({
+          dispatcher: dispatchers.map(({ pid }) => pid),
+          ...(management === null ? {} : { management: [management.pid] }),
+          ...(redis === null ? {} : { redis: [redis.pid] }),
+          postgres: [postgres.pid],
+          receiver: [receiver.pid],
+          publisher: [publisher.pid],
+        }),
+      close: () => releases.run(),
+    };
+  } catch (error) {
+    await releases.run();
+    throw error;
+  }
+}

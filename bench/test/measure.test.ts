@@ -1,0 +1,88 @@
+import { expect, test } from '@jest/globals';
+import { cpuBetween, machineMsOf, parseProcessStat, readCpu } from '../src/measure/cpu.ts';
+import { balance, isBalanced } from '../src/measure/ledger.ts';
+import { median, percentile, spreadOf } from '../src/measure/percentiles.ts';
+import { dueCount, evenSchedule } from '../src/measure/schedule.ts';
+
+test('percentiles are values that were measured, by their rank', () => {
+  const values = Array.from({ length: 100 }, (_, index) => index + 1);
+  expect([0, 0.5, 0.99, 1].map((share) => percentile(values, share))).toEqual([1, 50, 99, 100]);
+  expect(spreadOf([3, 1, 2])).toEqual({ p50: 2, p99: 3, max: 3 });
+  expect(percentile([], 0.5)).toBeNaN();
+});
+
+test('a median of an even number lies between the two in the middle', () => {
+  expect(median([9, 1, 5])).toBe(5);
+  expect(median([4, 1, 2, 9])).toBe(3);
+  expect(median([])).toBeNaN();
+});
+
+test('a schedule is fixed beforehand and evenly spaced, and tells what is due', () => {
+  const schedule = evenSchedule(500, 1_000);
+  expect(schedule).toHaveLength(500);
+  expect(schedule[250]).toBe(500);
+  expect([-1, 0, 1.9, 2, 998, 5_000].map((elapsed) => dueCount(schedule, elapsed))).toEqual([
+    0, 1, 1, 2, 500, 500,
+  ]);
+});
+
+test('what was late counts from when it should have been published', () => {
+  const arrivals = { eventIds: ['a', 'b'], paths: ['/1', '/1'], timesMs: [130, 112] };
+  const expected = [
+    { eventId: 'a', path: '/1', intendedMs: 100 },
+    { eventId: 'b', path: '/1', intendedMs: 110 },
+  ];
+  expect([...balance(expected, arrivals).latenciesMs]).toEqual([30, 2]);
+});
+
+test.each([
+  ['all arrived once', ['a/1', 'b/1'], {}, true, { delivered: 2, missing: 0, repeated: 0, unknown: 0 }],
+  ['one is missing', ['a/1'], {}, false, { missing: 1 }],
+  ['one was told otherwise', ['a/1'], { pending: 1 }, true, { missing: 0, toldOtherwise: 1 }],
+  ['told otherwise, and arrived all the same', ['a/1', 'b/1'], { pending: 1 }, false, { missing: -1 }],
+  ['one came twice', ['a/1', 'a/1', 'b/1'], {}, false, { repeated: 1 }],
+  ['one came to another endpoint', ['a/1', 'b/2'], {}, false, { missing: 1, unknown: 1 }],
+])(
+  'a ledger balances only when everything is accounted for once: %s',
+  (_, arrived, told, balances, figures) => {
+    const expected = ['a', 'b'].map((eventId) => ({ eventId, path: '1', intendedMs: 0 }));
+    const result = balance(
+      expected,
+      {
+        eventIds: arrived.map((text) => text.split('/')[0] as string),
+        paths: arrived.map((text) => text.split('/')[1] as string),
+        timesMs: arrived.map(() => 1),
+      },
+      told as Record<string, number>,
+    );
+    expect(result).toMatchObject(figures);
+    expect(isBalanced(result)).toBe(balances);
+  },
+);
+
+test('a process is read whatever its name holds', () => {
+  const fields = ['S', '7', ...Array.from({ length: 9 }, () => '0'), '120', '30', '4', '6', '20', '0'];
+  expect(parseProcessStat(`42 (a ) b (c) ${fields.join(' ')}`)).toEqual({
+    pid: 42,
+    parentPid: 7,
+    cpuMs: 1_600,
+  });
+});
+
+test('idle time is no work', () => {
+  expect(machineMsOf('cpu  100 1 50 9999 77 2 3 0 0 0\ncpu0 1 1')).toBe(1_560);
+});
+
+test('foreign CPU is what no group of ours has used', () => {
+  const before = { groups: { dispatcher: 100 }, machineMs: 1_000 };
+  const after = { groups: { dispatcher: 400, redis: 50 }, machineMs: 2_000 };
+  expect(cpuBetween(before, after)).toEqual({ groups: { dispatcher: 300, redis: 50 }, foreignMs: 650 });
+  expect(cpuBetween(null, after)).toBeNull();
+});
+
+(process.platform === 'linux' ? test : test.skip)('this machine tells what a process has used', () => {
+  const before = readCpu({ self: [process.pid] });
+  for (const endMs = performance.now() + 60; performance.now() < endMs; ) Math.sqrt(endMs);
+  const use = cpuBetween(before, readCpu({ self: [process.pid] }));
+  expect(use?.groups.self).toBeGreaterThan(0);
+});

@@ -1,0 +1,132 @@
+import { expect, test } from '@jest/globals';
+import { rowOf, type ScenarioResult } from '../src/bench.ts';
+import { parseOptions, UsageError } from '../src/options.ts';
+import { summarise } from '../src/profile/summarise.ts';
+import { fillDocument, plotsOf } from '../src/report/document.ts';
+import { linePlot, niceMax } from '../src/report/plot.ts';
+import type { Report } from '../src/report/report.ts';
+import { textReport } from '../src/report/table.ts';
+import { targetsOf, verdict } from '../src/report/targets.ts';
+
+const ledger = { published: 10, delivered: 10, toldOtherwise: 0, repeated: 0, missing: 0 };
+const scenario = (name: string, rows: Record<string, Record<string, number>>): ScenarioResult => ({
+  name,
+  rows: Object.entries(rows).map(([one, figures]) => ({ case: one, figures, runs: [figures], ledger })),
+});
+const report = (scenarios: ScenarioResult[], voided: string[] = []): Report => ({
+  startedAt: '2026-11-21T10:00:00.000Z',
+  seconds: 1_800,
+  isQuick: false,
+  lengths: { runs: 3, seconds: 8 },
+  machine: { cores: 2, processor: 'Test', memoryGigabytes: 8, system: 'linux', node: '20.20.2' },
+  raw: {
+    ratePerSecond: 3_700,
+    cpuMicrosPerRequest: 290,
+    concurrency: 64,
+    runs: [],
+    afterRatePerSecond: 3_650,
+  },
+  voided,
+  scenarios,
+});
+
+test('a row has the medians of its runs and the sum of their ledgers', () => {
+  const measured = [3, 1, 2].map((rate) => ({
+    figures: { ratePerSecond: rate },
+    balance: { ...ledger, unknown: 0, latenciesMs: new Float64Array() },
+  }));
+  expect(rowOf('x', measured)).toMatchObject({
+    figures: { ratePerSecond: 2 },
+    ledger: { published: 30, missing: 0 },
+  });
+});
+
+test('each figure is held against its bar, from the right side', () => {
+  const targets = targetsOf(
+    report([
+      scenario('max', {
+        '1 dispatcher': { ratioToRaw: 0.9, cpuRatioToRaw: 1.2 },
+        '2 dispatchers': { ratioToRaw: 0.99 },
+      }),
+      scenario('neighbours', { '0 % never answer': { p99Ms: 40 }, '10 % never answer': { p99Ms: 50 } }),
+    ]),
+  );
+  expect(targets.map((target) => verdict(target))).toEqual([
+    'pass',
+    'missed',
+    'stretch',
+    'not run',
+    'not run',
+    'not run',
+    'not run',
+    'pass',
+    'not run',
+    'not run',
+    'stretch',
+  ]);
+});
+
+test('a void run says so at its end', () => {
+  expect(textReport(report([], ['max: 1 missing']))).toMatch(/VOID.*\n {2}max: 1 missing$/);
+});
+
+test('the document gets the figures in their places and keeps everything else', () => {
+  const document =
+    'before\n<!-- figures: max -->\nold\n<!-- end -->\nbetween\n<!-- figures: far -->\nkept\n<!-- end -->\nafter\n';
+  const filled = fillDocument(
+    document,
+    report([scenario('max', { '1 dispatcher': { ratePerSecond: 3_456 } })]),
+  );
+  expect(filled).toContain('| 1 dispatcher | 3456 |');
+  expect(filled).not.toContain('old');
+  expect(filled).toContain('between\n<!-- figures: far -->\nkept\n<!-- end -->\nafter\n');
+});
+
+test('latency is plotted against load', () => {
+  const rows = {
+    a: { ratePerSecond: 100, p50Ms: 2, p99Ms: 9 },
+    b: { ratePerSecond: 900, p50Ms: 5, p99Ms: 40 },
+  };
+  const plots = plotsOf(report([scenario('latency', rows)]));
+  expect(plots['latency.svg']).toMatch(/^<svg [\s\S]*<\/svg>\n$/);
+  expect(plots['latency.svg']?.match(/<polyline/g)).toHaveLength(2);
+});
+
+test('a plot escapes what it is given, and its axes end at a round number', () => {
+  expect(linePlot('a < b', { x: 'x', y: 'y' }, [])).toContain('a &lt; b');
+  expect([0.7, 1, 3, 7, 120].map(niceMax)).toEqual([1, 1, 5, 10, 200]);
+});
+
+test('time of node is charged to who called it', () => {
+  const frame = (functionName: string, url: string) => ({ functionName, url, lineNumber: 0 });
+  const summary = summarise(
+    {
+      nodes: [
+        { id: 1, callFrame: frame('(root)', ''), children: [2, 4, 5] },
+        { id: 2, callFrame: frame('flush', 'file:///x/node_modules/got/dist/index.js'), children: [3] },
+        { id: 3, callFrame: frame('request', 'node:http') },
+        { id: 4, callFrame: frame('(idle)', '') },
+        { id: 5, callFrame: frame('onread', 'node:internal/stream_base_commons') },
+      ],
+      samples: [2, 3, 4, 5],
+      timeDeltas: [100, 200, 1_000, 100],
+    },
+    2,
+  );
+  expect(summary.busyShare).toBeCloseTo(400 / 1_400);
+  expect(summary.parts).toEqual([
+    { name: 'got', share: 0.75, microsPerDelivery: 150 },
+    { name: "node's sockets and HTTP", share: 0.25, microsPerDelivery: 50 },
+  ]);
+});
+
+test('scenarios are taken by name, and what is no scenario is refused', () => {
+  expect(parseOptions([])).toMatchObject({ isQuick: false, runs: null });
+  expect(parseOptions(['latency', 'max', '--quick', '--runs', '1'])).toMatchObject({
+    scenarios: ['max', 'latency'],
+    isQuick: true,
+    runs: 1,
+  });
+  expect(() => parseOptions(['fastest'])).toThrow(UsageError);
+  expect(() => parseOptions(['--runs', 'many'])).toThrow(UsageError);
+});
