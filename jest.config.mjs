@@ -1,8 +1,15 @@
 /** One configuration for every test. Packages are read from their TypeScript sources (condition "source"). */
 export default {
-  testMatch: ['<rootDir>/{packages,services}/*/test/**/*.test.ts', '<rootDir>/{scripts,e2e}/**/*.test.ts'],
+  testMatch: [
+    '<rootDir>/{packages,services}/*/test/**/*.test.ts',
+    '<rootDir>/{scripts,e2e,bench}/**/*.test.ts',
+  ],
   // Anchored: a checkout may itself lie below a folder named dist.
-  modulePathIgnorePatterns: ['<rootDir>/(packages|services)/[^/]+/dist/', '<rootDir>/scripts/dist/'],
+  modulePathIgnorePatterns: [
+    '<rootDir>/(packages|services)/[^/]+/dist/',
+    '<rootDir>/scripts/dist/',
+    '<rootDir>/bench/dist/',
+  ],
   transform: {
     '\\.tsx?$': [
       '@swc/jest',

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from './command.mjs';
+import { buildConsole } from './console-build.mjs';
 import { step as defaultStep } from './step.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
@@ -11,9 +12,9 @@ const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
 
 /**
- * Makes a checkout ready to run, with nothing but Node and npm: dependencies, the Prisma client, the build. What is up
- * to date is passed over. On a failure it prints what the failed command wrote and ends the process, unless
- * `onFailure` does otherwise.
+ * Makes a checkout ready to run, with nothing but Node and npm: dependencies, the Prisma client, the build, the
+ * console. What is up to date is passed over. On a failure it prints what the failed command wrote and ends the
+ * process, unless `onFailure` does otherwise.
  *
  * @param {{ step?: typeof defaultStep, signal?: AbortSignal, onFailure?: (error: Error) => void }} [options]
  */
@@ -23,6 +24,7 @@ export async function bootstrap({ step = defaultStep, signal, onFailure = printA
     await install(step, signal);
     await generate(step, signal);
     await build(step, signal);
+    await buildConsole({ checkout: root, step, signal });
   } catch (error) {
     onFailure(error);
   }

@@ -18,7 +18,7 @@ const REDIS_DATABASES = 512;
 export async function startTestServers({ folder, runId }) {
   // Built by bootstrap, so not to be imported before it.
   const { findRedisServer, startPostgres, startRedis } = await import('../packages/embedded/dist/index.js');
-  const { prepareTemplate, removeTestDatabases, removeTestQueues } = await import(
+  const { findChromium, NO_CHROMIUM, prepareTemplate, removeTestDatabases, removeTestQueues } = await import(
     '../packages/testing/dist/index.js'
   );
   const closers = [];
@@ -69,6 +69,7 @@ export async function startTestServers({ folder, runId }) {
         redisUrl === null
           ? 'PostgreSQL; Redis was not, because no redis-server is on the path and REDIS_URL is not set'
           : 'PostgreSQL and Redis',
+      browser: findChromium() ?? `skipped, because ${NO_CHROMIUM}`,
       close,
     };
   } catch (error) {

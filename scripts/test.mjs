@@ -50,7 +50,10 @@ async function runTests() {
   } finally {
     await servers?.close();
     await rm(folder, { recursive: true, force: true });
-    if (servers !== null) process.stdout.write(`\nqueue back ends covered: ${servers.backends}\n`);
+    if (servers !== null) {
+      process.stdout.write(`\nqueue back ends covered: ${servers.backends}\n`);
+      process.stdout.write(`browser tests: ${servers.browser}\n`);
+    }
   }
 }
 

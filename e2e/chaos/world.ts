@@ -18,6 +18,10 @@ export const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS:
 export const ATTEMPTS_MAX = 6;
 /** What was sent shortly before a kill may still be on its way into the receiver. */
 const IN_THE_SOCKETS_MS = 50;
+/** A timer that is later than this tells that this process, where the receiver is, is behind with its reading. */
+const LATE_MS = 15;
+/** With nothing left that could send, the receiver has all the time it may need. */
+const NOBODY_SENDS_MS = 1_500;
 const RECOVERY_MS = 30_000;
 
 /** Both services as processes, the servers they need, and the endpoints: everything that can be made to fail. */
@@ -82,7 +86,7 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
       kill: async (...victims) => {
         const logged = await loggedAttempts(database);
         await Promise.all(victims.map((kill) => kill()));
-        await new Promise((resolve) => setTimeout(resolve, IN_THE_SOCKETS_MS));
+        await socketsRead(victims.length > world.dispatchers.length ? NOBODY_SENDS_MS : IN_THE_SOCKETS_MS);
         for (const [key, count] of unloggedArrivals(endpoint, logged)) {
           world.inFlightAtKills.set(key, count);
         }
@@ -96,6 +100,14 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
   } catch (error) {
     await releases.run();
     throw error;
+  }
+}
+
+async function socketsRead(waitMs: number): Promise<void> {
+  while (true) {
+    const beganMs = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (performance.now() - beganMs < waitMs + LATE_MS) return;
   }
 }
 

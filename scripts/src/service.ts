@@ -14,6 +14,8 @@ export interface ServiceSpec {
   name: string;
   /** The program, relative to the checkout. */
   program: string;
+  /** Of node, before the program. */
+  nodeArguments?: readonly string[];
   preferredPort: number;
   /** Beside PORT and HOST. Asked at each start. */
   environment(): NodeJS.ProcessEnv;
@@ -47,7 +49,7 @@ export async function startService(
   signal: AbortSignal,
 ): Promise<Service> {
   const { checkout, home, record, choosePort, onSteppedOver } = surroundings;
-  const { name, program, preferredPort, onLine, stopGraceMs } = spec;
+  const { name, program, nodeArguments = [], preferredPort, onLine, stopGraceMs } = spec;
   for (let tries = 1; ; tries += 1) {
     const port = await choosePort(name, preferredPort);
     if (preferredPort !== 0 && port !== preferredPort) onSteppedOver(name, preferredPort, port);
@@ -55,7 +57,7 @@ export async function startService(
     const url = `http://${HOST}:${port}`;
     const child = await spawnChild({
       name,
-      args: [join(checkout, program)],
+      args: [...nodeArguments, join(checkout, program)],
       cwd: checkout,
       env: { ...spec.environment(), PORT: String(port), HOST },
       logFile: join(home.logs, `${name}.log`),

@@ -10,14 +10,15 @@ export function summary(dev: DevJson, style: Terminal['style']): string[] {
   const row = (label: string, value: string, remark = '') =>
     `  ${label.padEnd(LABEL_WIDTH)} ${value}${remark === '' ? '' : `  ${style.dim(remark)}`}`;
   return [
-    row('API', dev.baseUrl),
+    row('console', `${dev.baseUrl}/`, 'sign in as this user, with this password:'),
+    row('  user', user.email),
+    row('  password', user.password),
+    row('API', dev.baseUrl, 'described at /docs'),
     row('receiver', dev.receiverUrl),
     row('dispatcher', dev.dispatcherUrl, '/healthz, /readyz, /metrics; the API has them too'),
     '',
     row('account', String(account.id), account.identifier),
-    row('user', user.email),
-    row('password', user.password),
-    row('API key', user.apiKey),
+    row('API key', user.apiKey, `of ${user.email}`),
     row('demo-admin', dev.serviceToken, 'service token, account_admin'),
     row('demo-runner', dev.runnerToken, 'service token, job_runner'),
     row('subscription', subscription.id),

@@ -80,6 +80,14 @@ test('the summary names what one can talk to and sign in with, and no database p
   expect(text).not.toContain('hidden');
 });
 
+test("the summary begins with the console's address and who may sign in there", () => {
+  expect(summary(dev, style).slice(0, 3)).toEqual([
+    '  console      http://127.0.0.1:3000/  sign in as this user, with this password:',
+    '    user       demo@runhook.local',
+    '    password   a password',
+  ]);
+});
+
 test('the three commands are one line of curl each', () => {
   const texts = commands(dev).map(({ command }) => command);
   expect(texts).toHaveLength(3);

@@ -9,6 +9,7 @@ export {
   testEncryptionKeysText,
   testSecrets,
 } from './factories.ts';
+export { findChromium, NO_CHROMIUM } from './find-chromium.ts';
 export { createTestQueueUrl, type QueueBackend, queueBackends, removeTestQueues } from './queue-backends.ts';
 export {
   type RawHandler,
@@ -19,6 +20,7 @@ export {
   type Responder,
   startReceiver,
 } from './receiver.ts';
+export { type SeededLog, seedDeliveries, seedJobs, seedSubscriptions } from './seed-log.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 export {
   createTestDatabase,

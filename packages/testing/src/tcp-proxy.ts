@@ -11,6 +11,8 @@ export interface TcpProxy {
   stall(): void;
   /** Takes connections again and passes everything on. Those that were stalled stay so. */
   restore(): Promise<void>;
+  /** Sockets that are open, two for each connection. */
+  readonly socketCount: number;
   close(): Promise<void>;
 }
 
@@ -64,6 +66,9 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
     async restore() {
       isStalled = false;
       if (!server) await listen();
+    },
+    get socketCount() {
+      return sockets.size;
     },
     close: cut,
   };

@@ -1,0 +1,154 @@
+import { createHmacSecret, createId, type IdKind } from '@runhook/contract';
+import type { Database } from '@runhook/database';
+import { testSecrets } from './factories.ts';
+
+type Pool = Database['pool'];
+
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 1_440;
+const PREFIX_CHARACTERS = 4;
+/** Of a KSUID: those that its time shows in, to the second. The 20 behind them are 120 of the payload's 128 bits. */
+const TIME_CHARACTERS = 7;
+/** Rows of one statement. */
+const BATCH = 50_000;
+
+/**
+ * Writes `count` subscriptions of an account in one statement: "Webhook 1" to "Webhook n", created a second apart, the
+ * last one now; every tenth inactive. All of them have one secret. Answers their ids, oldest first.
+ */
+export async function seedSubscriptions(
+  pool: Pool,
+  { accountId, count }: { accountId: number; count: number },
+): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => createId('subscription'));
+  await pool.query(
+    `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
+       hmac_secret_ciphertext, created_at, updated_at)
+     SELECT id, $1, 'Webhook ' || number, 'Tells team ' || number % 100, ARRAY['job.run.completed', 'job.run.errored'],
+       '{}', 'https://receiver-' || number || '.example.com/hooks', number % 10 <> 0, $3,
+       now() - (cardinality($2::text[]) - number) * interval '1 second', now()
+     FROM unnest($2::text[]) WITH ORDINALITY AS s (id, number)`,
+    [accountId, ids, testSecrets.encrypt(createHmacSecret())],
+  );
+  await pool.query('ANALYZE subscriptions');
+  return ids;
+}
+
+/** Writes `count` jobs of an account in one statement: "Job 1" to "Job n", in the project and environment given. */
+export async function seedJobs(
+  pool: Pool,
+  job: { accountId: number; projectId: number; environmentId: number; count: number },
+): Promise<void> {
+  await pool.query(
+    `INSERT INTO jobs (account_id, name, project_id, environment_id)
+     SELECT $1, 'Job ' || number, $2, $3 FROM generate_series(1, $4::int) AS number`,
+    [job.accountId, job.projectId, job.environmentId, job.count],
+  );
+  await pool.query('ANALYZE jobs');
+}
+
+export interface SeededLog {
+  accountId: number;
+  subscriptionId: string;
+  count: number;
+  /** What the log spans, evenly filled; it ends with the current minute. Its partitions are made. */
+  days: number;
+}
+
+/**
+ * Writes a log as the dispatcher would have left it, each delivery with its event and its attempts. Of 1,000
+ * deliveries one failed after six attempts, of 5,000 one was cancelled, of 20,000 one is pending; the others were
+ * delivered at once. A run has two of them, `job.run.started` and `job.run.completed`; the first run is number 1. A
+ * million takes a minute or two. Vacuumed and analysed in the end, as the server does by itself in a log of this size.
+ */
+export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> {
+  const minutes = log.days * DAY_MINUTES;
+  const startMs = (Math.floor(Date.now() / MINUTE_MS) - minutes + 1) * MINUTE_MS;
+  await pool.query(
+    `SELECT ensure_day_partitions((to_timestamp($1) AT TIME ZONE 'UTC')::date, (now() AT TIME ZONE 'UTC')::date)`,
+    [startMs / 1000],
+  );
+  for (let first = 0; first < log.count; first += BATCH) {
+    const last = Math.min(first + BATCH, log.count) - 1;
+    await seedBatch(pool, { ...log, first, last, startMs, minutes });
+  }
+  for (const table of ['events', 'deliveries', 'attempts']) await pool.query(`VACUUM (ANALYZE) ${table}`);
+}
+
+/** Those numbered from `first` to `last`; each is in the minute that its share of the whole comes to. */
+async function seedBatch(
+  pool: Pool,
+  batch: SeededLog & { first: number; last: number; startMs: number; minutes: number },
+): Promise<void> {
+  const { first, last, startMs, minutes } = batch;
+  const minuteOf = (number: number) => Math.floor((number * minutes) / batch.count);
+  const firstMinute = minuteOf(first);
+  const minutesMs = Array.from(
+    { length: minuteOf(last) - firstMinute + 1 },
+    (_, index) => startMs + (firstMinute + index) * MINUTE_MS,
+  );
+  await pool.query(INSERT_BATCH, [
+    first,
+    last,
+    batch.count,
+    minutes * (MINUTE_MS / 1000),
+    startMs / 1000,
+    firstMinute,
+    minutesMs.map((timeMs) => idStart('event', timeMs)),
+    minutesMs.map((timeMs) => idStart('delivery', timeMs)),
+    batch.accountId,
+    batch.subscriptionId,
+  ]);
+}
+
+/**
+ * What the ids of a minute begin with. Made in the middle of it: other characters behind these may move an id's time
+ * by a second.
+ */
+function idStart(kind: IdKind, minuteMs: number): string {
+  return createId(kind, minuteMs + MINUTE_MS / 2).slice(0, PREFIX_CHARACTERS + TIME_CHARACTERS);
+}
+
+// A KSUID's last 20 characters may be any; the digits of a hash are.
+const INSERT_BATCH = `
+  WITH numbered AS (
+    SELECT number, number / 2 + 1 AS run_id,
+      CASE number % 2 WHEN 0 THEN 'job.run.started' ELSE 'job.run.completed' END AS event_type,
+      CASE WHEN number % 1000 = 7 THEN 'failed' WHEN number % 5000 = 11 THEN 'cancelled'
+        WHEN number % 20000 = 19998 THEN 'pending' ELSE 'delivered' END AS status,
+      to_timestamp($5::float8 + number * $4::float8 / $3::float8) AS created_at,
+      floor(number::float8 * $4::float8 / 60 / $3::float8)::int - $6::int + 1 AS minute,
+      20 + (number * 7919) % 180 + CASE WHEN number % 40 = 0 THEN 900 ELSE 0 END AS duration_ms,
+      left(md5($10::text || number), 20) AS rest
+    FROM generate_series($1::bigint, $2::bigint) AS number
+  ), made AS MATERIALIZED (
+    SELECT *, (created_at AT TIME ZONE 'UTC')::date AS day, ($7::text[])[minute] || rest AS event_id,
+      ($8::text[])[minute] || rest AS id,
+      CASE status WHEN 'failed' THEN 6 WHEN 'delivered' THEN 1 ELSE 0 END AS attempt_count,
+      CASE status WHEN 'failed' THEN 500 WHEN 'delivered' THEN 200 ELSE 0 END AS http_status_code
+    FROM numbered
+  ), event AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at, fanned_out_at)
+    SELECT day, event_id, $9::bigint, event_type, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US000"Z"'),
+      json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', run_id::text, 'environmentId', '4',
+        'environmentName', 'Production', 'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3',
+        'runStatus', 'Success', 'runStatusCode', 10, 'runStatusMessage', 'None', 'runReason', 'Scheduled',
+        'runStartedAt', to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+      created_at, created_at
+    FROM made
+  ), attempt AS (
+    INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+      error_message, request_headers, response_headers, response_body, response_truncated)
+    SELECT day, id, attempt, 'automatic', created_at + attempt * interval '1 second', duration_ms, http_status_code,
+      CASE status WHEN 'failed' THEN 'http_status' END, CASE status WHEN 'failed' THEN 'The endpoint answered 500.' END,
+      '{"content-type":"application/json","authorization":"***"}', '{"content-type":"text/plain"}', 'ok', false
+    FROM made, generate_series(1, attempt_count) AS attempt
+  )
+  INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name, status,
+    reason, attempt_count, http_status_code, duration_ms, created_at, completed_at, next_attempt_at)
+  SELECT day, id, $9::bigint, $10::text, event_id, event_type, 12, run_id, 'A busy webhook', status,
+    CASE status WHEN 'failed' THEN 'The endpoint answered 500.' WHEN 'cancelled' THEN 'The webhook was inactive.' END,
+    attempt_count, http_status_code, CASE WHEN attempt_count > 0 THEN duration_ms END, created_at,
+    CASE WHEN status <> 'pending' THEN created_at + attempt_count * interval '1 second' END,
+    CASE status WHEN 'pending' THEN created_at END
+  FROM made`;
