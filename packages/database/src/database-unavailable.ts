@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { arrayLiteral } from './array-literal.ts';
 import { Prisma } from './generated/client.ts';
 
 /** SQLSTATE classes that say "not now": connection exceptions, out of resources, operator intervention. */
@@ -55,9 +56,14 @@ export async function runStatement<Row extends pg.QueryResultRow>(
   name?: string,
 ): Promise<Row[]> {
   try {
-    return (await pool.query<Row>({ text, values, ...(name === undefined ? {} : { name }) })).rows;
+    const query = { text, values: values.map(prepared), ...(name === undefined ? {} : { name }) };
+    return (await pool.query<Row>(query)).rows;
   } catch (error) {
     if (error instanceof pg.DatabaseError) throw error;
     throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
   }
+}
+
+function prepared(value: unknown): unknown {
+  return Array.isArray(value) ? (arrayLiteral(value) ?? value) : value;
 }
