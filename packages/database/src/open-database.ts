@@ -21,6 +21,12 @@ export interface DatabaseOptions {
   connectionsMax?: number;
   /** How long a query waits for a connection before the database counts as unavailable; 3 s when omitted. */
   connectTimeoutMs?: number;
+  /**
+   * Never to read a whole table where an index will do. For statements that are prepared once and run all day: a plan
+   * that was made while a table was empty, as each day's partition is at midnight, is kept until the next ANALYZE, and
+   * would read all of the day for each batch.
+   */
+  plansByIndex?: boolean;
   /** Told of connections that break while idle. They are replaced by themselves. */
   onConnectionError?: (error: Error) => void;
 }
@@ -33,6 +39,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
     keepAlive: true,
     query_timeout: QUERY_TIMEOUT_MS,
+    ...(options.plansByIndex && { onConnect: avoidWholeTables }),
   });
   pool.on('error', (error) => options.onConnectionError?.(error));
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
@@ -44,4 +51,9 @@ export function openDatabase(options: DatabaseOptions): Database {
       if (!pool.ended) await pool.end();
     },
   };
+}
+
+/** Awaited by the pool before it hands the connection out. A statement, since PgBouncer refuses it as a parameter. */
+async function avoidWholeTables(client: pg.ClientBase): Promise<void> {
+  await client.query('SET enable_seqscan = off');
 }

@@ -215,6 +215,7 @@ async function openDispatchDatabase({
   const database = openDatabase({
     url: settings.databaseUrl,
     connectionsMax: DATABASE_CONNECTIONS,
+    plansByIndex: true,
     onConnectionError: (error) => logger.warn({ err: error }, 'database connection lost'),
   });
   lifecycle.onClose('database', () => database.close());
