@@ -71,7 +71,8 @@ function schemaFor(published: unknown): Joi.ObjectSchema<PublishedEvent> {
 
 /** What stands in for `eventId` and `timestamp` when the publisher left them out, and the limits of an id's age. */
 export interface EventDefaults {
-  eventId: string;
+  /** Called only for an event that has none. */
+  eventId: () => string;
   timestampMs: number;
   nowMs: number;
   /** Ids older than this are refused: their day partition may be gone. */
@@ -87,7 +88,7 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
   const { value, problems } = checkedEvent(published);
   if (problems) return { problems };
-  const eventId = value.eventId ?? defaults.eventId;
+  const eventId = value.eventId ?? defaults.eventId();
   const ageProblem = eventIdAgeProblem(eventId, defaults);
   if (ageProblem) return { problems: [{ field: 'eventId', message: ageProblem }] };
   const timestamp = nanosecondTimestamp(

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { createKsuid, ksuidTimeMs } from './ksuid.ts';
 
 /** Every public id is a prefix and a KSUID. */
@@ -48,7 +48,7 @@ export function eventIdForJob(jobId: string, jobTimestampMs: number): string {
 }
 
 function derivedId(kind: IdKind, timeMs: number, seed: string): string {
-  return PREFIXES[kind] + createKsuid(timeMs, createHash('sha256').update(seed).digest().subarray(0, 16));
+  return PREFIXES[kind] + createKsuid(timeMs, hash('sha256', seed, 'buffer').subarray(0, 16));
 }
 
 function requiredTimeMs(eventId: string): number {

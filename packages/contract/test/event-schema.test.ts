@@ -3,7 +3,8 @@ import { createId, idTimeMs, parseEvent } from '@runhook/contract';
 import { EVENTS } from './fixtures.ts';
 
 const nowMs = Date.UTC(2026, 1, 1);
-const defaults = { eventId: createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays: 30 };
+const madeUpId = createId('event', nowMs);
+const defaults = { eventId: () => madeUpId, timestampMs: nowMs, nowMs, retentionDays: 30 };
 const valid = EVENTS['job.run.completed'];
 const eventId = createId('event', nowMs);
 
@@ -15,7 +16,7 @@ test('what was published is the event, unknown fields dropped', () => {
 test('a missing eventId and timestamp are made up for', () => {
   const { eventId: _id, timestamp: _time, ...published } = valid;
   const { event } = parseEvent(published, defaults);
-  expect(event?.eventId).toBe(defaults.eventId);
+  expect(event?.eventId).toBe(madeUpId);
   expect(event?.timestamp).toBe('2026-02-01T00:00:00.000000000Z');
 });
 

@@ -34,6 +34,21 @@ test('the smallest and the largest KSUID are read, and one more is refused', () 
   expect(idTimeMs('event', 'wev_aWgEPTl1tmebfsQzFP4bxwgy80W')).toBeNull();
 });
 
+test('a payload of all zeros or all ones does not move the time', () => {
+  for (let index = 0; index < 1_000; index += 1) {
+    const timeMs = (1_400_000_000 + Math.floor(Math.random() * 4_294_967_295)) * 1000;
+    for (const fill of [0, 0xff]) {
+      const theirs = KSUID.fromParts(timeMs, Buffer.alloc(16, fill));
+      expect(idTimeMs('event', `wev_${theirs.string}`)).toBe(timeMs);
+    }
+  }
+});
+
+test('a time that no KSUID has is refused', () => {
+  expect(() => createId('event', 0)).toThrow(RangeError);
+  expect(() => createId('event', Number.NaN)).toThrow(RangeError);
+});
+
 test.each([
   ['another prefix', `wsu_${'0'.repeat(27)}`],
   ['26 characters', `wev_${'0'.repeat(26)}`],

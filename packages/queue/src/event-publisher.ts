@@ -53,7 +53,7 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
   async function publishMany(published: readonly PublishedEvent[]): Promise<string[]> {
     const events = published.map((candidate, index) => {
       const nowMs = Date.now();
-      const defaults = { eventId: createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
+      const defaults = { eventId: () => createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
       const { event, problems } = parseEvent(candidate, defaults);
       if (problems) throw new InvalidEventError(index, problems);
       return event;

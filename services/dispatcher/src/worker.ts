@@ -80,7 +80,7 @@ export function startEventWorker(dependencies: WorkerDependencies): StartedWorke
   const hand: Hand = { jobs: 0, begun: 0 };
   const process = guarded<unknown>(dependencies, hand, async (job) => {
     const { event, problems } = parseEvent(job.data, {
-      eventId: eventIdForJob(job.id ?? '', job.timestamp),
+      eventId: () => eventIdForJob(job.id ?? '', job.timestamp),
       timestampMs: job.timestamp,
       nowMs: Date.now(),
       retentionDays,

@@ -77,7 +77,7 @@ describe('the event of a run', () => {
 
   test.each(EVENT_TYPES)('passes the queue contract unchanged: %s', (eventType) => {
     const event = runEvent(eventType, ERRORED_RUN, ARRIVED_AT_MS);
-    const defaults = { eventId: EVENT_ID, timestampMs: 0, nowMs: ARRIVED_AT_MS, retentionDays: 30 };
+    const defaults = { eventId: () => EVENT_ID, timestampMs: 0, nowMs: ARRIVED_AT_MS, retentionDays: 30 };
     expect(JSON.stringify(parseEvent(event, defaults).event)).toBe(
       JSON.stringify({
         eventId: event.eventId,
