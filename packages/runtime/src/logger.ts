@@ -6,7 +6,7 @@ export interface LoggerOptions {
   service: string;
   /** `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. */
   level: string;
-  /** Default: standard output, written synchronously, so that the last lines before an exit are not lost. */
+  /** Default: standard output, written at the end of each turn of the event loop, and before an exit. */
   destination?: DestinationStream;
 }
 
@@ -26,8 +26,32 @@ export function createLogger({ service, level, destination }: LoggerOptions): Lo
     // Redaction has already rendered the error; pino's own serializer would render that once more.
     serializers: { err: (rendered: unknown) => rendered },
   };
-  const logger = destination === undefined ? pino(options) : pino(options, destination);
-  return redactBindings(logger);
+  return redactBindings(pino(options, destination ?? openStandardOutput()));
+}
+
+const STANDARD_OUTPUT = 1;
+
+/**
+ * Lines of one turn of the event loop are one write: a dispatcher ends dozens of attempts in a turn, and a write of its
+ * own for each line costs as much as making it. No line waits for another turn, and an exit writes what is left.
+ */
+function openStandardOutput(): DestinationStream & { flushSync(): void } {
+  const output = pino.destination({ dest: STANDARD_OUTPUT, sync: true });
+  let lines = '';
+  const flushSync = () => {
+    const written = lines;
+    lines = '';
+    if (written !== '') output.write(written);
+  };
+  process.on('exit', flushSync);
+  return {
+    write(line) {
+      if (lines === '') setImmediate(flushSync);
+      lines += line;
+    },
+    // pino calls it after a fatal line.
+    flushSync,
+  };
 }
 
 /** pino applies no formatter to a child's bindings. Children inherit from their parent, so theirs are covered too. */

@@ -8,9 +8,18 @@ const depthMax = 6;
 const secretName =
   /(^(proxy)?authorization|cookies?|apikeys?|secrets?|passwords?|passphrase|tokens?|signature|encryptionkeys|privatekey)$/;
 
+/** What was found of names: a service logs the same few all day. */
+const knownNames = new Map<string, boolean>();
+/** Names may come from outside, as header names do. */
+const knownNamesMax = 1_000;
+
 /** Whether what goes by this name is a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
 export function isSecretName(name: string): boolean {
-  return secretName.test(name.toLowerCase().replaceAll(/[-_]/g, ''));
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
+  const isSecret = secretName.test(name.toLowerCase().replaceAll(/[-_]/g, ''));
+  if (knownNames.size < knownNamesMax) knownNames.set(name, isSecret);
+  return isSecret;
 }
 
 /**
