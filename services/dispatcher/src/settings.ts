@@ -45,7 +45,7 @@ const schema = Joi.object<Environment>({
   DELIVERY_TIMEOUT_MS: wholeNumber(100, 120_000).default(10_000),
   DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
   RETRY_BASE_DELAY_MS: wholeNumber(1, 3_600_000).default(30_000),
-  DELIVERY_CONCURRENCY: wholeNumber(1, 10_000).default(256),
+  DELIVERY_CONCURRENCY: wholeNumber(1, 10_000).default(384),
   LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
