@@ -1,4 +1,5 @@
 import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { addJobs } from './add-jobs.ts';
 import { firstInLine, type JobInLine } from './first-in-line.ts';
 import { heldBy } from './held-by.ts';
 import { createProducer, type TelemetrySource } from './producer.ts';
@@ -41,7 +42,7 @@ export function openDeliveryQueue(
     async add(deliveries) {
       for (let start = 0; start < deliveries.length; start += BULK_SIZE) {
         const jobs = deliveries.slice(start, start + BULK_SIZE).map(toJob);
-        await producer.call((queue) => queue.addBulk(jobs));
+        await producer.call((queue) => addJobs(backend, queue, jobs));
       }
     },
     holds: (deliveries) => producer.call((queue) => heldBy(queue, deliveries.map(deliveryJobId))),

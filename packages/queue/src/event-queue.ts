@@ -1,6 +1,7 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions } from 'bullmq';
 import { type AccountAllowance, createAccountAllowance } from './account-allowance.ts';
+import { addJobs } from './add-jobs.ts';
 import { firstInLine, type JobInLine } from './first-in-line.ts';
 import { heldBy } from './held-by.ts';
 import { createProducer, type TelemetrySource } from './producer.ts';
@@ -52,7 +53,7 @@ export function openEventQueue(
             opts: { ...options, jobId: event.eventId, ...(metadata && { telemetry: { metadata } }) },
           };
         });
-        await producer.call((queue) => queue.addBulk(jobs));
+        await producer.call((queue) => addJobs(backend, queue, jobs));
       }
     },
     holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),

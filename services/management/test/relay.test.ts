@@ -14,6 +14,9 @@ afterEach(() => bench.close());
 
 const idsOf = (events: readonly { eventId?: string | undefined }[]) => events.map(({ eventId }) => eventId);
 
+const byId = <Event extends { eventId?: string | undefined }>(events: readonly Event[]) =>
+  [...events].sort((a, b) => ((a.eventId ?? '') < (b.eventId ?? '') ? -1 : 1));
+
 /** The real queue, with a note of every event that was handed to it. */
 function recording(queue: EventQueue) {
   const handed: string[] = [];
@@ -43,7 +46,8 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     await eventually(async () => expect(await bench.outboxCount()).toBe(0));
     expect(queue.handed).toEqual(idsOf(committed));
     expect(queue.batchSizes).toEqual([500, 500, 200]);
-    expect(await bench.queued(queueUrl)).toEqual(committed);
+    // How many of them stand behind for their account's allowance depends on how long adding them took.
+    expect(byId(await bench.queued(queueUrl))).toEqual(byId(committed));
   });
 
   test('a commit that wakes it is in the queue at once, and under load every event is handed over once', async () => {
