@@ -1,23 +1,38 @@
 import { type Bench, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import type { Published } from '../programs/publisher.ts';
 import { countDeliveries, createWorkload, type EndpointKind, subscriptionIds } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
 import { openLoop } from './open-loop.ts';
 
 const SHARE_OF_RAW = 0.3;
 const ENDPOINTS = 20;
 const THOUSAND = 1_000;
+const BURST_EVENTS = 100_000;
 
-/** Healthy endpoints beside such that never answer. Every case begins with services that know nothing yet. */
+/**
+ * Healthy endpoints beside such that never answer, and beside an account with a burst. Every case begins with services
+ * that know nothing yet.
+ */
 export async function neighbours(bench: Bench): Promise<ScenarioResult> {
   const rows: Row[] = [];
   for (const share of bench.isQuick ? [0, 0.1] : [0, 0.1, 0.5]) {
     const dead = Math.round(ENDPOINTS * share);
     rows.push(await caseOf(bench, `${share * 100} % never answer`, ENDPOINTS - dead, dead));
   }
-  if (!bench.isQuick) rows.push(await caseOf(bench, 'a thousand never answer', ENDPOINTS, THOUSAND));
+  if (!bench.isQuick) {
+    rows.push(await caseOf(bench, 'a thousand never answer', ENDPOINTS, THOUSAND));
+    rows.push(await caseOf(bench, 'one account with a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS));
+  }
   return { name: 'neighbours', rows };
 }
 
-async function caseOf(bench: Bench, name: string, healthy: number, dead: number): Promise<Row> {
+async function caseOf(
+  bench: Bench,
+  name: string,
+  healthy: number,
+  dead: number,
+  burstEvents = 0,
+): Promise<Row> {
   bench.progress(`${name}, setting up`);
   const world = await bench.openWorld('redis');
   try {
@@ -37,9 +52,10 @@ async function caseOf(bench: Bench, name: string, healthy: number, dead: number)
     );
     if (dead > ENDPOINTS) evenOut(workload, healthy, dead);
     const deadIds = subscriptionIds(workload, (behaviour) => behaviour === 'never');
+    const burst = burstEvents === 0 ? {} : { before: () => publishBurst(world, burstEvents) };
     return await measureCase(bench, name, async () => {
       const before = await countDeliveries(world, deadIds);
-      const measured = await openLoop(world, workload, load);
+      const measured = await openLoop(world, workload, { ...load, ...burst });
       const after = await countDeliveries(world, deadIds);
       const waiting = after.pending + after.failed - before.pending - before.failed;
       return { ...measured, figures: { ...measured.figures, toldPending: waiting } };
@@ -48,6 +64,16 @@ async function caseOf(bench: Bench, name: string, healthy: number, dead: number)
     await world.killDispatchers();
     await world.close();
   }
+}
+
+/** Of an account of its own, as fast as the queue takes them: most are still in line when the others begin. */
+async function publishBurst(world: World, count: number) {
+  const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
+  const published = await world.publisher.call<Published>('prefill', {
+    count,
+    templates: workload.templates,
+  });
+  return { workload, expected: workload.expected(published) };
 }
 
 /** Healthy endpoints get as many events as the dead ones together. */
