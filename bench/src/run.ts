@@ -86,7 +86,13 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
     for (const name of options.scenarios) {
       current = name;
       bench.progress('');
-      results.push(await runScenario(name, bench));
+      try {
+        results.push(await runScenario(name, bench));
+      } catch (error) {
+        signal.throwIfAborted();
+        // What the others measured took half an hour: the run is void, and tells what it has.
+        voided.push(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
+      }
     }
     await measureRaw('after');
     return {

@@ -11,6 +11,8 @@ const PREFIX_CHARACTERS = 4;
 const TIME_CHARACTERS = 7;
 /** Rows of one statement. */
 const BATCH = 50_000;
+/** Of a log of ten million; other queries of the pool may take seconds only. */
+const VACUUM_TIMEOUT_MS = 600_000;
 
 /**
  * Writes `count` subscriptions of an account in one statement: "Webhook 1" to "Webhook n", created a second apart, the
@@ -72,7 +74,10 @@ export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> 
     const last = Math.min(first + BATCH, log.count) - 1;
     await seedBatch(pool, { ...log, first, last, startMs, minutes });
   }
-  for (const table of ['events', 'deliveries', 'attempts']) await pool.query(`VACUUM (ANALYZE) ${table}`);
+  for (const table of ['events', 'deliveries', 'attempts']) {
+    const vacuum = { text: `VACUUM (ANALYZE) ${table}`, query_timeout: VACUUM_TIMEOUT_MS };
+    await pool.query(vacuum);
+  }
 }
 
 /** Those numbered from `first` to `last`; each is in the minute that its share of the whole comes to. */
