@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import {
@@ -37,6 +38,8 @@ const JOB = {
   environment_id: 1,
   environment_name: 'Production',
 };
+/** Long enough for a worker to see that nothing waits. */
+const SETTLED_MS = 500;
 const RED_WITHIN = { timeoutMs: 10_000, intervalMs: 100 };
 
 describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
@@ -108,6 +111,11 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       expect(await probe(path)).toEqual(red);
     }
   };
+  /** The end of a job asks for the next one: cut off in between, the worker would have taken it unawares. */
+  const untilIdle = async () => {
+    await eventually(async () => expect(await queue.counts()).toMatchObject({ active: 0, waiting: 0 }));
+    await wait(SETTLED_MS);
+  };
   const isGreen = async () => {
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });
   };
@@ -148,6 +156,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
   test('that takes nothing although a job waits is known within ten seconds, and so is that it works again', async () => {
     await publish();
     await eventually(() => expect(fannedOut).toBe(1));
+    await untilIdle();
     proxy.stall();
     await publish();
     await eventually(() => isRed('WORKER_STUCK'), { timeoutMs: 12_000, intervalMs: 100 });
