@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Measured, RawReference } from '../bench.ts';
-import { type Arrivals, balance, type Expected, type ToldOtherwise } from '../measure/ledger.ts';
+import { type Arrivals, balance, type Expected } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/percentiles.ts';
 import type { Published } from '../programs/publisher.ts';
 import { takeArrivals } from '../world/arrivals.ts';
@@ -15,7 +15,6 @@ export interface OpenLoopOptions {
   ratePerSecond: number;
   durationMs: number;
   raw: RawReference;
-  toldOtherwise?: ToldOtherwise;
   /** Put in the queue just before the schedule begins: part of the ledger, not of the latencies. */
   before?: () => Promise<{ workload: Workload; expected: Expected[] }>;
 }
@@ -45,7 +44,7 @@ export async function openLoop(
   await settle(world, workload);
   if (beside !== undefined) await settle(world, beside.workload);
   const arrivals = await takeArrivals(world);
-  const result = balance(all, arrivals, options.toldOtherwise);
+  const result = balance(all, arrivals);
   const own = beside === undefined ? result : balance(expected, arrivalsAt(arrivals, expected));
   const { p50, p99, max } = spreadOf(own.latenciesMs);
   return {
