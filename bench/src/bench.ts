@@ -1,5 +1,4 @@
-import type { Balance } from './measure/ledger.ts';
-import { isBalanced } from './measure/ledger.ts';
+import { type Balance, isBalanced } from './measure/ledger.ts';
 import { median } from './measure/percentiles.ts';
 import type { RawResult } from './programs/raw.ts';
 import type { QueueName, World, WorldOptions } from './world/world.ts';

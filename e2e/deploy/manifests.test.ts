@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import { forbiddenIpv4, forbiddenIpv6 } from '../../packages/egress/src/forbidden-ranges.ts';
+import { forbiddenIpv4, forbiddenIpv6 } from '../../packages/egress/src/address-guard.ts';
 import { checkout, findRenderer, type Manifest, overlays, podTemplateOf, selects } from './manifests.ts';
 import { manifestProblems } from './schema-problems.ts';
 

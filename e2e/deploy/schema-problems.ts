@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ValidateFunction } from 'ajv';
-import { Ajv } from 'ajv';
+import { Ajv, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { Manifest } from './manifests.ts';

@@ -19,8 +19,8 @@ const FORBIDDEN: Record<string, string> = {
   'packages/database/src/b.ts': '../../../services/management/src/app.ts',
   'services/management/src/a.ts': '@runhook/dispatcher',
   'services/dispatcher/src/a.ts': '@runhook/testing',
-  'services/dispatcher/src/outcome.ts': 'bullmq',
-  'services/management/src/domain/a.ts': '@prisma/client',
+  'services/dispatcher/src/policy/a.ts': 'bullmq',
+  'services/management/src/runs/transitions.ts': '@prisma/client',
 };
 
 const ALLOWED: Record<string, string> = {

@@ -1,4 +1,19 @@
-import type { EventType } from './event-types.ts';
+/** The three event types a subscription may name (spec, sections 2.1 and 6). */
+export const EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
+
+export type EventType = (typeof EVENT_TYPES)[number];
+
+export function isEventType(value: unknown): value is EventType {
+  return EVENT_TYPES.includes(value as EventType);
+}
+
+/**
+ * Run statuses as payloads name them, with their codes (spec, section 2.3). `Canceled` is recorded and never
+ * sent, so its code appears in the runs API only.
+ */
+export const RUN_STATUS_CODES = { Running: 3, Success: 10, Errored: 20, Canceled: 30 } as const;
+
+export type RunStatus = keyof typeof RUN_STATUS_CODES;
 
 /** Run details that every event carries (spec, section 2.3, `data`). Ids are strings here. */
 export interface RunDetails {
@@ -60,3 +75,26 @@ export type DeliveryPayload =
   | PayloadOf<'job.run.started', StartedData>
   | PayloadOf<'job.run.completed', CompletedData>
   | PayloadOf<'job.run.errored', ErroredData>;
+
+/** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
+export const JOB_RUN_EVENTS = 'job-run-events';
+
+/** Deliveries that wait for a retry or exceeded their endpoint's share: job data = {@link DeliveryJob}. */
+export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
+
+/** What the dispatchers do on a schedule, one of them at a time: job name = the task's name, no data. */
+export const UPKEEP = 'upkeep';
+
+/**
+ * Ids only: what is sent is read from the database when the job's turn comes.
+ * `cycle` is the number of attempts made before this cycle began: 0 for the first, more after a redelivery.
+ */
+export interface DeliveryJob {
+  deliveryId: string;
+  cycle: number;
+}
+
+/** One queue job per cycle of a delivery; adding it again while it waits adds nothing. */
+export function deliveryJobId({ deliveryId, cycle }: DeliveryJob): string {
+  return `${deliveryId}-${cycle}`;
+}

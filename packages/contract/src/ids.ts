@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { createKsuid, ksuidTimeMs } from './ksuid.ts';
+import { hash, randomBytes } from 'node:crypto';
 
 /** Every public id is a prefix and a KSUID. */
 const PREFIXES = {
@@ -55,4 +54,115 @@ function requiredTimeMs(eventId: string): number {
   const timeMs = idTimeMs('event', eventId);
   if (timeMs === null) throw new TypeError(`not an event id: ${JSON.stringify(eventId)}`);
   return timeMs;
+}
+
+/**
+ * KSUID: 4 bytes of seconds since 2014-05-13T16:53:20Z, then 16 bytes of payload, as 27 base62 characters. The
+ * text sorts by time, and the time in it decides the day partition of what it names.
+ */
+const EPOCH_SECONDS = 1_400_000_000;
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const CODE_OF_DIGIT = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
+const LENGTH = 27;
+const NO_DIGIT = 255;
+const DIGIT_OF_CODE = new Uint8Array(128).fill(NO_DIGIT);
+CODE_OF_DIGIT.forEach((code, digit) => {
+  DIGIT_OF_CODE[code] = digit;
+});
+
+/**
+ * 160 bits as ten numbers of 16, divided and multiplied by 62^5 at a time: every product stays an exact number, and
+ * an id costs a fraction of what BigInt would, which counts where each delivery has one.
+ */
+const LIMBS = 10;
+const LIMB_BASE = 65_536;
+const GROUP_DIGITS = 5;
+const GROUP_BASE = 62 ** GROUP_DIGITS;
+
+/** Used by one call at a time: nothing here waits. */
+const limbs = new Array<number>(LIMBS).fill(0);
+const digits = Buffer.alloc(LENGTH);
+
+/** @param payload 16 bytes; random when omitted. */
+export function createKsuid(timeMs: number, payload: Buffer = randomBytes(16)): string {
+  const seconds = Math.floor(timeMs / 1000) - EPOCH_SECONDS;
+  if (!(seconds >= 0 && seconds <= MAX_SECONDS)) throw new RangeError(`no KSUID has the time ${timeMs}`);
+  limbs[0] = Math.floor(seconds / LIMB_BASE);
+  limbs[1] = seconds % LIMB_BASE;
+  for (let index = 2; index < LIMBS; index += 1) limbs[index] = payload.readUInt16BE(2 * index - 4);
+  for (let end = LENGTH; end > 0; end -= GROUP_DIGITS) {
+    let rest = divideByGroup();
+    for (let place = end - 1; place >= 0 && place >= end - GROUP_DIGITS; place -= 1) {
+      digits[place] = CODE_OF_DIGIT[rest % 62] as number;
+      rest = Math.floor(rest / 62);
+    }
+  }
+  return digits.toString('latin1');
+}
+
+/** Milliseconds since the epoch that the KSUID carries (whole seconds), or null when the text is no KSUID. */
+export function ksuidTimeMs(text: string): number | null {
+  if (text.length !== LENGTH) return null;
+  let head = 0;
+  for (let index = 0; index < LENGTH; index += 1) {
+    const digit = DIGIT_OF_CODE[text.charCodeAt(index)] ?? NO_DIGIT;
+    if (digit === NO_DIGIT) return null;
+    if (index < HEAD_DIGITS) head = head * 62 + digit;
+  }
+  const seconds = secondsOfHead(head) ?? secondsOf(text);
+  return seconds === null || seconds > MAX_SECONDS ? null : (seconds + EPOCH_SECONDS) * 1000;
+}
+
+const MAX_SECONDS = 0xffff_ffff;
+const HEAD_DIGITS = 8;
+const SECONDS_OF_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
+/** Far more than the numbers here are rounded by. */
+const ROUNDING = 1e-5;
+
+/**
+ * The time is in the first digits, and the others decide only where it is about to turn: then null, once in twenty
+ * thousand ids.
+ */
+function secondsOfHead(head: number): number | null {
+  const least = Math.floor(head * SECONDS_OF_HEAD - ROUNDING);
+  const most = Math.floor((head + 1) * SECONDS_OF_HEAD + ROUNDING);
+  return least === most ? least : null;
+}
+
+/** Of all digits; null when they are more than 160 bits. */
+function secondsOf(text: string): number | null {
+  limbs.fill(0);
+  let group = 0;
+  for (let index = 0; index < LENGTH; index += 1) {
+    group = group * 62 + (DIGIT_OF_CODE[text.charCodeAt(index)] as number);
+    // The first group is the short one.
+    if ((LENGTH - 1 - index) % GROUP_DIGITS !== 0) continue;
+    if (multiplyByGroup(group) > 0) return null;
+    group = 0;
+  }
+  return (limbs[0] as number) * LIMB_BASE + (limbs[1] as number);
+}
+
+/** Divides in place and answers the remainder. */
+function divideByGroup(): number {
+  let remainder = 0;
+  for (let index = 0; index < LIMBS; index += 1) {
+    const value = remainder * LIMB_BASE + (limbs[index] as number);
+    const quotient = Math.floor(value / GROUP_BASE);
+    limbs[index] = quotient;
+    // Exact, and ten times as quick as a remainder of numbers this large.
+    remainder = value - quotient * GROUP_BASE;
+  }
+  return remainder;
+}
+
+/** Multiplies in place, adds, and answers what no longer fits in 160 bits. */
+function multiplyByGroup(addend: number): number {
+  let carry = addend;
+  for (let index = LIMBS - 1; index >= 0; index -= 1) {
+    const value = (limbs[index] as number) * GROUP_BASE + carry;
+    limbs[index] = value % LIMB_BASE;
+    carry = Math.floor(value / LIMB_BASE);
+  }
+  return carry;
 }

@@ -1,38 +1,53 @@
-export { DEPLOYMENTS, type Deployment, PLANS, type Plan, webhooksUnavailableReason } from './availability.ts';
-export { deliveryHeaders, maskedHeaders } from './delivery-headers.ts';
-export { type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
-export { EVENT_TYPES, type EventType, isEventType } from './event-types.ts';
-export type {
-  CompletedData,
-  DeliveryPayload,
-  ErroredData,
-  JobRunEvent,
-  PublishedEvent,
-  RunDetails,
-  StartedData,
-} from './events.ts';
-export { createHmacSecret } from './hmac-secret.ts';
-export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
-export { subscriptionMatches } from './matching.ts';
-export { EVENT_LIMITS } from './plain-event.ts';
-export { type Problem, problemsOf, VALIDATION_OPTIONS } from './problems.ts';
+export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export {
+  type CompletedData,
   type DeliveryJob,
+  type DeliveryPayload,
   deliveryJobId,
+  type ErroredData,
+  EVENT_TYPES,
+  type EventType,
+  isEventType,
   JOB_RUN_EVENTS,
+  type JobRunEvent,
+  type PublishedEvent,
+  RUN_STATUS_CODES,
+  type RunDetails,
+  type RunStatus,
+  type StartedData,
   UPKEEP,
   WEBHOOK_DELIVERIES,
-} from './queue-names.ts';
-export { orderedData, renderPayload } from './render-payload.ts';
-export { RUN_STATUS_CODES, type RunStatus } from './run-status.ts';
-export { sign, verify } from './signature.ts';
-export { standardWebhooksHeaders } from './standard-webhooks.ts';
+} from './events.ts';
 export {
+  integerIdFromText,
+  isIntegerId,
+  type Problem,
+  problemsOf,
+  textWithoutNul,
+  VALIDATION_OPTIONS,
+} from './field-problems.ts';
+export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
+export {
+  createHmacSecret,
+  deliveryHeaders,
+  maskedHeaders,
+  orderedData,
+  renderPayload,
+  sign,
+  standardWebhooksHeaders,
+  verify,
+} from './payload.ts';
+export {
+  DEPLOYMENTS,
+  type Deployment,
+  PLANS,
+  type Plan,
   parseSubscription,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
+  subscriptionMatches,
   type UrlProblem,
-} from './subscription-schema.ts';
-export { integerIdFromText, isIntegerId, textWithoutNul } from './text-schemas.ts';
+  webhooksUnavailableReason,
+} from './subscriptions.ts';
 export { isSecondsTimestamp, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';

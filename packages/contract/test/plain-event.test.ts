@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createId } from '@runhook/contract';
-import { checkedBySchema } from '../src/event-schema.ts';
-import { isPlainEvent } from '../src/plain-event.ts';
+import { checkedBySchema, isPlainEvent } from '../src/event-schema.ts';
 import { EVENTS } from './fixtures.ts';
 
 const ODD_VALUES = [

@@ -1,28 +1,44 @@
-export { type CredentialKind, createCredential, credentialKind, hashCredential } from './credentials.ts';
-export { DatabaseUnreachableError, isDatabaseUnavailable, runStatement } from './database-unavailable.ts';
-export { dropOldDayPartitions, ensureDayPartitions } from './day-partitions.ts';
 export { Prisma, type PrismaClient } from './generated/client.ts';
 export {
   addMembership,
+  type CredentialKind,
   createAccount,
+  createCredential,
   createServiceToken,
   createUser,
+  credentialKind,
+  hashCredential,
   LICENSES,
   type License,
   PERMISSION_SETS,
   type PermissionSet,
 } from './identity.ts';
 export { createJob, type JobView, jobView } from './jobs.ts';
-export { migrate } from './migrate.ts';
-export { type Database, type DatabaseOptions, openDatabase } from './open-database.ts';
-export { type Reencryption, reencryptSecrets, type UnreadableSecret } from './reencrypt-secrets.ts';
-export { withSchemaEngine } from './schema-engine.ts';
-export { KNOWN_MIGRATIONS, requireSchema, SchemaBehindError } from './schema-version.ts';
+export { migrate, withSchemaEngine } from './migrate.ts';
+export {
+  type Database,
+  type DatabaseOptions,
+  inTransaction,
+  openDatabase,
+  type Pool,
+  type Queryable,
+  type Transaction,
+} from './open-database.ts';
+export {
+  dropOldDayPartitions,
+  ensureDayPartitions,
+  KNOWN_MIGRATIONS,
+  requireSchema,
+  SchemaBehindError,
+} from './schema.ts';
 export {
   createSecretBox,
   type EncryptionKey,
   parseEncryptionKeys,
+  type Reencryption,
+  reencryptSecrets,
   type SecretBox,
   SecretBoxError,
-} from './secret-box.ts';
-export { inTransaction, type Pool, type Queryable, type Transaction } from './transaction.ts';
+  type UnreadableSecret,
+} from './secrets.ts';
+export { DatabaseUnreachableError, isDatabaseUnavailable, runStatement } from './statements.ts';

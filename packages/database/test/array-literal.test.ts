@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Database, openDatabase, runStatement } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 import fc from 'fast-check';
-import { arrayLiteral } from '../src/array-literal.ts';
+import { arrayLiteral } from '../src/statements.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;

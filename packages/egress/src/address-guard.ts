@@ -1,6 +1,87 @@
-import { inAnyRange, parseAddress, parseRange } from './cidr.ts';
-import { isLocalhostName, literalAddress, parseEndpointUrl } from './endpoint-url.ts';
-import { forbiddenIpv4, forbiddenIpv6 } from './forbidden-ranges.ts';
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+/**
+ * Stricter than the WHATWG parser, which repairs what it reads: it takes `http:host`, `http:\\host` and line breaks,
+ * and other readers of the same text would then see another host.
+ */
+const absoluteHttpUrl = /^https?:\/\/[^\s\p{Cc}\\/][^\s\p{Cc}\\]*$/iu;
+
+/** Returns the URL, or a phrase that completes "client_url …" when the text cannot be an endpoint's URL. */
+export function parseEndpointUrl(text: string): URL | string {
+  const url = absoluteHttpUrl.test(text) ? parseUrl(text) : null;
+  if (url === null) return 'must be an absolute http or https URL';
+  if (url.username !== '' || url.password !== '') return 'must not carry credentials';
+  return url;
+}
+
+/** Parses once: asking URL.canParse first would double the cost of the hottest path. */
+function parseUrl(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The address a URL names without DNS, or null when its host is a name. The parser has already turned decimal, octal,
+ * hexadecimal, shortened and full-width forms, and a trailing dot, into four decimal parts.
+ */
+export function literalAddress(url: URL): string | null {
+  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+  return isIP(host) === 0 ? null : host;
+}
+
+/** RFC 6761: `localhost` and everything below it is this machine, whatever a DNS server says. */
+export function isLocalhostName(hostname: string): boolean {
+  return /(^|\.)localhost\.?$/i.test(hostname);
+}
+
+/**
+ * What a subscriber's URL must never reach, by the IANA special-purpose registries (RFC 6890 and its successors)
+ * and what cloud providers add to them. Every entry is refused unless EGRESS_ALLOW_CIDRS opens it.
+ */
+export const forbiddenIpv4 = [
+  '0.0.0.0/8', // "this network"; Linux connects 0.0.0.0 to loopback
+  '10.0.0.0/8', // private
+  '100.64.0.0/10', // carrier-grade NAT; a cloud's metadata service answers on 100.100.100.200
+  '127.0.0.0/8', // loopback
+  '168.63.129.16/32', // Azure's platform endpoint: a public address that only virtual machines reach
+  '169.254.0.0/16', // link-local; metadata services answer on 169.254.169.254
+  '172.16.0.0/12', // private
+  '192.0.0.0/24', // IETF protocol assignments; a cloud's metadata service answers on 192.0.0.192
+  '192.0.2.0/24', // documentation
+  '192.31.196.0/24', // AS112
+  '192.52.193.0/24', // multicast tunnelling relays
+  '192.88.99.0/24', // 6to4 relays
+  '192.168.0.0/16', // private
+  '192.175.48.0/24', // AS112
+  '198.18.0.0/15', // benchmarking
+  '198.51.100.0/24', // documentation
+  '203.0.113.0/24', // documentation
+  '224.0.0.0/4', // multicast
+  '240.0.0.0/4', // reserved, with the broadcast address
+] as const;
+
+/**
+ * Only 2000::/3 is routed on the internet, so the five ranges beside it cover whatever is private, local, mapped or not
+ * assigned: ::, ::1, IPv4-mapped and -compatible, NAT64, discard, ULA, link-local, site-local, multicast, SRv6.
+ * A form that embeds an IPv4 address is refused whatever that address is: which host it reaches depends on the network.
+ */
+export const forbiddenIpv6 = [
+  '::/3',
+  '4000::/2',
+  '8000::/2',
+  'c000::/3',
+  'e000::/3',
+  '2001::/23', // IETF protocol assignments: Teredo, benchmarking, ORCHID, multicast tunnelling
+  '2001:db8::/32', // documentation
+  '2002::/16', // 6to4
+  '2620:4f:8000::/48', // AS112
+  '3ffe::/16', // the former 6bone
+  '3fff::/20', // documentation
+] as const;
 
 export interface AddressGuard {
   /** Whether a request may be sent to this address. Text that is not an address is not allowed. */
@@ -40,4 +121,50 @@ export function createAddressGuard(allowCidrs: readonly string[]): AddressGuard 
   }
 
   return { allows, urlProblem };
+}
+
+/** A range of addresses of one family: the network and the number of leading bits that count. */
+export type AddressRange = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, prefixBits: number];
+
+/**
+ * Reads a comma-separated list of ranges (`10.0.0.0/8, ::1`), as in EGRESS_ALLOW_CIDRS. An address without a prefix
+ * stands for itself alone; blank items are skipped. Returns the ranges as text, each with its prefix.
+ * @throws Error naming the first item that is not a range.
+ */
+export function parseCidrs(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map((item) => {
+      const [network, prefixBits] = parseRange(item);
+      return `${network.toString()}/${prefixBits}`;
+    });
+}
+
+/** @throws Error naming the text when it is neither an address nor a range in CIDR notation. */
+export function parseRange(text: string): AddressRange {
+  const [address = '', prefix, ...rest] = text.split('/');
+  const network = parseAddress(address);
+  const bitsMax = network?.kind() === 'ipv4' ? 32 : 128;
+  const prefixBits = prefix === undefined ? bitsMax : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN;
+  if (network === null || rest.length > 0 || !(prefixBits <= bitsMax)) {
+    throw new Error(`"${text}" is not an address range such as 10.0.0.0/8 or fd00::/8`);
+  }
+  return [network, prefixBits];
+}
+
+/**
+ * Reads an address as it is dialled: four decimal parts, or IPv6 without a zone. Everything else is null, because
+ * ipaddr.js alone would also take octal, hexadecimal and one-number forms that other code reads differently.
+ */
+export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  return isIP(text) === 0 || text.includes('%') ? null : ipaddr.parse(text);
+}
+
+/** IPv4 ranges say nothing about IPv6 addresses that embed an IPv4 address, and the other way round. */
+export function inAnyRange(address: ipaddr.IPv4 | ipaddr.IPv6, ranges: readonly AddressRange[]): boolean {
+  return ranges.some(
+    ([network, prefixBits]) => network.kind() === address.kind() && address.match(network, prefixBits),
+  );
 }

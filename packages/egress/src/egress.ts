@@ -5,13 +5,10 @@ import type { LookupFunction } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import got from 'got';
 import { type AddressGuard, createAddressGuard } from './address-guard.ts';
-import { EgressClosedError } from './connection-errors.ts';
-import { type ConnectionPool, createConnectionPool } from './connection-pool.ts';
+import { type ConnectionPool, createConnectionPool, KnownEndpoints } from './connection-pool.ts';
 import { type EgressResponse, type ExchangeEnd, exchange, type Sender } from './exchange.ts';
-import { describeFailure, type EgressFailure, errorCode, timedOut } from './failure.ts';
-import { createGuardedLookup } from './guarded-lookup.ts';
-import { createHostLookup } from './host-lookup.ts';
-import { KnownEndpoints } from './known-endpoints.ts';
+import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
+import { createGuardedLookup, createHostLookup } from './host-lookup.ts';
 
 export interface EgressOptions {
   /** Ranges opened beside the public addresses, as parseCidrs returns them. */

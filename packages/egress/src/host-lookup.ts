@@ -1,6 +1,7 @@
 import { promises as dns, type LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { isLocalhostName } from './endpoint-url.ts';
+import { type AddressGuard, isLocalhostName } from './address-guard.ts';
+import { AddressForbiddenError, NameNotResolvedError } from './failure.ts';
 
 /** c-ares doubles this for its second try, so a name is given up after about 6 s, inside a delivery's 10 s. */
 const queryTimeoutMs = 2_000;
@@ -59,4 +60,30 @@ async function resolveHost(resolver: dns.Resolver, hostname: string): Promise<Lo
 
 function addressesOf(answer: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
   return answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family })) : [];
+}
+
+/**
+ * Wraps a lookup so that a socket only ever learns addresses the guard allows. The socket dials what it is given and
+ * resolves nothing itself, so a name that answers differently a moment later (DNS rebinding) gains nothing. All allowed
+ * addresses are handed on, for the socket's choice between families.
+ */
+export function createGuardedLookup(lookup: LookupFunction, guard: AddressGuard): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, answer, family) => {
+      if (error) return callback(new NameNotResolvedError(hostname, { cause: error }), []);
+      const found: LookupAddress[] = Array.isArray(answer)
+        ? answer
+        : [{ address: answer, family: family ?? 4 }];
+      const allowed = found.filter(({ address }) => guard.allows(address));
+      const [first] = allowed;
+      if (first === undefined) return callback(refusal(hostname, found), []);
+      if (options.all) return callback(null, allowed);
+      return callback(null, first.address, first.family);
+    });
+  };
+}
+
+function refusal(hostname: string, found: readonly LookupAddress[]): Error {
+  const [first] = found;
+  return first === undefined ? new NameNotResolvedError(hostname) : new AddressForbiddenError(first.address);
 }

@@ -1,5 +1,4 @@
-export { type AddressGuard, createAddressGuard } from './address-guard.ts';
-export { parseCidrs } from './cidr.ts';
+export { type AddressGuard, createAddressGuard, parseCidrs } from './address-guard.ts';
 export {
   createEgress,
   type Egress,

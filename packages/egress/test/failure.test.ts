@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { AddressForbiddenError, NameNotResolvedError } from '../src/connection-errors.ts';
-import { describeFailure } from '../src/failure.ts';
+import { AddressForbiddenError, describeFailure, NameNotResolvedError } from '../src/failure.ts';
 
 const withCode = (code: unknown) => Object.assign(new Error('internal detail /srv/app/x.js:1'), { code });
 

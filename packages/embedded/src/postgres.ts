@@ -2,15 +2,25 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Client, escapeIdentifier } from 'pg';
-import { findFreePort, isPortFree } from './find-free-port.ts';
-import { readPidFile, stopLeftOverServer } from './left-over-server.ts';
-import { installedBinaries, type PostgresBinaries, usableBinaries } from './postgres-binaries.ts';
-import { ensureCluster, SUPERUSER } from './postgres-cluster.ts';
-import { type Account, serverAccount } from './server-account.ts';
-import { serverEnvironment } from './server-environment.ts';
-import { ServerFailed } from './server-failed.ts';
-import { serverPlace } from './server-place.ts';
-import { type ServerProcess, type StopStep, spawnServer } from './server-process.ts';
+import {
+  ensureCluster,
+  installedBinaries,
+  type PostgresBinaries,
+  SUPERUSER,
+  usableBinaries,
+} from './postgres-cluster.ts';
+import { readPidFile, serverPlace, stopLeftOverServer } from './server-place.ts';
+import {
+  type Account,
+  findFreePort,
+  isPortFree,
+  ServerFailed,
+  type ServerProcess,
+  type StopStep,
+  serverAccount,
+  serverEnvironment,
+  spawnServer,
+} from './server-process.ts';
 
 export interface PostgresOptions {
   /** Made when missing. Holds `data`, `password` and `owner.pid`. */

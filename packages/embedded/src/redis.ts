@@ -3,11 +3,16 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { findFreePort, isPortFree } from './find-free-port.ts';
-import { readPidFile, stopLeftOverServer } from './left-over-server.ts';
-import { serverEnvironment } from './server-environment.ts';
-import { ServerFailed } from './server-failed.ts';
-import { type ServerProcess, type StopStep, spawnServer } from './server-process.ts';
+import { readPidFile, stopLeftOverServer } from './server-place.ts';
+import {
+  findFreePort,
+  isPortFree,
+  ServerFailed,
+  type ServerProcess,
+  type StopStep,
+  serverEnvironment,
+  spawnServer,
+} from './server-process.ts';
 
 export interface RedisOptions {
   /** Made when missing. */

@@ -1,7 +1,29 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { ServerFailed } from './server-failed.ts';
+
+/**
+ * - `no-binaries`: there are no PostgreSQL binaries for this platform, or no redis-server on the path
+ * - `no-account`: root found no unprivileged account that PostgreSQL could run as
+ * - `no-place`: no folder that the account can use
+ * - `in-use`: the folder belongs to a server whose own process is still alive
+ * - `not-started`: the server ended, or was not ready in time
+ */
+export type ServerFailedCode = 'no-binaries' | 'no-account' | 'no-place' | 'in-use' | 'not-started';
+
+/** A server could not be started. The message is for an operator and ends with the server's last log lines. */
+export class ServerFailed extends Error {
+  readonly code: ServerFailedCode;
+
+  constructor(code: ServerFailedCode, message: string, logLines: readonly string[] = []) {
+    super(logLines.length === 0 ? message : `${message}\n${logLines.map((line) => `  ${line}`).join('\n')}`);
+    this.name = 'ServerFailed';
+    this.code = code;
+  }
+}
 
 const LOG_LINES_KEPT = 30;
 
@@ -95,4 +117,107 @@ async function endsWithin(exited: Promise<unknown>, graceMs: number): Promise<vo
   const timeout = wait(graceMs, undefined, { signal: timer.signal }).catch(() => undefined);
   await Promise.race([exited, timeout]);
   timer.abort();
+}
+
+/**
+ * The environment of a server: what it needs, and none of ours. PGDATA, PGPORT, LC_ALL or TZ of the caller's shell
+ * would change how the cluster is made, and our secrets are none of its business.
+ */
+export function serverEnvironment(): NodeJS.ProcessEnv {
+  const kept = ['PATH', 'LD_LIBRARY_PATH', 'SystemRoot', 'TEMP', 'TMP'];
+  const environment: NodeJS.ProcessEnv = { LC_ALL: 'C', TZ: 'UTC' };
+  for (const name of kept) {
+    const value = process.env[name];
+    if (value !== undefined) environment[name] = value;
+  }
+  return environment;
+}
+
+/** The account a server runs as. */
+export interface Account {
+  uid: number;
+  gid: number;
+  name: string;
+}
+
+const CANDIDATES = ['postgres', 'nobody'];
+
+/**
+ * PostgreSQL refuses to run as root: then it runs as the owner of the data that is there already, else as an account
+ * the system has anyway. None is created, so that nothing is left behind on the machine. Null: as we are.
+ */
+export function serverAccount(dataDir: string): Account | null {
+  if (process.getuid?.() !== 0) return null;
+  const owner = ownerOf(join(dataDir, 'data'));
+  if (owner !== null && owner.uid !== 0) return owner;
+  for (const name of CANDIDATES) {
+    const uid = idOf('-u', name);
+    const gid = idOf('-g', name);
+    if (uid !== null && gid !== null && uid !== 0) return { uid, gid, name };
+  }
+  throw new ServerFailed(
+    'no-account',
+    `PostgreSQL does not run as root, and this system has none of the accounts ${CANDIDATES.join(', ')}: run as another user`,
+  );
+}
+
+function ownerOf(folder: string): Account | null {
+  const stats = statSync(folder, { throwIfNoEntry: false });
+  return stats === undefined ? null : { uid: stats.uid, gid: stats.gid, name: `uid ${stats.uid}` };
+}
+
+function idOf(flag: '-u' | '-g', name: string): number | null {
+  const { status, stdout } = spawnSync('id', [flag, name], { encoding: 'utf8' });
+  const id = Number(stdout?.trim());
+  return status === 0 && Number.isSafeInteger(id) && id >= 0 ? id : null;
+}
+
+const HOST = '127.0.0.1';
+const NEIGHBOURS = 20;
+
+/**
+ * A TCP port nobody listens on at 127.0.0.1: `preferred`, else one of the next twenty, else any.
+ * `wasTaken` says that `preferred` was asked for and could not be had. Nothing reserves the port, so the caller
+ * must be ready to find it taken a moment later.
+ */
+export async function findFreePort(preferred?: number): Promise<{ port: number; wasTaken: boolean }> {
+  if (preferred === undefined || preferred === 0) return { port: await anyFreePort(), wasTaken: false };
+  const last = Math.min(preferred + NEIGHBOURS, 65_535);
+  for (let port = preferred; port <= last; port += 1) {
+    if (await isPortFree(port)) return { port, wasTaken: port !== preferred };
+  }
+  return { port: await anyFreePort(), wasTaken: true };
+}
+
+/** Asks both ways: on some systems 127.0.0.1 can be bound while another process serves the port on all addresses. */
+export async function isPortFree(port: number): Promise<boolean> {
+  return !(await answers(port)) && (await listenOnce(port)) !== null;
+}
+
+async function anyFreePort(): Promise<number> {
+  const port = await listenOnce(0);
+  if (port === null) throw new Error(`no free port on ${HOST}`);
+  return port;
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: HOST, port });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+function listenOnce(port: number): Promise<number | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(null));
+    server.listen({ host: HOST, port, exclusive: true }, () => {
+      const address = server.address();
+      server.close(() => resolve(address !== null && typeof address === 'object' ? address.port : null));
+    });
+  });
 }

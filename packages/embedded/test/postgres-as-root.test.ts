@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Client } from 'pg';
 import { startPostgres } from '../src/index.ts';
-import { installedBinaries } from '../src/postgres-binaries.ts';
+import { installedBinaries } from '../src/postgres-cluster.ts';
 import { serverPlace } from '../src/server-place.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 

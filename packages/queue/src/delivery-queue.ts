@@ -1,8 +1,12 @@
 import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { addJobs } from './add-jobs.ts';
-import { firstInLine, type JobInLine } from './first-in-line.ts';
-import { heldBy } from './held-by.ts';
-import { createProducer, type TelemetrySource } from './producer.ts';
+import {
+  addJobs,
+  createProducer,
+  firstInLine,
+  heldBy,
+  type JobInLine,
+  type TelemetrySource,
+} from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
 
 const BULK_SIZE = 500;

@@ -1,7 +1,7 @@
 import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
 import { openEventQueue } from './event-queue.ts';
 import { createQueueBackend } from './queue-backend.ts';
-import { openQueueTelemetry } from './queue-telemetry.ts';
+import { openQueueTelemetry } from './telemetry.ts';
 
 /** An event that does not fit the queue contract. Nothing of the call was published. */
 export class InvalidEventError extends Error {

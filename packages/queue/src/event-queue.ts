@@ -1,10 +1,13 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions } from 'bullmq';
-import { type AccountAllowance, createAccountAllowance } from './account-allowance.ts';
-import { addJobs } from './add-jobs.ts';
-import { firstInLine, type JobInLine } from './first-in-line.ts';
-import { heldBy } from './held-by.ts';
-import { createProducer, type TelemetrySource } from './producer.ts';
+import {
+  addJobs,
+  createProducer,
+  firstInLine,
+  heldBy,
+  type JobInLine,
+  type TelemetrySource,
+} from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
 
 /** Bulk calls of this size stay under 50 ms on Redis. */
@@ -63,5 +66,47 @@ export function openEventQueue(
     },
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),
+  };
+}
+
+/**
+ * How many events an account may have put in line at once, so that a burst of one account does not stand in front of
+ * everybody's events. What is beyond goes in behind: taken when nothing else waits.
+ */
+export interface AccountAllowance {
+  /** Whether the account's next event is within its allowance; counts it. */
+  take(accountId: number): boolean;
+}
+
+/** A dispatcher works this off in less than a second. */
+const BURST_EVENTS = 1_000;
+const EVENTS_PER_SECOND = 500;
+const ACCOUNTS_MAX = 10_000;
+
+/**
+ * A token bucket for each account, in each process that puts events in line. An account that is not remembered has its
+ * whole allowance, which those in use longest ago get back when there are too many to remember.
+ */
+export function createAccountAllowance(nowMs: () => number = () => performance.now()): AccountAllowance {
+  const buckets = new Map<number, { tokens: number; atMs: number }>();
+
+  return {
+    take(accountId) {
+      const now = nowMs();
+      const former = buckets.get(accountId);
+      const refilled = former
+        ? former.tokens + ((now - former.atMs) / 1_000) * EVENTS_PER_SECOND
+        : BURST_EVENTS;
+      const tokens = Math.min(BURST_EVENTS, refilled);
+      const isWithin = tokens >= 1;
+      // A Map keeps the order of insertion: the end is what was used last.
+      buckets.delete(accountId);
+      buckets.set(accountId, { tokens: isWithin ? tokens - 1 : tokens, atMs: now });
+      if (buckets.size > ACCOUNTS_MAX) {
+        const [oldest] = buckets.keys();
+        buckets.delete(oldest as number);
+      }
+      return isWithin;
+    },
   };
 }

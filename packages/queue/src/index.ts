@@ -7,15 +7,15 @@ export {
   InvalidEventError,
 } from './event-publisher.ts';
 export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
-export type { JobInLine } from './first-in-line.ts';
-export { migrateQueue } from './migrate-queue.ts';
+export type { JobInLine } from './producer.ts';
 export {
   createQueueBackend,
+  migrateQueue,
   type QueueBackend,
   type QueueBackendName,
+  QueueUnavailableError,
   queueBackendName,
 } from './queue-backend.ts';
-export { openQueueTelemetry, type QueueTelemetry } from './queue-telemetry.ts';
-export { QueueUnavailableError } from './queue-unavailable.ts';
 export { openRedis } from './redis-connection.ts';
+export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';
 export { startUpkeep, type Upkeep, type UpkeepTask } from './upkeep.ts';

@@ -1,17 +1,46 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import {
   type ConnectionOptions,
+  createPostgresBackend,
   type Processor,
   Queue,
+  runMigrations,
   type Telemetry,
   Worker,
   type WorkerOptions,
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
-import { ClusterQueue, ClusterWorker } from './own-cluster.ts';
-import { createPatientBackend } from './postgres-readiness.ts';
-import { openCluster, redisOptions } from './redis-client.ts';
+import { ClusterQueue, ClusterWorker, openCluster, redisOptions } from './redis-connection.ts';
 import { parseRedisUrl } from './redis-url.ts';
+
+/** What is BullMQ's own: the connection of a backend, and how it makes itself ready. */
+interface Connection {
+  bootstrap(): Promise<void>;
+  waitUntilReady(): Promise<void>;
+}
+
+const RETRY_MS = 500;
+
+/**
+ * As BullMQ's own, but a connection that could not be made ready tries again. BullMQ remembers the first try for ever,
+ * and the loop of a worker asks for it without a pause: with a failed one it would never work again, and never let
+ * anything else of its process run.
+ */
+export const createPatientBackend: typeof createPostgresBackend = (name, options, factoryOptions) => {
+  const backend = createPostgresBackend(name, options, factoryOptions);
+  const { connection } = backend as unknown as { connection: Connection };
+  let readiness: Promise<void> | null = null;
+  connection.waitUntilReady = () => {
+    readiness ??= connection.bootstrap().catch(async (error: unknown) => {
+      await wait(RETRY_MS);
+      readiness = null;
+      throw error;
+    });
+    return readiness;
+  };
+  return backend;
+};
 
 export type QueueBackendName = 'Redis' | 'PostgreSQL';
 
@@ -129,4 +158,53 @@ function postgresBackend(connectionString: string, max: number): QueueBackend {
         connection: { ...connection, options: WORKER_SETTINGS },
       }) as unknown as Worker<Data>,
   };
+}
+
+/** The queue did not take a call; nothing was added that the caller may rely on. `cause` holds the driver's error. */
+export class QueueUnavailableError extends Error {
+  readonly code = 'queue_unavailable';
+}
+
+const CALL_TIMEOUT_MS = 5_000;
+
+/** Bounds a producer's call: a driver that keeps waiting for its backend must not keep a request waiting. */
+export async function withinCallTimeout<T>(call: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new QueueUnavailableError(`The queue did not answer within ${CALL_TIMEOUT_MS} ms.`)),
+      CALL_TIMEOUT_MS,
+    );
+  });
+  try {
+    return await Promise.race([call, timeout]);
+  } catch (error) {
+    throw error instanceof QueueUnavailableError
+      ? error
+      : new QueueUnavailableError('The queue did not take the call.', { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * Brings BullMQ's own schema in PostgreSQL to what this release needs, and answers its version; null on Redis, which
+ * has no schema. Calls at the same time take turns (an advisory lock of the transaction).
+ */
+export async function migrateQueue(queueUrl: string): Promise<number | null> {
+  if (queueBackendName(queueUrl) === 'Redis') return null;
+  const client = new pg.Client({
+    connectionString: queueUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
+  // The call that a broken connection interrupts rejects by itself.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await runMigrations(client, POSTGRES_SCHEMA);
+  } finally {
+    await client.end();
+  }
 }

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { createTestDatabase, createTestQueueUrl, exampleEvent, queueBackends } from '@runhook/testing';
-import { createAccountAllowance } from '../src/account-allowance.ts';
-import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
+import { createAccountAllowance, type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 
 test('an account has a thousand events at once, and gets five hundred a second back', () => {
   let nowMs = 0;

@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { DeadlineError, withinDeadline } from './deadline.ts';
+import type { Registry } from 'prom-client';
+import { DeadlineError, withinDeadline } from './periodic.ts';
 
 /** `live`: the process must be restarted when it fails. `ready`: it must get no traffic for now. */
 export type HealthKind = 'live' | 'ready';
@@ -82,4 +86,98 @@ function describe(error: unknown): string {
   if (error instanceof DeadlineError) return 'timed out';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : 'failed';
+}
+
+/** Answers a probe and resolves with true, or leaves the request alone and resolves with false. Never rejects. */
+export type HttpProbes = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+
+interface Answer {
+  statusCode: number;
+  contentType: string;
+  body: string;
+}
+
+/**
+ * GET (or HEAD) `/healthz` and `/readyz` answer 200 or 503 with the report as JSON; `/metrics` the registry in Prometheus'
+ * text format. Other paths are left to the caller, so this fits node:http and an Express middleware alike.
+ */
+export function createHttpProbes({ health, registry }: { health: Health; registry: Registry }): HttpProbes {
+  const answers: Record<string, () => Promise<Answer>> = {
+    '/healthz': () => reportAnswer(health, 'live'),
+    '/readyz': () => reportAnswer(health, 'ready'),
+    '/metrics': async () => ({
+      statusCode: 200,
+      contentType: registry.contentType,
+      body: await registry.metrics(),
+    }),
+  };
+
+  return async (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?');
+    const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
+    if (answer === undefined) return false;
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      send(request, response, { statusCode: 405, contentType: 'text/plain', body: 'Method not allowed.\n' });
+      return true;
+    }
+    send(request, response, await answer().catch(unavailable));
+    return true;
+  };
+}
+
+async function reportAnswer(health: Health, kind: HealthKind): Promise<Answer> {
+  const report = await health.report(kind);
+  return { statusCode: report.ok ? 200 : 503, contentType: 'application/json', body: JSON.stringify(report) };
+}
+
+/** A metric's collect function or a check's own fault; what it says may be internal. */
+function unavailable(): Answer {
+  return { statusCode: 500, contentType: 'text/plain', body: 'Not available.\n' };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  response.statusCode = answer.statusCode;
+  response.setHeader('content-type', answer.contentType);
+  response.setHeader('content-length', Buffer.byteLength(answer.body));
+  response.setHeader('cache-control', 'no-store');
+  if (answer.statusCode === 405) response.setHeader('allow', 'GET, HEAD');
+  response.end(request.method === 'HEAD' ? undefined : answer.body);
+}
+
+/** A client that reads or writes slowly may not hold up the stop of the process. */
+const closeGraceMs = 2_000;
+
+export interface ProbeServerOptions {
+  /** 0 takes a free one. */
+  port: number;
+  /** Default: every interface, for whoever probes comes from outside. */
+  host?: string;
+  probes: HttpProbes;
+}
+
+export interface ProbeServer {
+  port: number;
+  /** Closes idle connections at once and lets answers under way end, for up to two seconds. */
+  close(): Promise<void>;
+}
+
+/** Serves the probes of a process that has no other HTTP port. Rejects when the port cannot be had. */
+export async function startProbeServer({ port, host, probes }: ProbeServerOptions): Promise<ProbeServer> {
+  const server = createServer({ requestTimeout: 5_000, headersTimeout: 5_000 }, async (request, response) => {
+    if (await probes(request, response)) return;
+    response.writeHead(404, { 'content-type': 'text/plain' }).end('Not found.\n');
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      const cut = setTimeout(() => server.closeAllConnections(), closeGraceMs);
+      await closed;
+      clearTimeout(cut);
+    },
+  };
 }

@@ -1,15 +1,24 @@
 export type { Logger } from 'pino';
-export { describeSettings } from './describe-settings.ts';
-export { EnvironmentError, parseEnvironment } from './environment.ts';
-export { environmentRules } from './environment-rules.ts';
+export {
+  describeSettings,
+  EnvironmentError,
+  environmentRules,
+  parseEnvironment,
+  parseSettings,
+  type SettingsOf,
+} from './environment.ts';
 export {
   createHealth,
+  createHttpProbes,
   type Health,
   type HealthKind,
   type HealthOptions,
   type HealthReport,
+  type HttpProbes,
+  type ProbeServer,
+  type ProbeServerOptions,
+  startProbeServer,
 } from './health.ts';
-export { createHttpProbes, type HttpProbes } from './http-probes.ts';
 export { Lifecycle, type LifecycleOptions } from './lifecycle.ts';
 export { createLogger, type LoggerOptions } from './logger.ts';
 export {
@@ -20,6 +29,4 @@ export {
   registerPoolMetrics,
 } from './metrics.ts';
 export { type Periodic, startPeriodic } from './periodic.ts';
-export { type ProbeServer, type ProbeServerOptions, startProbeServer } from './probe-server.ts';
-export { parseSettings, type SettingsOf } from './settings.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -1,5 +1,4 @@
-import { type DestinationStream, type Logger, pino } from 'pino';
-import { redact } from './redaction.ts';
+import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
 export interface LoggerOptions {
   /** Stands in every line as `service`. */
@@ -61,4 +60,69 @@ function redactBindings(logger: Logger): Logger {
     return child.call(this, redact(bindings), ...rest);
   };
   return Object.assign(logger, { child: redactingChild as typeof child });
+}
+
+const mask = '[redacted]';
+
+/** pino prints five levels; what lies deeper never appears. */
+const depthMax = 6;
+
+const secretName =
+  /(^(proxy)?authorization|cookies?|apikeys?|secrets?|passwords?|passphrase|tokens?|signature|encryptionkeys|privatekey)$/;
+
+/** What was found of names: a service logs the same few all day. */
+const knownNames = new Map<string, boolean>();
+/** Names may come from outside, as header names do. */
+const knownNamesMax = 1_000;
+
+/** Whether what goes by this name is a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
+export function isSecretName(name: string): boolean {
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
+  const isSecret = secretName.test(name.toLowerCase().replaceAll(/[-_]/g, ''));
+  if (knownNames.size < knownNamesMax) knownNames.set(name, isSecret);
+  return isSecret;
+}
+
+/**
+ * A copy with every secret masked, at any depth a log line shows; the value itself when there is nothing to mask. Errors
+ * become what pino prints of them, wherever they stand, because their own fields may hold a request with its headers.
+ */
+export function redact(value: object): Record<string, unknown> {
+  return redactDeep(value, 0, new Map()) as Record<string, unknown>;
+}
+
+/** `seen` keeps a value that is met twice, or that holds itself, from being walked again. */
+function redactDeep(value: unknown, depth: number, seen: Map<object, unknown>): unknown {
+  if (typeof value !== 'object' || value === null || hasOwnForm(value)) return value;
+  if (depth > depthMax) return '[deep]';
+  const known = seen.get(value);
+  if (known !== undefined) return known;
+  seen.set(value, '[circular]');
+  const source = value instanceof Error ? stdSerializers.err(value) : value;
+  const redacted = redactFields(source as Record<string, unknown>, depth, seen);
+  seen.set(value, redacted);
+  return redacted;
+}
+
+function redactFields(source: Record<string, unknown>, depth: number, seen: Map<object, unknown>): unknown {
+  let copy: Record<string, unknown> | null = null;
+  for (const name of Object.keys(source)) {
+    const before = source[name];
+    const after = isSecretName(name) && isPresent(before) ? mask : redactDeep(before, depth + 1, seen);
+    if (after === before) continue;
+    copy ??= Array.isArray(source) ? ([...source] as unknown as Record<string, unknown>) : { ...source };
+    copy[name] = after;
+  }
+  return copy ?? source;
+}
+
+/** Dates, buffers and URLs render themselves. */
+function hasOwnForm(value: object): boolean {
+  return ArrayBuffer.isView(value) || 'toJSON' in value;
+}
+
+/** Flags such as `apiKey: true` say that there is one, not which. */
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null && typeof value !== 'boolean';
 }

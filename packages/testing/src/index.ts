@@ -1,4 +1,3 @@
-export { eventually } from './eventually.ts';
 export {
   exampleEvent,
   seedAccount,
@@ -28,3 +27,4 @@ export {
   removeTestDatabases,
   type TestDatabase,
 } from './template-database.ts';
+export { eventually } from './waiting.ts';

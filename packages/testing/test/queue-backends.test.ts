@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer, type RunningRedis, startRedis } from '@runhook/embedded';
 import { createTestQueueUrl, queueBackends, removeTestQueues } from '../src/index.ts';
-import { connectRedis, type Reply } from '../src/redis-connection.ts';
+import { connectRedis, type Reply } from '../src/queue-backends.ts';
 
 const POSTGRES_URL = 'postgres://127.0.0.1/database';
 

@@ -31,24 +31,21 @@ import {
   startProbeServer,
 } from '@runhook/runtime';
 import type { Registry } from 'prom-client';
-import { createAttemptLog } from './attempt-log.ts';
-import { createBacklogMeasure } from './backlog.ts';
-import { openRecord } from './data/open-record.ts';
-import { type SubscriptionStatus, updateSubscriptionStatuses } from './data/update-subscription-statuses.ts';
+import { createAttemptLog } from './attempt.ts';
 import { deliver } from './deliver.ts';
-import { createEndpointShares } from './endpoint-shares.ts';
 import { fanOut } from './fan-out.ts';
-import { createDispatcherMetrics, type DispatcherMetrics } from './metrics.ts';
-import { createMicroBatcher } from './micro-batcher.ts';
-import { createPatience, type Patience, StoppingError } from './patience.ts';
-import { createRoom } from './room.ts';
-import { createSecretReader } from './secret-reader.ts';
+import { createEndpointShares } from './policy/endpoint-limits.ts';
+import { createRoom } from './policy/semaphore.ts';
+import { createSecretReader, createSubscriptionCache } from './record/accounts.ts';
+import { type SubscriptionStatus, updateSubscriptionStatuses } from './record/attempts.ts';
+import { createMicroBatcher, createStatusCoalescer } from './record/batcher.ts';
+import { createPatience, openRecord, type Patience, StoppingError } from './record/open-record.ts';
 import type { DispatcherSettings } from './settings.ts';
-import { createSpans, type Spans } from './spans.ts';
-import { createStatusCoalescer } from './status-coalescer.ts';
-import { createSubscriptionCache } from './subscription-cache.ts';
+import { createBacklogMeasure } from './telemetry/backlog.ts';
+import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
+import { createSpans, type Spans } from './telemetry/spans.ts';
+import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
-import { watchWorkers } from './watch-workers.ts';
 import {
   type StartedWorker,
   startDeliveryWorker,

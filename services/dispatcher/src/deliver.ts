@@ -1,10 +1,8 @@
 import type { DeliveryJob } from '@runhook/contract';
-import { type AttemptDependencies, attemptAt } from './attempt.ts';
-import type { AttemptLog } from './attempt-log.ts';
-import type { Delivery } from './delivery.ts';
-import type { EndpointShares } from './endpoint-shares.ts';
-import type { DispatcherMetrics } from './metrics.ts';
-import { turnOf } from './turn.ts';
+import { type AttemptDependencies, type AttemptLog, attemptAt } from './attempt.ts';
+import type { EndpointShares } from './policy/endpoint-limits.ts';
+import { type Delivery, turnOf } from './policy/next-step.ts';
+import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
 export interface DeliverDependencies extends AttemptDependencies {
   load: (deliveryId: string) => Promise<Delivery | null>;

@@ -1,16 +1,14 @@
 import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import type { QueuedDelivery } from '@runhook/queue';
-import { type Attemptable, type AttemptDependencies, attemptAt } from './attempt.ts';
-import type { AttemptLog } from './attempt-log.ts';
-import type { KnownSubscription } from './data/account-subscriptions.ts';
-import type { FanOutCommit, FanOutRows } from './data/commit-fan-out.ts';
-import type { PendingDelivery } from './data/pending-deliveries.ts';
-import type { Target } from './delivery.ts';
-import type { EndpointShares } from './endpoint-shares.ts';
-import { matching } from './matching.ts';
-import type { DispatcherMetrics } from './metrics.ts';
-import type { Room } from './room.ts';
-import type { SubscriptionCache } from './subscription-cache.ts';
+import { type Attemptable, type AttemptDependencies, type AttemptLog, attemptAt } from './attempt.ts';
+import type { EndpointShares } from './policy/endpoint-limits.ts';
+import { type KnownSubscription, matching, type Target } from './policy/next-step.ts';
+
+import type { Room } from './policy/semaphore.ts';
+import type { SubscriptionCache } from './record/accounts.ts';
+import type { FanOutCommit, FanOutRows } from './record/commit-fan-out.ts';
+import type { PendingDelivery } from './record/deliveries.ts';
+import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
 export interface FanOutDependencies extends AttemptDependencies {
   accounts: SubscriptionCache;

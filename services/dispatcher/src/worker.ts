@@ -18,9 +18,9 @@ import {
 import type { Logger } from '@runhook/runtime';
 import type { DeliverResult } from './deliver.ts';
 import type { FanOutResult } from './fan-out.ts';
-import type { DispatcherMetrics } from './metrics.ts';
-import { StoppingError } from './patience.ts';
-import type { Hand } from './worker-watch.ts';
+import { StoppingError } from './record/open-record.ts';
+import type { DispatcherMetrics } from './telemetry/metrics.ts';
+import type { Hand } from './telemetry/worker-liveness.ts';
 
 /** The only module that speaks BullMQ: it turns jobs into calls and results into what the queue should do next. */
 export interface WorkerDependencies {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { loggedBody } from '../src/log-text.ts';
+import { loggedBody } from '../src/attempt.ts';
 
 test.each([
   ['text as it is', Buffer.from('ünï'), 'ünï'],

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../src/data/commit-fan-out.ts';
-import { pendingDeliveriesOf } from '../src/data/pending-deliveries.ts';
-import { recordAttempts } from '../src/data/record-attempts.ts';
+import { recordAttempts } from '../src/record/attempts.ts';
+import { commitFanOut } from '../src/record/commit-fan-out.ts';
+import { pendingDeliveriesOf } from '../src/record/deliveries.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 

@@ -16,28 +16,28 @@ import {
   registerPoolMetrics,
   startPeriodic,
 } from '@runhook/runtime';
-import { createConsoleSessions } from './data/console-sessions.ts';
-import { findPrincipal } from './data/principals.ts';
-import { createRuns } from './data/runs.ts';
-import { findConsole } from './http/console/find-console.ts';
-import { createHttpApp } from './http/create-http-app.ts';
-import { listen } from './http/listen.ts';
-import { accountsEndpoints } from './http/routes/accounts.ts';
-import { rotateApiKeyEndpoint } from './http/routes/api-key.ts';
-import { deliveryEndpoints } from './http/routes/deliveries/endpoints.ts';
-import { jobsEndpoints } from './http/routes/jobs.ts';
-import { profileEndpoint } from './http/routes/profile.ts';
-import { runsEndpoints } from './http/routes/runs.ts';
-import { sessionEndpoints } from './http/routes/session.ts';
-import { subscriptionEndpoints } from './http/routes/subscriptions/endpoints.ts';
-import { createIdempotency } from './idempotency/idempotency.ts';
-import { openLimitStore } from './limits/limit-store.ts';
+import { findConsole } from './console-files/routes.ts';
+import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
+import { redeliverEndpoint } from './deliveries/redeliver.ts';
+import { deliveryEndpoints } from './deliveries/routes.ts';
+import { statisticsEndpoint } from './deliveries/statistics.ts';
+import { createIdempotency } from './http/idempotency.ts';
+import { openLimitStore } from './http/limits.ts';
+import { createHttpApp, listen } from './http/server.ts';
+import { accountsEndpoints } from './identity/accounts.ts';
+import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
+import { findPrincipal } from './identity/principals.ts';
+import { jobsEndpoints } from './jobs/routes.ts';
 import { createManagementMetrics, createOutboxMeasure } from './metrics.ts';
-import { createRelay } from './relay/relay.ts';
+import { createRelay } from './runs/relay.ts';
+import { runsEndpoints } from './runs/routes.ts';
+import { createRuns } from './runs/runs.ts';
+import { createConsoleSessions } from './sessions/console-sessions.ts';
+import { sessionEndpoints } from './sessions/routes.ts';
+import { createPasswordCheck, createSignIn, createSignInLimits } from './sessions/sign-in.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
-import { createPasswordCheck } from './sign-in/check-password.ts';
-import { createSignIn } from './sign-in/sign-in.ts';
-import { createSignInLimits } from './sign-in/sign-in-limits.ts';
+import { subscriptionEndpoints } from './subscriptions/routes.ts';
+import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
@@ -172,14 +172,13 @@ export async function createManagement(
     });
     const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
     const endpoints = [
-      ...subscriptionEndpoints({
-        pool,
-        secrets,
-        urlProblem: guard.urlProblem,
-        egress: countedEgress,
-        deliveryTimeoutMs,
-      }),
-      ...deliveryEndpoints({ pool, deliveryQueue, deliveryMaxRetries }),
+      ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem }),
+      testSubscriptionEndpoint({ pool, secrets, egress: countedEgress, deliveryTimeoutMs }),
+      ...deliveryEndpoints({ pool }),
+      redeliverEndpoint({ pool, deliveryQueue, deliveryMaxRetries }),
+      recoverEndpoint({ pool }),
+      getRecoveryEndpoint({ pool }),
+      statisticsEndpoint({ pool }),
       ...jobsEndpoints(database),
       ...runsEndpoints(
         createRuns({

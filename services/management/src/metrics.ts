@@ -1,7 +1,7 @@
 import type { Pool } from '@runhook/database';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { measureOutbox } from './relay/outbox.ts';
+import { measureOutbox } from './runs/outbox.ts';
 
 /** docs/observability.md lists what they mean; k8s/monitoring uses them. */
 export type ManagementMetrics = ReturnType<typeof createManagementMetrics>;

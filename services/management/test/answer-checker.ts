@@ -7,7 +7,7 @@ import type {
   OperationMethod,
   PathItem,
   Schema,
-} from '../src/http/openapi/openapi-types.ts';
+} from '../src/http/openapi/field-schemas.ts';
 
 /** One request and its answer, as a client saw them. */
 export interface Exchange {

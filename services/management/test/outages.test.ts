@@ -8,7 +8,7 @@ import {
   type TcpProxy,
   type TestDatabase,
 } from '@runhook/testing';
-import { insertDelivery } from './delivery-rows.ts';
+import { insertDelivery } from './deliveries/delivery-rows.ts';
 import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from './harness.ts';
 
 /** The service finds it out in 6 s at most; the rest is for a busy machine. */

@@ -1,6 +1,5 @@
 import { createLogger, EnvironmentError } from '@runhook/runtime';
-import { migrateAll } from './migrate-all.ts';
-import { readSettings } from './settings.ts';
+import { migrateAll, readSettings } from './migrate-all.ts';
 
 // As process 1 of a container it would not even notice a signal without this. Each migration is one transaction, so
 // what is under way is undone by PostgreSQL.

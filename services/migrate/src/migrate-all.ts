@@ -1,8 +1,8 @@
-import { migrate } from '@runhook/database';
-import { migrateQueue } from '@runhook/queue';
-import type { Logger } from '@runhook/runtime';
-import type { MigrateSettings } from './settings.ts';
-import { waitForDatabase } from './wait-for-database.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { isDatabaseUnavailable, migrate, openDatabase, runStatement } from '@runhook/database';
+import { migrateQueue, queueBackendName } from '@runhook/queue';
+import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
+import Joi from 'joi';
 
 /**
  * Brings the database to the schema of this release, and the queue's own schema when the queue is in PostgreSQL. What
@@ -21,4 +21,60 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
   const queueSchemaVersion = await migrateQueue(queueUrl);
   if (queueSchemaVersion !== null)
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
+}
+
+const { logLevel, parsedBy, postgresUrl, wholeNumber } = environmentRules;
+
+interface Environment {
+  /** Of the server itself, not of a pooler in transaction mode: the lock that migrations take belongs to a session. */
+  DATABASE_URL: string;
+  /** A queue on Redis has no schema, and then this may be left out. */
+  QUEUE_URL?: string;
+  /** How long a database that is not there yet is waited for. */
+  MIGRATE_WAIT_SECONDS: number;
+  LOG_LEVEL: string;
+}
+
+export type MigrateSettings = SettingsOf<Environment>;
+
+const schema = Joi.object<Environment>({
+  DATABASE_URL: postgresUrl().required(),
+  QUEUE_URL: parsedBy((url) => queueBackendName(url) && url),
+  MIGRATE_WAIT_SECONDS: wholeNumber(0, 3_600).default(60),
+  LOG_LEVEL: logLevel().default('info'),
+});
+
+/** Throws an `EnvironmentError` with every problem at once. */
+export function readSettings(source?: NodeJS.ProcessEnv): MigrateSettings {
+  return parseSettings(schema, source);
+}
+
+const FIRST_PAUSE_MS = 100;
+const PAUSE_MAX_MS = 2_000;
+
+/**
+ * Resolves once the database answers. One that is not there or still starting is asked again until the deadline; what
+ * it refuses (a wrong password, an unknown database) is thrown at once, since waiting changes nothing about it.
+ * @param onWait told of every attempt that has to be repeated
+ */
+export async function waitForDatabase(
+  url: string,
+  { waitMs, onWait }: { waitMs: number; onWait: (error: unknown) => void },
+): Promise<void> {
+  const deadline = performance.now() + waitMs;
+  const database = openDatabase({ url, connectionsMax: 1 });
+  try {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
+      try {
+        await runStatement(database.pool, 'SELECT 1', []);
+        return;
+      } catch (error) {
+        if (!isDatabaseUnavailable(error) || performance.now() + pauseMs > deadline) throw error;
+        onWait(error);
+      }
+      await wait(pauseMs);
+    }
+  } finally {
+    await database.close();
+  }
 }

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { KNOWN_MIGRATIONS, openDatabase } from '@runhook/database';
 import { createTestDatabase, startTcpProxy, type TestDatabase } from '@runhook/testing';
-import { migrateAll } from '../src/migrate-all.ts';
-import type { MigrateSettings } from '../src/settings.ts';
+import { type MigrateSettings, migrateAll } from '../src/migrate-all.ts';
 
 interface Line {
   fields: { applied?: string[]; queueSchemaVersion?: number };

@@ -1,6 +1,5 @@
 import { Box, Group, Text, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
-import { useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { useLocation } from 'react-router';
 import { usePageTitle } from '../shell/use-page-title.ts';
 import classes from './page-heading.module.css';

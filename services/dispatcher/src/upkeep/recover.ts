@@ -1,13 +1,8 @@
-import { inTransaction, type Pool, runStatement } from '@runhook/database';
+import type { Deployment, Plan } from '@runhook/contract';
+import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
-import {
-  type BegunDelivery,
-  beginRecoveryPage,
-  cancelRecovery,
-  runningRecoveries,
-} from '../data/recoveries.ts';
-import type { RetryPolicy } from '../retry-schedule.ts';
-import { undeliverableReason } from '../turn.ts';
+import { undeliverableReason } from '../policy/next-step.ts';
+import type { RetryPolicy } from '../policy/outcome.ts';
 
 /** What one turn of the recoveries did. */
 export interface RecoveryTurn {
@@ -65,4 +60,111 @@ export async function beginRecoveryTurn(
     }
     return { begun, cancelled };
   });
+}
+
+/** A recovery that is running, with its subscription and account as they are now. */
+export interface RunningRecovery {
+  id: string;
+  active: boolean;
+  deleted: boolean;
+  plan: Plan;
+  deployment: Deployment;
+}
+
+const RUNNING = `
+  SELECT r.id, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment
+  FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id JOIN accounts a ON a.id = s.account_id
+  WHERE r.status = 'running'
+  ORDER BY r.created_at, r.id
+  LIMIT $1`;
+
+/** The oldest first. */
+export async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
+  return await runStatement<RunningRecovery & { [column: string]: unknown }>(
+    database,
+    RUNNING,
+    [limit],
+    'running-recoveries',
+  );
+}
+
+/** A delivery whose manual cycle a recovery began, for the queue. */
+export interface BegunDelivery {
+  id: string;
+  cycle: number;
+}
+
+// Subqueries, not a join, so that the window bounds the scan of the index and the place in it where the last page ended
+// is where this one begins. A delivery that somebody else puts back meanwhile is passed over, and counted by neither
+// the page's length nor the recovery. What completes after the recovery was created is not its concern: it may be
+// what it put back itself, failed again. Management counts by the same conditions.
+const BEGIN_PAGE = `
+  WITH r AS MATERIALIZED (
+    SELECT * FROM recoveries WHERE id = $1 AND status = 'running' FOR UPDATE
+  ), page AS MATERIALIZED (
+    SELECT d.day, d.created_at, d.id
+    FROM deliveries d
+    WHERE d.subscription_id = (SELECT subscription_id FROM r)
+      AND d.status = (SELECT delivery_status FROM r) AND d.status IN ('failed', 'cancelled')
+      AND d.created_at >= (SELECT since FROM r) AND d.created_at < (SELECT until FROM r)
+      AND d.day >= (SELECT coalesce(after_day, '-infinity') FROM r)
+      AND d.day <= (SELECT (until AT TIME ZONE 'UTC')::date + 1 FROM r)
+      AND (d.day, d.created_at, d.id) > (
+        (SELECT coalesce(after_day, '-infinity') FROM r), (SELECT coalesce(after_created_at, '-infinity') FROM r),
+        (SELECT coalesce(after_id, '') FROM r))
+      AND d.completed_at <= (SELECT created_at FROM r)
+    ORDER BY d.day, d.created_at, d.id
+    LIMIT $2
+  ), begun AS (
+    UPDATE deliveries d
+    SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
+      next_attempt_at = now()
+    FROM page, r
+    WHERE d.day = page.day AND d.id = page.id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
+    RETURNING d.id, d.cycle
+  ), last AS (
+    SELECT * FROM page ORDER BY day DESC, created_at DESC, id DESC LIMIT 1
+  ), counts AS (
+    SELECT (SELECT count(*)::int FROM page) AS length, (SELECT count(*)::int FROM begun) AS begun
+  ), noted AS (
+    UPDATE recoveries
+    SET recovered_count = recovered_count + counts.begun,
+      after_day = coalesce(last.day, after_day), after_created_at = coalesce(last.created_at, recoveries.after_created_at),
+      after_id = coalesce(last.id, after_id),
+      status = CASE WHEN counts.length < $2 THEN 'done' ELSE status END,
+      completed_at = CASE WHEN counts.length < $2 THEN clock_timestamp() END
+    FROM counts LEFT JOIN last ON true
+    WHERE recoveries.id = (SELECT r.id FROM r)
+  )
+  SELECT id, cycle FROM begun`;
+
+/**
+ * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is,
+ * in one statement: a page that is not full ends it.
+ */
+export async function beginRecoveryPage(
+  database: Queryable,
+  recoveryId: string,
+  pageSize: number,
+): Promise<BegunDelivery[]> {
+  return await runStatement<BegunDelivery & { [column: string]: unknown }>(
+    database,
+    BEGIN_PAGE,
+    [recoveryId, pageSize],
+    'begin-recovery-page',
+  );
+}
+
+const CANCEL = `
+  UPDATE recoveries SET status = 'cancelled', reason = $2, completed_at = now() WHERE id = $1 AND status = 'running'`;
+
+export async function cancelRecovery(database: Queryable, recoveryId: string, reason: string): Promise<void> {
+  await runStatement(database, CANCEL, [recoveryId, reason], 'cancel-recovery');
+}
+
+const DELETE_OLD = `DELETE FROM recoveries WHERE completed_at < now() - $1::int * interval '1 day'`;
+
+/** Lets recoveries go that ended before the retention began. */
+export async function deleteOldRecoveries(database: Queryable, retentionDays: number): Promise<void> {
+  await runStatement(database, DELETE_OLD, [retentionDays], 'delete-old-recoveries');
 }

@@ -1,11 +1,9 @@
-import { dropOldDayPartitions, ensureDayPartitions } from '@runhook/database';
+import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement } from '@runhook/database';
 import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
-import { deleteExpiredIdempotencyKeys } from '../data/delete-expired-idempotency-keys.ts';
-import { deleteOldRecoveries } from '../data/recoveries.ts';
-import type { DispatcherMetrics } from '../metrics.ts';
+import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
-import { recover } from './recover.ts';
+import { deleteOldRecoveries, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const RECOVER_EVERY_MS = 2_000;
@@ -52,4 +50,11 @@ export function upkeepTasks(
       },
     },
   ];
+}
+
+const DELETE_EXPIRED = 'DELETE FROM idempotency_keys WHERE expires_at <= now()';
+
+/** Management looks at no key after its day, and leaves it to be swept away. */
+export async function deleteExpiredIdempotencyKeys(database: Queryable): Promise<void> {
+  await runStatement(database, DELETE_EXPIRED, [], 'delete-expired-idempotency-keys');
 }

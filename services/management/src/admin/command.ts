@@ -1,7 +1,8 @@
-import type { Database, EncryptionKey } from '@runhook/database';
-import { Option } from 'commander';
-import type { optionValues } from './option-values.ts';
-import type { Input } from './password.ts';
+import { type Database, type EncryptionKey, isDatabaseUnavailable } from '@runhook/database';
+import { EnvironmentError } from '@runhook/runtime';
+import { CommanderError, Option } from 'commander';
+import type { optionValues } from './options.ts';
+import type { Input } from './users.ts';
 
 /** What a command has to tell: one document for scripts, the same in words for people. No newline at the end. */
 export interface Answer {
@@ -62,4 +63,122 @@ export function requiredOption(...parameters: Parameters<typeof valueOption>): O
 
 export function flag(name: string, description: string): Option {
   return new Option(name, description);
+}
+
+/** A refusal that the operator is told of in a sentence. Everything else that is thrown is a fault of ours. */
+export class AdminError extends Error {
+  /** For scripts. */
+  readonly code: string;
+  readonly exitCode: number;
+
+  constructor(code: string, message: string, exitCode = 1) {
+    super(message);
+    this.code = code;
+    this.exitCode = exitCode;
+  }
+}
+
+/** The command line is not one we take; nothing was done. The message names the option. */
+export class UsageError extends AdminError {
+  constructor(message: string) {
+    super('usage', message, 2);
+  }
+}
+
+/** What was named does not exist. */
+export class NotFoundError extends AdminError {
+  constructor(message: string) {
+    super('not_found', message);
+  }
+}
+
+/** What PostgreSQL says before any statement of ours could be wrong: how it is reached and what it holds. */
+const CONNECTION_PROBLEMS: Record<string, [code: string, message: string]> = {
+  '28000': ['database_login_refused', 'The database refuses the user of DATABASE_URL.'],
+  '28P01': ['database_login_refused', 'The database refuses the user or the password of DATABASE_URL.'],
+  '3D000': ['database_missing', 'The server of DATABASE_URL has no database of that name.'],
+  '42501': ['database_permission', 'The user of DATABASE_URL may not do this in the database.'],
+  '42P01': [
+    'database_not_migrated',
+    'The database lacks tables of this version: apply the migrations first, with the same version.',
+  ],
+};
+
+/** As an error to tell: what the command line's parser and the database throw gets its sentence. */
+export function adminError(error: unknown): AdminError {
+  if (error instanceof AdminError) return error;
+  if (error instanceof CommanderError) return new UsageError(parserMessage(error));
+  if (error instanceof EnvironmentError) return new AdminError('environment', error.message);
+  const problem = CONNECTION_PROBLEMS[sqlState(error) ?? ''];
+  if (problem !== undefined) return new AdminError(...problem);
+  if (isDatabaseUnavailable(error)) {
+    return new AdminError(
+      'database_unavailable',
+      'The database of DATABASE_URL cannot be reached: is it running? (`npm start` must stay up while its database is used.)',
+    );
+  }
+  return new AdminError('fault', `Something went wrong that should not have: ${withoutMessage(error)}`);
+}
+
+/** An unknown option is repeated without what was given to it, which may be a password. */
+function parserMessage({ message }: CommanderError): string {
+  const sentence = message.replace(/^error: /, '').replace(/'(--?[^=']*)=[\s\S]*'/, "'$1'");
+  return sentence.replace(/\s+/g, ' ');
+}
+
+function sqlState(error: unknown): string | null {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+}
+
+/** Where it happened, not what it says: a message of a driver may hold the values it was given. */
+function withoutMessage(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  const { code } = error as { code?: unknown };
+  return [`${error.name}${typeof code === 'string' ? ` ${code}` : ''}`, ...frames].join('\n');
+}
+
+/**
+ * Writes the text and a newline; resolves when they are on their way. A reader that left (`| head`) wants no more,
+ * which is no error of ours; any other trouble is an `AdminError`.
+ */
+export function write(stream: NodeJS.WritableStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: NodeJS.ErrnoException | null) => {
+      if (!error || error.code === 'EPIPE') return resolve();
+      reject(new AdminError('output', `What was done is done, but it could not be written: ${error.code}.`));
+    };
+    // Without a listener, the stream's error would end the process as well.
+    stream.on('error', settle);
+    stream.write(`${text}\n`, settle);
+  });
+}
+
+const GAP = '  ';
+
+/** Rows under a heading in aligned columns, without a newline at the end. */
+export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [heading, ...rows].map((cells) => cells.map(printable));
+  const widths = heading.map((_, column) => Math.max(...lines.map((cells) => width(cells[column] ?? ''))));
+  return lines
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell)))
+        .join(GAP)
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** Names are free text: what would break a line or steer the terminal is shown as an escape. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
+function width(text: string): number {
+  return [...text].length;
 }

@@ -1,3 +1,3 @@
-import { runAdmin } from './run-admin.ts';
+import { runAdmin } from './program.ts';
 
 process.exitCode = await runAdmin(process.argv.slice(2), process);

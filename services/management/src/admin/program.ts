@@ -1,10 +1,20 @@
-import { Command as Commander, type Option } from 'commander';
-import { accountGroup } from './account.ts';
-import type { Command, CommandGroup } from './command.ts';
-import { membershipGroup } from './membership.ts';
+import { type EncryptionKey, openDatabase, parseEncryptionKeys, runStatement } from '@runhook/database';
+import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
+import { Command as Commander, CommanderError, type Option } from 'commander';
+import Joi from 'joi';
+import { accountGroup, membershipGroup } from './accounts.ts';
+import {
+  type AdminError,
+  type Answer,
+  adminError,
+  type Command,
+  type CommandGroup,
+  UsageError,
+  write,
+} from './command.ts';
 import { secretsGroup } from './secrets.ts';
 import { tokenGroup } from './token.ts';
-import { userGroup } from './user.ts';
+import { type Input, userGroup } from './users.ts';
 
 const GROUPS = [accountGroup, userGroup, membershipGroup, tokenGroup, secretsGroup];
 
@@ -69,4 +79,109 @@ function describeOption(option: Option): string {
 
 function examplesText(name: string, examples: readonly string[]): string {
   return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((example) => `  ${name} ${example}`).join('\n')}`;
+}
+
+/** What a process brings. */
+export interface Surroundings {
+  env: NodeJS.ProcessEnv;
+  stdin: Input;
+  stdout: NodeJS.WritableStream;
+  stderr: NodeJS.WritableStream;
+}
+
+/**
+ * The operators' command line (DESIGN, section 7, "Identity"). Resolves with the exit code: 0, 1 for what could not be
+ * done, 2 for a command line it does not take. Answers go to standard output, errors to standard error.
+ */
+export async function runAdmin(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { stdout, stderr } = surroundings;
+  const isJson = args.includes('--json');
+  let answer: Answer = { json: undefined, text: '' };
+  let help = '';
+  const program = createProgram({
+    name: programName(surroundings.env),
+    onHelp(text) {
+      help += text;
+    },
+    async execute(command, options) {
+      answer = await runCommand(command, options, surroundings);
+    },
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    await write(stdout, isJson ? JSON.stringify(answer.json, null, 2) : answer.text);
+    return answer.exitCode ?? 0;
+  } catch (thrown) {
+    const isHelp = thrown instanceof CommanderError && /^commander\.help/.test(thrown.code);
+    if (isHelp && (thrown.exitCode === 0 || !isJson)) {
+      await write(stdout, help.trimEnd());
+      return 0;
+    }
+    const error = isHelp ? new UsageError('Name a command; --help shows them.') : adminError(thrown);
+    await write(stderr, isJson ? errorJson(error) : errorText(error));
+    return error.exitCode;
+  }
+}
+
+async function runCommand(command: Command, options: object, { env, stdin }: Surroundings): Promise<Answer> {
+  command.check?.(options as never);
+  const { databaseUrl, encryptionKeys = [] } = readAdminSettings(env, {
+    needsKeys: command.needsKeys ?? false,
+  });
+  const database = openDatabase({ url: databaseUrl, connectionsMax: 2 });
+  try {
+    // Prisma wraps what is wrong with the connection in errors of its own; asked plainly first, it says what it is.
+    await runStatement(database.pool, 'SELECT FROM accounts LIMIT 0', []);
+    return await command.run(options as never, { ...database, encryptionKeys, stdin });
+  } finally {
+    await database.close();
+  }
+}
+
+function errorJson({ code, message }: AdminError): string {
+  return JSON.stringify({ error: { code, message } });
+}
+
+function errorText(error: AdminError): string {
+  const hint = error instanceof UsageError ? '\nAdd --help to see what the command takes.' : '';
+  return `error: ${error.message}${hint}`;
+}
+
+/** The script of the root package.json, or this program in a container. */
+function programName(env: NodeJS.ProcessEnv): string {
+  return env.npm_lifecycle_event === 'admin'
+    ? 'npm run admin --'
+    : 'node services/management/dist/admin/main.js';
+}
+
+const { parsedBy, postgresUrl } = environmentRules;
+
+interface Environment {
+  DATABASE_URL: string;
+  /** Newest first. Only what encrypts needs them. */
+  ENCRYPTION_KEYS?: EncryptionKey[];
+}
+
+export type AdminSettings = SettingsOf<Environment>;
+
+const schema = Joi.object<Environment>({
+  DATABASE_URL: postgresUrl().required().messages({
+    'any.required':
+      'DATABASE_URL is not set, and there is no `npm start` running to take it from: start that first, or set DATABASE_URL',
+  }),
+  ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys),
+});
+
+const schemaWithKeys = schema.fork('ENCRYPTION_KEYS', (keys) =>
+  keys.required().messages({
+    'any.required': 'ENCRYPTION_KEYS is not set: this command needs the keys that the services have',
+  }),
+);
+
+/** Throws an `EnvironmentError` with every problem at once. */
+export function readAdminSettings(
+  source: NodeJS.ProcessEnv,
+  { needsKeys }: { needsKeys: boolean },
+): AdminSettings {
+  return parseSettings<Environment>(needsKeys ? schemaWithKeys : schema, source);
 }

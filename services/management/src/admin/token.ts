@@ -1,17 +1,22 @@
 import { createServiceToken, type PermissionSet } from '@runhook/database';
-import type { AccountReference } from '../data/administration/accounts.ts';
 import {
+  type AccountReference,
   findServiceToken,
   listServiceTokens,
   revokeServiceToken,
   type ServiceTokenView,
-} from '../data/administration/service-tokens.ts';
-import { type Command, type CommandGroup, requiredOption, valueOption } from './command.ts';
-import { NotFoundError, UsageError } from './errors.ts';
-import { accountNamed } from './find-named.ts';
-import { accountOption, nameFilter, permissionSetOption } from './named-options.ts';
-import { optionValues } from './option-values.ts';
-import { printable, table } from './table.ts';
+} from '../identity/administration.ts';
+import {
+  type Command,
+  type CommandGroup,
+  NotFoundError,
+  printable,
+  requiredOption,
+  table,
+  UsageError,
+  valueOption,
+} from './command.ts';
+import { accountNamed, accountOption, nameFilter, optionValues, permissionSetOption } from './options.ts';
 
 interface CreateOptions {
   account: AccountReference;

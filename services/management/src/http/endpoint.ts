@@ -1,6 +1,15 @@
-import type { Account, Caller } from '../domain/principal.ts';
-import type { Access } from './authorize.ts';
+import { integerIdFromText, webhooksUnavailableReason } from '@runhook/contract';
+import {
+  type Account,
+  type Action,
+  type Caller,
+  missingPermission,
+  type Principal,
+  scopeIn,
+  type UserPrincipal,
+} from '../identity/principals.ts';
 import type { Answer } from './envelope.ts';
+import { AccessDeniedError, NotFoundError } from './errors.ts';
 
 /** A request with its JSON body read. */
 export interface OpenRequest {
@@ -56,3 +65,51 @@ export type Endpoint = AccountEndpoint | CallerEndpoint | OpenEndpoint;
 
 /** Longer than the database and the queue take to be found unavailable. */
 export const DEADLINE_MS = 6_000;
+
+/** What an endpoint asks of its caller. */
+export interface Access {
+  action: Action;
+  /** Adds the gate of the account's plan and deployment. */
+  webhooks: boolean;
+  /** Whether a call counts against the account's limit of requests. The Runs API's do not (DESIGN, section 7). */
+  metered: boolean;
+}
+
+export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true, metered: true };
+export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true, metered: true };
+export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
+export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
+
+const UNAVAILABLE = {
+  plan: 'Webhooks are available on the Team and Enterprise plans only.',
+  deployment: 'Webhooks are not available on this deployment.',
+};
+
+const ACTION_TEXT: Record<Action, string> = {
+  read: 'Reading',
+  write_webhooks: 'Writing webhooks',
+  report_runs: 'Creating jobs and reporting runs',
+};
+
+/**
+ * The account of the path, once the caller may do to it what the endpoint does. An account that does not exist is
+ * answered like one of somebody else.
+ */
+export function authorize(principal: Principal, accountIdText: string, access: Access): Account {
+  if (!/^\d+$/.test(accountIdText)) throw new NotFoundError();
+  const accountId = integerIdFromText(accountIdText);
+  const scope = accountId === null ? null : scopeIn(principal, accountId);
+  if (!scope) throw new AccessDeniedError('Token is not scoped to account.');
+  const { account, holder } = scope;
+  const unavailable = access.webhooks ? webhooksUnavailableReason(account) : null;
+  if (unavailable) throw new AccessDeniedError(UNAVAILABLE[unavailable]);
+  const missing = missingPermission(access.action, account.plan, holder);
+  if (missing) throw new AccessDeniedError(`${ACTION_TEXT[access.action]} needs ${missing}.`);
+  return account;
+}
+
+/** The calling user; a 403 for a service token, which is nobody. */
+export function requiredUser(principal: Principal): UserPrincipal {
+  if (principal.kind !== 'user') throw new AccessDeniedError('A service token is not a user.');
+  return principal;
+}

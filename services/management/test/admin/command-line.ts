@@ -3,7 +3,7 @@ import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type Database, openDatabase } from '@runhook/database';
 import { createTestDatabase, testEncryptionKeysText } from '@runhook/testing';
-import { runAdmin } from '../../src/admin/run-admin.ts';
+import { runAdmin } from '../../src/admin/program.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a script reads it
 export type Json = any;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { verify } from '@node-rs/argon2';
 import { createUser, credentialKind, hashCredential } from '@runhook/database';
 import { testSecrets } from '@runhook/testing';
-import { runAdmin } from '../../src/admin/run-admin.ts';
+import { runAdmin } from '../../src/admin/program.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
 let line: CommandLine;

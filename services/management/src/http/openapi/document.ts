@@ -1,16 +1,60 @@
 import { readFileSync } from 'node:fs';
-import type { OpenApiDocument, Paths } from './openapi-types.ts';
+import { deliveryPaths, deliverySchemas, statisticsSchemas } from '../../deliveries/openapi.ts';
+import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
+import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
+import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
+import { runPaths, runSchemas } from '../../runs/openapi.ts';
+import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
+import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
+import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
-import { deliveryPaths } from './paths/deliveries.ts';
-import { identityPaths } from './paths/identity.ts';
-import { jobPaths } from './paths/jobs.ts';
-import { recoveryPaths } from './paths/recoveries.ts';
-import { runPaths } from './paths/runs.ts';
-import { subscriptionPaths } from './paths/subscriptions.ts';
-import { RESPONSES } from './responses.ts';
-import { SCHEMAS } from './schemas.ts';
-import { CALLER, SECURITY_SCHEMES } from './security.ts';
-import { WEBHOOKS } from './webhooks.ts';
+import { envelopeSchemas, RESPONSES } from './responses.ts';
+import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
+
+/** Every schema that has a name. */
+export const SCHEMAS: Record<string, Schema> = {
+  ...subscriptionSchemas,
+  ...deliverySchemas,
+  ...recoverySchemas,
+  ...statisticsSchemas,
+  ...jobSchemas,
+  ...runSchemas,
+  ...identitySchemas,
+  ...payloadSchemas,
+  ...envelopeSchemas,
+};
+
+export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
+  token: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'Authorization',
+    description:
+      'A user’s API key (`rhu_…`) or a service token (`rhs_…`) of an account, as `Token <key>`. Clients that take this scheme literally need the word `Token` and a space before the key.',
+  },
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The same credential as `Bearer <key>`; both mean the same.',
+  },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: SESSION_COOKIE,
+    description:
+      'The console’s session, with the rights of its user. Whatever changes something, and the test of an endpoint, must come from the console’s own pages: with `Sec-Fetch-Site: same-origin`, or an `Origin` that names the host of the request. A request that has `Authorization` too is judged by that.',
+  },
+  deliverySignature: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'Authorization',
+    description:
+      'Of deliveries, for receivers: the lower-case hexadecimal HMAC-SHA256 of the raw body, keyed with the whole text of the webhook’s `hmac_secret`. Compute it over the body as it came and refuse what differs.',
+  },
+};
+
+/** Any of them, on every operation that does not say otherwise. */
+export const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
 
 /** One entry for every endpoint that is mounted; a test holds the two against each other. */
 const PATHS: Paths = {

@@ -1,11 +1,10 @@
 import type { DeliveryPayload } from '@runhook/contract';
 import type { JobView } from '@runhook/database';
-import type { AttemptView } from '../../domain/attempt-view.ts';
-import type { DeliveryView } from '../../domain/delivery-view.ts';
-import type { RecoveryView } from '../../domain/recovery-view.ts';
-import type { RunView } from '../../domain/run-view.ts';
-import type { StatisticsView } from '../../domain/statistics-view.ts';
-import type { SubscriptionView } from '../../domain/subscription-view.ts';
+import type { AttemptView, DeliveryView } from '../../deliveries/delivery.ts';
+import type { RecoveryView } from '../../deliveries/recover.ts';
+import type { StatisticsView } from '../../deliveries/statistics.ts';
+import type { RunView } from '../../runs/routes.ts';
+import type { SubscriptionView } from '../../subscriptions/statements.ts';
 
 /** One story for every example: a nightly job of account 1 fails, and a webhook tells the pager. */
 

@@ -1,4 +1,114 @@
-import type { Schema } from './openapi-types.ts';
+/** A schema in JSON Schema 2020-12, the dialect of OpenAPI 3.1: the keywords that the document uses. */
+export interface Schema {
+  $ref?: string;
+  type?: SchemaType | SchemaType[];
+  description?: string;
+  const?: string | number | boolean | null;
+  enum?: readonly (string | number)[];
+  default?: unknown;
+  examples?: readonly unknown[];
+  format?: 'date-time' | 'email' | 'uri';
+  pattern?: string;
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+  items?: Schema;
+  minItems?: number;
+  maxItems?: number;
+  uniqueItems?: boolean;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: Schema | boolean;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  discriminator?: { propertyName: string; mapping: Record<string, string> };
+  contentMediaType?: string;
+  contentSchema?: Schema;
+}
+
+export type SchemaType = 'array' | 'boolean' | 'integer' | 'null' | 'object' | 'string';
+
+export interface Reference {
+  $ref: string;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'cookie' | 'header' | 'path' | 'query';
+  description: string;
+  required?: boolean;
+  schema: Schema;
+  example?: unknown;
+}
+
+export interface Header {
+  description: string;
+  required: boolean;
+  schema: Schema;
+}
+
+export interface MediaType {
+  schema: Schema;
+  example?: unknown;
+  examples?: Record<string, { summary: string; value: unknown }>;
+}
+
+export interface Response {
+  description: string;
+  headers?: Record<string, Header>;
+  content?: { 'application/json': MediaType };
+}
+
+export interface RequestBody {
+  description: string;
+  required: boolean;
+  content: { 'application/json': MediaType };
+}
+
+/** The schemes that one request needs together; several of these are alternatives. */
+export type SecurityRequirement = Record<string, string[]>;
+
+export interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description?: string;
+  parameters?: (Parameter | Reference)[];
+  requestBody?: RequestBody;
+  responses: Record<string, Response | Reference>;
+  /** Replaces the document's own; `[]` needs no credential. */
+  security?: SecurityRequirement[];
+}
+
+export type OperationMethod = 'get' | 'post' | 'put' | 'delete';
+
+export type PathItem = {
+  parameters?: (Parameter | Reference)[];
+} & { [Method in OperationMethod]?: Operation };
+
+/** By path, with its parameters in braces. A path with a slash at its end is one that the API's clients write so. */
+export type Paths = Record<`/api/${string}`, PathItem>;
+
+export interface OpenApiDocument {
+  openapi: '3.1.0';
+  info: { title: string; version: string; summary: string; description: string };
+  servers: { url: string; description: string }[];
+  security: SecurityRequirement[];
+  tags: { name: string; description: string }[];
+  paths: Paths;
+  webhooks: Record<string, PathItem>;
+  components: {
+    schemas: Record<string, Schema>;
+    parameters: Record<string, Parameter>;
+    responses: Record<string, Response>;
+    securitySchemes: Record<string, SecurityScheme>;
+  };
+}
+
+export type SecurityScheme =
+  | { type: 'apiKey'; in: 'header' | 'cookie'; name: string; description: string }
+  | { type: 'http'; scheme: 'bearer'; description: string };
 
 /** A public id: its prefix and a KSUID, 27 base62 characters. */
 export function prefixedId(prefix: 'act_' | 'wdl_' | 'wev_' | 'wrc_' | 'wsu_', description: string): Schema {
@@ -70,3 +180,55 @@ export function orNull(schema: Schema): Schema {
     throw new TypeError('only a schema of one type can be widened');
   return { type: [type, 'null'], ...rest };
 }
+
+type OptionalKeys<T> = {
+  [Key in keyof T]-?: Partial<Pick<T, Key>> extends Pick<T, Key> ? Key : never;
+}[keyof T];
+
+/** A schema for every field of `T`: a field that is added to an answer does not compile until it is described. */
+export type PropertiesOf<T> = { [Key in keyof T]-?: Schema };
+
+/**
+ * An object of an answer. It has these fields and no others, so that a test that holds an answer against it fails on a
+ * field too many or too few. @param optional the fields that may be absent; null is no absence
+ */
+export function answerObject<T extends object>(
+  description: string,
+  properties: PropertiesOf<T>,
+  optional: readonly OptionalKeys<T>[] = [],
+): Schema {
+  const required = (Object.keys(properties) as (keyof T)[]).filter(
+    (key) => !optional.includes(key as OptionalKeys<T>),
+  ) as string[];
+  return {
+    type: 'object',
+    description,
+    properties: { ...properties },
+    required,
+    additionalProperties: false,
+  };
+}
+
+/** An object of a request. Unknown fields are ignored (DESIGN, section 4, "Paths"), so they are not forbidden. */
+export function requestObject<T extends object>(
+  description: string,
+  properties: PropertiesOf<T>,
+  required: readonly (keyof T & string)[],
+): Schema {
+  return { type: 'object', description, properties: { ...properties }, required: [...required] };
+}
+
+/** A schema of `components`, by its name. @param description what it is in this place */
+export function schemaRef(name: string, description?: string): Schema {
+  const $ref = `#/components/schemas/${name}`;
+  return description === undefined ? { $ref } : { $ref, description };
+}
+
+/** A moment as requests tell it. */
+export const MOMENT: Schema = {
+  type: 'string',
+  examples: ['1795168800000000', '2026-11-20', '2026-11-20T10:00:00Z'],
+};
+
+export const MOMENT_FORMS =
+  'Microseconds since the epoch in digits, or ISO 8601: a day, which is its beginning in UTC, or a time with its zone.';

@@ -1,6 +1,17 @@
 import { LIMIT_DEFAULT, LIMIT_MAX, SEARCH_CHARACTERS_MAX } from '../query-parameters.ts';
-import { integerId, prefixedId } from './field-schemas.ts';
-import type { Parameter, Reference, Schema } from './openapi-types.ts';
+import {
+  type Header,
+  integerId,
+  type Operation,
+  type Parameter,
+  prefixedId,
+  type Reference,
+  type RequestBody,
+  type Response,
+  type Schema,
+  schemaRef,
+} from './field-schemas.ts';
+import { failure, failureBecause } from './responses.ts';
 
 const inPath = (name: string, schema: Schema): Parameter => {
   const { description = '', ...rest } = schema;
@@ -52,3 +63,46 @@ export function searchParameter(where: string): Parameter {
 }
 
 export const PAGE = [parameter('Limit'), parameter('Offset')];
+
+/** The JSON body that an operation needs. @param schema name of a schema of `components` */
+export function requestBody(schema: string, description: string, example: unknown): RequestBody {
+  return {
+    description,
+    required: true,
+    content: { 'application/json': { schema: schemaRef(schema), example } },
+  };
+}
+
+const RUNNING = 'The first request with this `Idempotency-Key` is still running.';
+
+const IDEMPOTENT_REPLAY: Record<string, Header> = {
+  'Idempotent-Replay': {
+    description: 'There, and `true`, when this is the answer to an earlier request with the same key.',
+    required: false,
+    schema: { type: 'string', pattern: '^true$' },
+  },
+};
+
+/** An operation that takes an `Idempotency-Key`: every POST that concerns an account. */
+export function keyed(operation: Operation): Operation {
+  const { parameters = [], responses } = operation;
+  const described = Object.entries(responses).map(([code, response]) => {
+    if ('$ref' in response) return [code, response];
+    if (Number(code) < 300)
+      return [code, { ...response, headers: { ...response.headers, ...IDEMPOTENT_REPLAY } }];
+    return [
+      code,
+      code === '409' ? { ...response, description: `${response.description} ${RUNNING}` } : response,
+    ];
+  });
+  const conflict: Response = failureBecause(
+    409,
+    RUNNING,
+    'The first request with this Idempotency-Key is still running.',
+  );
+  return {
+    ...operation,
+    parameters: [...parameters, parameter('IdempotencyKey')],
+    responses: { 409: conflict, ...Object.fromEntries(described), 422: failure(422) },
+  };
+}

@@ -1,7 +1,113 @@
-import { EVENT_TYPES, type EventType } from '@runhook/contract';
+import {
+  type DeliveryPayload,
+  EVENT_LIMITS,
+  EVENT_TYPES,
+  type EventType,
+  type RunDetails,
+  SUBSCRIPTION_LIMITS,
+} from '@runhook/contract';
 import { PAYLOAD_EXAMPLES } from './examples.ts';
-import type { Operation, Parameter, PathItem } from './openapi-types.ts';
-import { payloadRef } from './schemas/payloads.ts';
+import {
+  answerObject,
+  idText,
+  integerId,
+  type Operation,
+  type Parameter,
+  type PathItem,
+  type PropertiesOf,
+  prefixedId,
+  type Schema,
+  schemaRef,
+  secondsTime,
+  text,
+} from './field-schemas.ts';
+
+const name = (description: string) => text(description, { maxLength: EVENT_LIMITS.nameCharactersMax });
+const message = (description: string) => text(description, { maxLength: EVENT_LIMITS.messageCharactersMax });
+
+/** Spec, section 2.3, `data`. */
+const runDetails: PropertiesOf<RunDetails> = {
+  jobId: idText('Id of the job.', '12'),
+  jobName: name('Name of the job.'),
+  runId: idText('Id of the run.', '345'),
+  environmentId: idText('Id of the environment.', '4'),
+  environmentName: name('Name of the environment.'),
+  engineVersion: name('Version of the engine that ran the job.'),
+  projectName: name('Name of the project.'),
+  projectId: idText('Id of the project.', '3'),
+  runStatus: { ...name('Name of the status of the run.'), examples: ['Running', 'Success', 'Errored'] },
+  runStatusCode: {
+    type: 'integer',
+    description: 'The status as a number.',
+    examples: [3, 10, 20],
+  },
+  runStatusMessage: message('What there is to say about the status; "None" when there is nothing.'),
+  runReason: message('How the run came to be started, in free text.'),
+  runStartedAt: secondsTime('When the run started.'),
+};
+
+function payload(eventType: EventType, description: string, data: Schema): Schema {
+  return answerObject<DeliveryPayload>(description, {
+    accountId: integerId('The account.', 1),
+    webhooksID: prefixedId('wsu_', 'The webhook that this delivery is for.'),
+    eventId: prefixedId('wev_', 'The event, the same in every attempt: drop what you have seen.'),
+    timestamp: {
+      type: 'string',
+      format: 'date-time',
+      pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{9}Z$',
+      description: 'When the event happened: RFC 3339 UTC, with nine digits after the seconds.',
+      examples: ['2026-11-20T10:00:00.123456000Z'],
+    },
+    eventType: { type: 'string', const: eventType, description: 'Which event it is.' },
+    webhookName: text('Name of the webhook.', { maxLength: SUBSCRIPTION_LIMITS.nameCharactersMax }),
+    data,
+  });
+}
+
+const SCHEMA_NAMES: Record<EventType, string> = {
+  'job.run.started': 'RunStartedPayload',
+  'job.run.completed': 'RunCompletedPayload',
+  'job.run.errored': 'RunErroredPayload',
+};
+
+export function payloadRef(eventType: EventType): Schema {
+  return schemaRef(SCHEMA_NAMES[eventType]);
+}
+
+export const payloadSchemas: Record<string, Schema> = {
+  DeliveryPayload: {
+    description: 'The body of a delivery; `eventType` tells which.',
+    oneOf: EVENT_TYPES.map(payloadRef),
+    discriminator: {
+      propertyName: 'eventType',
+      mapping: Object.fromEntries(EVENT_TYPES.map((type) => [type, payloadRef(type).$ref ?? ''])),
+    },
+  },
+
+  RunStartedPayload: payload(
+    'job.run.started',
+    'A run has started.',
+    answerObject<RunDetails>('The run, as it started.', runDetails),
+  ),
+
+  RunCompletedPayload: payload(
+    'job.run.completed',
+    'A run has finished, well or badly, and its artifacts are ingested.',
+    answerObject<RunDetails & { runFinishedAt: string }>('The run, as it finished.', {
+      ...runDetails,
+      runFinishedAt: secondsTime('When the run finished.'),
+    }),
+  ),
+
+  RunErroredPayload: payload(
+    'job.run.errored',
+    'A run has failed. Its artifacts may not be there yet.',
+    answerObject<RunDetails & { runErroredAt: string }>('The run, as it failed.', {
+      ...runDetails,
+      runErroredAt: secondsTime('When the run failed.'),
+    }),
+  ),
+};
 
 const TEXTS: Record<EventType, { operationId: string; summary: string; description: string }> = {
   'job.run.started': {

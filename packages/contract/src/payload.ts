@@ -1,0 +1,123 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { JobRunEvent } from './events.ts';
+
+/**
+ * The exact text of a delivery's body: keys in the order of the spec's tables (section 2.3), no white space. What
+ * is rendered once is signed and sent as it is; the same event and subscription always give the same bytes.
+ */
+export function renderPayload(event: JobRunEvent, subscription: { id: string; name: string }): string {
+  return JSON.stringify({
+    accountId: event.accountId,
+    webhooksID: subscription.id,
+    eventId: event.eventId,
+    timestamp: event.timestamp,
+    eventType: event.eventType,
+    webhookName: subscription.name,
+    data: orderedData(event),
+  });
+}
+
+/** `data` with its keys in the order of the spec, and nothing that the event's type does not carry. */
+export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Record<string, string | number> {
+  const { data } = event as JobRunEvent;
+  const ordered: Record<string, string | number> = {
+    jobId: data.jobId,
+    jobName: data.jobName,
+    runId: data.runId,
+    environmentId: data.environmentId,
+    environmentName: data.environmentName,
+    engineVersion: data.engineVersion,
+    projectName: data.projectName,
+    projectId: data.projectId,
+    runStatus: data.runStatus,
+    runStatusCode: data.runStatusCode,
+    runStatusMessage: data.runStatusMessage,
+    runReason: data.runReason,
+    runStartedAt: data.runStartedAt,
+  };
+  if (event.eventType === 'job.run.completed' && 'runFinishedAt' in data) {
+    ordered.runFinishedAt = data.runFinishedAt;
+  }
+  if (event.eventType === 'job.run.errored' && 'runErroredAt' in data) {
+    ordered.runErroredAt = data.runErroredAt;
+  }
+  return ordered;
+}
+
+/** A new `hmac_secret`: `whsec_` and 32 random bytes in base64. */
+export function createHmacSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
+/**
+ * The value of a delivery's `Authorization` header: the lowercase hex HMAC-SHA256 of the exact body, keyed with
+ * the whole text of `hmac_secret` (spec, section 5.3). A string is signed as its UTF-8 bytes.
+ */
+export function sign(body: string | Buffer, hmacSecret: string): string {
+  return createHmac('sha256', hmacSecret).update(body).digest('hex');
+}
+
+/**
+ * Whether `authorization` is the signature of the raw body, compared in constant time. False for anything that is
+ * not 64 lowercase hex digits, undefined included.
+ */
+export function verify(
+  body: string | Buffer,
+  hmacSecret: string,
+  authorization: string | undefined,
+): boolean {
+  if (typeof authorization !== 'string' || !/^[0-9a-f]{64}$/.test(authorization)) return false;
+  return timingSafeEqual(Buffer.from(sign(body, hmacSecret)), Buffer.from(authorization));
+}
+
+const SECRET_PREFIX = 'whsec_';
+
+/**
+ * The three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
+ * protection. Their key is the base64 part of the secret, decoded, as those libraries hold it.
+ * @param timestampSeconds seconds since the epoch at which this attempt is signed
+ */
+export function standardWebhooksHeaders(
+  eventId: string,
+  timestampSeconds: number,
+  body: string,
+  hmacSecret: string,
+): { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string } {
+  const key = Buffer.from(hmacSecret.slice(SECRET_PREFIX.length), 'base64');
+  const signature = createHmac('sha256', key)
+    .update(`${eventId}.${timestampSeconds}.`)
+    .update(body)
+    .digest('base64');
+  return {
+    'webhook-id': eventId,
+    'webhook-timestamp': String(timestampSeconds),
+    'webhook-signature': `v1,${signature}`,
+  };
+}
+
+const USER_AGENT = 'Runhook/0.1.0';
+
+/** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
+export function deliveryHeaders(delivery: {
+  body: string;
+  eventId: string;
+  hmacSecret: string;
+  sentAt: Date;
+}): Record<string, string> {
+  const { body, eventId, hmacSecret, sentAt } = delivery;
+  return {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    authorization: sign(body, hmacSecret),
+    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecret),
+  };
+}
+
+const SIGNATURE_HEADERS = ['authorization', 'webhook-signature'];
+
+/** Request headers as the log keeps them: whoever reads the log must not be able to replay a signature. */
+export function maskedHeaders(headers: Record<string, string>): Record<string, string> {
+  const masked = { ...headers };
+  for (const name of SIGNATURE_HEADERS) if (name in masked) masked[name] = '***';
+  return masked;
+}

@@ -1,0 +1,124 @@
+import Joi from 'joi';
+import { EVENT_TYPES, type EventType } from './events.ts';
+import {
+  integerIdFromText,
+  isIntegerId,
+  type Problem,
+  problemsOf,
+  textWithoutNul,
+  VALIDATION_OPTIONS,
+} from './field-problems.ts';
+
+/** What a subscription may hold at most (DESIGN, section 7, "Subscriptions"). */
+export const SUBSCRIPTION_LIMITS = {
+  nameCharactersMax: 255,
+  descriptionCharactersMax: 2_000,
+  clientUrlCharactersMax: 2_048,
+  jobIdsMax: 1_000,
+} as const;
+
+/** The fields of a create or an update (spec, sections 4.3 and 4.4), with defaults filled in. */
+export interface SubscriptionFields {
+  name: string;
+  description: string;
+  event_types: EventType[];
+  /** Empty means all jobs of the account. Order kept, repeats dropped. */
+  job_ids: number[];
+  client_url: string;
+  /** Undefined when the request left it out: true on create, the stored value on update. */
+  active: boolean | undefined;
+}
+
+/** Completes "client_url …" with what is wrong, or null. Comes from the egress guard, which does the sending. */
+export type UrlProblem = (url: string) => string | null;
+
+const schema = Joi.object<SubscriptionFields>({
+  name: textWithoutNul(SUBSCRIPTION_LIMITS.nameCharactersMax).required(),
+  description: textWithoutNul(SUBSCRIPTION_LIMITS.descriptionCharactersMax)
+    .allow('', null)
+    .empty(null)
+    .default(''),
+  event_types: Joi.array()
+    .items(Joi.string().valid(...EVENT_TYPES))
+    .min(1)
+    .unique()
+    .required()
+    .messages({
+      'array.min': '{{#label}} must name at least one event type',
+      'array.unique': '{{#label}} repeats an event type',
+    }),
+  job_ids: Joi.any().custom(readJobIds).default([]),
+  client_url: textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
+    .required()
+    .custom((url: string, helpers) => {
+      const problem = (helpers.prefs.context as { urlProblem: UrlProblem }).urlProblem(url);
+      return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
+    }),
+  active: Joi.boolean(),
+});
+
+/** Integers, digit strings, a single one of either, or null for all jobs. */
+function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
+  const items = value === null ? [] : Array.isArray(value) ? value : [value];
+  const ids = items.map((item) =>
+    typeof item === 'string' ? integerIdFromText(item) : isIntegerId(item) ? item : null,
+  );
+  if (ids.includes(null)) {
+    return helpers.message({
+      custom: '{{#label}} must be integers that are ids of jobs, or empty for all jobs',
+    });
+  }
+  const unique = [...new Set(ids)];
+  if (unique.length > SUBSCRIPTION_LIMITS.jobIdsMax) {
+    return helpers.message({
+      custom: `{{#label}} must not name more than ${SUBSCRIPTION_LIMITS.jobIdsMax} jobs`,
+    });
+  }
+  return unique;
+}
+
+export type SubscriptionParsing =
+  | { fields: SubscriptionFields; problems?: never }
+  | { fields?: never; problems: Problem[] };
+
+/** The body of a create or an update; unknown fields are ignored. Whether the jobs exist is for the caller to ask. */
+export function parseSubscription(body: unknown, urlProblem: UrlProblem): SubscriptionParsing {
+  const { value, error } = schema
+    .required()
+    .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
+  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+}
+
+/**
+ * Whether a subscription fires for an event: its event types name it, and its jobs name the job or are empty, which
+ * means all jobs of the account (spec, section 6, rule 4). An inactive subscription fires for nothing.
+ */
+export function subscriptionMatches(
+  subscription: { active: boolean; eventTypes: readonly string[]; jobIds: readonly string[] },
+  event: { eventType: EventType; jobId: string },
+): boolean {
+  return (
+    subscription.active &&
+    subscription.eventTypes.includes(event.eventType) &&
+    (subscription.jobIds.length === 0 || subscription.jobIds.includes(event.jobId))
+  );
+}
+
+export const PLANS = ['free', 'developer', 'team', 'enterprise'] as const;
+export const DEPLOYMENTS = ['multi_tenant', 'single_tenant_public_cloud', 'single_tenant_private'] as const;
+
+export type Plan = (typeof PLANS)[number];
+export type Deployment = (typeof DEPLOYMENTS)[number];
+
+/**
+ * Why an account has no webhooks, or null when it has them: Team and Enterprise plans, on multi-tenant or
+ * single-tenant public cloud deployments (spec, section 1).
+ */
+export function webhooksUnavailableReason(account: {
+  plan: Plan;
+  deployment: Deployment;
+}): 'plan' | 'deployment' | null {
+  if (account.plan !== 'team' && account.plan !== 'enterprise') return 'plan';
+  if (account.deployment === 'single_tenant_private') return 'deployment';
+  return null;
+}

@@ -1,0 +1,198 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type pg from 'pg';
+import { runStatement } from './statements.ts';
+
+const ALGORITHM = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Encrypts secrets at rest. The text it makes is `<key name>.<base64url of nonce, tag and ciphertext>`. */
+export interface SecretBox {
+  encrypt(secret: string): string;
+  /** Throws a {@link SecretBoxError} when the key is not configured or the text was tampered with. */
+  decrypt(ciphertext: string): string;
+}
+
+export class SecretBoxError extends Error {
+  readonly code = 'secret_unreadable';
+}
+
+export interface EncryptionKey {
+  name: string;
+  key: Buffer;
+}
+
+/** `name:base64,name:base64`, newest first, each 32 bytes. Throws a plain sentence without the key in it. */
+export function parseEncryptionKeys(text: string): EncryptionKey[] {
+  const keys = text.split(',').map((item, index) => {
+    const [name, encoded, ...rest] = item.trim().split(':');
+    if (!name || !encoded || rest.length > 0 || !/^[\w-]+$/.test(name)) {
+      throw new Error(`key ${index + 1} must be name:base64`);
+    }
+    const key = Buffer.from(encoded, 'base64');
+    if (key.length !== KEY_BYTES) throw new Error(`key "${name}" must be ${KEY_BYTES} bytes in base64`);
+    return { name, key };
+  });
+  if (new Set(keys.map((key) => key.name)).size !== keys.length)
+    throw new Error('two keys have the same name');
+  return keys;
+}
+
+/** The newest key (the first) encrypts, all decrypt. The key's name is bound into the ciphertext. */
+export function createSecretBox(keys: readonly EncryptionKey[]): SecretBox {
+  const newest = keys[0];
+  if (!newest) throw new Error('at least one encryption key is needed');
+  const keysByName = new Map(keys.map(({ name, key }) => [name, key]));
+  return {
+    encrypt(secret) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(ALGORITHM, newest.key, nonce).setAAD(Buffer.from(newest.name));
+      const body = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+      return `${newest.name}.${Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64url')}`;
+    },
+    decrypt(ciphertext) {
+      const separator = ciphertext.indexOf('.');
+      const name = ciphertext.slice(0, separator);
+      const key = keysByName.get(name);
+      if (!key) throw new SecretBoxError(`no encryption key is named "${name}"`);
+      const bytes = Buffer.from(ciphertext.slice(separator + 1), 'base64url');
+      try {
+        const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES), {
+          authTagLength: TAG_BYTES,
+        })
+          .setAAD(Buffer.from(name))
+          .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+        return (
+          decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+        );
+      } catch (cause) {
+        throw new SecretBoxError('the secret does not decrypt', { cause });
+      }
+    },
+  };
+}
+
+/** Every column that holds ciphertext. */
+const COLUMNS = [
+  { secret: 'hmac_secret', table: 'subscriptions', column: 'hmac_secret_ciphertext', idType: 'text' },
+  { secret: 'api_key', table: 'users', column: 'api_key_ciphertext', idType: 'bigint' },
+] as const;
+
+const BATCH_ROWS = 200;
+const BUSY_PAUSE_MS = 100;
+const PASSES_MAX = 50;
+
+export interface UnreadableSecret {
+  /** Of the subscription or user. */
+  id: string;
+  /** The key it was encrypted with, by its name; null when it does not say. */
+  keyName: string | null;
+}
+
+/** What became of one kind of secret. */
+export interface Reencryption {
+  secret: (typeof COLUMNS)[number]['secret'];
+  reencrypted: number;
+  /** No key of ours decrypts them; left as they are. */
+  unreadable: UnreadableSecret[];
+  /** Rows that others kept locked, or changed, at every try: worth another call. */
+  busy: number;
+}
+
+/**
+ * Puts every secret that is not under the newest key under it. Safe while services run, and with itself: a batch
+ * never waits for a lock, so it is in no deadlock, and replaces only what still is as it was read, so a key that is
+ * rotated meanwhile stays rotated. Repeating it changes nothing. What it did before it throws stays done.
+ *
+ * @param keys newest first, as `ENCRYPTION_KEYS` has them
+ */
+export async function reencryptSecrets(
+  pool: pg.Pool,
+  keys: readonly [EncryptionKey, ...EncryptionKey[]],
+): Promise<Reencryption[]> {
+  const box = createSecretBox(keys);
+  const results: Reencryption[] = [];
+  for (const column of COLUMNS) {
+    let reencrypted = 0;
+    let pass = await reencryptColumn(pool, column, keys[0].name, box);
+    reencrypted += pass.reencrypted;
+    for (let passes = 1; pass.busy > 0 && passes < PASSES_MAX; passes += 1) {
+      await wait(BUSY_PAUSE_MS);
+      pass = await reencryptColumn(pool, column, keys[0].name, box);
+      reencrypted += pass.reencrypted;
+    }
+    results.push({ ...pass, reencrypted });
+  }
+  return results;
+}
+
+type Column = (typeof COLUMNS)[number];
+
+/** One walk over the table in the order of its ids. */
+async function reencryptColumn(
+  pool: pg.Pool,
+  column: Column,
+  newestName: string,
+  box: SecretBox,
+): Promise<Reencryption> {
+  const { select, update } = statementsOf(column);
+  const result: Reencryption = { secret: column.secret, reencrypted: 0, unreadable: [], busy: 0 };
+  let lastId: string | null = null;
+  while (true) {
+    const rows: Row[] = await runStatement<Row>(pool, select, [lastId, `${newestName}.`, BATCH_ROWS]);
+    const readable: (Row & { renewed: string })[] = [];
+    for (const row of rows) {
+      const renewed = renew(box, row.ciphertext);
+      if (renewed !== null) readable.push({ ...row, renewed });
+      else result.unreadable.push({ id: row.id, keyName: keyNameOf(row.ciphertext) });
+    }
+    const updated = await runStatement(pool, update, [
+      readable.map(({ id }) => id),
+      readable.map(({ ciphertext }) => ciphertext),
+      readable.map(({ renewed }) => renewed),
+    ]);
+    result.reencrypted += updated.length;
+    result.busy += readable.length - updated.length;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < BATCH_ROWS) return result;
+    lastId = last.id;
+  }
+}
+
+interface Row {
+  id: string;
+  ciphertext: string;
+}
+
+function statementsOf({ table, column, idType }: Column) {
+  return {
+    select: `
+      SELECT id::text, ${column} AS ciphertext FROM ${table}
+      WHERE ($1::${idType} IS NULL OR id > $1::${idType}) AND NOT starts_with(${column}, $2)
+      ORDER BY ${table}.id LIMIT $3`,
+    update: `
+      WITH secret AS (
+        SELECT * FROM unnest($1::${idType}[], $2::text[], $3::text[]) AS secret (id, was, renewed)
+      ), free AS (
+        SELECT t.id, secret.renewed FROM ${table} t JOIN secret ON secret.id = t.id AND secret.was = t.${column}
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+      )
+      UPDATE ${table} t SET ${column} = free.renewed FROM free WHERE t.id = free.id RETURNING t.id`,
+  };
+}
+
+function renew(box: SecretBox, ciphertext: string): string | null {
+  try {
+    return box.encrypt(box.decrypt(ciphertext));
+  } catch (error) {
+    if (error instanceof SecretBoxError) return null;
+    throw error;
+  }
+}
+
+/** Only what looks like a name, since what is no ciphertext of ours may be a secret in the clear. */
+function keyNameOf(ciphertext: string): string | null {
+  return /^([\w-]{1,64})\./.exec(ciphertext)?.[1] ?? null;
+}

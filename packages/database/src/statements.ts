@@ -1,0 +1,97 @@
+import pg from 'pg';
+import { Prisma } from './generated/client.ts';
+
+/** SQLSTATE classes that say "not now": connection exceptions, out of resources, operator intervention. */
+const TRANSIENT_SQLSTATE = /^(08|53|57P|25006$)/;
+const TRANSIENT_PRISMA_CODES = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2037']);
+const TRANSIENT_ADAPTER_KINDS = new Set([
+  'DatabaseNotReachable',
+  'ConnectionClosed',
+  'SocketTimeout',
+  'TooManyConnections',
+]);
+
+/**
+ * Whether the database could not be asked, as against having answered with an error: worth a 503 or another try,
+ * and never a sign of a bad request.
+ */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof DatabaseUnreachableError) return true;
+  if (error instanceof pg.DatabaseError) return TRANSIENT_SQLSTATE.test(error.code ?? '');
+  return isPrismaUnavailable(error);
+}
+
+interface PrismaErrorShape {
+  code?: string;
+  clientVersion?: string;
+  meta?: { driverAdapterError?: { cause?: { kind?: string; originalCode?: string } } };
+}
+
+function isPrismaUnavailable(error: Error): boolean {
+  const { code, clientVersion, meta } = error as Error & PrismaErrorShape;
+  if (error instanceof Prisma.PrismaClientInitializationError) return true;
+  if (code !== undefined && TRANSIENT_PRISMA_CODES.has(code)) return true;
+  const cause = meta?.driverAdapterError?.cause;
+  if (cause?.kind !== undefined && TRANSIENT_ADAPTER_KINDS.has(cause.kind)) return true;
+  if (cause?.originalCode !== undefined && TRANSIENT_SQLSTATE.test(cause.originalCode)) return true;
+  // A connection that breaks in the middle of a query: the driver's plain error, to which Prisma adds its version.
+  return error.name === 'Error' && clientVersion !== undefined;
+}
+
+/** A query of ours that got no answer; `cause` holds the driver's error. */
+export class DatabaseUnreachableError extends Error {
+  readonly code = 'database_unreachable';
+}
+
+/**
+ * Runs one statement. The driver gives a lost connection no code of its own, so whatever is not an answer of
+ * PostgreSQL becomes a {@link DatabaseUnreachableError}.
+ */
+export async function runStatement<Row extends pg.QueryResultRow>(
+  pool: pg.Pool | pg.PoolClient,
+  text: string,
+  values: unknown[],
+  name?: string,
+): Promise<Row[]> {
+  try {
+    const query = { text, values: values.map(prepared), ...(name === undefined ? {} : { name }) };
+    return (await pool.query<Row>(query)).rows;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) throw error;
+    throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
+  }
+}
+
+function prepared(value: unknown): unknown {
+  return Array.isArray(value) ? (arrayLiteral(value) ?? value) : value;
+}
+
+/** Texts that `JSON.stringify` escapes in another way than PostgreSQL reads: control characters, halves of a pair. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that are meant.
+const ESCAPED_OTHERWISE = /[\u0000-\u001f\ud800-\udfff]/;
+
+type Element = string | number | bigint | boolean | null | undefined;
+
+/**
+ * The text of a PostgreSQL array. The driver writes the same at several times the cost, by two regular expressions for
+ * each element, which counts where a statement carries the columns of 200 rows. Null when an element is of a kind that
+ * is the driver's to write.
+ */
+export function arrayLiteral(items: readonly unknown[]): string | null {
+  let text = '{';
+  for (let index = 0; index < items.length; index += 1) {
+    const item = items[index] as Element;
+    if (index > 0) text += ',';
+    if (typeof item === 'string') text += quoted(item);
+    else if (typeof item === 'number' || typeof item === 'boolean' || typeof item === 'bigint') text += item;
+    else if (item === null || item === undefined) text += 'NULL';
+    else return null;
+  }
+  return `${text}}`;
+}
+
+function quoted(text: string): string {
+  if (!ESCAPED_OTHERWISE.test(text)) return JSON.stringify(text);
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}

@@ -1,0 +1,109 @@
+import {
+  type Deployment,
+  type EventType,
+  type JobRunEvent,
+  type Plan,
+  subscriptionMatches,
+  webhooksUnavailableReason,
+} from '@runhook/contract';
+
+/** A delivery as the dispatcher handles it: its row, its event, and its subscription as it is now. */
+export interface Delivery {
+  id: string;
+  /** The day partition, `YYYY-MM-DD`. */
+  day: string;
+  status: 'pending' | 'delivered' | 'failed' | 'cancelled';
+  trigger: 'automatic' | 'manual';
+  /** Attempts made before this cycle began. */
+  cycle: number;
+  /** Attempts made in all. */
+  attemptCount: number;
+  nextAttemptAtMs: number | null;
+  /** The subscription's name at fan-out: part of the body, which never changes. */
+  webhookName: string;
+  subscriptionId: string;
+  event: JobRunEvent;
+  /** Null when the row is gone. */
+  target: Target | null;
+}
+
+/** Where a delivery goes, as the subscription and its account are at this moment. */
+export interface Target {
+  clientUrl: string;
+  /** The server behind `clientUrl`, see endpoint-of.ts. */
+  endpoint: string;
+  hmacSecretCiphertext: string;
+  active: boolean;
+  deleted: boolean;
+  plan: Plan;
+  deployment: Deployment;
+}
+
+/** Subscriptions that post to the same server share its fate: scheme, host and port. */
+export function endpointOf(clientUrl: string): string {
+  return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
+}
+
+/** What to do with a queued delivery whose turn has come. */
+export type Turn =
+  | { kind: 'attempt'; target: Target }
+  | { kind: 'cancel'; reason: string }
+  /** Its attempt was recorded, and the process died before the queue knew: the next one is not due yet. */
+  | { kind: 'wait'; delayMs: number }
+  /** Nothing is left to do for this queue job. */
+  | { kind: 'skip' };
+
+/** Clocks of the database and of this machine may differ by a little. */
+const CLOCK_TOLERANCE_MS = 1_000;
+
+const DELETED = 'The subscription was deleted.';
+
+/** The subscription as it is now decides (DESIGN, section 4, "While retries wait"). */
+export function turnOf(delivery: Delivery | null, jobCycle: number, nowMs: number): Turn {
+  if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle) return { kind: 'skip' };
+  const { target } = delivery;
+  if (!target) return { kind: 'cancel', reason: DELETED };
+  const reason = undeliverableReason(target);
+  if (reason !== null) return { kind: 'cancel', reason };
+  const earlyMs = (delivery.nextAttemptAtMs ?? 0) - nowMs;
+  if (earlyMs > CLOCK_TOLERANCE_MS) return { kind: 'wait', delayMs: earlyMs };
+  return { kind: 'attempt', target };
+}
+
+/** Why nothing may be sent there now; null when it may. */
+export function undeliverableReason(
+  target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'>,
+): string | null {
+  if (target.deleted) return DELETED;
+  if (!target.active) return 'The subscription is inactive.';
+  const unavailable = webhooksUnavailableReason(target);
+  return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;
+}
+
+/** An account with its active subscriptions, as they were at one moment. */
+export interface AccountSubscriptions {
+  accountId: number;
+  /** One number for all that decides where the account's events go; another one as soon as any of it changes. */
+  fingerprint: string;
+  plan: Plan;
+  deployment: Deployment;
+  subscriptions: KnownSubscription[];
+}
+
+export interface KnownSubscription {
+  id: string;
+  name: string;
+  eventTypes: readonly EventType[];
+  /** Empty means all jobs. */
+  jobIds: readonly string[];
+  target: Target;
+}
+
+/** The subscriptions that an event of the account fires for; none when the account has no webhooks. */
+export function matching(account: AccountSubscriptions, event: JobRunEvent): KnownSubscription[] {
+  if (webhooksUnavailableReason(account) !== null) return [];
+  const { eventType, data } = event;
+  return account.subscriptions.filter(({ eventTypes, jobIds }) =>
+    subscriptionMatches({ active: true, eventTypes, jobIds }, { eventType, jobId: data.jobId }),
+  );
+}

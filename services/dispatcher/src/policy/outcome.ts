@@ -1,0 +1,87 @@
+import type { EgressResult } from '@runhook/egress';
+
+/** What one attempt means for its delivery. */
+export type Outcome =
+  | { kind: 'delivered' }
+  | { kind: 'retry'; delayMs: number }
+  | { kind: 'failed'; reason: string };
+
+/** How one attempt ended, as the log has it. */
+export interface AttemptReport {
+  /** The endpoint's own status; 504 when it did not answer in time, 502 when it could not be reached. */
+  httpStatusCode: number;
+  error: { code: string; message: string } | null;
+}
+
+/** Success is a 2xx that came whole, or up to the cap, within the deadline. A redirect is a failure. */
+export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
+  if (error) return { httpStatusCode: error.code === 'timeout' ? 504 : 502, error };
+  const httpStatusCode = response?.statusCode ?? 502;
+  if (httpStatusCode >= 200 && httpStatusCode < 300) return { httpStatusCode, error: null };
+  const message = `The endpoint answered ${httpStatusCode}.`;
+  return { httpStatusCode, error: { code: 'unsuccessful_status', message } };
+}
+
+/**
+ * @param attemptsMade attempts of this cycle, this one included
+ * @param random from 0 to 1, for the jitter
+ */
+export function outcomeOf(
+  report: AttemptReport,
+  responseHeaders: Record<string, string>,
+  attemptsMade: number,
+  policy: RetryPolicy,
+  now: { nowMs: number; random: number },
+): Outcome {
+  if (report.error === null) return { kind: 'delivered' };
+  const askedMs = retryAfterMs(report.httpStatusCode, responseHeaders, now.nowMs);
+  const delayMs = retryDelayMs(policy, attemptsMade, askedMs, now.random);
+  if (delayMs !== null) return { kind: 'retry', delayMs };
+  const count = attemptsMade === 1 ? 'The only attempt' : `All ${attemptsMade} attempts`;
+  return { kind: 'failed', reason: `${count} failed. Last: ${report.error.message}` };
+}
+
+/** Waits between the attempts of a delivery (DESIGN, sections 4 and 7). */
+export interface RetryPolicy {
+  /** Retries after the first attempt of a cycle. */
+  retriesMax: number;
+  /** The wait before the first retry; each next one doubles it. */
+  baseDelayMs: number;
+}
+
+const JITTER_LOW = 0.8;
+const JITTER_HIGH = 1.2;
+const RETRY_AFTER_MAX_MS = 3_600_000;
+
+/**
+ * The wait before the next attempt, or null when the cycle has no attempt left.
+ * @param attemptsMade attempts of this cycle so far, the one that just failed included
+ * @param retryAfterMs what the endpoint asked for; it lengthens the wait, up to an hour, and never shortens it
+ * @param random from 0 to 1
+ */
+export function retryDelayMs(
+  policy: RetryPolicy,
+  attemptsMade: number,
+  retryAfterMs: number | null,
+  random: number,
+): number | null {
+  if (attemptsMade > policy.retriesMax) return null;
+  const exponentialMs = policy.baseDelayMs * 2 ** (attemptsMade - 1);
+  const jitteredMs = Math.round(exponentialMs * (JITTER_LOW + (JITTER_HIGH - JITTER_LOW) * random));
+  return Math.max(jitteredMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+}
+
+const HONOURED_STATUS_CODES = new Set([429, 503]);
+
+/** `Retry-After` of a 429 or 503, in milliseconds from now: seconds or an HTTP date. Null when there is none. */
+export function retryAfterMs(
+  statusCode: number,
+  headers: Record<string, string>,
+  nowMs: number,
+): number | null {
+  const text = headers['retry-after']?.trim();
+  if (!text || !HONOURED_STATUS_CODES.has(statusCode)) return null;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const timeMs = text.endsWith('GMT') ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(timeMs) ? null : Math.max(timeMs - nowMs, 0);
+}

@@ -1,0 +1,159 @@
+import type { Deployment, EventType, Plan } from '@runhook/contract';
+import { type Queryable, runStatement, type SecretBox } from '@runhook/database';
+import { type AccountSubscriptions, endpointOf, type KnownSubscription } from '../policy/next-step.ts';
+
+/**
+ * Of account `a`: its plan, its deployment and the versions of all its subscriptions. Versions of rows only ever grow,
+ * and are put together so that their order does not matter: nothing has to be locked or counted in one place, and no
+ * order of commits can hide a change.
+ */
+export const FINGERPRINT = `(
+  hashtextextended(a.plan || ' ' || a.deployment, 0)
+  # coalesce((SELECT bit_xor(hashtextextended(v.id, v.version)) FROM subscriptions v WHERE v.account_id = a.id), 0))`;
+
+interface Row {
+  account_id: string;
+  fingerprint: string;
+  plan: Plan;
+  deployment: Deployment;
+  id: string | null;
+  name: string;
+  event_types: EventType[];
+  job_ids: string[];
+  client_url: string;
+  hmac_secret_ciphertext: string;
+}
+
+const SELECT = `
+  SELECT a.id AS account_id, ${FINGERPRINT} AS fingerprint, a.plan, a.deployment,
+         s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids, s.client_url, s.hmac_secret_ciphertext
+  FROM accounts a
+  LEFT JOIN subscriptions s ON s.account_id = a.id AND s.active AND s.deleted_at IS NULL
+  WHERE a.id = ANY($1::bigint[])`;
+
+/** One query for all; the answer is in the order of the ids, null where there is no such account. */
+export async function loadAccountSubscriptions(
+  database: Queryable,
+  accountIds: readonly number[],
+): Promise<(AccountSubscriptions | null)[]> {
+  const rows = await runStatement<Row>(database, SELECT, [accountIds], 'load-account-subscriptions');
+  const accounts = new Map<number, AccountSubscriptions>();
+  for (const row of rows) {
+    const accountId = Number(row.account_id);
+    const { fingerprint, plan, deployment } = row;
+    const account = accounts.get(accountId) ?? {
+      accountId,
+      fingerprint,
+      plan,
+      deployment,
+      subscriptions: [],
+    };
+    accounts.set(accountId, account);
+    if (row.id !== null) account.subscriptions.push(known(row, row.id));
+  }
+  return accountIds.map((accountId) => accounts.get(accountId) ?? null);
+}
+
+function known(row: Row, id: string): KnownSubscription {
+  const { name, client_url: clientUrl, hmac_secret_ciphertext: hmacSecretCiphertext, plan, deployment } = row;
+  return {
+    id,
+    name,
+    eventTypes: row.event_types,
+    jobIds: row.job_ids,
+    target: {
+      clientUrl,
+      endpoint: endpointOf(clientUrl),
+      hmacSecretCiphertext,
+      active: true,
+      deleted: false,
+      plan,
+      deployment,
+    },
+  };
+}
+
+/**
+ * Accounts with their subscriptions, kept while nobody says that they changed. The cache itself never asks: every
+ * fan-out is committed under the condition that the account still has the fingerprint the plan was made with, and
+ * whoever is told otherwise calls `forget` and plans again.
+ */
+export interface SubscriptionCache {
+  /** Null when there is no such account; that is not remembered. */
+  of(accountId: number): Promise<AccountSubscriptions | null>;
+  /** Only what has this fingerprint: somebody else may have loaded the account anew meanwhile. */
+  forget(account: Pick<AccountSubscriptions, 'accountId' | 'fingerprint'>): void;
+}
+
+export function createSubscriptionCache(options: {
+  load: (accountId: number) => Promise<AccountSubscriptions | null>;
+  /** How much is kept, in accounts and subscriptions together; what was used longest ago goes first. */
+  sizeMax: number;
+}): SubscriptionCache {
+  const { load, sizeMax } = options;
+  const kept = new Map<number, AccountSubscriptions>();
+  const loading = new Map<number, Promise<AccountSubscriptions | null>>();
+  let size = 0;
+
+  const sizeOf = ({ subscriptions }: AccountSubscriptions) => 1 + subscriptions.length;
+
+  function remove(account: AccountSubscriptions): void {
+    kept.delete(account.accountId);
+    size -= sizeOf(account);
+  }
+
+  function keep(account: AccountSubscriptions): void {
+    const former = kept.get(account.accountId);
+    if (former) remove(former);
+    kept.set(account.accountId, account);
+    size += sizeOf(account);
+    for (const oldest of kept.values()) {
+      if (size <= sizeMax) break;
+      remove(oldest);
+    }
+  }
+
+  async function loadOnce(accountId: number): Promise<AccountSubscriptions | null> {
+    try {
+      const account = await load(accountId);
+      if (account) keep(account);
+      return account;
+    } finally {
+      loading.delete(accountId);
+    }
+  }
+
+  return {
+    async of(accountId) {
+      const account = kept.get(accountId);
+      if (account) {
+        // A Map keeps the order of insertion: the end is what was used last.
+        kept.delete(accountId);
+        kept.set(accountId, account);
+        return account;
+      }
+      const running = loading.get(accountId) ?? loadOnce(accountId);
+      if (!kept.has(accountId)) loading.set(accountId, running);
+      return await running;
+    },
+    forget({ accountId, fingerprint }) {
+      const account = kept.get(accountId);
+      if (account?.fingerprint === fingerprint) remove(account);
+    },
+  };
+}
+
+const REMEMBERED_MAX = 10_000;
+
+/** Decrypts `hmac_secret`s, remembering the latest ones; a changed secret has another ciphertext. */
+export function createSecretReader(secrets: SecretBox): (ciphertext: string) => string {
+  const remembered = new Map<string, string>();
+  return (ciphertext) => {
+    const known = remembered.get(ciphertext);
+    if (known !== undefined) return known;
+    const secret = secrets.decrypt(ciphertext);
+    if (remembered.size >= REMEMBERED_MAX) remembered.clear();
+    remembered.set(ciphertext, secret);
+    return secret;
+  };
+}

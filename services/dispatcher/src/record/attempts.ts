@@ -1,0 +1,104 @@
+import { runStatement } from '@runhook/database';
+import type pg from 'pg';
+
+/** One attempt for the log, and what it makes of its delivery. */
+export interface AttemptRecord {
+  deliveryId: string;
+  /** The day partition, `YYYY-MM-DD`. */
+  day: string;
+  number: number;
+  trigger: 'automatic' | 'manual';
+  startedAt: Date;
+  durationMs: number;
+  httpStatusCode: number;
+  error: { code: string; message: string } | null;
+  /** Masked. */
+  requestHeaders: Record<string, string>;
+  response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
+  status: 'pending' | 'delivered' | 'failed';
+  reason: string | null;
+  /** The wait before the next attempt; null when the delivery is complete. */
+  nextDelayMs: number | null;
+}
+
+/** An attempt that is already in the log (its job came back) changes nothing. */
+const RECORD_ATTEMPTS = `
+  WITH input AS (
+    SELECT * FROM unnest(
+      $1::date[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
+      $10::json[], $11::json[], $12::text[], $13::boolean[], $14::text[], $15::text[], $16::bigint[])
+      AS i (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code, error_message,
+            request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms)
+  ), logged AS (
+    INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+                          error_message, request_headers, response_headers, response_body, response_truncated)
+    SELECT day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+           error_message, request_headers, response_headers, response_body, response_truncated FROM input
+    ON CONFLICT (day, delivery_id, number) DO NOTHING
+  )
+  UPDATE deliveries d
+  SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
+      duration_ms = i.duration_ms,
+      completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
+      next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond'
+  FROM input i
+  WHERE d.day = i.day AND d.id = i.delivery_id AND d.attempt_count < i.number`;
+
+export async function recordAttempts(pool: pg.Pool, records: readonly AttemptRecord[]): Promise<void> {
+  const column = <T>(read: (record: AttemptRecord) => T): T[] => records.map(read);
+  await runStatement(
+    pool,
+    RECORD_ATTEMPTS,
+    [
+      column(({ day }) => day),
+      column(({ deliveryId }) => deliveryId),
+      column(({ number }) => number),
+      column(({ trigger }) => trigger),
+      column(({ startedAt }) => startedAt.toISOString()),
+      column(({ durationMs }) => durationMs),
+      column(({ httpStatusCode }) => httpStatusCode),
+      column(({ error }) => error?.code ?? null),
+      column(({ error }) => error?.message ?? null),
+      column(({ requestHeaders }) => JSON.stringify(requestHeaders)),
+      column(({ response }) => (response ? JSON.stringify(response.headers) : null)),
+      column(({ response }) => response?.body ?? null),
+      column(({ response }) => response?.truncated ?? false),
+      column(({ status }) => status),
+      column(({ reason }) => reason),
+      column(({ nextDelayMs }) => nextDelayMs),
+    ],
+    'record-attempts',
+  );
+}
+
+export interface SubscriptionStatus {
+  subscriptionId: string;
+  /** The start of the latest attempt. */
+  dispatchedAt: Date;
+  httpStatusCode: number;
+}
+
+/** An older attempt, of another dispatcher perhaps, never overwrites a newer one. `updated_at` is the owner's. */
+const UPDATE_STATUSES = `
+  UPDATE subscriptions s
+  SET dispatched_at = i.dispatched_at, http_status_code = i.http_status_code
+  FROM unnest($1::text[], $2::timestamptz[], $3::int[]) AS i (id, dispatched_at, http_status_code)
+  WHERE s.id = i.id AND (s.dispatched_at IS NULL OR s.dispatched_at <= i.dispatched_at)`;
+
+export async function updateSubscriptionStatuses(
+  pool: pg.Pool,
+  statuses: readonly SubscriptionStatus[],
+): Promise<void> {
+  // Sorted, so that two dispatchers that update the same rows cannot wait for each other in a circle.
+  const sorted = [...statuses].sort((a, b) => (a.subscriptionId < b.subscriptionId ? -1 : 1));
+  await runStatement(
+    pool,
+    UPDATE_STATUSES,
+    [
+      sorted.map(({ subscriptionId }) => subscriptionId),
+      sorted.map(({ dispatchedAt }) => dispatchedAt.toISOString()),
+      sorted.map(({ httpStatusCode }) => httpStatusCode),
+    ],
+    'update-subscription-statuses',
+  );
+}

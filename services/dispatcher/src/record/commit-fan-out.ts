@@ -1,0 +1,204 @@
+import { idDay, type JobRunEvent } from '@runhook/contract';
+import { runStatement } from '@runhook/database';
+import type pg from 'pg';
+import { FINGERPRINT } from './accounts.ts';
+
+export interface FanOutRows {
+  event: JobRunEvent;
+  /** Of the account as the deliveries were planned; null commits them whatever it is now. */
+  fingerprint: string | null;
+  deliveries: { id: string; subscriptionId: string; webhookName: string }[];
+}
+
+/** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
+export type FanOutCommit = 'claimed' | 'known' | 'outdated';
+
+/**
+ * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
+ * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
+ * relayed twice, or its job was interrupted.
+ * Management has committed the rows of its own events before, unclaimed. Runs are recorded from what events tell of
+ * them, so that a run whose runner publishes straight onto the queue is known too; for the others it changes nothing.
+ */
+const COMMIT_FAN_OUT = `
+  WITH input AS MATERIALIZED (
+    SELECT *
+    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[])
+      AS i (day, id, account_id, event_type, "timestamp", data, fingerprint)
+  ), account AS MATERIALIZED (
+    SELECT a.id, ${FINGERPRINT} AS fingerprint FROM accounts a WHERE a.id IN (SELECT account_id FROM input)
+  ), outdated AS MATERIALIZED (
+    SELECT i.id FROM input i LEFT JOIN account a ON a.id = i.account_id
+    WHERE i.fingerprint IS NOT NULL AND i.fingerprint IS DISTINCT FROM a.fingerprint
+  ), claimed AS (
+    INSERT INTO events AS e (day, id, account_id, event_type, "timestamp", data, fanned_out_at)
+    SELECT i.day, i.id, i.account_id, i.event_type, i."timestamp", i.data, now()
+    FROM input i WHERE i.id NOT IN (SELECT id FROM outdated)
+    ON CONFLICT (day, id) DO UPDATE
+      SET fanned_out_at = EXCLUDED.fanned_out_at, account_id = EXCLUDED.account_id, event_type = EXCLUDED.event_type,
+          "timestamp" = EXCLUDED."timestamp", data = EXCLUDED.data
+      WHERE e.fanned_out_at IS NULL
+    RETURNING e.day, e.id, e.account_id, e.event_type
+  ), committed AS (
+    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                            next_attempt_at)
+    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name, now()
+    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[])
+      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name)
+    JOIN claimed c ON c.id = d.event_id
+  ), recorded AS (
+    INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+                           engine_version, status, status_message, reason, started_at, finished_at, errored_at,
+                           artifacts_ingested_at)
+    SELECT * FROM unnest($13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::text[],
+                         $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],
+                         $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::timestamptz[])
+    ON CONFLICT (account_id, id) DO UPDATE
+      SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
+          status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
+          finished_at = coalesce(r.finished_at, EXCLUDED.finished_at),
+          errored_at = coalesce(r.errored_at, EXCLUDED.errored_at),
+          artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at)
+      WHERE r.job_id = EXCLUDED.job_id
+        AND ((r.status = 'Running' AND EXCLUDED.status <> 'Running')
+          OR (r.finished_at IS NULL AND EXCLUDED.finished_at IS NOT NULL)
+          OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
+          OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))
+  )
+  SELECT id, 'claimed' AS result FROM claimed UNION ALL SELECT id, 'outdated' FROM outdated`;
+
+const RUN_COLUMNS = [
+  'accountId',
+  'id',
+  'jobId',
+  'jobName',
+  'projectId',
+  'projectName',
+  'environmentId',
+  'environmentName',
+  'engineVersion',
+  'status',
+  'statusMessage',
+  'reason',
+  'startedAt',
+  'finishedAt',
+  'erroredAt',
+  'artifactsIngestedAt',
+] as const satisfies (keyof RunOfEvents)[];
+
+/** Answers what became of each event, by its id. Event ids must not repeat within a call. */
+export async function commitFanOut(
+  pool: pg.Pool,
+  unsorted: readonly FanOutRows[],
+): Promise<Map<string, FanOutCommit>> {
+  // The same order everywhere, so that two dispatchers with the same events wait for each other, not in a circle.
+  const rows = [...unsorted].sort((a, b) => (a.event.eventId < b.event.eventId ? -1 : 1));
+  const events = rows.map(({ event }) => event);
+  const deliveries = rows.flatMap(({ event, deliveries }) =>
+    deliveries.map((delivery) => ({ event, ...delivery })),
+  );
+  const runs = runsOfEvents(events);
+  const results = await runStatement<{ id: string; result: FanOutCommit }>(
+    pool,
+    COMMIT_FAN_OUT,
+    [
+      events.map(({ eventId }) => idDay('event', eventId)),
+      events.map(({ eventId }) => eventId),
+      events.map(({ accountId }) => accountId),
+      events.map(({ eventType }) => eventType),
+      events.map(({ timestamp }) => timestamp),
+      events.map(({ data }) => JSON.stringify(data)),
+      deliveries.map(({ event }) => event.eventId),
+      deliveries.map(({ id }) => id),
+      deliveries.map(({ subscriptionId }) => subscriptionId),
+      deliveries.map(({ event }) => event.data.jobId),
+      deliveries.map(({ event }) => event.data.runId),
+      deliveries.map(({ webhookName }) => webhookName),
+      ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
+      rows.map(({ fingerprint }) => fingerprint),
+    ],
+    'commit-fan-out',
+  );
+  const told = new Map(results.map(({ id, result }) => [id, result]));
+  return new Map(events.map(({ eventId }) => [eventId, told.get(eventId) ?? 'known']));
+}
+
+/** What the events of one run tell of it, for the table of runs. */
+export interface RunOfEvents {
+  accountId: number;
+  id: string;
+  jobId: string;
+  jobName: string;
+  projectId: string;
+  projectName: string;
+  environmentId: string;
+  environmentName: string;
+  engineVersion: string;
+  status: 'Running' | 'Success' | 'Errored';
+  statusMessage: string | null;
+  reason: string | null;
+  startedAt: string;
+  finishedAt: string | null;
+  erroredAt: string | null;
+  artifactsIngestedAt: string | null;
+}
+
+/** Events in any order give the same run: what came later in its life wins, and a time that is known stays known. */
+export function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
+  const runs = new Map<string, RunOfEvents>();
+  for (const event of events) {
+    const key = `${event.accountId}/${event.data.runId}`;
+    const seen = runs.get(key);
+    runs.set(key, seen ? merged(seen, runOf(event)) : runOf(event));
+  }
+  // The same order everywhere, so that two dispatchers with the same runs wait for each other, not in a circle.
+  return [...runs.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, run]) => run);
+}
+
+function runOf(event: JobRunEvent): RunOfEvents {
+  const { data } = event;
+  return {
+    accountId: event.accountId,
+    id: data.runId,
+    jobId: data.jobId,
+    jobName: columnText(data.jobName),
+    projectId: data.projectId,
+    projectName: columnText(data.projectName),
+    environmentId: data.environmentId,
+    environmentName: columnText(data.environmentName),
+    engineVersion: columnText(data.engineVersion),
+    status: statusOf(event),
+    statusMessage: givenText(data.runStatusMessage),
+    reason: givenText(data.runReason),
+    startedAt: data.runStartedAt,
+    finishedAt: event.eventType === 'job.run.completed' ? event.data.runFinishedAt : null,
+    erroredAt: event.eventType === 'job.run.errored' ? event.data.runErroredAt : null,
+    artifactsIngestedAt:
+      event.eventType === 'job.run.completed' ? event.timestamp.replace(/\.\d+Z$/, 'Z') : null,
+  };
+}
+
+function statusOf(event: JobRunEvent): RunOfEvents['status'] {
+  if (event.eventType === 'job.run.started') return 'Running';
+  return event.eventType === 'job.run.errored' || event.data.runStatus === 'Errored' ? 'Errored' : 'Success';
+}
+
+function merged(a: RunOfEvents, b: RunOfEvents): RunOfEvents {
+  const further = a.status === 'Running' ? b : a;
+  return {
+    ...further,
+    finishedAt: a.finishedAt ?? b.finishedAt,
+    erroredAt: a.erroredAt ?? b.erroredAt,
+    artifactsIngestedAt: a.artifactsIngestedAt ?? b.artifactsIngestedAt,
+  };
+}
+
+/** PostgreSQL text cannot hold NUL. */
+function columnText(text: string): string {
+  return text.replaceAll('\0', '\uFFFD');
+}
+
+/** "None" is how payloads say that there is none (spec, section 2.3). */
+function givenText(text: string): string | null {
+  return text === '' || text === 'None' ? null : columnText(text);
+}

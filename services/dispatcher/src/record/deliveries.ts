@@ -1,0 +1,125 @@
+import { type Deployment, idDay, type JobRunEvent, type Plan } from '@runhook/contract';
+import { runStatement } from '@runhook/database';
+import type pg from 'pg';
+import { type Delivery, endpointOf } from '../policy/next-step.ts';
+
+interface Row {
+  id: string;
+  day: string;
+  status: Delivery['status'];
+  trigger: Delivery['trigger'];
+  cycle: number;
+  attempt_count: number;
+  next_attempt_at_ms: string | null;
+  webhook_name: string;
+  subscription_id: string;
+  event_id: string;
+  account_id: string;
+  event_type: string;
+  timestamp: string;
+  data: JobRunEvent['data'];
+  client_url: string | null;
+  hmac_secret_ciphertext: string;
+  active: boolean;
+  deleted: boolean;
+  plan: Plan;
+  deployment: Deployment;
+}
+
+const LOAD_DELIVERIES = `
+  SELECT d.id, d.day::text AS day, d.status, d.trigger, d.cycle, d.attempt_count,
+         (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms,
+         d.webhook_name, d.subscription_id,
+         e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
+         s.client_url, s.hmac_secret_ciphertext, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment
+  FROM unnest($1::date[], $2::text[]) AS k (day, id)
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id
+  JOIN events e ON e.day = d.day AND e.id = d.event_id
+  LEFT JOIN subscriptions s ON s.id = d.subscription_id
+  LEFT JOIN accounts a ON a.id = s.account_id`;
+
+/** One query for all the ids; the answer is in their order, null where retention took the delivery. */
+export async function loadDeliveries(pool: pg.Pool, ids: readonly string[]): Promise<(Delivery | null)[]> {
+  const days = ids.map((id) => idDay('delivery', id));
+  const rows = await runStatement<Row>(pool, LOAD_DELIVERIES, [days, ids], 'load-deliveries');
+  const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
+  return ids.map((id) => deliveriesById.get(id) ?? null);
+}
+
+function toDelivery(row: Row): Delivery {
+  return {
+    id: row.id,
+    day: row.day,
+    status: row.status,
+    trigger: row.trigger,
+    cycle: row.cycle,
+    attemptCount: row.attempt_count,
+    nextAttemptAtMs: row.next_attempt_at_ms === null ? null : Number(row.next_attempt_at_ms),
+    webhookName: row.webhook_name,
+    subscriptionId: row.subscription_id,
+    event: {
+      eventId: row.event_id,
+      eventType: row.event_type,
+      accountId: Number(row.account_id),
+      timestamp: row.timestamp,
+      data: row.data,
+    } as JobRunEvent,
+    target:
+      row.client_url === null
+        ? null
+        : {
+            clientUrl: row.client_url,
+            endpoint: endpointOf(row.client_url),
+            hmacSecretCiphertext: row.hmac_secret_ciphertext,
+            active: row.active,
+            deleted: row.deleted,
+            plan: row.plan,
+            deployment: row.deployment,
+          },
+  };
+}
+
+export interface PendingDelivery {
+  id: string;
+  cycle: number;
+  attemptCount: number;
+  /** Milliseconds until the next attempt is due; 0 when it is. */
+  delayMs: number;
+}
+
+const PENDING_OF_EVENT = `
+  SELECT id, cycle, attempt_count AS "attemptCount",
+         greatest(0, coalesce((extract(epoch FROM next_attempt_at - now()) * 1000)::int, 0)) AS "delayMs"
+  FROM deliveries WHERE day = $1 AND event_id = $2 AND status = 'pending'`;
+
+/** What an interrupted event job left to do. */
+export async function pendingDeliveriesOf(pool: pg.Pool, eventId: string): Promise<PendingDelivery[]> {
+  return await runStatement<PendingDelivery & { [column: string]: unknown }>(
+    pool,
+    PENDING_OF_EVENT,
+    [idDay('event', eventId), eventId],
+    'pending-of-event',
+  );
+}
+
+const CANCEL_DELIVERIES = `
+  UPDATE deliveries d
+  SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL
+  FROM unnest($1::date[], $2::text[], $3::text[]) AS i (day, id, reason)
+  WHERE d.day = i.day AND d.id = i.id AND d.status = 'pending'`;
+
+export async function cancelDeliveries(
+  pool: pg.Pool,
+  cancellations: readonly { deliveryId: string; reason: string }[],
+): Promise<void> {
+  await runStatement(
+    pool,
+    CANCEL_DELIVERIES,
+    [
+      cancellations.map(({ deliveryId }) => idDay('delivery', deliveryId)),
+      cancellations.map(({ deliveryId }) => deliveryId),
+      cancellations.map(({ reason }) => reason),
+    ],
+    'cancel-deliveries',
+  );
+}

@@ -1,0 +1,155 @@
+import type { EventQueue, JobInLine } from '@runhook/queue';
+import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
+import { Gauge, type Registry } from 'prom-client';
+import type { StartedWorker } from '../worker.ts';
+
+/** What a worker has in hand, counted by its processor. */
+export interface Hand {
+  jobs: number;
+  /** Jobs that were ever begun. */
+  begun: number;
+}
+
+/** The worker does not work: its loop has ended, or it takes no job although one waits. */
+export class WorkerStoppedError extends Error {
+  readonly code: 'WORKER_STOPPED' | 'WORKER_STUCK';
+
+  constructor(code: 'WORKER_STOPPED' | 'WORKER_STUCK', message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Tells whether a worker is alive, for the health checks. */
+export interface WorkerWatch {
+  /** Takes a look at the queue, if the worker gives cause to; throws when the queue does not answer. */
+  look(): Promise<void>;
+  /** @throws WorkerStoppedError */
+  check(): void;
+}
+
+export interface WorkerWatchOptions {
+  worker: { readonly name: string; isRunning(): boolean };
+  hand: Hand;
+  /** Jobs that the worker may have in hand. */
+  concurrency: number;
+  firstInLine: () => Promise<Pick<JobInLine, 'id' | 'isPaused'> | null>;
+  /** How long the same job may be first in line while the worker has room and begins nothing; default 6,000. */
+  patienceMs?: number;
+  nowMs?: () => number;
+}
+
+/**
+ * A worker whose loop has ended says so itself. One whose connection is dead, or whose loop hangs, still calls itself
+ * running: it is known by a job that stays first in line while it has room. Other dispatchers take jobs from the same
+ * line, so a healthy one that has nothing to do never sees the same job there for long; and while the queue does not
+ * answer nothing is held against the worker, which has to wait for it as everybody else.
+ */
+export function createWorkerWatch({
+  worker,
+  hand,
+  concurrency,
+  firstInLine,
+  patienceMs = 6_000,
+  nowMs = Date.now,
+}: WorkerWatchOptions): WorkerWatch {
+  let begunAtLook = -1;
+  let waiting: { jobId: string; sinceMs: number } | null = null;
+
+  return {
+    async look() {
+      const isIdle = hand.jobs < concurrency && hand.begun === begunAtLook;
+      begunAtLook = hand.begun;
+      if (!isIdle) {
+        waiting = null;
+        return;
+      }
+      const first = await firstInLine().catch((error: unknown) => {
+        waiting = null;
+        throw error;
+      });
+      if (first === null || first.isPaused || hand.begun !== begunAtLook) waiting = null;
+      else if (waiting?.jobId !== first.id) waiting = { jobId: first.id, sinceMs: nowMs() };
+    },
+    check() {
+      const { name } = worker;
+      if (!worker.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${name} is not running`);
+      if (waiting !== null && hand.begun === begunAtLook && nowMs() - waiting.sinceMs >= patienceMs) {
+        throw new WorkerStoppedError('WORKER_STUCK', `${name} does not take ${waiting.jobId}, which waits`);
+      }
+    },
+  };
+}
+
+/** With the watch's patience, a worker that takes nothing is known within ten seconds. */
+const LOOK_EVERY_MS = 2_000;
+
+export interface WatchedWorker extends Pick<StartedWorker, 'worker' | 'hand'> {
+  firstInLine: EventQueue['firstInLine'];
+}
+
+/** Health checks and metrics of the workers. A dispatcher that does not work must be neither alive nor ready. */
+export function watchWorkers(
+  { health, lifecycle, logger, registry }: WatchWorkersProcess,
+  workers: readonly WatchedWorker[],
+  upkeep: { readonly name: string; isRunning(): boolean },
+  concurrency: number,
+): void {
+  const watches = workers.map((watched) => createWorkerWatch({ ...watched, concurrency }));
+  const looks = startPeriodic(
+    LOOK_EVERY_MS,
+    async () => void (await Promise.all(watches.map((watch) => watch.look()))),
+    (error) => logger.debug({ err: error }, 'the queue could not be looked at'),
+  );
+  // Not waited for: a look that hangs must not hold up the end of the intake.
+  lifecycle.onClose('worker watch', () => void looks.stop());
+
+  function check(): void {
+    // Stopped on purpose: whoever restarts what is not alive must not cut off what is being finished.
+    if (lifecycle.stopping) return;
+    for (const watch of watches) watch.check();
+    if (!upkeep.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${upkeep.name} is not running`);
+  }
+  health.register('workers', 'live', check);
+  health.register('workers', 'ready', check);
+  registerWorkerMetrics(registry, workers, concurrency);
+}
+
+interface WatchWorkersProcess {
+  health: Health;
+  lifecycle: Lifecycle;
+  logger: Logger;
+  registry: Registry;
+}
+
+function registerWorkerMetrics(
+  registry: Registry,
+  workers: readonly WatchedWorker[],
+  concurrency: number,
+): void {
+  const registers = [registry];
+  const labelNames = ['queue'] as const;
+  new Gauge({
+    name: 'runhook_worker_running',
+    help: "Whether the loop of the queue's worker runs in this process.",
+    labelNames,
+    registers,
+    collect() {
+      for (const { worker } of workers) this.set({ queue: worker.name }, worker.isRunning() ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'runhook_worker_jobs_in_hand',
+    help: 'Queue jobs that the worker is working on.',
+    labelNames,
+    registers,
+    collect() {
+      for (const { worker, hand } of workers) this.set({ queue: worker.name }, hand.jobs);
+    },
+  });
+  new Gauge({
+    name: 'runhook_worker_concurrency',
+    help: 'Queue jobs that each worker may have in hand.',
+    registers,
+  }).set(concurrency);
+}

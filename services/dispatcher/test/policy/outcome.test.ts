@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals';
+import { outcomeOf, reportOf } from '../../src/policy/outcome.ts';
+
+const answered = (statusCode: number) => ({
+  response: { statusCode, headers: {}, body: Buffer.alloc(0), truncated: false },
+  error: null,
+});
+
+describe('the report of an attempt', () => {
+  test.each([200, 201, 204, 299])('%i is a success', (statusCode) => {
+    expect(reportOf(answered(statusCode))).toEqual({ httpStatusCode: statusCode, error: null });
+  });
+
+  test.each([301, 304, 400, 404, 410, 429, 500, 503])(
+    '%i is a failure under its own status',
+    (statusCode) => {
+      expect(reportOf(answered(statusCode))).toEqual({
+        httpStatusCode: statusCode,
+        error: { code: 'unsuccessful_status', message: `The endpoint answered ${statusCode}.` },
+      });
+    },
+  );
+
+  test.each([
+    ['timeout', 504],
+    ['connection_refused', 502],
+    ['dns_failed', 502],
+    ['address_forbidden', 502],
+    ['tls_untrusted', 502],
+  ] as const)('%s is %i', (code, httpStatusCode) => {
+    const error = { code, message: 'x' };
+    expect(reportOf({ response: null, error })).toEqual({ httpStatusCode, error });
+  });
+
+  test('a 200 whose body drips past the deadline is a 504', () => {
+    const error = { code: 'timeout', message: 'Timed out after 10 s.' } as const;
+    expect(reportOf({ ...answered(200), error })).toEqual({ httpStatusCode: 504, error });
+  });
+});
+
+describe('the outcome', () => {
+  const policy = { retriesMax: 5, baseDelayMs: 30_000 };
+  const now = { nowMs: 0, random: 0.5 };
+  const failure = reportOf(answered(500));
+
+  test('of a success is delivered', () => {
+    expect(outcomeOf(reportOf(answered(200)), {}, 6, policy, now)).toEqual({ kind: 'delivered' });
+  });
+
+  test('of a failure is a retry while the cycle has attempts left, whatever failed', () => {
+    for (const statusCode of [404, 410, 500]) {
+      expect(outcomeOf(reportOf(answered(statusCode)), {}, 5, policy, now)).toEqual({
+        kind: 'retry',
+        delayMs: 480_000,
+      });
+    }
+  });
+
+  test('waits as long as a 503 asks for', () => {
+    const headers = { 'retry-after': '600' };
+    expect(outcomeOf(reportOf(answered(503)), headers, 1, policy, now)).toEqual({
+      kind: 'retry',
+      delayMs: 600_000,
+    });
+  });
+
+  test('of the sixth failure is failed, with a sentence', () => {
+    const reason = 'All 6 attempts failed. Last: The endpoint answered 500.';
+    expect(outcomeOf(failure, {}, 6, policy, now)).toEqual({ kind: 'failed', reason });
+  });
+});

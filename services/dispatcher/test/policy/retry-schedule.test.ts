@@ -1,0 +1,53 @@
+import { describe, expect, test } from '@jest/globals';
+import { retryAfterMs, retryDelayMs } from '../../src/policy/outcome.ts';
+
+const policy = { retriesMax: 5, baseDelayMs: 30_000 };
+
+/** Lowest, middle and highest wait before each retry, in seconds; null: the delivery has failed. */
+test.each([
+  [1, 24, 30, 36],
+  [2, 48, 60, 72],
+  [3, 96, 120, 144],
+  [4, 192, 240, 288],
+  [5, 384, 480, 576],
+  [6, null, null, null],
+])('after attempt %i: %s to %s to %s seconds', (attemptsMade, lowest, middle, highest) => {
+  const waits = [0, 0.5, 1].map((random) => retryDelayMs(policy, attemptsMade, null, random));
+  expect(waits).toEqual([lowest, middle, highest].map((seconds) => seconds && seconds * 1_000));
+});
+
+test('without retries the first attempt is the last', () => {
+  expect(retryDelayMs({ ...policy, retriesMax: 0 }, 1, null, 0.5)).toBeNull();
+});
+
+describe('Retry-After', () => {
+  test.each([
+    ['lengthens a wait', 90_000, 90_000],
+    ['never shortens one', 1_000, 30_000],
+    ['is honoured up to an hour', 86_400_000, 3_600_000],
+  ])('%s', (_case, askedMs, waitMs) => {
+    expect(retryDelayMs(policy, 1, askedMs, 0.5)).toBe(waitMs);
+  });
+
+  test('gives no attempt to a delivery that has none left', () => {
+    expect(retryDelayMs(policy, 6, 1_000, 0.5)).toBeNull();
+  });
+
+  const nowMs = Date.UTC(2026, 0, 31, 12);
+  test.each([
+    [429, '120', 120_000],
+    [503, ' 0 ', 0],
+    [503, 'Sat, 31 Jan 2026 12:01:00 GMT', 60_000],
+    [503, 'Sat, 31 Jan 2026 11:00:00 GMT', 0],
+    [500, '120', null],
+    [429, 'soon', null],
+    [429, '-5', null],
+    [429, '', null],
+  ])('of a %i saying "%s" is %s ms', (statusCode, text, waitMs) => {
+    expect(retryAfterMs(statusCode, { 'retry-after': text }, nowMs)).toBe(waitMs);
+  });
+
+  test('is not needed', () => {
+    expect(retryAfterMs(503, {}, nowMs)).toBeNull();
+  });
+});

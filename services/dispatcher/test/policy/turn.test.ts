@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals';
+import { type Delivery, type Target, turnOf } from '../../src/policy/next-step.ts';
+
+const target: Target = {
+  clientUrl: 'https://example.com',
+  endpoint: 'https://example.com',
+  hmacSecretCiphertext: 'x',
+  active: true,
+  deleted: false,
+  plan: 'team',
+  deployment: 'multi_tenant',
+};
+const nowMs = 1_000_000;
+const delivery = { status: 'pending', cycle: 0, nextAttemptAtMs: nowMs, target } as Delivery;
+
+test.each([
+  ['is attempted when it is due', delivery, { kind: 'attempt', target }],
+  ['is attempted when it never waited', { ...delivery, nextAttemptAtMs: null }, { kind: 'attempt', target }],
+  [
+    'is attempted within the tolerance of two clocks',
+    { ...delivery, nextAttemptAtMs: nowMs + 900 },
+    { kind: 'attempt', target },
+  ],
+  [
+    'waits when it is not due',
+    { ...delivery, nextAttemptAtMs: nowMs + 5_000 },
+    { kind: 'wait', delayMs: 5_000 },
+  ],
+  ['is skipped when it is gone', null, { kind: 'skip' }],
+  ['is skipped when it was delivered', { ...delivery, status: 'delivered' }, { kind: 'skip' }],
+  ['is skipped when it has failed', { ...delivery, status: 'failed' }, { kind: 'skip' }],
+  ['is skipped when it was cancelled', { ...delivery, status: 'cancelled' }, { kind: 'skip' }],
+  ['is skipped when another cycle has begun', { ...delivery, cycle: 6 }, { kind: 'skip' }],
+  [
+    'is cancelled when the subscription is inactive',
+    { ...delivery, target: { ...target, active: false } },
+    { kind: 'cancel', reason: 'The subscription is inactive.' },
+  ],
+  [
+    'is cancelled when the subscription was deleted',
+    { ...delivery, target: { ...target, deleted: true } },
+    { kind: 'cancel', reason: 'The subscription was deleted.' },
+  ],
+  [
+    'is cancelled when the subscription is gone',
+    { ...delivery, target: null },
+    { kind: 'cancel', reason: 'The subscription was deleted.' },
+  ],
+  [
+    'is cancelled when the account lost its plan',
+    { ...delivery, target: { ...target, plan: 'free' } },
+    { kind: 'cancel', reason: "The account's plan does not include webhooks." },
+  ],
+  [
+    'is cancelled when the account moved to a private deployment',
+    { ...delivery, target: { ...target, deployment: 'single_tenant_private' } },
+    { kind: 'cancel', reason: "The account's deployment does not include webhooks." },
+  ],
+])('a queued delivery %s', (_case, candidate, turn) => {
+  expect(turnOf(candidate as Delivery | null, 0, nowMs)).toEqual(turn);
+});

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Database, ensureDayPartitions, openDatabase } from '@runhook/database';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { loadAccountSubscriptions } from '../../src/record/accounts.ts';
+import { recordAttempts } from '../../src/record/attempts.ts';
+import { commitFanOut } from '../../src/record/commit-fan-out.ts';
+import { loadDeliveries } from '../../src/record/deliveries.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  // One connection: prepared statements are its own.
+  database = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex: true });
+  await ensureDayPartitions(database.pool);
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+test('what a statement prepared at an empty table does later reads no whole table', async () => {
+  const { pool } = database;
+  // As PostgreSQL does by itself after a few executions, if batches are not tiny.
+  await pool.query('SET plan_cache_mode = force_generic_plan');
+  await loadAccountSubscriptions(pool, [1]);
+  await commitFanOut(pool, []);
+  await recordAttempts(pool, []);
+  await loadDeliveries(pool, ['wdl_000000000000000000000000000']);
+  const { rows: prepared } = await pool.query<{ name: string; parameters: number }>(
+    'SELECT name, cardinality(parameter_types) AS parameters FROM pg_prepared_statements ORDER BY name',
+  );
+  expect(prepared.map(({ name }) => name)).toEqual([
+    'commit-fan-out',
+    'load-account-subscriptions',
+    'load-deliveries',
+    'record-attempts',
+  ]);
+  for (const { name, parameters } of prepared) {
+    const nothing = Array.from({ length: parameters }, () => "'{}'").join(', ');
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN EXECUTE "${name}"(${nothing})`);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toMatch(/deliveries|accounts/);
+    expect(plan).not.toMatch(/Seq Scan/);
+  }
+});

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS, verify } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedSubscription, testSecrets } from '@runhook/testing';
+import { createSubscriptionCache } from '../../src/record/accounts.ts';
+import { type Harness, openHarness } from '../harness.ts';
+import { deliveriesOf } from '../log-rows.ts';
+
+const WAITING = 300;
+
+describe.each(queueBackends())('with subscriptions in memory, on $name', (backend) => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(() => harness.close());
+
+  const event = (runId = 7_001) => exampleEvent('job.run.started', harness.account.jobs[0] as never, runId);
+  const subscribe = (path: string) =>
+    seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: `${harness.receiver.url}${path}`,
+    });
+  const pathsOf = () => harness.receiver.requests.map(({ path }) => path);
+
+  /** The dispatcher knows the account from here on. */
+  async function warmUp(path: string): Promise<void> {
+    await harness.startDispatcher();
+    await harness.publisher.publish(event());
+    await harness.receiver.waitFor((request) => request.path === path);
+  }
+
+  test('every change counts for the next event, whoever made it and however', async () => {
+    const { id } = await subscribe('/first');
+    await warmUp('/first');
+    const { subscription: subscriptions } = harness.database.prisma;
+    const update = (data: object) => subscriptions.update({ where: { id }, data });
+    const next = async (path: string) => {
+      await harness.publisher.publish(event());
+      return (await harness.receiver.waitFor((request) => request.path === path)).at(-1);
+    };
+
+    await update({ clientUrl: `${harness.receiver.url}/second` });
+    await next('/second');
+    const hmacSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    await update({
+      hmacSecretCiphertext: testSecrets.encrypt(hmacSecret),
+      clientUrl: `${harness.receiver.url}/third`,
+    });
+    const signed = await next('/third');
+    expect(verify(signed?.body ?? '', hmacSecret, signed?.headers.authorization)).toBe(true);
+    await subscribe('/another');
+    await next('/another');
+    const arrived = (path: string) => pathsOf().filter((one) => one === path).length;
+    // Nothing that was sent before is still on its way.
+    await harness.receiver.waitFor(() => arrived('/third') === 2);
+    await update({ deletedAt: new Date() });
+    await harness.publisher.publish(event());
+    await harness.receiver.waitFor(() => arrived('/another') === 2);
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'pending')).toEqual([]);
+    });
+    expect(arrived('/third')).toBe(2);
+  });
+
+  test('an account that loses its webhooks gets nothing for the next event', async () => {
+    await subscribe('/hook');
+    await warmUp('/hook');
+    await harness.database.prisma.account.updateMany({ data: { plan: 'free' } });
+    const published = event();
+    await harness.publisher.publish(published);
+    await eventually(async () => {
+      const count = await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } });
+      expect(count).toBe(2);
+    });
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
+  test.each(['moved', 'deleted'])(
+    'while events wait, a subscription is %s: nothing goes where it was',
+    async (change) => {
+      const { id } = await subscribe('/old');
+      await warmUp('/old');
+      const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
+      await queue.pause();
+      await harness.publisher.publishMany(
+        Array.from({ length: WAITING }, (_, index) => event(8_000 + index)),
+      );
+      const moved = { clientUrl: `${harness.receiver.url}/new` };
+      await harness.database.prisma.subscription.update({
+        where: { id },
+        data: change === 'moved' ? moved : { deletedAt: new Date() },
+      });
+      await queue.resume();
+      await queue.close();
+      await eventually(
+        async () => {
+          const count = await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } });
+          expect(count).toBe(1 + WAITING);
+        },
+        { timeoutMs: 20_000 },
+      );
+      if (change === 'moved') await harness.receiver.waitFor(1 + WAITING);
+      expect(pathsOf().filter((path) => path === '/old')).toHaveLength(1);
+      expect(await deliveriesOf(harness.database)).toHaveLength(change === 'moved' ? 1 + WAITING : 1);
+    },
+  );
+});
+
+describe('the cache', () => {
+  const account = (accountId: number, subscriptions = 1, fingerprint = '1') => ({
+    accountId,
+    fingerprint,
+    plan: 'team' as const,
+    deployment: 'multi_tenant' as const,
+    subscriptions: Array.from({ length: subscriptions }, () => ({}) as never),
+  });
+  function setUp(sizeMax: number, subscriptions = 1) {
+    const loaded: number[] = [];
+    const load = async (id: number) => {
+      loaded.push(id);
+      return id === 404 ? null : account(id, subscriptions);
+    };
+    return { loaded, cache: createSubscriptionCache({ load, sizeMax }) };
+  }
+
+  test('events that come at the same time share one load, and later ones need none', async () => {
+    const { loaded, cache } = setUp(10);
+    await Promise.all([cache.of(1), cache.of(1), cache.of(2)]);
+    await cache.of(1);
+    expect(loaded).toEqual([1, 2]);
+  });
+
+  test('is bounded by accounts and subscriptions; what was used longest ago goes', async () => {
+    const { loaded, cache } = setUp(6);
+    for (const id of [1, 2, 3, 1, 4]) await cache.of(id);
+    await cache.of(1);
+    expect(loaded).toEqual([1, 2, 3, 4]);
+    await cache.of(2);
+    expect(loaded).toEqual([1, 2, 3, 4, 2]);
+  });
+
+  test('an account that does not exist is asked for again', async () => {
+    const { loaded, cache } = setUp(6);
+    expect(await cache.of(404)).toBeNull();
+    expect(await cache.of(404)).toBeNull();
+    expect(loaded).toEqual([404, 404]);
+  });
+
+  test('who comes late with an old fingerprint does not throw away what was loaded since', async () => {
+    const { loaded, cache } = setUp(6);
+    await cache.of(1);
+    cache.forget(account(1, 1, '0'));
+    await cache.of(1);
+    expect(loaded).toEqual([1]);
+    cache.forget(account(1));
+    await cache.of(1);
+    expect(loaded).toEqual([1, 1]);
+  });
+});

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createQueueBackend, type EventQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
+import { createMetricsRegistry, registerDependencyMetrics } from '@runhook/runtime';
+import { exampleEvent, queueBackends, seedSubscription, startTcpProxy } from '@runhook/testing';
+import { createBacklogMeasure } from '../../src/telemetry/backlog.ts';
+import { type Harness, openHarness } from '../harness.ts';
+
+describe.each(queueBackends())('the backlog, with the queue on $name', (backend) => {
+  const closers: (() => Promise<unknown>)[] = [];
+  let harness: Harness;
+  let events: EventQueue;
+  let measure: () => Promise<void>;
+  let registry: ReturnType<typeof createMetricsRegistry>;
+  let cutQueue: () => Promise<void>;
+
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+    const proxy = await startTcpProxy(harness.queueUrl);
+    cutQueue = () => proxy.cut();
+    const queue = createQueueBackend(proxy.url);
+    events = openEventQueue(queue, () => undefined);
+    const deliveries = openDeliveryQueue(queue, () => undefined);
+    closers.push(
+      () => harness.close(),
+      () => proxy.close(),
+      () => events.close().catch(() => undefined),
+      () => deliveries.close().catch(() => undefined),
+    );
+    registry = createMetricsRegistry({ service: 'test' });
+    const dependencies = registerDependencyMetrics(registry);
+    measure = createBacklogMeasure({
+      pool: harness.database.pool,
+      events,
+      deliveries,
+      dependencies,
+      registry,
+    });
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  async function samples(name: string): Promise<Record<string, number>> {
+    const metric = await registry.getSingleMetric(name)?.get();
+    const entries = (metric?.values ?? []).map(({ labels, value }) => [
+      Object.values(labels).join(' '),
+      value,
+    ]);
+    return Object.fromEntries(entries);
+  }
+  const ages = () => samples('runhook_backlog_oldest_due_age_seconds');
+  const jobs = () => samples('runhook_backlog_jobs');
+
+  test('is nothing while nothing waits', async () => {
+    await measure();
+    expect(await ages()).toEqual({ 'webhook-deliveries': 0, 'job-run-events': 0 });
+    expect(await jobs()).toMatchObject({ 'job-run-events waiting': 0, 'webhook-deliveries delayed': 0 });
+    expect(await samples('runhook_dependency_up')).toEqual({ queue: 1, database: 1 });
+  });
+
+  test('has the age of the oldest delivery that is due, whether the queue knows of it or not', async () => {
+    await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const { stop } = await harness.startDispatcher();
+    for (const _ of [1, 2, 3]) await harness.publisher.publish(event());
+    await harness.receiver.waitFor(3);
+    await stop();
+    // One is overdue, one waits for its retry, one is done.
+    await harness.database.pool.query(`
+      WITH numbered AS (SELECT day, id, row_number() OVER (ORDER BY id) AS n FROM deliveries)
+      UPDATE deliveries d SET status = CASE n WHEN 3 THEN 'delivered' ELSE 'pending' END,
+        next_attempt_at = now() + CASE n WHEN 1 THEN -interval '90 s' WHEN 2 THEN interval '90 s' END
+      FROM numbered WHERE d.day = numbered.day AND d.id = numbered.id`);
+    await measure();
+    const age = (await ages())['webhook-deliveries'];
+    expect(age).toBeGreaterThanOrEqual(90);
+    expect(age).toBeLessThan(150);
+  });
+
+  test('has events of both ways in: committed and not fanned out, and first in the line of the queue', async () => {
+    await harness.publisher.publishMany([event(), event()]);
+    await measure();
+    expect((await jobs())['job-run-events waiting']).toBe(2);
+    expect((await events.firstInLine())?.id).toMatch(/^wev_/);
+    await harness.database.pool.query(
+      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
+       VALUES (current_date, 'wev_x', $1, 'job.run.started', '', '{}', now() - interval '70 s')`,
+      [harness.account.id],
+    );
+    await measure();
+    expect((await ages())['job-run-events']).toBeGreaterThanOrEqual(70);
+  });
+
+  test('says nothing of a queue that does not answer, instead of what it was before', async () => {
+    await harness.publisher.publish(event());
+    await measure();
+    await cutQueue();
+    await measure();
+    expect(await jobs()).toEqual({});
+    expect(await samples('runhook_dependency_up')).toEqual({ queue: 0, database: 1 });
+    expect(await ages()).toHaveProperty('webhook-deliveries', 0);
+  });
+
+  const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never);
+});

@@ -1,0 +1,106 @@
+import { expect, test } from '@jest/globals';
+import { createWorkerWatch, type Hand } from '../../src/telemetry/worker-liveness.ts';
+
+function setUp(lines: (string | null | Error)[], isPaused = false) {
+  const hand: Hand = { jobs: 0, begun: 0 };
+  let now = 0;
+  let isRunning = true;
+  const watch = createWorkerWatch({
+    worker: { name: 'queue', isRunning: () => isRunning },
+    hand,
+    concurrency: 2,
+    patienceMs: 6_000,
+    nowMs: () => now,
+    firstInLine: async () => {
+      const first = lines.shift();
+      if (first instanceof Error) throw first;
+      return first == null ? null : { id: first, isPaused };
+    },
+  });
+  return {
+    watch,
+    hand,
+    after: (ms: number) => {
+      now += ms;
+    },
+    end: () => {
+      isRunning = false;
+    },
+  };
+}
+
+test('a worker is stuck when the same job stays first in line while it has room', async () => {
+  const { watch, after } = setUp(['a', 'a', 'a', 'a']);
+  await watch.look();
+  for (const _ of [1, 2, 3]) {
+    await watch.look();
+    watch.check();
+    after(2_000);
+  }
+  await watch.look();
+  expect(() => watch.check()).toThrow(expect.objectContaining({ code: 'WORKER_STUCK' }));
+});
+
+test('a worker whose neighbours take the jobs is not stuck', async () => {
+  const { watch, after } = setUp(['a', 'b', 'c', 'd', 'e', 'f']);
+  for (let look = 0; look < 6; look += 1) {
+    await watch.look();
+    watch.check();
+    after(5_000);
+  }
+});
+
+test('a worker that has its hands full, or takes other jobs meanwhile, is not stuck', async () => {
+  const { watch, hand, after } = setUp(Array(20).fill('a'));
+  hand.jobs = 2;
+  for (let look = 0; look < 5; look += 1) {
+    await watch.look();
+    after(10_000);
+    watch.check();
+  }
+  hand.jobs = 0;
+  for (let look = 0; look < 5; look += 1) {
+    hand.begun += 1;
+    await watch.look();
+    after(10_000);
+    watch.check();
+  }
+});
+
+test('while the queue does not answer nothing is held against the worker', async () => {
+  const { watch, after } = setUp(['a', new Error('gone'), 'a', 'a']);
+  await watch.look();
+  await watch.look();
+  after(4_000);
+  await expect(watch.look()).rejects.toThrow('gone');
+  after(4_000);
+  watch.check();
+  await watch.look();
+  after(4_000);
+  watch.check();
+});
+
+test('a worker of a queue that somebody paused is not stuck', async () => {
+  const { watch, after } = setUp(Array(5).fill('a'), true);
+  for (let look = 0; look < 5; look += 1) {
+    await watch.look();
+    watch.check();
+    after(10_000);
+  }
+});
+
+test('a worker that takes the job between two looks is not stuck', async () => {
+  const { watch, hand, after } = setUp(['a', 'a']);
+  await watch.look();
+  await watch.look();
+  after(10_000);
+  hand.begun += 1;
+  watch.check();
+});
+
+test('a worker whose loop has ended is stopped', () => {
+  const { watch, end } = setUp([]);
+  watch.check();
+  end();
+  expect(() => watch.check()).toThrow(expect.objectContaining({ code: 'WORKER_STOPPED' }));
+});

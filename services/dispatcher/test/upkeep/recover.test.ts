@@ -1,0 +1,221 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
+import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { commitFanOut } from '../../src/record/commit-fan-out.ts';
+import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { beginRecoveryTurn, deleteOldRecoveries, recover } from '../../src/upkeep/recover.ts';
+import { type Harness, openHarness } from '../harness.ts';
+import { attemptsOf, deliveriesOf } from '../log-rows.ts';
+
+const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
+
+interface Recovery {
+  status: string;
+  reason: string | null;
+  total_count: number;
+  recovered_count: number;
+  completed_at: Date | null;
+}
+
+describe.each(queueBackends())('a recovery, on $name', (backend) => {
+  let harness: Harness;
+  let deliveries: DeliveryQueue;
+  let subscription: { id: string; name: string };
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+    deliveries = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    subscription = await newSubscription();
+  });
+  afterEach(async () => {
+    await deliveries.close();
+    await harness.close();
+  });
+
+  const query = (sql: string, values: unknown[] = []) => harness.database.pool.query(sql, values);
+  const turn = () => recover({ pool: harness.database.pool, deliveries, retryPolicy });
+  const newSubscription = () =>
+    seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
+
+  /** Deliveries that ended an hour ago, as their attempts left them. */
+  async function ended(count: number, fields: { status?: string; attempts?: number } = {}) {
+    const { status = 'failed', attempts = 6 } = fields;
+    const { id, name } = subscription;
+    const rows = Array.from({ length: count }, (_, index) => {
+      const event = exampleEvent('job.run.started', harness.account.jobs[0] as never, 8_000 + index);
+      const delivery = { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name };
+      return { event, fingerprint: null, deliveries: [delivery] };
+    });
+    await commitFanOut(harness.database.pool, rows);
+    const ids = rows.flatMap(({ deliveries: [delivery] }) => delivery?.id ?? []);
+    await query(
+      `UPDATE deliveries SET status = $2, reason = 'why', attempt_count = $3, next_attempt_at = NULL,
+         created_at = now() - interval '2 hours', completed_at = now() - interval '1 hour' WHERE id = ANY ($1)`,
+      [ids, status, attempts],
+    );
+    return ids;
+  }
+
+  /** As management would begin it, of the last three hours. */
+  async function begin(totalCount: number, status = 'failed'): Promise<string> {
+    const id = createId('recovery');
+    await query(
+      `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
+       VALUES ($1, $2, 'running', now() - interval '3 hours', now(), $3, $4)`,
+      [id, subscription.id, status, totalCount],
+    );
+    return id;
+  }
+
+  async function recoveryOf(id: string): Promise<Recovery> {
+    return (await query('SELECT * FROM recoveries WHERE id = $1', [id])).rows[0];
+  }
+
+  test('of 250 failed deliveries takes three turns, and all arrive', async () => {
+    await ended(250);
+    const id = await begin(250);
+    await harness.startDispatcher();
+    const seen = new Set<number>();
+    await eventually(
+      async () => {
+        const { recovered_count, status } = await recoveryOf(id);
+        seen.add(recovered_count);
+        expect(status).toBe('done');
+      },
+      { timeoutMs: 30_000 },
+    );
+    expect([...seen].filter((count) => count > 0)).toEqual([100, 200, 250]);
+    await harness.receiver.waitFor(250);
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(250);
+      expect(rows.every(({ attempt_count }) => attempt_count === 7)).toBe(true);
+    });
+    expect(harness.receiver.requests).toHaveLength(250);
+    expect(await recoveryOf(id)).toMatchObject({ total_count: 250, completed_at: expect.any(Date) });
+  }, 60_000);
+
+  test('begins a manual cycle for each, numbered on, with all of its retries', async () => {
+    const [deliveryId = ''] = await ended(1);
+    await begin(1);
+    expect(await turn()).toEqual({ deliveries: 1, cancelled: 0 });
+    const [row] = await deliveriesOf(harness.database);
+    expect(row).toMatchObject({
+      status: 'pending',
+      reason: null,
+      trigger: 'manual',
+      cycle: 6,
+      completed_at: null,
+    });
+    expect(await deliveries.holds([{ deliveryId, cycle: 6 }])).toEqual(
+      new Set([deliveryJobId({ deliveryId, cycle: 6 })]),
+    );
+    harness.receiver.respondWith(500);
+    await harness.startDispatcher();
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'failed', attempt_count: 12 }]);
+    });
+    const attempts = await attemptsOf(harness.database, deliveryId);
+    expect(attempts.map(({ number, trigger }) => [number, trigger])).toEqual(
+      [7, 8, 9, 10, 11, 12].map((number) => [number, 'manual']),
+    );
+  });
+
+  test('that died between the record and the queue is mended by the reconciler', async () => {
+    await ended(120);
+    const id = await begin(120);
+    expect((await beginRecoveryTurn(harness.database.pool))?.begun).toHaveLength(100);
+    expect(await deliveries.counts()).toMatchObject({ waiting: 0 });
+    expect(await turn()).toEqual({ deliveries: 20, cancelled: 0 });
+    const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    const { pool } = harness.database;
+    const found = await reconcile({ pool, events, deliveries, retryPolicy, graceMs: 0 });
+    await events.close();
+    expect(found).toEqual({ events: 0, deliveries: 100 });
+    expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 120 });
+    await harness.startDispatcher();
+    await harness.receiver.waitFor(120);
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(120);
+    });
+    expect(harness.receiver.requests).toHaveLength(120);
+  }, 30_000);
+
+  test('leaves alone what fails while it runs, what it put back itself included', async () => {
+    const first = await ended(150);
+    const id = await begin(150);
+    await turn();
+    await query(
+      `UPDATE deliveries SET status = 'failed', attempt_count = 12, completed_at = now() WHERE status = 'pending'`,
+    );
+    const late = await ended(5);
+    await query(`UPDATE deliveries SET completed_at = now() WHERE id = ANY ($1)`, [late]);
+    expect(await turn()).toEqual({ deliveries: 50, cancelled: 0 });
+    expect(await turn()).toEqual({ deliveries: 0, cancelled: 0 });
+    expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 150 });
+    const rows = await deliveriesOf(harness.database);
+    expect(rows.filter(({ id, status }) => first.includes(id) && status === 'failed')).toHaveLength(100);
+    expect(rows.filter(({ id, status }) => late.includes(id) && status === 'failed')).toHaveLength(5);
+  });
+
+  test('takes the status and the window that it was asked for, of its own subscription', async () => {
+    const own = await ended(3, { status: 'cancelled', attempts: 0 });
+    await ended(2, { status: 'failed' });
+    await ended(2, { status: 'delivered' });
+    const before = await ended(2, { status: 'cancelled' });
+    await query(`UPDATE deliveries SET created_at = now() - interval '4 hours' WHERE id = ANY ($1)`, [
+      before,
+    ]);
+    const id = await begin(3, 'cancelled');
+    subscription = await newSubscription();
+    await ended(2, { status: 'cancelled' });
+    expect(await turn()).toEqual({ deliveries: 3, cancelled: 0 });
+    const pending = (await deliveriesOf(harness.database)).filter(({ status }) => status === 'pending');
+    expect(pending.map((row) => row.id).sort()).toEqual(own.sort());
+    expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 3 });
+  });
+
+  test.each([
+    ['active = false', 'The subscription is inactive.'],
+    ['deleted_at = now()', 'The subscription was deleted.'],
+  ])('ends when its subscription does not deliver any more: %s', async (change, reason) => {
+    await ended(150);
+    const id = await begin(150);
+    await turn();
+    await query(`UPDATE subscriptions SET ${change}`);
+    expect(await turn()).toEqual({ deliveries: 0, cancelled: 1 });
+    expect(await turn()).toEqual({ deliveries: 0, cancelled: 0 });
+    const end = { status: 'cancelled', reason, recovered_count: 100, completed_at: expect.any(Date) };
+    expect(await recoveryOf(id)).toMatchObject(end);
+  });
+
+  test('goes one page a turn beside others, and one dispatcher has the turn', async () => {
+    const ids: string[] = [];
+    for (let index = 0; index < 2; index++) {
+      subscription = await newSubscription();
+      await ended(110);
+      ids.push(await begin(110));
+    }
+    const turns = await Promise.all([turn(), turn()]);
+    const most = Math.max(...turns.map((result) => result?.deliveries ?? 0));
+    expect(most).toBe(200);
+    await turn();
+    for (const id of ids)
+      expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 110 });
+    expect(await deliveries.counts()).toMatchObject({ waiting: 220 });
+  });
+
+  test('is forgotten when it ended before the retention began, and not while it runs', async () => {
+    const kept = await begin(1);
+    subscription = await newSubscription();
+    const old = await begin(1);
+    await query(`UPDATE recoveries SET created_at = now() - interval '40 days'`);
+    await query(
+      `UPDATE recoveries SET status = 'done', completed_at = now() - interval '31 days' WHERE id = $1`,
+      [old],
+    );
+    await deleteOldRecoveries(harness.database.pool, 30);
+    expect((await query('SELECT id FROM recoveries')).rows).toEqual([{ id: kept }]);
+  });
+});

@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { createSecretBox, createUser, Prisma } from '@runhook/database';
+import {
+  type AccountReference,
+  listUsers,
+  resetPassword,
+  type UserMembershipView,
+} from '../identity/administration.ts';
+import {
+  AdminError,
+  type Command,
+  type CommandGroup,
+  NotFoundError,
+  requiredOption,
+  table,
+  UsageError,
+  valueOption,
+} from './command.ts';
+import {
+  accountNamed,
+  accountOption,
+  nameFilter,
+  optionValues,
+  passwordStdinFlag,
+  userNamed,
+} from './options.ts';
+
+const create: Command<{ email: string; name: string; passwordStdin?: boolean }> = {
+  name: 'create',
+  summary: 'make a user, with a password and an API key',
+  description:
+    'Makes a user, who belongs to no account yet (membership add). The API key, and the password when it was made here, are shown this once.',
+  options: [
+    requiredOption('--email <address>', 'how the user signs in; kept in lower case', optionValues.email),
+    requiredOption('--name <name>', 'up to 255 characters', optionValues.name),
+    passwordStdinFlag(),
+  ],
+  examples: [
+    'user create --email ada@example.com --name "Ada Lovelace"',
+    'user create --email ada@example.com --name Ada --password-stdin < password.txt',
+  ],
+  needsKeys: true,
+  async run({ email, name, ...choice }, { prisma, encryptionKeys, stdin }) {
+    const { password, isGenerated } = await choosePassword(choice, stdin);
+    const { id, apiKey } = await createUser(prisma, createSecretBox(encryptionKeys), {
+      email,
+      name,
+      password,
+    }).catch((error) => {
+      if (!isDuplicate(error)) throw error;
+      throw new AdminError('email_taken', `--email: there is a user ${email} already.`);
+    });
+    return {
+      json: { id, email, name, ...(isGenerated ? { password } : {}), api_key: apiKey },
+      text: [
+        `Created user ${id}, ${email}.`,
+        '',
+        ...(isGenerated ? [`  password  ${password}`] : []),
+        `  API key   ${apiKey}`,
+        '',
+        `${isGenerated ? 'They are' : 'It is'} not shown again.`,
+      ].join('\n'),
+    };
+  },
+};
+
+const list: Command<{ email?: string; name?: string; account?: AccountReference }> = {
+  name: 'list',
+  summary: 'show the users and where they belong',
+  description:
+    'Shows the users with their memberships, oldest first; with options, only those that fit them all.',
+  options: [
+    valueOption('--email <part>', 'only those whose address has this in it', optionValues.name),
+    nameFilter(),
+    accountOption('only the members of this one: its id or identifier (act_…)'),
+  ],
+  examples: ['user list', 'user list --account 1', 'user list --email @example.com --json'],
+  async run({ account: reference, ...filter }, { pool }) {
+    const account = reference === undefined ? null : await accountNamed(pool, reference);
+    const users = await listUsers(pool, {
+      ...filter,
+      ...(account === null ? {} : { accountId: account.id }),
+    });
+    const rows = users.map(({ id, email, name, memberships }) => [
+      String(id),
+      email,
+      name,
+      memberships.map(membershipText).join('; ') || '-',
+    ]);
+    return {
+      json: users,
+      text: users.length === 0 ? 'No users.' : table(['ID', 'E-MAIL', 'NAME', 'ACCOUNTS'], rows),
+    };
+  },
+};
+
+const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolean }> = {
+  name: 'reset-password',
+  summary: 'give a user a new password',
+  description:
+    'Gives a user a new password, shown this once when it was made here, and ends the console sessions of the user. The API key stays.',
+  options: [
+    valueOption('--email <address>', 'whose: the e-mail address', optionValues.email),
+    valueOption('--id <id>', 'whose: the id, instead of --email', optionValues.id),
+    passwordStdinFlag(),
+  ],
+  examples: [
+    'user reset-password --email ada@example.com',
+    'user reset-password --id 7 --password-stdin < password.txt',
+  ],
+  check({ email, id }) {
+    if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.');
+  },
+  async run({ email, id, ...choice }, { pool, stdin }) {
+    const { password, isGenerated } = await choosePassword(choice, stdin);
+    const user =
+      id === undefined
+        ? await userNamed(pool, { email: email as string }, '--email')
+        : await userNamed(pool, { id }, '--id');
+    const reset = await resetPassword(pool, user.id, password);
+    if (reset === null) throw new NotFoundError(`There is no user ${user.email} any more.`);
+    const { sessionsEnded } = reset;
+    return {
+      json: {
+        id: user.id,
+        email: user.email,
+        ...(isGenerated ? { password } : {}),
+        sessions_ended: sessionsEnded,
+      },
+      text: [
+        `User ${user.id}, ${user.email}, has a new password; console sessions ended: ${sessionsEnded}.`,
+        ...(isGenerated ? ['', `  password  ${password}`, '', 'It is not shown again.'] : []),
+      ].join('\n'),
+    };
+  },
+};
+
+function membershipText({ account_id, license, permission_sets }: UserMembershipView): string {
+  return `${account_id} (${[license, ...permission_sets].join(', ')})`;
+}
+
+function isDuplicate(error: unknown): boolean {
+  return error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002';
+}
+
+export const userGroup: CommandGroup = {
+  name: 'user',
+  summary: 'users with their passwords and API keys',
+  commands: [create, list, newPassword] as Command[],
+};
+
+const GENERATED_BYTES = 15;
+const CHARACTERS_MIN = 8;
+/** Of UTF-16, as a sign-in counts them; three bytes of UTF-8 each, at most. */
+const CHARACTERS_MAX = 1_000;
+const READ_BYTES_MAX = CHARACTERS_MAX * 3 + '\r\n'.length;
+
+/** Standard input, or what stands for it. */
+export type Input = AsyncIterable<Buffer | string> & { isTTY?: boolean };
+
+export interface PasswordChoice {
+  password: string;
+  /** Then the operator does not know it and must be shown it. */
+  isGenerated: boolean;
+}
+
+/** A new password: read from `stdin` when the operator brings one, else 120 random bits. */
+export async function choosePassword(
+  { passwordStdin = false }: { passwordStdin?: boolean },
+  stdin: Input,
+): Promise<PasswordChoice> {
+  if (passwordStdin) return { password: await readPassword(stdin), isGenerated: false };
+  return { password: randomBytes(GENERATED_BYTES).toString('base64url'), isGenerated: true };
+}
+
+/** Everything up to the end of input; one line break at the end is not part of it. */
+async function readPassword(stdin: Input): Promise<string> {
+  if (stdin.isTTY) {
+    throw new UsageError(
+      '--password-stdin reads a pipe or a file, and standard input is a terminal that would show it.',
+    );
+  }
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stdin) {
+    chunks.push(Buffer.from(chunk));
+    length += chunk.length;
+    // Leaving the loop closes the stream: an endless one must not hold us.
+    if (length > READ_BYTES_MAX) break;
+  }
+  const password = decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
+  if (password.length < CHARACTERS_MIN || password.length > CHARACTERS_MAX) {
+    throw new UsageError(
+      `--password-stdin must bring a password of ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`,
+    );
+  }
+  if (/\p{Cc}/u.test(password)) {
+    throw new UsageError('--password-stdin must bring one line without control characters.');
+  }
+  return password;
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new UsageError('--password-stdin must bring text in UTF-8.');
+  }
+}

@@ -1,0 +1,218 @@
+import type { Database } from '@runhook/database';
+import { timestampOf } from '../http/sql-text.ts';
+import type { DeliveryStatus } from './delivery.ts';
+import {
+  type CountedHours,
+  countHours,
+  HOUR_MICROS,
+  type HourCount,
+  type HourQuery,
+} from './hourly-counts.ts';
+
+type Pool = Database['pool'];
+
+/** Where a page begins and ends. */
+export interface Placed {
+  totalCount: number;
+  /** Each narrows the list to a part of it that the page is in, the newest first; none when the page is empty. */
+  parts: Condition[][];
+  /** What to skip of these hours. */
+  offset: number;
+}
+
+interface PageQuery {
+  subscriptionId: string;
+  filters: DeliveryFilters;
+  limit: number;
+  offset: number;
+}
+
+/**
+ * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. What the
+ * known hours do not cover is counted: the hours that are not over, and the ends of a window that cut an hour.
+ */
+export async function placePage(pool: Pool, known: CountedHours, query: PageQuery): Promise<Placed> {
+  const hours = wholeHours(await matchingHours(pool, known, query));
+  hours.sort((one, other) => (one.day === other.day ? other.hour - one.hour : one.day < other.day ? 1 : -1));
+  let before = 0;
+  let first: { hour: HourCount; before: number } | null = null;
+  let last: HourCount | null = null;
+  for (const hour of hours) {
+    const upTo = before + hour.deliveries;
+    if (first === null && upTo > query.offset) first = { hour, before };
+    if (first !== null && before < query.offset + query.limit) last = hour;
+    before = upTo;
+  }
+  if (first === null || last === null) return { totalCount: before, parts: [], offset: 0 };
+  return {
+    totalCount: before,
+    offset: query.offset - first.before,
+    parts: partsBetween(first.hour, last),
+  };
+}
+
+/**
+ * From the end of the newest hour back to the beginning of the oldest one. The newest day is a part by itself: with the
+ * day known, the index leads to the hour, where a comparison of both would begin at the end of the day.
+ */
+function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
+  const startOf = ({ hour }: HourCount, hours = 0) => String(BigInt(hour + hours) * HOUR_MICROS);
+  const day = (operator: string, value: string): Condition => ({
+    sql: (parameter) => `d.day ${operator} ${parameter}::date`,
+    value,
+    isOfDays: true,
+  });
+  const created = (operator: string, value: string): Condition => ({
+    sql: (parameter) => `d.created_at ${operator} ${timestampOf(parameter)}`,
+    value,
+  });
+  const newestDay = [day('=', newest.day), created('<', startOf(newest, 1))];
+  if (newest.day === oldest.day) return [[...newestDay, created('>=', startOf(oldest))]];
+  return [newestDay, [day('<', newest.day), day('>=', oldest.day)]];
+}
+
+async function matchingHours(pool: Pool, known: CountedHours, query: PageQuery): Promise<HourCount[]> {
+  const { subscriptionId, filters } = query;
+  const { eventType, status } = filters;
+  const window = { since: microsOf(filters.since), until: microsOf(filters.until) };
+  const inner = innerHours(window, known.closedBefore);
+  const ask = { subscriptionId, eventType };
+  if (inner === null)
+    return inDays(await countHours(pool, { ...ask, ...window, status, byEventType: false }), filters);
+  const kept = known.counts.filter((one) => {
+    const start = BigInt(one.hour) * HOUR_MICROS;
+    const isInside = (inner.since === null || start >= inner.since) && start < inner.until;
+    return isInside && (eventType === null || one.eventType === eventType);
+  });
+  const outer = outerRanges(window, inner);
+  const [notDelivered, ...counted] = await Promise.all([
+    status === null ? [] : countHours(pool, { ...ask, ...inner, status: 'not delivered', byEventType: true }),
+    ...outer.map((range) => countHours(pool, { ...ask, ...range, status, byEventType: false })),
+  ]);
+  return inDays([...without(kept, notDelivered), ...counted.flat()], filters);
+}
+
+/** The counts of an hour's event types, and of its parts, in one. */
+function wholeHours(counts: readonly HourCount[]): HourCount[] {
+  const byHour = new Map<string, HourCount>();
+  for (const one of counts) {
+    const key = `${one.day} ${one.hour}`;
+    const deliveries = one.deliveries + (byHour.get(key)?.deliveries ?? 0);
+    byHour.set(key, { ...one, deliveries });
+  }
+  return [...byHour.values()];
+}
+
+type Range = Pick<HourQuery, 'since' | 'until'>;
+
+/** The whole hours of the window that are over; null when there are none. */
+function innerHours({ since, until }: Range, closedBefore: bigint): (Range & { until: bigint }) | null {
+  const first = since === null ? null : since + ((HOUR_MICROS - (since % HOUR_MICROS)) % HOUR_MICROS);
+  const wholeUntil = until === null ? closedBefore : until - (until % HOUR_MICROS);
+  const end = wholeUntil < closedBefore ? wholeUntil : closedBefore;
+  return first !== null && first >= end ? null : { since: first, until: end };
+}
+
+/** What of the window the inner hours leave. */
+function outerRanges(window: Range, inner: Range & { until: bigint }): Range[] {
+  const ranges: Range[] = [];
+  if (window.since !== null && window.since !== inner.since)
+    ranges.push({ since: window.since, until: inner.since });
+  if (window.until === null || window.until !== inner.until)
+    ranges.push({ since: inner.until, until: window.until });
+  return ranges;
+}
+
+/** The same days as the list itself reads. */
+function inDays(hours: HourCount[], filters: DeliveryFilters): HourCount[] {
+  const { firstDay, lastDay } = daysOf(filters);
+  return hours.filter(
+    ({ day }) => (firstDay === null || day >= firstDay) && (lastDay === null || day <= lastDay),
+  );
+}
+
+function without(hours: readonly HourCount[], taken: readonly HourCount[]): HourCount[] {
+  const keyOf = ({ day, hour, eventType }: HourCount) => `${day} ${hour} ${eventType}`;
+  const byHour = new Map<string, number>();
+  for (const one of taken) byHour.set(keyOf(one), (byHour.get(keyOf(one)) ?? 0) + one.deliveries);
+  return hours.map((one) => ({ ...one, deliveries: one.deliveries - (byHour.get(keyOf(one)) ?? 0) }));
+}
+
+function microsOf(text: string | null): bigint | null {
+  return text === null ? null : BigInt(text);
+}
+
+/** Null filters let everything through. */
+export interface DeliveryFilters {
+  status: DeliveryStatus | null;
+  eventType: string | null;
+  runId: number | null;
+  /** Microseconds since the epoch, as digits; deliveries created at or after it. */
+  since: string | null;
+  /** As `since`; deliveries created before it. */
+  until: string | null;
+}
+
+const DAY_MICROS = 86_400_000_000n;
+
+/** What a query asks of `deliveries d`; `sql` gets the name of the parameter that holds `value`. */
+export interface Condition {
+  sql: (parameter: string) => string;
+  value: string | number;
+  /** Whether it tells the server which partitions to leave alone. */
+  isOfDays?: boolean;
+}
+
+/**
+ * Only the days that are asked for are read, with one more on each side: an event's id, which decides the day, may be
+ * up to a day ahead of its deliveries. One that was published with an id older than a day is listed under that day;
+ * but what failed or was cancelled is listed whatever its day, so that as many are counted as a recovery would take.
+ */
+export function deliveryConditions(subscriptionId: string, filters: DeliveryFilters): Condition[] {
+  const { status, eventType, runId, since, until } = filters;
+  const isRecoverable = status === 'failed' || status === 'cancelled';
+  const { firstDay, lastDay } = daysOf(filters);
+  const conditions: [Condition['sql'], Condition['value'] | null, isOfDays?: true][] = [
+    [(parameter) => `d.subscription_id = ${parameter}`, subscriptionId],
+    [(parameter) => `d.status = ${parameter}`, status],
+    [(parameter) => `d.event_type = ${parameter}`, eventType],
+    [(parameter) => `d.run_id = ${parameter}`, runId],
+    [(parameter) => `d.created_at >= ${timestampOf(parameter)}`, since],
+    [(parameter) => `d.created_at < ${timestampOf(parameter)}`, until],
+    [(parameter) => `d.day >= ${parameter}::date`, isRecoverable ? null : firstDay, true],
+    [(parameter) => `d.day <= ${parameter}::date`, lastDay, true],
+  ];
+  return conditions.flatMap(([sql, value, isOfDays = false]) =>
+    value === null ? [] : [{ sql, value, isOfDays }],
+  );
+}
+
+/** The days (`YYYY-MM-DD`) that a window reads; null where it is open. */
+export function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
+  firstDay: string | null;
+  lastDay: string | null;
+} {
+  return {
+    firstDay: since === null ? null : dayOf(BigInt(since) - DAY_MICROS),
+    lastDay: until === null ? null : dayOf(BigInt(until) + DAY_MICROS),
+  };
+}
+
+/** PostgreSQL's dates are not bound to four digits of a year, nor to years after the first. */
+function dayOf(micros: bigint): string {
+  const bounded = micros < 0n ? 0n : micros > LAST_MICROS ? LAST_MICROS : micros;
+  return new Date(Number(bounded / 1000n)).toISOString().slice(0, 10);
+}
+
+/** In the last day of the year 9999. */
+const LAST_MICROS = 253_402_300_799_000_000n;
+
+/** The conditions in SQL, and those of days by themselves. @param taken how many parameters the statement has before theirs */
+export function whereOf(conditions: readonly Condition[], taken: number): { all: string; ofDays: string } {
+  const parts = conditions.map(({ sql, isOfDays }, index) => ({
+    isOfDays,
+    text: sql(`$${taken + index + 1}`),
+  }));
+  const joined = (some: typeof parts) => some.map(({ text }) => text).join(' AND ') || 'true';
+  return { all: joined(parts), ofDays: joined(parts.filter(({ isOfDays }) => isOfDays)) };
+}

@@ -1,0 +1,116 @@
+import { type Database, runStatement } from '@runhook/database';
+import { microsOf } from '../http/sql-text.ts';
+import type { DeliveryRow } from './delivery.ts';
+import type { ClosedHours } from './hourly-counts.ts';
+import {
+  type Condition,
+  type DeliveryFilters,
+  deliveryConditions,
+  type Placed,
+  placePage,
+  whereOf,
+} from './log-places.ts';
+
+/** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
+export const DELIVERY_COLUMNS = `
+  d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
+  d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
+  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
+
+type Pool = Database['pool'];
+
+/** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
+export const TOTAL_COUNT_MAX = 1_000_000;
+
+export interface DeliveryQuery {
+  subscriptionId: string;
+  filters: DeliveryFilters;
+  limit: number;
+  offset: number;
+}
+
+export interface DeliveryPage {
+  rows: DeliveryRow[];
+  totalCount: number;
+}
+
+/**
+ * A page of a subscription's log, newest first, with each event's data, and how many match in all (counted up to
+ * {@link TOTAL_COUNT_MAX}). Where the hours of a long log are known, neither what is counted nor what is skipped is
+ * read; a filter for the few that did not go well, or for one run, has an index of its own and needs no such help.
+ */
+export async function listDeliveries(
+  pool: Pool,
+  closedHours: ClosedHours,
+  query: DeliveryQuery,
+): Promise<DeliveryPage> {
+  const { subscriptionId, filters } = query;
+  const { status, runId } = filters;
+  const isSelective = runId !== null || (status !== null && status !== 'delivered');
+  if (isSelective) return await readPage(pool, query);
+  const known = closedHours.known(subscriptionId);
+  if (known !== null) return await readPlaced(pool, query, await placePage(pool, known, query));
+  const startedAtMs = performance.now();
+  const page = await readPage(pool, query);
+  closedHours.tookMs(subscriptionId, performance.now() - startedAtMs);
+  return page;
+}
+
+// The keys come first, from the index alone; only the rows of the page are read. The day leads the order: it lets a
+// page end after the newest partition that fills it.
+const PAGE_OF = (keys: string, days: string) => `
+  SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
+  FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND ${days}
+  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id`;
+
+const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
+
+/** Counts and reads at once. */
+async function readPage(
+  pool: Pool,
+  { subscriptionId, filters, limit, offset }: DeliveryQuery,
+): Promise<DeliveryPage> {
+  const conditions = deliveryConditions(subscriptionId, filters);
+  const where = whereOf(conditions, 2);
+  type PageRow = { total_count: number } & (DeliveryRow | { id: null });
+  const rows = await runStatement<PageRow>(
+    pool,
+    `SELECT total.total_count, page.*
+     FROM (SELECT count(*)::int AS total_count
+       FROM (SELECT FROM deliveries d WHERE ${where.all} LIMIT ${TOTAL_COUNT_MAX}) matching) total
+     LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofDays)}) page ON true
+     ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
+    [limit, offset, ...valuesOf(conditions)],
+  );
+  return {
+    rows: rows.filter((row): row is PageRow & DeliveryRow => row.id !== null),
+    totalCount: rows[0]?.total_count ?? 0,
+  };
+}
+
+/** Reads what is left to read once the page's place among the hours is known. */
+async function readPlaced(pool: Pool, query: DeliveryQuery, placed: Placed): Promise<DeliveryPage> {
+  const totalCount = Math.min(placed.totalCount, TOTAL_COUNT_MAX);
+  if (placed.parts.length === 0) return { rows: [], totalCount };
+  const shared = deliveryConditions(query.subscriptionId, query.filters);
+  const values = [query.limit, placed.offset, ...valuesOf(shared)];
+  const where = whereOf(shared, 2);
+  const parts = placed.parts.map((part) => {
+    const ofPart = whereOf(part, values.length);
+    values.push(...valuesOf(part));
+    return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofDays };
+  });
+  const keys = parts.map((part) => part.keys).join(' UNION ALL ');
+  const days = parts.map((part) => `(${part.days})`).join(' OR ');
+  const rows = await runStatement<DeliveryRow & { [column: string]: unknown }>(
+    pool,
+    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `(${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
+    values,
+  );
+  return { rows, totalCount };
+}
+
+function valuesOf(conditions: readonly Condition[]): Condition['value'][] {
+  return conditions.map(({ value }) => value);
+}

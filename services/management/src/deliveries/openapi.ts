@@ -1,0 +1,255 @@
+import {
+  DELIVERY_EXAMPLE,
+  DELIVERY_WITH_ATTEMPTS_EXAMPLE,
+  PENDING_DELIVERY_EXAMPLE,
+  STATISTICS_EXAMPLE,
+} from '../http/openapi/examples.ts';
+import {
+  answerObject,
+  count,
+  httpStatusText,
+  idText,
+  integerId,
+  MOMENT,
+  MOMENT_FORMS,
+  microsTime,
+  orNull,
+  type Paths,
+  type PropertiesOf,
+  prefixedId,
+  type Schema,
+  schemaRef,
+  text,
+} from '../http/openapi/field-schemas.ts';
+import { inQuery, keyed, PAGE, parameter } from '../http/openapi/parameters.ts';
+import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { EVENT_TYPE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
+import { type AttemptView, DELIVERY_STATUSES, type DeliveryView } from './delivery.ts';
+import { TOTAL_COUNT_MAX } from './log-statements.ts';
+import {
+  STATISTICS_HOURS_DEFAULT,
+  STATISTICS_HOURS_MAX,
+  type StatisticsBucket,
+  type StatisticsCounts,
+  type StatisticsView,
+} from './statistics.ts';
+
+export const DELIVERY_STATUS: Schema = {
+  type: 'string',
+  enum: DELIVERY_STATUSES,
+  description:
+    '`pending` while attempts are left; `delivered` after a 2xx; `failed` when the last attempt failed; `cancelled` when the webhook was inactive or gone, or the account had no webhooks, as its turn came.',
+};
+
+/** DESIGN, section 7, "Deliveries". */
+const properties: PropertiesOf<DeliveryView> = {
+  id: prefixedId('wdl_', 'Id of the delivery.'),
+  subscription_id: prefixedId('wsu_', 'The webhook that it is for.'),
+  event_id: prefixedId('wev_', 'The event; one event has one id for all webhooks and all attempts.'),
+  event_type: EVENT_TYPE,
+  job_id: idText('The job whose run it tells of.', '12'),
+  job_name: text('Name of the job when the event happened.'),
+  run_id: idText('The run that it tells of.', '345'),
+  status: DELIVERY_STATUS,
+  reason: { type: ['string', 'null'], description: 'Why it failed or was cancelled; null otherwise.' },
+  attempt_count: count('Attempts made so far, of all cycles.'),
+  http_status_code: httpStatusText(
+    'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" before the first.',
+  ),
+  created_at: microsTime('When the event was fanned out to this webhook.'),
+  completed_at: orNull(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
+  next_attempt_at: orNull(microsTime('When the next attempt is due; null when none is.')),
+  duration_ms: orNull(count('How long the latest attempt took, in milliseconds; null before the first.')),
+};
+
+const HEADERS: Schema = {
+  type: 'object',
+  additionalProperties: { type: 'string' },
+  description: 'Headers by their lower-case names.',
+};
+
+export const deliverySchemas: Record<string, Schema> = {
+  Delivery: answerObject<DeliveryView>('One event on its way to one webhook.', properties),
+
+  DeliveryWithAttempts: answerObject<DeliveryView & { payload: string | null; attempts: AttemptView[] }>(
+    'One delivery, with what was sent and how each attempt went.',
+    {
+      ...properties,
+      payload: {
+        type: ['string', 'null'],
+        contentMediaType: 'application/json',
+        contentSchema: schemaRef('DeliveryPayload'),
+        description:
+          'The exact text of the body, the same in every attempt. Null in the moment when retention has taken the event and not yet the delivery.',
+      },
+      attempts: {
+        type: 'array',
+        items: schemaRef('Attempt'),
+        description: 'Every attempt, the first one first.',
+      },
+    },
+  ),
+
+  Attempt: answerObject<AttemptView>('One attempt to deliver.', {
+    number: { type: 'integer', minimum: 1, description: 'Counted over all cycles of the delivery.' },
+    trigger: {
+      type: 'string',
+      enum: ['automatic', 'manual'],
+      description: 'Whether the event or its retries caused it, or a redelivery by hand.',
+    },
+    started_at: microsTime('When it started.'),
+    duration_ms: count('How long it took, in milliseconds: connecting, request and answer together.'),
+    http_status_code: httpStatusText(
+      'What the endpoint answered; "504" when it did not in time, "502" when it could not be reached.',
+    ),
+    error: {
+      anyOf: [schemaRef('AttemptError'), { type: 'null' }],
+      description: 'Why the attempt failed; null when it did not.',
+    },
+    request_headers: {
+      ...HEADERS,
+      description: 'What was sent, by lower-case names. `***` stands for signatures.',
+    },
+    response_headers: {
+      ...HEADERS,
+      type: ['object', 'null'],
+      description: 'What was answered, by lower-case names; null when nothing was.',
+    },
+    response_body: {
+      type: ['string', 'null'],
+      description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
+    },
+    response_truncated: { type: 'boolean', description: 'Whether the answer was longer than is shown.' },
+  }),
+
+  AttemptError: answerObject<NonNullable<AttemptView['error']>>('Why an attempt failed.', {
+    code: { type: 'string', description: 'For programs.', examples: ['timeout', 'connection_refused'] },
+    message: { type: 'string', description: 'For people: one sentence.' },
+  }),
+};
+
+const tags = ['Deliveries'];
+
+/** DESIGN, sections 4 ("Deliveries API") and 7 ("Deliveries"). */
+export const deliveryPaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/deliveries': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    get: {
+      operationId: 'listDeliveries',
+      tags,
+      summary: 'List the deliveries of a subscription',
+      description: `Newest first, as long as the log keeps them: 30 days unless the operator set another time. \`total_count\` stops at ${TOTAL_COUNT_MAX}.`,
+      parameters: [
+        inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
+        inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),
+        inQuery('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
+        inQuery(
+          'since',
+          `Only those created at this moment or later; one whose event id is older than a day then is listed under the day of that id. ${MOMENT_FORMS}`,
+          MOMENT,
+        ),
+        inQuery('until', `Only those created before this moment. ${MOMENT_FORMS}`, MOMENT),
+        ...PAGE,
+      ],
+      responses: answers(
+        'account',
+        { 200: success(200, 'A page of them.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
+        [400],
+      ),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/statistics': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    get: {
+      operationId: 'getStatistics',
+      tags,
+      summary: 'See how deliveries went, hour by hour',
+      description:
+        'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
+      parameters: [
+        inQuery('hours', 'How many hours, of which the last one is not over yet.', {
+          type: 'integer',
+          minimum: 1,
+          maximum: STATISTICS_HOURS_MAX,
+          default: STATISTICS_HOURS_DEFAULT,
+        }),
+      ],
+      responses: answers(
+        'account',
+        { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
+        [400],
+      ),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}': {
+    parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('DeliveryId')],
+    get: {
+      operationId: 'getDelivery',
+      tags,
+      summary: 'Get a delivery with its payload and every attempt',
+      responses: answers('account', {
+        200: success(200, 'It.', schemaRef('DeliveryWithAttempts'), DELIVERY_WITH_ATTEMPTS_EXAMPLE),
+      }),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}/redeliver': {
+    parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('DeliveryId')],
+    post: keyed({
+      operationId: 'redeliver',
+      tags,
+      summary: 'Deliver again',
+      description: `The same delivery with the same body: an attempt at once, and its retries. Needs no body. ${WEBHOOK_WRITERS}`,
+      responses: answers(
+        'account',
+        {
+          202: success(202, 'It is on its way.', schemaRef('Delivery'), PENDING_DELIVERY_EXAMPLE),
+          409: failureBecause(
+            409,
+            'The delivery is still pending, or its webhook is inactive.',
+            'The delivery is still pending.',
+          ),
+        },
+        OF_A_BODY,
+      ),
+    }),
+  },
+};
+
+const counts: PropertiesOf<StatisticsCounts> = {
+  delivered_count: count('Those that were delivered.'),
+  failed_count: count('Those whose last attempt failed.'),
+  pending_count: count('Those that have attempts left.'),
+  cancelled_count: count('Those that were cancelled.'),
+  attempt_count: count('Attempts made for them so far.'),
+  p50_ms: orNull(
+    count(
+      'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (502) are left out, one that timed out counts with the time it was given. Null when none is left.',
+    ),
+  ),
+  p95_ms: orNull(count('As `p50_ms`: 95 of 100 were as fast or faster.')),
+};
+
+export const statisticsSchemas: Record<string, Schema> = {
+  StatisticsCounts: answerObject<StatisticsCounts>(
+    'What has become of the deliveries of a span of time.',
+    counts,
+  ),
+  StatisticsBucket: answerObject<StatisticsBucket>('An hour.', {
+    hour_start: microsTime('Beginning of the hour, in UTC.'),
+    ...counts,
+  }),
+  Statistics: answerObject<StatisticsView>('How deliveries went, by the hour in which they were created.', {
+    since: microsTime('Beginning of the first hour.'),
+    until: microsTime('The moment that the numbers are of, in the last hour.'),
+    totals: schemaRef('StatisticsCounts', 'All hours together.'),
+    buckets: {
+      type: 'array',
+      items: schemaRef('StatisticsBucket'),
+      minItems: 1,
+      description: 'Every hour, the oldest first; those without deliveries too.',
+    },
+  }),
+};

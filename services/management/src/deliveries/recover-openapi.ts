@@ -1,0 +1,114 @@
+import {
+  DONE_RECOVERY_EXAMPLE,
+  RECOVERY_EXAMPLE,
+  RECOVERY_REQUEST_EXAMPLE,
+} from '../http/openapi/examples.ts';
+import {
+  answerObject,
+  count,
+  MOMENT,
+  MOMENT_FORMS,
+  microsTime,
+  orNull,
+  type Paths,
+  prefixedId,
+  requestObject,
+  type Schema,
+  schemaRef,
+} from '../http/openapi/field-schemas.ts';
+import { keyed, parameter, requestBody } from '../http/openapi/parameters.ts';
+import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
+import {
+  RECOVERABLE_STATUSES,
+  RECOVERY_STATUSES,
+  type RecoveryRequest,
+  type RecoveryView,
+} from './recover.ts';
+
+const tags = ['Deliveries'];
+
+export const recoveryPaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recover': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    post: keyed({
+      operationId: 'recoverSubscription',
+      tags,
+      summary: 'Deliver again what failed in a window',
+      description: `Each delivery that matches is delivered again as \`redeliver\` would do it, some fifty a second, the oldest first, so that the endpoint is not flooded. What fails again stays failed. One recovery of a webhook runs at a time. ${WEBHOOK_WRITERS}`,
+      requestBody: requestBody('RecoveryRequest', 'The window.', RECOVERY_REQUEST_EXAMPLE),
+      responses: answers(
+        'account',
+        {
+          202: success(
+            202,
+            'It has begun; it is done already when nothing matches.',
+            schemaRef('Recovery'),
+            RECOVERY_EXAMPLE,
+          ),
+          409: failureBecause(
+            409,
+            'The webhook is inactive, or a recovery of it is running: its id is in the message.',
+            `The recovery ${RECOVERY_EXAMPLE.id} of this webhook is still running.`,
+          ),
+        },
+        OF_A_BODY,
+      ),
+    }),
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recovery/{recovery_id}': {
+    parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('RecoveryId')],
+    get: {
+      operationId: 'getRecovery',
+      tags,
+      summary: 'See how far a recovery is',
+      responses: answers('account', {
+        200: success(200, 'It.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE),
+      }),
+    },
+  },
+};
+
+export const recoverySchemas: Record<string, Schema> = {
+  Recovery: answerObject<RecoveryView>('Failed or cancelled deliveries of a window on their way back.', {
+    id: prefixedId('wrc_', 'Id of the recovery.'),
+    subscription_id: prefixedId('wsu_', 'The webhook whose deliveries it puts back.'),
+    status: {
+      type: 'string',
+      enum: RECOVERY_STATUSES,
+      description:
+        '`running` while deliveries are left to put back; `done` when all are; `cancelled` when the webhook became inactive or was deleted, or the account lost its webhooks, before that.',
+    },
+    reason: { type: ['string', 'null'], description: 'Why it was cancelled; null otherwise.' },
+    since: microsTime('It concerns deliveries created at this moment or later.'),
+    until: microsTime('It concerns deliveries created before this moment.'),
+    delivery_status: {
+      type: 'string',
+      enum: RECOVERABLE_STATUSES,
+      description: 'The state of the deliveries that it puts back.',
+    },
+    total_count: count('How many deliveries matched when it was created.'),
+    recovered_count: count(
+      'How many it has put back so far. Those that were redelivered by hand before their turn are not among them.',
+    ),
+    created_at: microsTime('When it was created. What failed later is not its concern.'),
+    completed_at: orNull(microsTime('When it was done or cancelled; null while it is running.')),
+  }),
+
+  RecoveryRequest: requestObject<RecoveryRequest>(
+    'What to put back.',
+    {
+      since: { ...MOMENT, description: `Deliveries created at this moment or later. ${MOMENT_FORMS}` },
+      until: {
+        ...orNull(MOMENT),
+        description: `Deliveries created before this moment, which must be later than \`since\`. Left out: now. ${MOMENT_FORMS}`,
+      },
+      status: {
+        anyOf: [{ type: 'string', enum: RECOVERABLE_STATUSES }, { type: 'null' }],
+        description: 'Which of them. `failed` when left out.',
+      },
+    },
+    ['since'],
+  ),
+};

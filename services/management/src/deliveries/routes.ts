@@ -1,0 +1,119 @@
+import { EVENT_TYPES, integerIdFromText, isId, type JobRunEvent, renderPayload } from '@runhook/contract';
+import type { Database } from '@runhook/database';
+import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
+import { pageExtra } from '../http/envelope.ts';
+import { NotFoundError } from '../http/errors.ts';
+import { MOMENT_PROBLEM, microsFromText, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
+import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from '../subscriptions/routes.ts';
+import { findSubscription } from '../subscriptions/statements.ts';
+import {
+  attemptView,
+  DELIVERY_STATUSES,
+  type DeliveryKey,
+  type DeliveryWithEvent,
+  deliveryView,
+  findDelivery,
+  listAttempts,
+} from './delivery.ts';
+import { createClosedHours } from './hourly-counts.ts';
+import type { DeliveryFilters } from './log-places.ts';
+import { listDeliveries } from './log-statements.ts';
+
+export const DELIVERIES_PATH = `${SUBSCRIPTION_PATH}/deliveries` as const;
+export const RECOVER_PATH = `${SUBSCRIPTION_PATH}/recover` as const;
+export const RECOVERY_PATH = `${SUBSCRIPTION_PATH}/recovery/:recovery_id` as const;
+export const STATISTICS_PATH = `${SUBSCRIPTION_PATH}/statistics` as const;
+export const DELIVERY_PATH = `${SUBSCRIPTION_PATH}/delivery/:delivery_id` as const;
+
+/** The log of deliveries (DESIGN, section 4, "Deliveries API"). */
+export function deliveryEndpoints(deps: { pool: Database['pool'] }): AccountEndpoint[] {
+  return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
+}
+
+/** The live subscription that the path names; a 404 for any other: a deleted one's log is gone from the API. */
+export async function requiredSubscription(
+  pool: Database['pool'],
+  request: AccountRequest,
+): Promise<{ id: string; active: boolean }> {
+  const row = await findSubscription(pool, subscriptionKey(request));
+  if (!row) throw subscriptionNotFound();
+  return row;
+}
+
+/** The delivery that the path names, under that subscription. */
+export function deliveryKey(subscription: { id: string }, { param }: AccountRequest): DeliveryKey {
+  const id = param('delivery_id');
+  if (!isId('delivery', id)) throw deliveryNotFound();
+  return { subscriptionId: subscription.id, id };
+}
+
+export function deliveryNotFound(): NotFoundError {
+  return new NotFoundError('Delivery not found.');
+}
+
+const id = readBy(integerIdFromText, 'must be an id: digits');
+const moment = readBy(microsFromText, MOMENT_PROBLEM);
+
+/** The log of a subscription (DESIGN, section 4, "Deliveries API"), newest first. */
+export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+  const closedHours = createClosedHours(pool);
+  return {
+    method: 'GET',
+    path: DELIVERIES_PATH,
+    access: READ_WEBHOOKS,
+    async handle(request) {
+      const reader = new QueryReader(request.query);
+      const page = reader.page();
+      const filters = readFilters(reader);
+      reader.check();
+      const { id: subscriptionId } = await requiredSubscription(pool, request);
+      const { rows, totalCount } = await listDeliveries(pool, closedHours, {
+        subscriptionId,
+        filters,
+        ...page,
+      });
+      return { code: 200, data: rows.map(deliveryView), extra: pageExtra(page, totalCount, rows.length) };
+    },
+  };
+}
+
+function readFilters(reader: QueryReader): DeliveryFilters {
+  return {
+    status: reader.optional('status', oneOf(DELIVERY_STATUSES)),
+    eventType: reader.optional('event_type', oneOf(EVENT_TYPES)),
+    runId: reader.optional('run_id', id),
+    since: reader.optional('since', moment),
+    until: reader.optional('until', moment),
+  };
+}
+
+/** One delivery with the exact body that was sent and every attempt (DESIGN, section 7, "Deliveries"). */
+export function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: DELIVERY_PATH,
+    access: READ_WEBHOOKS,
+    async handle(request) {
+      const key = deliveryKey(await requiredSubscription(pool, request), request);
+      const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key.id)]);
+      if (!row) throw deliveryNotFound();
+      return {
+        code: 200,
+        data: { ...deliveryView(row), payload: payloadOf(row), attempts: attempts.map(attemptView) },
+      };
+    },
+  };
+}
+
+/** Rendered anew, which gives the bytes that were sent: the row has the name that the body has. */
+function payloadOf(row: DeliveryWithEvent): string | null {
+  if (row.event_data === null) return null;
+  const event = {
+    accountId: Number(row.account_id),
+    eventId: row.event_id,
+    eventType: row.event_type,
+    timestamp: row.event_timestamp,
+    data: row.event_data,
+  } as unknown as JobRunEvent;
+  return renderPayload(event, { id: row.subscription_id, name: row.webhook_name });
+}

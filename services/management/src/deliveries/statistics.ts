@@ -1,0 +1,213 @@
+import { type Database, runStatement } from '@runhook/database';
+import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
+import { integer, QueryReader } from '../http/query-parameters.ts';
+import { microsOf } from '../http/sql-text.ts';
+import { requiredSubscription, STATISTICS_PATH } from './routes.ts';
+
+/** How many hours of statistics one call may ask for: a week. */
+export const STATISTICS_HOURS_MAX = 168;
+export const STATISTICS_HOURS_DEFAULT = 24;
+
+/** What became of the deliveries that were created in a span of time, as of now. */
+export interface StatisticsCounts {
+  delivered_count: number;
+  failed_count: number;
+  pending_count: number;
+  cancelled_count: number;
+  /** Made so far for these deliveries. */
+  attempt_count: number;
+  /**
+   * How long the latest attempt of a delivery took, by nearest rank: the median. Attempts that never reached the
+   * endpoint (502) tell nothing of it and are left out; one that timed out counts with the time it was given. Null
+   * when there is none.
+   */
+  p50_ms: number | null;
+  /** As `p50_ms`: 95 of 100 were as fast or faster. */
+  p95_ms: number | null;
+}
+
+export interface StatisticsBucket extends StatisticsCounts {
+  /** The beginning of a UTC hour, in microseconds since the epoch, as digits. */
+  hour_start: string;
+}
+
+/** Answer of `GET …/statistics`; times are microseconds since the epoch, as digits. */
+export interface StatisticsView {
+  /** The beginning of the first hour. */
+  since: string;
+  /** The moment that the numbers are of, in the last hour. */
+  until: string;
+  totals: StatisticsCounts;
+  /** Every hour, the oldest first, also those without deliveries. */
+  buckets: StatisticsBucket[];
+}
+
+const HOUR_MICROS = 3_600_000_000n;
+
+const NOTHING: StatisticsCounts = {
+  delivered_count: 0,
+  failed_count: 0,
+  pending_count: 0,
+  cancelled_count: 0,
+  attempt_count: 0,
+  p50_ms: null,
+  p95_ms: null,
+};
+
+/** @param found the hours that have deliveries, in any order */
+export function statisticsView(
+  span: { since: string; until: string; hours: number },
+  totals: StatisticsCounts,
+  found: readonly StatisticsBucket[],
+): StatisticsView {
+  const { since, until, hours } = span;
+  const byHour = new Map(found.map((bucket) => [bucket.hour_start, bucket]));
+  const buckets = Array.from({ length: hours }, (_, index) => {
+    const hour_start = String(BigInt(since) + BigInt(index) * HOUR_MICROS);
+    return byHour.get(hour_start) ?? { hour_start, ...NOTHING };
+  });
+  return { since, until, totals, buckets };
+}
+
+/** How a subscription's deliveries went, hour by hour, up to now. */
+export function statisticsEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+  const statistics = createKeptStatistics(pool);
+  return {
+    method: 'GET',
+    path: STATISTICS_PATH,
+    access: READ_WEBHOOKS,
+    async handle(request) {
+      const reader = new QueryReader(request.query);
+      const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
+      reader.check();
+      const { id: subscriptionId } = await requiredSubscription(pool, request);
+      return { code: 200, data: await statistics({ subscriptionId, hours }) };
+    },
+  };
+}
+
+/** The beginning of the first hour: the hours asked for end with the one that is now. */
+const SINCE = `(date_bin('1 hour', now(), timestamptz 'epoch') - ($2::int - 1) * interval '1 hour')`;
+
+const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
+
+// Deliveries only: they know their latest attempt, and a day of attempts holds those of every webhook. One day more is
+// read on each side, as in the list of deliveries; the bounds are stable expressions, so the server leaves the other
+// partitions alone before it begins. The histogram, small whatever the traffic, is what the percentiles are taken from:
+// to sort a million durations would take longer than to count them. The row without an hour has the totals and is
+// there even when nothing else is.
+const SELECT = `
+  WITH histogram AS MATERIALIZED (
+    SELECT date_bin('1 hour', d.created_at, timestamptz 'epoch') AS hour, d.status,
+      CASE WHEN d.http_status_code NOT IN (0, 502) THEN d.duration_ms END AS duration_ms,
+      count(*) AS deliveries, sum(d.attempt_count) AS attempts
+    FROM deliveries d
+    WHERE d.subscription_id = $1 AND d.created_at >= ${SINCE}
+      AND d.day >= ${dayOf(SINCE)} - 1 AND d.day <= ${dayOf('now()')} + 1
+    GROUP BY 1, 2, 3
+  ), counts AS (
+    SELECT hour,
+      coalesce(sum(deliveries) FILTER (WHERE status = 'delivered'), 0)::int AS delivered_count,
+      coalesce(sum(deliveries) FILTER (WHERE status = 'failed'), 0)::int AS failed_count,
+      coalesce(sum(deliveries) FILTER (WHERE status = 'pending'), 0)::int AS pending_count,
+      coalesce(sum(deliveries) FILTER (WHERE status = 'cancelled'), 0)::int AS cancelled_count,
+      coalesce(sum(attempts), 0)::int AS attempt_count
+    FROM histogram GROUP BY GROUPING SETS ((hour), ())
+  ), ranked AS (
+    SELECT hour, duration_ms, sum(sum(deliveries)) OVER (PARTITION BY hour ORDER BY duration_ms) AS rank,
+      sum(sum(deliveries)) OVER (PARTITION BY hour) AS measured
+    FROM histogram WHERE duration_ms IS NOT NULL
+    GROUP BY GROUPING SETS ((hour, duration_ms), (duration_ms))
+  ), percentiles AS (
+    SELECT hour, min(duration_ms) FILTER (WHERE rank >= measured * 0.5) AS p50_ms,
+      min(duration_ms) FILTER (WHERE rank >= measured * 0.95) AS p95_ms
+    FROM ranked GROUP BY hour
+  )
+  SELECT ${microsOf('hour')} AS hour_start, delivered_count, failed_count, pending_count, cancelled_count, attempt_count,
+    p50_ms, p95_ms, ${microsOf(SINCE)} AS since, ${microsOf('now()')} AS until
+  FROM counts LEFT JOIN percentiles USING (hour)
+  WHERE hour IS NOT NULL
+  UNION ALL
+  SELECT NULL, delivered_count, failed_count, pending_count, cancelled_count, attempt_count,
+    (SELECT p50_ms FROM percentiles WHERE hour IS NULL), (SELECT p95_ms FROM percentiles WHERE hour IS NULL),
+    ${microsOf(SINCE)}, ${microsOf('now()')}
+  FROM counts WHERE hour IS NULL`;
+
+type Row = StatisticsCounts & { hour_start: string | null; since: string; until: string } & {
+  [column: string]: unknown;
+};
+
+/** A subscription's hours up to now, and their totals. */
+export async function readStatistics(
+  pool: Database['pool'],
+  { subscriptionId, hours }: { subscriptionId: string; hours: number },
+): Promise<StatisticsView> {
+  const rows = await runStatement<Row>(pool, SELECT, [subscriptionId, hours]);
+  const total = rows.find(({ hour_start }) => hour_start === null) as Row;
+  const found: StatisticsBucket[] = rows.flatMap((row) =>
+    row.hour_start === null ? [] : [{ hour_start: row.hour_start, ...countsOf(row) }],
+  );
+  return statisticsView({ since: total.since, until: total.until, hours }, countsOf(total), found);
+}
+
+function countsOf(row: StatisticsCounts): StatisticsCounts {
+  return {
+    delivered_count: row.delivered_count,
+    failed_count: row.failed_count,
+    pending_count: row.pending_count,
+    cancelled_count: row.cancelled_count,
+    attempt_count: row.attempt_count,
+    p50_ms: row.p50_ms,
+    p95_ms: row.p95_ms,
+  };
+}
+
+export interface StatisticsQuery {
+  subscriptionId: string;
+  hours: number;
+}
+
+/** Numbers that were quick to read are read each time. */
+const SLOW_MS = 200;
+/** The others are told again for as many times as long as they took, but never for longer than this. */
+const KEPT_TIMES = 20;
+const KEPT_MAX_MS = 60_000;
+const KEPT_MAX = 200;
+
+interface Kept {
+  view: Promise<StatisticsView>;
+  /** By the clock that was given; infinite while they are being read. */
+  untilMs: number;
+}
+
+/**
+ * Reads statistics, those of a busy webhook not for everybody who looks: calls at once share one statement, and what
+ * took long is told again for a while. `until` says which moment the numbers are of.
+ */
+export function createKeptStatistics(
+  pool: Database['pool'],
+  { read = readStatistics, nowMs = () => performance.now() } = {},
+): (query: StatisticsQuery) => Promise<StatisticsView> {
+  const kept = new Map<string, Kept>();
+
+  return (query) => {
+    const key = `${query.subscriptionId} ${query.hours}`;
+    const known = kept.get(key);
+    if (known && nowMs() < known.untilMs) return known.view;
+    const startedAtMs = nowMs();
+    const reading: Kept = { view: read(pool, query), untilMs: Number.POSITIVE_INFINITY };
+    kept.delete(key);
+    kept.set(key, reading);
+    const [oldest] = kept.keys();
+    if (kept.size > KEPT_MAX && oldest !== undefined) kept.delete(oldest);
+    const forget = () => {
+      if (kept.get(key) === reading) kept.delete(key);
+    };
+    reading.view.then(() => {
+      const tookMs = nowMs() - startedAtMs;
+      if (tookMs < SLOW_MS) forget();
+      else reading.untilMs = nowMs() + Math.min(tookMs * KEPT_TIMES, KEPT_MAX_MS);
+    }, forget);
+    return reading.view;
+  };
+}

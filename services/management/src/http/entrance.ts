@@ -1,0 +1,166 @@
+import { isIP } from 'node:net';
+import express, { type Request, type Response, Router } from 'express';
+import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
+import {
+  type AccountEndpoint,
+  type AccountRequest,
+  authorize,
+  DEADLINE_MS,
+  type Endpoint,
+  type OpenRequest,
+} from './endpoint.ts';
+import { type Answer, sendAnswer } from './envelope.ts';
+import {
+  AccessDeniedError,
+  InvalidRequestError,
+  MethodNotAllowedError,
+  TooManyRequestsError,
+  UnavailableError,
+  UnsupportedContentTypeError,
+} from './errors.ts';
+import type { Idempotency } from './idempotency.ts';
+import { type Limiter, requestBudget } from './limits.ts';
+import { requestState } from './request-telemetry.ts';
+
+/** What every request passes on its way to an endpoint. */
+export interface Entrance extends Authentication {
+  /** The requests that one account may send. */
+  requestLimit: Pick<Limiter, 'take'>;
+  idempotency: Idempotency;
+}
+
+/** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
+export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entrance): Router {
+  const router = Router({ caseSensitive: true });
+  for (const path of new Set(endpoints.map((endpoint) => endpoint.path))) {
+    const ofPath = endpoints.filter((endpoint) => endpoint.path === path);
+    const byMethod = new Map<string, Endpoint>(ofPath.map((endpoint) => [endpoint.method, endpoint]));
+    const allowed = [...byMethod.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+    router.all(path, async (request, response) => {
+      requestState(response).route = path;
+      const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
+      if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
+      const handle = await within(DEADLINE_MS, admit(endpoint, entrance, request, response));
+      const body = await readBody(request, response);
+      const answer = await within(endpoint.deadlineMs ?? DEADLINE_MS, handle({ ...partsOf(request), body }));
+      sendAnswer(response, answer);
+    });
+  }
+  return router;
+}
+
+/** Lets the request in, and answers what is left to do with it. Throws the refusal; nothing of the body is read yet. */
+async function admit(
+  endpoint: Endpoint,
+  entrance: Entrance,
+  request: Request,
+  response: Response,
+): Promise<(request: OpenRequest) => Promise<Answer>> {
+  if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
+  const { authorization, cookie } = request.headers;
+  const caller = await authenticate({ authorization, cookie }, entrance);
+  if (caller.credential.kind === 'session' && changesSomething(endpoint)) requireSameOrigin(request);
+  if (endpoint.access === 'caller') {
+    await count(requestBudget(caller.principal, null), entrance);
+    return (open) => endpoint.handle({ ...open, ...caller });
+  }
+  const accountIdText = request.params.account_id as string;
+  if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), entrance);
+  const account = authorize(caller.principal, accountIdText, endpoint.access);
+  requestState(response).accountId = account.id;
+  const { params } = request;
+  return (open) =>
+    handleOnce(endpoint, entrance.idempotency, { request: { ...open, ...caller, account }, params });
+}
+
+async function count(budget: string, { requestLimit }: Entrance): Promise<void> {
+  const taking = await requestLimit.take(budget);
+  if (taking.kind === 'refused') throw new TooManyRequestsError(taking.retryAfterSeconds);
+}
+
+function changesSomething({ method, hasEffect }: Endpoint): boolean {
+  return method !== 'GET' || hasEffect === true;
+}
+
+/** A browser adds the cookie to what other pages send, too; a header credential is only ever added on purpose. */
+function requireSameOrigin(request: Request): void {
+  const proof = {
+    secFetchSite: request.get('sec-fetch-site'),
+    origin: request.get('origin'),
+    host: request.host,
+  };
+  if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
+}
+
+function partsOf(request: Request): Omit<OpenRequest, 'body'> {
+  const told = request.ip ?? '';
+  return {
+    param: (name) => request.params[name] as string,
+    query: request.query as OpenRequest['query'],
+    header: (name) => request.get(name),
+    // What a proxy passes on may be anything.
+    clientAddress: isIP(told) === 0 ? (request.socket.remoteAddress ?? '') : told,
+    secure: request.secure,
+  };
+}
+
+/** A database that neither answers nor breaks must not keep the caller. The work goes on; only the caller is let go. */
+async function within<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new UnavailableError()), deadlineMs);
+  });
+  try {
+    return await Promise.race([work, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A run's status message may have 65,536 characters, each up to six bytes in JSON. */
+export const BODY_BYTES_MAX = 1024 * 1024;
+
+const parseJson = express.json({ limit: BODY_BYTES_MAX, strict: false });
+
+/** The JSON body of a POST or PUT; undefined when there is none. Rejects with what the error mapper knows. */
+export async function readBody(request: Request, response: Response): Promise<unknown> {
+  if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
+  if (!hasBody(request)) return undefined;
+  if (!request.is('application/json')) throw new UnsupportedContentTypeError();
+  await new Promise<void>((resolve, reject) => {
+    parseJson(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
+  });
+  return request.body;
+}
+
+function hasBody(request: Request): boolean {
+  return request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > 0;
+}
+
+const HEADER = 'Idempotency-Key';
+const KEY = /^[\x20-\x7e]{1,255}$/;
+
+/**
+ * Calls the endpoint; a POST that brings an `Idempotency-Key` (DESIGN, section 7, "Runs") once for each key. Replacing
+ * one's API key is no account's endpoint, and so has no keys: a repeat comes with the old one, which is refused.
+ * @param params of the path, by name
+ */
+export async function handleOnce(
+  endpoint: AccountEndpoint,
+  idempotency: Idempotency,
+  call: { request: AccountRequest; params: object },
+): Promise<Answer> {
+  const { request, params } = call;
+  const key = endpoint.method === 'POST' ? keyOf(request.header(HEADER)) : null;
+  if (key === null) return await endpoint.handle(request);
+  const { principal, body } = request;
+  const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body };
+  return await idempotency.once(keyed, () => endpoint.handle(request));
+}
+
+function keyOf(header: string | undefined): string | null {
+  if (header === undefined) return null;
+  if (KEY.test(header)) return header;
+  const message = `${HEADER} must be 1 to 255 printable ASCII characters`;
+  throw new InvalidRequestError([{ field: HEADER, message }]);
+}

@@ -1,0 +1,154 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { type Database, runStatement, type SecretBox, SecretBoxError } from '@runhook/database';
+import type { Principal } from '../identity/principals.ts';
+import type { Answer } from './envelope.ts';
+import { ConflictError, KeyOfAnotherBodyError } from './errors.ts';
+
+/** A request that brought an `Idempotency-Key`. */
+export interface KeyedRequest {
+  principal: Principal;
+  /** Method, path pattern and parameters: the account is among these. */
+  request: unknown;
+  key: string;
+  /** As parsed: white space does not make another body. */
+  body: unknown;
+}
+
+export interface Idempotency {
+  /**
+   * Does the work unless the same principal did it with the same key within 24 hours: then answers what was answered,
+   * with `Idempotent-Replay`. Only what succeeded is kept. A refusal changed nothing, and what it was refused for may
+   * change, so it frees the key, as a fault does. Throws a 409 while the first request is running and a 422 when it had
+   * another body.
+   */
+  once(request: KeyedRequest, work: () => Promise<Answer>): Promise<Answer>;
+}
+
+const STILL_RUNNING = 'The first request with this Idempotency-Key is still running.';
+const UNREADABLE = 'The first answer to this Idempotency-Key can no longer be read.';
+/** The request in the way may have been refused, and its key be free, by the time it is looked for. */
+const TRIES_MAX = 3;
+
+/**
+ * Answers are kept encrypted: some hold secrets that no other answer shows.
+ * @param deps.onError told when an answer could not be kept, or a key not be freed: its minute frees it
+ */
+export function createIdempotency(deps: {
+  pool: Database['pool'];
+  secrets: SecretBox;
+  onError: (error: unknown) => void;
+}): Idempotency {
+  const { pool, secrets, onError } = deps;
+
+  function repeated({ hasSameBody, answerCiphertext }: KnownKey): Answer {
+    if (!hasSameBody) throw new KeyOfAnotherBodyError();
+    if (answerCiphertext === null) throw new ConflictError(STILL_RUNNING);
+    const answer = readAnswer(secrets, answerCiphertext);
+    return { ...answer, headers: { ...answer.headers, 'idempotent-replay': 'true' } };
+  }
+
+  async function workAndKeep(claim: Claim, work: () => Promise<Answer>): Promise<Answer> {
+    let answer: Answer;
+    try {
+      answer = await work();
+    } catch (error) {
+      await releaseKey(pool, claim).catch(onError);
+      throw error;
+    }
+    // What is done is done, and its caller must hear of it, kept or not.
+    await keepAnswer(pool, claim, secrets.encrypt(JSON.stringify(answer))).catch(onError);
+    return answer;
+  }
+
+  return {
+    async once(request, work) {
+      const claim = claimOf(request);
+      for (let tries = 0; tries < TRIES_MAX; tries++) {
+        if (await claimKey(pool, claim)) return await workAndKeep(claim, work);
+        const known = await findKey(pool, claim);
+        if (known) return repeated(known);
+      }
+      throw new ConflictError(STILL_RUNNING);
+    },
+  };
+}
+
+function claimOf({ principal, request, key, body }: KeyedRequest): Claim {
+  const who = principal.kind === 'user' ? ['user', principal.userId] : ['token', principal.tokenId];
+  return {
+    id: sha256(JSON.stringify([who, request, key])).toString('hex'),
+    bodyHash: sha256(JSON.stringify(body) ?? ''),
+    claim: randomUUID(),
+  };
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** A key that was taken out of `ENCRYPTION_KEYS` within the day makes it unreadable: better refused than done twice. */
+function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
+  try {
+    return JSON.parse(secrets.decrypt(ciphertext)) as Answer;
+  } catch (error) {
+    if (error instanceof SecretBoxError) throw new ConflictError(UNREADABLE);
+    throw error;
+  }
+}
+
+type Pool = Database['pool'];
+
+/** A request's hold on its key. */
+export interface Claim {
+  /** Stands for principal, request and key. */
+  id: string;
+  bodyHash: Uint8Array;
+  /** Of this request alone: what takes over from a dead one is not ended by it, should it live after all. */
+  claim: string;
+}
+
+/** What is known of a key that another request holds or held. */
+export interface KnownKey {
+  hasSameBody: boolean;
+  /** Null while the first request is running. */
+  answerCiphertext: string | null;
+}
+
+// A day after its first request a key is as good as new. A request that has run for a minute died with its process; its
+// place goes to another with the same body only, since nobody knows what it has done.
+const CLAIM = `
+  INSERT INTO idempotency_keys AS k (id, body_hash, claim, claimed_until, expires_at)
+  VALUES ($1, $2, $3, now() + interval '1 minute', now() + interval '24 hours')
+  ON CONFLICT (id) DO UPDATE
+  SET body_hash = EXCLUDED.body_hash, claim = EXCLUDED.claim, claimed_until = EXCLUDED.claimed_until,
+    expires_at = EXCLUDED.expires_at, answer_ciphertext = NULL
+  WHERE k.expires_at <= now()
+    OR (k.answer_ciphertext IS NULL AND k.claimed_until <= now() AND k.body_hash = EXCLUDED.body_hash)
+  RETURNING id`;
+
+/** Whether the key is this request's now. */
+export async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boolean> {
+  return (await runStatement(pool, CLAIM, [id, bodyHash, claim])).length > 0;
+}
+
+const FIND = `
+  SELECT body_hash = $2 AS "hasSameBody", answer_ciphertext AS "answerCiphertext" FROM idempotency_keys WHERE id = $1`;
+
+export async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | null> {
+  type Row = KnownKey & { [column: string]: unknown };
+  return (await runStatement<Row>(pool, FIND, [id, bodyHash]))[0] ?? null;
+}
+
+const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2`;
+
+/** Keeps the answer to the request that holds the key. */
+export async function keepAnswer(pool: Pool, { id, claim }: Claim, answerCiphertext: string): Promise<void> {
+  await runStatement(pool, KEEP, [id, claim, answerCiphertext]);
+}
+
+const RELEASE = `DELETE FROM idempotency_keys WHERE id = $1 AND claim = $2`;
+
+/** Lets the key go, as if it had never been used. */
+export async function releaseKey(pool: Pool, { id, claim }: Claim): Promise<void> {
+  await runStatement(pool, RELEASE, [id, claim]);
+}

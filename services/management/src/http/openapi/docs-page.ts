@@ -1,0 +1,110 @@
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { type RequestHandler, Router } from 'express';
+import helmet from 'helmet';
+import { MethodNotAllowedError } from '../errors.ts';
+import { requestState } from '../request-telemetry.ts';
+import { openApiDocument } from './document.ts';
+
+/** Names below `/docs/`: what the page loads, all of it served by us. */
+export const INITIALIZER_NAME = 'initializer.js';
+export const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
+
+const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
+
+/**
+ * The page that shows the document. Its links are relative, so that it works below a sub-path too.
+ * @param assetsPath what leads from the page's own path to its assets: `docs/` or, behind a slash, nothing
+ */
+export function docsPage(assetsPath: '' | 'docs/'): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Runhook API</title>
+<link rel="stylesheet" href="${assetsPath}${STYLES}">
+<link rel="icon" type="image/png" href="${assetsPath}${ICON}">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<noscript>This page needs JavaScript. The document itself is openapi.json, beside this page.</noscript>
+<script src="${assetsPath}${BUNDLE}"></script>
+<script src="${assetsPath}${INITIALIZER_NAME}"></script>
+</body>
+</html>
+`;
+}
+
+/**
+ * Starts the page. The document is found from this script's own address. `validatorUrl: null`: Swagger UI would
+ * otherwise show a badge from another host.
+ */
+export const INITIALIZER = `window.ui = SwaggerUIBundle({
+  url: new URL('../openapi.json', document.currentScript.src).href,
+  dom_id: '#swagger-ui',
+  deepLinking: true,
+  defaultModelsExpandDepth: 0,
+  validatorUrl: null,
+});
+`;
+
+/**
+ * Narrower than the policy of everything else: nothing from another host, not even styles. Swagger UI writes styles of
+ * its own into the page and has icons in `data:` URLs; it needs no inline script and no eval.
+ */
+const POLICY = helmet.contentSecurityPolicy({
+  useDefaults: false,
+  directives: {
+    'default-src': ["'none'"],
+    'script-src': ["'self'"],
+    'style-src': ["'self'", "'unsafe-inline'"],
+    'img-src': ["'self'", 'data:'],
+    'connect-src': ["'self'"],
+    'base-uri': ["'none'"],
+    'form-action': ["'none'"],
+    'frame-ancestors': ["'self'"],
+  },
+});
+
+/** `/openapi.json` and the page that shows it at `/docs`, for anyone. */
+export function docsRoutes(): Router {
+  const router = Router({ caseSensitive: true });
+  const document = JSON.stringify(openApiDocument());
+  // Found, not imported: the package's main module would run the whole of Swagger UI in this process.
+  const assetsDirectory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/swagger-ui.css'));
+
+  route(router, '/openapi.json', (_request, response) => {
+    response.set('cache-control', 'no-cache').type('application/json').send(document);
+  });
+  route(router, '/docs', POLICY, (request, response) => {
+    const assetsPath = request.path.endsWith('/') ? '' : 'docs/';
+    response.set('cache-control', 'no-cache').type('html').send(docsPage(assetsPath));
+  });
+  route(router, `/docs/${INITIALIZER_NAME}`, POLICY, (_request, response) => {
+    response.set('cache-control', 'no-cache').type('js').send(INITIALIZER);
+  });
+  // By name: the package's own page and initializer, which load another host's document, are not for anyone to see.
+  for (const name of ASSET_NAMES) {
+    route(router, `/docs/${name}`, POLICY, (_request, response, next) => {
+      response.sendFile(name, { root: assetsDirectory, maxAge: '1h' }, (error) => {
+        if (error) next(error);
+      });
+    });
+  }
+  return router;
+}
+
+const ALLOWED = ['GET', 'HEAD'];
+
+function route(router: Router, path: string, ...handlers: RequestHandler[]): void {
+  router.all(
+    path,
+    (request, response, next) => {
+      requestState(response).route = path;
+      if (!ALLOWED.includes(request.method)) throw new MethodNotAllowedError(request.method, ALLOWED);
+      next();
+    },
+    ...handlers,
+  );
+}

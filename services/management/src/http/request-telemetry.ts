@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import type { Traces } from '@runhook/runtime';
+import type { RequestHandler, Response } from 'express';
+import type { ManagementMetrics } from '../metrics.ts';
+
+/** What one request's log line will tell, gathered on the way. */
+export interface RequestState {
+  requestId: string;
+  /** The endpoint's path pattern; null while none matched. */
+  route: string | null;
+  /** Known once the caller proved to belong to it. */
+  accountId: number | null;
+}
+
+export function requestState(response: Response): RequestState {
+  return response.locals.request as RequestState;
+}
+
+export function beginRequestState(response: Response, requestId: string): RequestState {
+  const state: RequestState = { requestId, route: null, accountId: null };
+  response.locals.request = state;
+  return state;
+}
+
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+const CALLERS_ID = /^[\w.-]{1,64}$/;
+
+/**
+ * Gives every request an id (the caller's own `x-request-id` when it is a plain one) and writes one line when it is
+ * over. The line has the path's pattern, never the path: nothing a caller sent gets into the log but that id.
+ */
+export function logRequests(log: Log): RequestHandler {
+  return (request, response, next) => {
+    const startedMs = performance.now();
+    const given = request.get('x-request-id');
+    const requestId = given !== undefined && CALLERS_ID.test(given) ? given : randomUUID();
+    const state = beginRequestState(response, requestId);
+    response.set('x-request-id', requestId);
+    response.once('close', () => {
+      const { route, accountId } = state;
+      const durationMs = Math.round(performance.now() - startedMs);
+      const status = response.writableFinished ? response.statusCode : null;
+      log.info({ method: request.method, route, status, durationMs, requestId, accountId }, 'request');
+    });
+    next();
+  };
+}
+
+/** A client may send any word as its method. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
+
+/** Counts and times every request by its route's pattern; to be mounted behind the request log, which knows the route. */
+export function measureRequests({
+  requests,
+  requestDuration,
+}: Pick<ManagementMetrics, 'requests' | 'requestDuration'>): RequestHandler {
+  return (request, response, next) => {
+    const startedMs = performance.now();
+    response.once('close', () => {
+      const method = METHODS.has(request.method) ? request.method : 'other';
+      const route = requestState(response).route ?? 'none';
+      // 499, as proxies write it: the caller left before the answer was out.
+      const status = response.writableFinished ? response.statusCode : 499;
+      requests.inc({ method, route, status_class: `${Math.floor(status / 100)}xx` });
+      requestDuration.observe({ method, route }, (performance.now() - startedMs) / 1_000);
+    });
+    next();
+  };
+}
+
+/**
+ * A span around every request, below the caller's when it sends `traceparent`; to be mounted behind the request log,
+ * which knows the route.
+ */
+export function traceRequests(traces: Traces): RequestHandler {
+  return (request, response, next) => {
+    const { method, headers } = request;
+    const { traceparent, tracestate } = headers;
+    const span = traces.start(method, {
+      kind: 'server',
+      parent: { traceparent, tracestate },
+      attributes: { 'http.request.method': method, 'url.scheme': request.secure ? 'https' : 'http' },
+    });
+    response.once('close', () => {
+      const { route } = requestState(response);
+      if (route !== null) {
+        span.rename(`${method} ${route}`);
+        span.set({ 'http.route': route });
+      }
+      if (response.writableFinished) span.set({ 'http.response.status_code': response.statusCode });
+      if (response.statusCode >= 500) span.fail(String(response.statusCode));
+      span.end();
+    });
+    span.run(next);
+  };
+}

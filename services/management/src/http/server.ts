@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Traces } from '@runhook/runtime';
+import express, { type Express } from 'express';
+import helmet from 'helmet';
+import { consoleRoutes } from '../console-files/routes.ts';
+import type { ManagementMetrics } from '../metrics.ts';
+import type { Endpoint } from './endpoint.ts';
+import { type Entrance, mountEndpoints } from './entrance.ts';
+import { mapErrors } from './envelope.ts';
+import { NotFoundError } from './errors.ts';
+import { docsRoutes } from './openapi/docs-page.ts';
+import { type Log, logRequests, measureRequests, traceRequests } from './request-telemetry.ts';
+
+export interface HttpAppParts {
+  endpoints: readonly Endpoint[];
+  entrance: Entrance;
+  /** Whose `X-Forwarded-For`, `-Proto` and `-Host` are believed; nobody's when it is empty. */
+  trustedProxyCidrs: readonly string[];
+  /** Answers `/healthz`, `/readyz` and `/metrics`; false when the request is for none of them. */
+  probes: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+  log: Log;
+  /** Where the built console is; without it there is none. */
+  consoleFolder?: string | null;
+  metrics?: Pick<ManagementMetrics, 'requests' | 'requestDuration'>;
+  /** Null while no traces are exported. */
+  traces?: Traces | null;
+}
+
+export function createHttpApp(parts: HttpAppParts): Express {
+  const { endpoints, entrance, trustedProxyCidrs, probes, log, consoleFolder, metrics, traces } = parts;
+  const app = express();
+  app.set('trust proxy', [...trustedProxyCidrs]);
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(async (request, response, next) => {
+    if (!(await probes(request, response))) next();
+  });
+  app.use(logRequests(log));
+  if (metrics) app.use(measureRequests(metrics));
+  if (traces) app.use(traceRequests(traces));
+  // Whoever serves plain http, on a laptop or behind a proxy, must not have the console's assets turned to https.
+  app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
+  app.use('/api', (_request, response, next) => {
+    response.set('cache-control', 'no-store');
+    next();
+  });
+  app.use(docsRoutes());
+  app.use(mountEndpoints(endpoints, entrance));
+  if (consoleFolder) app.use(consoleRoutes(consoleFolder));
+  app.use(() => {
+    throw new NotFoundError();
+  });
+  app.use(mapErrors(log));
+  return app;
+}
+
+const IDLE_SWEEP_MS = 50;
+
+export interface HttpServer {
+  port: number;
+  /** Takes no more connections, lets the requests in flight end, and closes each connection once it is idle. */
+  close(): Promise<void>;
+}
+
+/** Serves on `host` and `port`; 0 takes a free one. Rejects when the port cannot be had. */
+export async function listen(
+  listener: RequestListener,
+  options: { host: string; port: number },
+): Promise<HttpServer> {
+  const server = createServer(
+    { headersTimeout: 15_000, requestTimeout: 60_000, keepAliveTimeout: 65_000 },
+    listener,
+  );
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      // A kept connection that was busy when the stop came would otherwise stay open once its answer is out.
+      const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+      await closed;
+      clearInterval(sweep);
+    },
+  };
+}

@@ -1,2 +1,0 @@
-export { createManagement, type Management } from './app.ts';
-export { readSettings, type Settings } from './settings.ts';

@@ -1,0 +1,198 @@
+import { RUN_STATUS_CODES } from '@runhook/contract';
+import { ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING_EXAMPLE } from '../http/openapi/examples.ts';
+import {
+  answerObject,
+  integerId,
+  optionalText,
+  orNull,
+  type Paths,
+  requestObject,
+  requiredText,
+  type Schema,
+  schemaRef,
+  secondsTime,
+  text,
+} from '../http/openapi/field-schemas.ts';
+import { inQuery, keyed, PAGE, parameter, requestBody } from '../http/openapi/parameters.ts';
+import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
+import { FINISH_STATUSES } from './transitions.ts';
+
+const CODES = Object.entries(RUN_STATUS_CODES);
+
+export const RUN_STATUS: Schema = {
+  type: 'string',
+  enum: CODES.map(([status]) => status),
+  description: 'Where the run is in its life.',
+};
+
+/** Of a request: a finer fraction is taken and cut, so only the shape is the same as in answers. */
+function reportedTime(description: string): Schema {
+  return {
+    type: ['string', 'null'],
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
+    description: `${description} ISO 8601 UTC; a fraction of a second is cut. Null or left out: the time of the call.`,
+    examples: ['2026-11-20T10:00:00Z'],
+  };
+}
+
+/** DESIGN, sections 4 ("Runs API") and 7 ("Runs"). */
+export const runSchemas: Record<string, Schema> = {
+  Run: answerObject<RunView>('A run of a job. Names are those of the time when it started.', {
+    id: integerId('Id of the run, unique in its account.', 345),
+    account_id: integerId('The account.', 1),
+    job_id: integerId('The job.', 12),
+    job_name: text('Name of the job.'),
+    project_id: integerId('Id of the project.', 3),
+    project_name: text('Name of the project.'),
+    environment_id: integerId('Id of the environment.', 4),
+    environment_name: text('Name of the environment.'),
+    engine_version: text('Version of the engine that runs the job.'),
+    status: RUN_STATUS,
+    status_code: {
+      type: 'integer',
+      enum: CODES.map(([, code]) => code),
+      description: `The status as a number: ${CODES.map(([status, code]) => `${status} ${code}`).join(', ')}.`,
+    },
+    status_message: {
+      type: ['string', 'null'],
+      description: 'What the job runner said at the end, if anything.',
+    },
+    reason: { type: ['string', 'null'], description: 'How the run came to be started, if that was told.' },
+    started_at: secondsTime('When it started.'),
+    finished_at: orNull(secondsTime('When it ended, however; null while it is running.')),
+    errored_at: orNull(secondsTime('When it failed; null when it did not.')),
+    artifacts_ingested_at: orNull(secondsTime('When its artifacts were reported as ingested; null before.')),
+  }),
+
+  RunStart: requestObject<RunStart>(
+    'A run that has started.',
+    {
+      job_id: integerId('The job, which must be one of the account.', 12),
+      run_id: orNull(
+        integerId('The job runner’s own number for the run. Null or left out: the service numbers it.', 345),
+      ),
+      reason: optionalText(RUN_LIMITS.messageCharactersMax, 'How the run came to be started, in free text.'),
+      engine_version: requiredText(
+        RUN_LIMITS.engineVersionCharactersMax,
+        'Version of the engine that runs the job.',
+      ),
+      started_at: reportedTime('When it started.'),
+    },
+    ['job_id', 'engine_version'],
+  ),
+
+  RunFinish: requestObject<RunFinish>(
+    'How a run ended.',
+    {
+      status: { type: 'string', enum: FINISH_STATUSES, description: 'How it ended.' },
+      status_message: optionalText(RUN_LIMITS.messageCharactersMax, 'What there is to say about it.'),
+      finished_at: reportedTime('When it ended.'),
+    },
+    ['status'],
+  ),
+};
+
+const tags = ['Jobs and runs'];
+
+const REPORTERS = 'Needs one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
+
+const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING_EXAMPLE;
+const { status_message, finished_at } = ERRORED_EXAMPLE;
+
+/** DESIGN, sections 4 ("Runs API") and 7 ("Runs"). */
+export const runPaths: Paths = {
+  '/api/v2/accounts/{account_id}/runs/': {
+    parameters: [parameter('AccountId')],
+    get: {
+      operationId: 'listRuns',
+      tags,
+      summary: 'List the runs of an account',
+      description: 'Newest first.',
+      parameters: [
+        inQuery('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
+        inQuery('status', 'Only runs in this status.', RUN_STATUS),
+        ...PAGE,
+      ],
+      responses: answers(
+        'runs',
+        { 200: success(200, 'A page of them.', schemaRef('Run'), RUNNING_EXAMPLE, 'list') },
+        [400],
+      ),
+    },
+    post: keyed({
+      operationId: 'startRun',
+      tags,
+      summary: 'Report that a run has started',
+      description: `Sends \`job.run.started\`. A job runner that numbers its runs may repeat the call: it answers 200 with the same run and sends nothing. ${REPORTERS}`,
+      requestBody: requestBody('RunStart', 'The run.', {
+        job_id,
+        run_id,
+        reason,
+        engine_version,
+        started_at,
+      }),
+      responses: answers(
+        'runs',
+        {
+          200: success(200, 'The run of that number was known already.', schemaRef('Run'), RUNNING_EXAMPLE),
+          201: success(201, 'It is recorded.', schemaRef('Run'), RUNNING_EXAMPLE),
+          409: failureBecause(
+            409,
+            'The run of that number is another job’s.',
+            'Run 345 belongs to another job.',
+          ),
+        },
+        OF_A_BODY,
+      ),
+    }),
+  },
+
+  '/api/v2/accounts/{account_id}/runs/{run_id}/': {
+    parameters: [parameter('AccountId'), parameter('RunId')],
+    get: {
+      operationId: 'getRun',
+      tags,
+      summary: 'Get a run',
+      responses: answers('runs', { 200: success(200, 'It.', schemaRef('Run'), ERRORED_EXAMPLE) }),
+    },
+  },
+
+  '/api/v2/accounts/{account_id}/runs/{run_id}/finish/': {
+    parameters: [parameter('AccountId'), parameter('RunId')],
+    post: keyed({
+      operationId: 'finishRun',
+      tags,
+      summary: 'Report how a run ended',
+      description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. Repeated with the same status, it changes nothing. ${REPORTERS}`,
+      requestBody: requestBody('RunFinish', 'The end.', { status: 'errored', status_message, finished_at }),
+      responses: answers(
+        'runs',
+        {
+          200: success(200, 'It is recorded.', schemaRef('Run'), ERRORED_EXAMPLE),
+          409: failureBecause(
+            409,
+            'The run has ended in another way already.',
+            'The run has ended as Success and cannot end as Errored.',
+          ),
+        },
+        OF_A_BODY,
+      ),
+    }),
+  },
+
+  '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts/': {
+    parameters: [parameter('AccountId'), parameter('RunId')],
+    post: keyed({
+      operationId: 'reportArtifacts',
+      tags,
+      summary: 'Report that the artifacts of a run are ingested',
+      description: `Sends \`job.run.completed\` once the run has finished too, whichever comes first; not for a cancelled run. Needs no body. Repeated, it changes nothing. ${REPORTERS}`,
+      responses: answers(
+        'runs',
+        { 200: success(200, 'It is recorded.', schemaRef('Run'), INGESTED_EXAMPLE) },
+        OF_A_BODY,
+      ),
+    }),
+  },
+};

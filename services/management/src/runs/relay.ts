@@ -1,0 +1,190 @@
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { inTransaction, type Pool } from '@runhook/database';
+import type { EventQueue } from '@runhook/queue';
+import type { Traces } from '@runhook/runtime';
+import { countOutbox, deleteFromOutbox, type OutboxRow, readOutbox, takeRelayTurn } from './outbox.ts';
+
+const BUSY_WAIT_MS = 20;
+const OUTAGE_WAIT_MS = 100;
+const OUTAGE_WAIT_MAX_MS = 5_000;
+
+export interface RelayOptions {
+  pool: Pool;
+  events: Pick<EventQueue, 'add'>;
+  logger: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+  /** How often the outbox is looked at when nothing wakes the relay; 1,000 when omitted. */
+  pollIntervalMs?: number;
+  /** Null or omitted while no traces are exported. */
+  traces?: Traces | null;
+  /** Told of every batch that left the outbox. */
+  onMoved?: (batch: { sent: number; vanished: number }) => void;
+}
+
+/** Moves committed events to the queue, in order. Any number of processes may run one; they take turns. */
+export interface Relay {
+  /** Events were committed: look now. Cheap, never throws. */
+  wake(): void;
+  /** Ends after the batch in hand; resolves when nothing of the relay runs any more. */
+  stop(): Promise<void>;
+  /** Events that still wait. Throws when the database is away. */
+  backlog(): Promise<number>;
+}
+
+/**
+ * Starts at once. What decides the wait after each batch:
+ * - moved: none, more may have come meanwhile
+ * - empty: the poll interval, or until `wake`
+ * - busy: 20 ms, doubled up to the poll interval; not shortened by `wake`, because the other relay may have read
+ *   before this process committed, and asking at every commit would only hold it up
+ * - an error: 100 ms, doubled up to 5 s; not shortened by `wake`
+ */
+export function createRelay(options: RelayOptions): Relay {
+  const { pool, events, logger, pollIntervalMs = 1_000, traces = null, onMoved } = options;
+  const pause = createPause();
+  let stopped = false;
+  let busyTurns = 0;
+  let failures = 0;
+
+  const doubled = (baseMs: number, times: number, maxMs: number) => Math.min(baseMs * 2 ** times, maxMs);
+
+  function settled(outcome: BatchOutcome): Promise<void> {
+    if (outcome.kind === 'busy') return pause.forMs(doubled(BUSY_WAIT_MS, busyTurns++, pollIntervalMs));
+    busyTurns = 0;
+    if (failures > 0) logger.info({ failures }, 'the relay moves events again');
+    failures = 0;
+    if (outcome.kind === 'empty') return pause.forMsOrWake(pollIntervalMs);
+    onMoved?.(outcome);
+    if (outcome.vanished > 0) {
+      logger.warn({ vanished: outcome.vanished }, 'events left with retention before the queue took them');
+    }
+    return Promise.resolve();
+  }
+
+  function failed(error: unknown): Promise<void> {
+    if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
+    return pause.forMs(doubled(OUTAGE_WAIT_MS, failures++, OUTAGE_WAIT_MAX_MS));
+  }
+
+  async function run(): Promise<void> {
+    while (!stopped) {
+      pause.forgetWake();
+      await moveBatch(pool, events, traces).then(settled, failed);
+    }
+  }
+
+  const running = run();
+  return {
+    wake: () => pause.wake(),
+    stop: async () => {
+      stopped = true;
+      pause.end();
+      await running;
+    },
+    backlog: () => countOutbox(pool),
+  };
+}
+
+/**
+ * The waiting of a loop. `wake` ends a pause that may be woken, and counts for the next one when it comes between
+ * pauses; `end` ends every pause for good.
+ */
+export interface Pause {
+  forMs(waitMs: number): Promise<void>;
+  forMsOrWake(waitMs: number): Promise<void>;
+  wake(): void;
+  /** Wakes up to now are answered by the work that follows. */
+  forgetWake(): void;
+  end(): void;
+}
+
+export function createPause(): Pause {
+  let woken = false;
+  let ended = false;
+  let current: { wakeable: boolean; finish: () => void } | undefined;
+
+  function pause(waitMs: number, wakeable: boolean): Promise<void> {
+    if (ended || (wakeable && woken)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const finish = () => {
+        clearTimeout(timer);
+        current = undefined;
+        resolve();
+      };
+      const timer = setTimeout(finish, waitMs);
+      current = { wakeable, finish };
+    });
+  }
+
+  return {
+    forMs: (waitMs) => pause(waitMs, false),
+    forMsOrWake: (waitMs) => pause(waitMs, true),
+    wake() {
+      woken = true;
+      if (current?.wakeable) current.finish();
+    },
+    forgetWake() {
+      woken = false;
+    },
+    end() {
+      ended = true;
+      current?.finish();
+    },
+  };
+}
+
+/** One bulk call of the queue. */
+const BATCH_SIZE = 500;
+
+/** `busy`: another relay is moving events now. `vanished` events were removed by retention before they were sent. */
+export type BatchOutcome =
+  | { kind: 'busy' }
+  | { kind: 'empty' }
+  | { kind: 'moved'; sent: number; vanished: number };
+
+/**
+ * Moves the oldest events from the outbox to the queue, in order. The rows go only after the queue took them, and
+ * while the turn is held: what is known to be sent is not sent again. A crash in between sends again under the same
+ * ids, which the fan-out recognises. Throws when the database or the queue is away.
+ */
+export async function moveBatch(
+  pool: Pool,
+  queue: Pick<EventQueue, 'add'>,
+  traces: Traces | null = null,
+): Promise<BatchOutcome> {
+  return await inTransaction(pool, async (transaction) => {
+    if (!(await takeRelayTurn(transaction))) return { kind: 'busy' };
+    const rows = await readOutbox(transaction, BATCH_SIZE);
+    if (rows.length === 0) return { kind: 'empty' };
+    const events = rows.flatMap(({ event }) => event ?? []);
+    if (events.length > 0) await (traces ? addTraced(queue, rows, traces) : queue.add(events));
+    await deleteFromOutbox(
+      transaction,
+      rows.map(({ sequence }) => sequence),
+    );
+    return { kind: 'moved', sent: events.length, vanished: rows.length - events.length };
+  });
+}
+
+/** Each event goes on in the trace of the call that caused it, whatever it travels with. */
+async function addTraced(
+  queue: Pick<EventQueue, 'add'>,
+  rows: readonly OutboxRow[],
+  traces: Traces,
+): Promise<void> {
+  const relayed = rows.flatMap(({ event, traceContext }) => {
+    if (!event) return [];
+    const attributes = { 'runhook.event.id': event.eventId, 'messaging.destination.name': JOB_RUN_EVENTS };
+    return [{ event, span: traces.start('relay', { kind: 'producer', parent: traceContext, attributes }) }];
+  });
+  try {
+    await queue.add(
+      relayed.map(({ event }) => event),
+      relayed.map(({ span }) => span.run(() => traces.carried())),
+    );
+  } catch (error) {
+    for (const { span } of relayed) span.fail('queue_unavailable');
+    throw error;
+  } finally {
+    for (const { span } of relayed) span.end();
+  }
+}

@@ -1,0 +1,203 @@
+import {
+  EVENT_LIMITS,
+  integerIdFromText,
+  isIntegerId,
+  nanosecondTimestamp,
+  type Problem,
+  problemsOf,
+  RUN_STATUS_CODES,
+  type RunStatus,
+  textWithoutNul,
+  VALIDATION_OPTIONS,
+} from '@runhook/contract';
+import Joi from 'joi';
+import { type AccountEndpoint, type AccountRequest, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
+import { type Answer, pageExtra } from '../http/envelope.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { integer, oneOf, QueryReader } from '../http/query-parameters.ts';
+import type { ReportOutcome, Runs } from './runs.ts';
+import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
+
+const RUNS = '/api/v2/accounts/:account_id/runs';
+const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
+
+/** The runs API for job runners that speak REST (DESIGN, sections 4 and 7). It works on every plan. */
+export function runsEndpoints(runs: Runs): AccountEndpoint[] {
+  return [
+    { method: 'POST', path: RUNS, access: REPORT_RUNS, handle: (request) => start(runs, request) },
+    { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(runs, request) },
+    {
+      method: 'GET',
+      path: `${RUNS}/:run_id`,
+      access: READ_RUNS,
+      handle: (request) => find(runs, request),
+    },
+    {
+      method: 'POST',
+      path: `${RUNS}/:run_id/finish`,
+      access: REPORT_RUNS,
+      handle: (request) => finish(runs, request),
+    },
+    {
+      method: 'POST',
+      path: `${RUNS}/:run_id/artifacts`,
+      access: REPORT_RUNS,
+      handle: async (request) => reported(await runs.ingestArtifacts(request.account.id, runIdOf(request))),
+    },
+  ];
+}
+
+async function start(runs: Runs, { account, body }: AccountRequest): Promise<Answer> {
+  const { fields, problems } = parseRunStart(body);
+  if (problems) throw new InvalidRequestError(problems);
+  const outcome = await runs.start(account.id, fields);
+  switch (outcome.kind) {
+    case 'started':
+      return { code: 201, data: outcome.run };
+    case 'known':
+      return { code: 200, data: outcome.run };
+    case 'conflict':
+      throw new ConflictError(outcome.message);
+    case 'unknown_job':
+      throw new InvalidRequestError([
+        { field: 'job_id', message: `job_id ${fields.job_id} is not a job of this account` },
+      ]);
+  }
+}
+
+async function finish(runs: Runs, request: AccountRequest): Promise<Answer> {
+  const runId = runIdOf(request);
+  const { fields, problems } = parseRunFinish(request.body);
+  if (problems) throw new InvalidRequestError(problems);
+  return reported(await runs.finish(request.account.id, runId, fields));
+}
+
+async function find(runs: Runs, request: AccountRequest): Promise<Answer> {
+  const run: RunView | null = await runs.find(request.account.id, runIdOf(request));
+  if (!run) throw new NotFoundError();
+  return { code: 200, data: run };
+}
+
+async function list(runs: Runs, { account, query }: AccountRequest): Promise<Answer> {
+  const reader = new QueryReader(query);
+  const jobId = reader.optional('job_id', integer(1, Number.MAX_SAFE_INTEGER)) ?? undefined;
+  const status = reader.optional('status', oneOf(STATUSES)) ?? undefined;
+  const page = reader.page();
+  reader.check();
+  const { runs: listed, totalCount } = await runs.list(account.id, { jobId, status }, page);
+  return { code: 200, data: listed, extra: pageExtra(page, totalCount, listed.length) };
+}
+
+function reported(outcome: ReportOutcome): Answer {
+  switch (outcome.kind) {
+    case 'recorded':
+      return { code: 200, data: outcome.run };
+    case 'not_found':
+      throw new NotFoundError();
+    case 'conflict':
+      throw new ConflictError(outcome.message);
+  }
+}
+
+/** What is no number of a run names no run. */
+function runIdOf(request: AccountRequest): number {
+  const runId = integerIdFromText(request.param('run_id'));
+  if (runId === null) throw new NotFoundError();
+  return runId;
+}
+
+/** What a report of a run may hold at most. */
+export const RUN_LIMITS = {
+  engineVersionCharactersMax: 255,
+  /** Of `reason` and `status_message`: a payload takes no longer one. */
+  messageCharactersMax: EVENT_LIMITS.messageCharactersMax,
+} as const;
+
+/** Body of `POST …/runs/`. Times are ISO 8601 UTC in seconds with `Z`. */
+export interface RunStart {
+  job_id: number;
+  run_id?: number;
+  reason?: string;
+  engine_version: string;
+  started_at?: string;
+}
+
+/** Body of `POST …/runs/{run_id}/finish/`. */
+export interface RunFinish {
+  status: FinishStatus;
+  status_message?: string;
+  finished_at?: string;
+}
+
+export type RunRequestParsing<Fields> =
+  | { fields: Fields; problems?: never }
+  | { fields?: never; problems: Problem[] };
+
+const integerId = Joi.any().custom((value: unknown, helpers) =>
+  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
+);
+
+/** Absent, null and "" are the same: no text. */
+const optionalText = textWithoutNul(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
+
+/** A finer time than seconds is cut, not rounded: a run must not start in the future. */
+const secondsTime = Joi.string()
+  .empty(null)
+  .custom((text: string, helpers) => {
+    const time = nanosecondTimestamp(text);
+    // PostgreSQL's calendar has no year 0.
+    if (time === null || time.startsWith('0000')) {
+      return helpers.message({ custom: '{{#label}} must be a UTC time like 2026-01-31T23:59:59Z' });
+    }
+    return `${time.slice(0, 19)}Z`;
+  });
+
+const startSchema = Joi.object<RunStart>({
+  job_id: integerId.required(),
+  run_id: integerId.empty(null),
+  reason: optionalText,
+  engine_version: textWithoutNul(RUN_LIMITS.engineVersionCharactersMax).required(),
+  started_at: secondsTime,
+});
+
+const finishSchema = Joi.object<RunFinish>({
+  status: Joi.string()
+    .valid(...FINISH_STATUSES)
+    .required(),
+  status_message: optionalText,
+  finished_at: secondsTime,
+});
+
+export function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
+  return parse(startSchema, body);
+}
+
+export function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
+  return parse(finishSchema, body);
+}
+
+function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequestParsing<Fields> {
+  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
+  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+}
+
+/** A run as the runs API answers it (DESIGN, section 7): ids are integers, times ISO 8601 UTC in seconds with `Z`. */
+export interface RunView {
+  id: number;
+  account_id: number;
+  job_id: number;
+  job_name: string;
+  project_id: number;
+  project_name: string;
+  environment_id: number;
+  environment_name: string;
+  engine_version: string;
+  status: RunStatus;
+  status_code: number;
+  status_message: string | null;
+  reason: string | null;
+  started_at: string;
+  finished_at: string | null;
+  errored_at: string | null;
+  artifacts_ingested_at: string | null;
+}

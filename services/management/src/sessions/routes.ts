@@ -1,0 +1,185 @@
+import {
+  type Problem,
+  problemsOf,
+  secondsTimestamp,
+  textWithoutNul,
+  VALIDATION_OPTIONS,
+  webhooksUnavailableReason,
+} from '@runhook/contract';
+import type { Database, License, PermissionSet } from '@runhook/database';
+import Joi from 'joi';
+import { type CallerEndpoint, type Endpoint, type OpenEndpoint, requiredUser } from '../http/endpoint.ts';
+import {
+  AccessDeniedError,
+  InvalidRequestError,
+  InvalidTokenError,
+  SignInRefusedError,
+  TooManyRequestsError,
+} from '../http/errors.ts';
+import { type AccountView, listAccounts } from '../identity/accounts.ts';
+import { findUser } from '../identity/api-key.ts';
+import {
+  type Caller,
+  type Credential,
+  type Membership,
+  missingPermission,
+  type UserPrincipal,
+} from '../identity/principals.ts';
+import {
+  type ConsoleSessions,
+  endedSessionCookie,
+  hashSessionId,
+  sessionCookie,
+  sessionIdOf,
+} from './console-sessions.ts';
+import type { SignIn } from './sign-in.ts';
+
+const SESSION = '/api/v3/session';
+
+interface SessionDependencies {
+  pool: Database['pool'];
+  sessions: ConsoleSessions;
+  signIn: SignIn;
+}
+
+/** Signing in to the console, who is signed in, and signing out. */
+export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
+  return [signInEndpoint(deps), whoAmIEndpoint(deps), signOutEndpoint(deps)];
+}
+
+/** Takes JSON only, which no browser sends for another site's page without asking here first: no other proof is needed. */
+function signInEndpoint({ pool, sessions, signIn }: SessionDependencies): OpenEndpoint {
+  return {
+    method: 'POST',
+    path: SESSION,
+    access: 'anyone',
+    async handle({ body, header, clientAddress, secure }) {
+      const { fields, problems } = parseSignIn(body);
+      if (problems) throw new InvalidRequestError(problems);
+      const outcome = await signIn({ ...fields, clientAddress });
+      if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
+      if (outcome.kind === 'refused') throw new SignInRefusedError();
+      await endReplacedSession(sessions, header('cookie'));
+      const caller = await sessions.find(outcome.sessionId);
+      if (!caller) throw new InvalidTokenError();
+      const headers = { 'set-cookie': sessionCookie(outcome.sessionId, secure) };
+      return { code: 201, data: await viewOf(pool, caller), headers };
+    },
+  };
+}
+
+function whoAmIEndpoint({ pool }: SessionDependencies): CallerEndpoint {
+  return {
+    method: 'GET',
+    path: SESSION,
+    access: 'caller',
+    handle: async (caller) => ({ code: 200, data: await viewOf(pool, caller) }),
+  };
+}
+
+function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
+  return {
+    method: 'DELETE',
+    path: SESSION,
+    access: 'caller',
+    async handle({ credential, secure }) {
+      if (credential.kind !== 'session') throw new AccessDeniedError('A key is not signed in.');
+      await sessions.close(credential.idHash);
+      const headers = { 'set-cookie': endedSessionCookie(secure) };
+      return { code: 200, data: {}, isSuccess: true, headers };
+    },
+  };
+}
+
+/** The browser forgets the session that it had before, and nobody else knows it. */
+async function endReplacedSession(sessions: ConsoleSessions, cookie: string | undefined): Promise<void> {
+  const idHash = hashSessionId(sessionIdOf(cookie) ?? '');
+  if (idHash !== null) await sessions.close(idHash);
+}
+
+async function viewOf(pool: Database['pool'], { principal, credential }: Caller): Promise<SessionView> {
+  const caller = requiredUser(principal);
+  const accountIds = caller.memberships.map(({ account }) => account.id);
+  const [user, accounts] = await Promise.all([
+    findUser(pool, caller.userId, null),
+    listAccounts(pool, accountIds, { limit: accountIds.length, offset: 0 }),
+  ]);
+  if (!user) throw new InvalidTokenError();
+  return sessionView(caller, credential, user, accounts);
+}
+
+export const SIGN_IN_LIMITS = { emailCharactersMax: 320, passwordCharactersMax: 1_024 } as const;
+
+/** Body of `POST /api/v3/session`. */
+export interface SignInFields {
+  /** In lower case, as addresses are stored. */
+  email: string;
+  password: string;
+}
+
+const schema = Joi.object<SignInFields>({
+  email: textWithoutNul(SIGN_IN_LIMITS.emailCharactersMax).required(),
+  password: Joi.string().max(SIGN_IN_LIMITS.passwordCharactersMax).required(),
+});
+
+export type SignInParsing =
+  | { fields: SignInFields; problems?: never }
+  | { fields?: never; problems: Problem[] };
+
+export function parseSignIn(body: unknown): SignInParsing {
+  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
+  if (error) return { problems: problemsOf(error, 'body') };
+  return { fields: { ...value, email: value.email.trim().toLowerCase() } };
+}
+
+/** Who is signed in, and what it may do where: what the console shows and hides by. */
+export interface SessionView {
+  user_id: number;
+  email: string;
+  name: string;
+  accounts: SessionAccountView[];
+  /** When the session ends at the latest, ISO 8601 UTC in seconds with `Z`; null for a caller with an API key. */
+  expires_at: string | null;
+}
+
+export interface SessionAccountView extends AccountView {
+  license: License;
+  permission_sets: PermissionSet[];
+  /** What keeps the account from having webhooks; null when it has them. */
+  webhooks_unavailable: 'plan' | 'deployment' | null;
+  may_write_webhooks: boolean;
+}
+
+export function sessionView(
+  { memberships }: UserPrincipal,
+  credential: Credential,
+  user: { id: number; email: string; name: string },
+  accounts: readonly AccountView[],
+): SessionView {
+  return {
+    user_id: user.id,
+    email: user.email,
+    name: user.name,
+    accounts: accounts.flatMap((account) => {
+      const membership = memberships.find((candidate) => candidate.account.id === account.id);
+      return membership ? [accountView(account, membership)] : [];
+    }),
+    expires_at: credential.kind === 'session' ? secondsTimestamp(credential.expiresAt) : null,
+  };
+}
+
+function accountView(account: AccountView, { license, permissionSets }: Membership): SessionAccountView {
+  const unavailable = webhooksUnavailableReason(account);
+  const missing = missingPermission('write_webhooks', account.plan, {
+    kind: 'user',
+    license,
+    permissionSets,
+  });
+  return {
+    ...account,
+    license,
+    permission_sets: permissionSets,
+    webhooks_unavailable: unavailable,
+    may_write_webhooks: unavailable === null && missing === null,
+  };
+}

@@ -1,0 +1,94 @@
+import {
+  createId,
+  deliveryHeaders,
+  type JobRunEvent,
+  nanosecondTimestamp,
+  renderPayload,
+  secondsTimestamp,
+} from '@runhook/contract';
+import type { Database, SecretBox } from '@runhook/database';
+import type { Egress, EgressResult } from '@runhook/egress';
+import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from './routes.ts';
+import { findSubscription } from './statements.ts';
+
+/** Spec, section 4.5. Sends a signed sample to the endpoint, active or not, and leaves no trace in the database. */
+export function testSubscriptionEndpoint(deps: {
+  pool: Database['pool'];
+  secrets: SecretBox;
+  egress: Pick<Egress, 'post'>;
+  deliveryTimeoutMs: number;
+}): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: `${SUBSCRIPTION_PATH}/test`,
+    access: WRITE_WEBHOOKS,
+    hasEffect: true,
+    deadlineMs: deps.deliveryTimeoutMs + DEADLINE_MS,
+    async handle(request) {
+      const row = await findSubscription(deps.pool, subscriptionKey(request));
+      if (!row) throw subscriptionNotFound();
+      const sentAt = new Date();
+      const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
+      const body = renderPayload(event, row);
+      const hmacSecret = deps.secrets.decrypt(row.hmac_secret_ciphertext);
+      const result = await deps.egress.post({
+        url: row.client_url,
+        headers: deliveryHeaders({ body, eventId: event.eventId, hmacSecret, sentAt }),
+        body: Buffer.from(body),
+      });
+      return { code: 200, data: verificationOf(result) };
+    },
+  };
+}
+
+/** What the test endpoint answers (spec, section 4.5). */
+export interface Verification {
+  /** One plain sentence, or null when the endpoint answered with a 2xx. */
+  verification_error: string | null;
+  /** The endpoint's status; "504" when it did not answer in time, "502" when it could not be reached. */
+  verification_status_code: string;
+}
+
+export function verificationOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): Verification {
+  if (error || !response) {
+    return {
+      verification_error: error?.message ?? 'The endpoint did not answer.',
+      verification_status_code: error?.code === 'timeout' ? '504' : '502',
+    };
+  }
+  const { statusCode } = response;
+  const delivered = statusCode >= 200 && statusCode < 300;
+  return {
+    verification_error: delivered ? null : `The endpoint answered ${statusCode}.`,
+    verification_status_code: String(statusCode),
+  };
+}
+
+const RUN_SECONDS = 94;
+
+/** What the test endpoint sends: a run that has just succeeded. Only the account and the ids around it are real. */
+export function sampleEvent(accountId: number, eventId: string, now: Date): JobRunEvent {
+  return {
+    eventId,
+    eventType: 'job.run.completed',
+    accountId,
+    timestamp: nanosecondTimestamp(now.toISOString()) as string,
+    data: {
+      jobId: '123',
+      jobName: 'Daily job (sample)',
+      runId: '12345',
+      environmentId: '1234',
+      environmentName: 'Production',
+      engineVersion: '1.9.0',
+      projectName: 'Analytics',
+      projectId: '167194',
+      runStatus: 'Success',
+      runStatusCode: 10,
+      runStatusMessage: 'None',
+      runReason: 'Webhook test',
+      runStartedAt: secondsTimestamp(new Date(now.getTime() - RUN_SECONDS * 1000)),
+      runFinishedAt: secondsTimestamp(now),
+    },
+  };
+}

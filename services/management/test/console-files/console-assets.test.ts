@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { chooseEncoding } from '../../src/console-files/routes.ts';
+import { failure, type Harness, startHarness } from '../harness.ts';
+import {
+  BROWSER,
+  type BuiltConsole,
+  builtConsole,
+  rawRequest,
+  SCRIPT,
+  SCRIPT_PATH,
+} from './console-fixture.ts';
+
+let built: BuiltConsole;
+let harness: Harness;
+
+beforeAll(async () => {
+  built = await builtConsole();
+  harness = await startHarness({}, { consoleFolder: built.folder });
+});
+
+afterAll(async () => {
+  await harness.close();
+  await built.remove();
+});
+
+const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  rawRequest(harness.origin, path, { headers, method });
+
+test('an asset is kept by browsers for good, and the icon is asked for again', async () => {
+  const script = await ask(SCRIPT_PATH);
+  expect(script).toMatchObject({ status: 200, text: SCRIPT });
+  expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+  expect(script.headers['content-type']).toBe('text/javascript; charset=utf-8');
+  expect(script.headers['x-content-type-options']).toBe('nosniff');
+  const icon = await ask('/favicon.svg');
+  expect(icon.headers['cache-control']).toBe('no-cache');
+  expect(icon.headers['content-type']).toBe('image/svg+xml');
+});
+
+test('an asset comes in the smallest form that the client takes, and caches are told', async () => {
+  for (const encoding of ['br', 'gzip']) {
+    const { headers, body, text } = await ask(SCRIPT_PATH, { 'accept-encoding': encoding });
+    expect(headers).toMatchObject({ 'content-encoding': encoding, 'content-length': String(body.length) });
+    expect(text).toBe(SCRIPT);
+    expect(body.length).toBeLessThan(SCRIPT.length / 10);
+  }
+  for (const path of [SCRIPT_PATH, '/assets/font-3.woff2', '/assets/tiny-2.js']) {
+    expect((await ask(path)).headers).toMatchObject({ vary: 'Accept-Encoding' });
+    expect((await ask(path)).headers['content-encoding']).toBeUndefined();
+  }
+  // Nothing to win: already compressed, or shorter than its own compression.
+  for (const path of ['/assets/font-3.woff2', '/assets/tiny-2.js'])
+    expect((await ask(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
+});
+
+test('what the build has compressed is sent as it is, and not by a name of its own', async () => {
+  expect((await ask('/assets/style-1.css', { 'accept-encoding': 'br' })).text).toBe('made by the build');
+  expect((await ask('/assets/style-1.css', { 'accept-encoding': 'gzip' })).text).toMatch(/^a\{color:red\}/);
+  expect((await ask('/assets/style-1.css.br')).status).toBe(404);
+});
+
+test('HEAD has the headers and no body, another method is a 405', async () => {
+  const got = await ask(SCRIPT_PATH, { 'accept-encoding': 'br' });
+  const head = await ask(SCRIPT_PATH, { 'accept-encoding': 'br' }, 'HEAD');
+  expect(head.body).toHaveLength(0);
+  for (const name of ['content-length', 'content-encoding', 'content-type', 'cache-control', 'vary'])
+    expect([name, head.headers[name]]).toEqual([name, got.headers[name]]);
+  const posted = await ask(SCRIPT_PATH, {}, 'POST');
+  expect(posted).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+});
+
+test('nothing but what was built is served, whatever the path looks like', async () => {
+  const paths = [
+    '/assets/../secret.txt',
+    '/assets/..%2f..%2fsecret.txt',
+    '/assets/%2e%2e/%2e%2e/secret.txt',
+    '/assets/..%5c..%5csecret.txt',
+    '/..%2fsecret.txt',
+    '/assets/%00',
+    '/assets/%E0%A4%A',
+    '/assets/',
+    '/assets',
+    '/assets/index-00000000.js',
+    `${SCRIPT_PATH}/`,
+    '/.built-from',
+    '//assets/index-CPp8eL0p.js',
+    '/ASSETS/index-CPp8eL0p.js',
+  ];
+  for (const path of paths) {
+    const { status, text } = await ask(path);
+    expect({ path, status, json: JSON.parse(text) }).toEqual({
+      path,
+      status: 404,
+      json: failure(404, 'Not found.'),
+    });
+    expect((await ask(path, BROWSER)).text).not.toMatch(/not for anyone|a hash/);
+  }
+});
+
+test('an asset that is not there is no page, for a browser neither', async () => {
+  for (const path of ['/assets/index-00000000.js', '/assets/', '/assets/..%2f..%2fsecret.txt']) {
+    const { status, headers } = await ask(path, BROWSER);
+    expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/json; charset=utf-8']);
+  }
+});
+
+describe('of the encodings a client names', () => {
+  test.each<[string | undefined, string]>([
+    [undefined, 'identity'],
+    ['', 'identity'],
+    ['gzip, deflate, br, zstd', 'br'],
+    ['gzip, deflate', 'gzip'],
+    ['br;q=0.5, gzip', 'gzip'],
+    ['BR', 'br'],
+    ['*', 'br'],
+    ['*;q=0', 'identity'],
+    ['br;q=0, *', 'gzip'],
+    ['identity, gzip;q=0.5', 'identity'],
+    ['gzip;q=x', 'identity'],
+    ['zstd', 'identity'],
+  ])('%p gets %s', (header, encoding) => {
+    expect(chooseEncoding(header)).toBe(encoding);
+  });
+});

@@ -1,0 +1,152 @@
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { rootFrom } from '../../src/console-files/files.ts';
+import { failure, type Harness, startHarness } from '../harness.ts';
+import {
+  BROWSER,
+  type BuiltConsole,
+  builtConsole,
+  type Raw,
+  rawRequest,
+  SCRIPT,
+  SCRIPT_PATH,
+} from './console-fixture.ts';
+
+let built: BuiltConsole;
+let harness: Harness;
+
+beforeAll(async () => {
+  built = await builtConsole();
+  harness = await startHarness({}, { consoleFolder: built.folder });
+});
+
+afterAll(async () => {
+  await harness.close();
+  await built.remove();
+});
+
+const open = (path: string, headers: Record<string, string> = BROWSER, method = 'GET') =>
+  rawRequest(harness.origin, path, { headers, method });
+
+const baseOf = ({ text }: Raw) => /<base href="([^"]*)">/.exec(text)?.[1] ?? '';
+
+test('every address that a browser opens is the page, which browsers ask for anew', async () => {
+  for (const path of ['/', '/accounts/1/webhooks', '/accounts/1/webhooks/wsu_x?tab=log', '/nothing%2Fhere']) {
+    const { status, headers, text } = await open(path);
+    expect([path, status, headers['cache-control']]).toEqual([path, 200, 'no-cache']);
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(headers.vary).toMatch(/Accept/);
+    expect(text).toContain('<title>Runhook costs $& nothing $1</title>');
+  }
+  const head = await open('/accounts/1', BROWSER, 'HEAD');
+  expect([head.status, head.body.length, head.headers['cache-control']]).toEqual([200, 0, 'no-cache']);
+});
+
+test('the root is the page for whoever takes it, and other addresses are for browsers only', async () => {
+  for (const headers of [{}, { accept: '*/*' }] as Record<string, string>[]) {
+    expect((await open('/', headers)).text).toContain('<base');
+    const { status, text } = await open('/nothing', headers);
+    expect([status, JSON.parse(text)]).toEqual([404, failure(404, 'Not found.')]);
+  }
+  expect((await open('/', { accept: 'application/json' })).status).toBe(404);
+  expect((await open('/accounts/1', BROWSER, 'POST')).status).toBe(404);
+});
+
+test('what belongs to the API is never the page', async () => {
+  const paths = [
+    '/api',
+    '/api/v9/nothing',
+    '//api/v9/nothing',
+    '/API/v9',
+    '/docs/nothing',
+    '/metrics/x',
+    '/healthz/x',
+    '/assets/x',
+  ];
+  for (const path of paths) {
+    const { status, headers } = await open(path);
+    expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/json; charset=utf-8']);
+  }
+  expect((await open('/docs')).text).toContain('swagger-ui');
+  expect(JSON.parse((await open('/openapi.json')).text).openapi).toBe('3.1.0');
+  expect((await open('/readyz')).headers['content-type']).toMatch(/^application\/json/);
+});
+
+test('links of the page lead to the root from any depth, as a browser resolves them', async () => {
+  const paths = ['/', '/a', '/a/', '/a/b', '/a/b/', '/a//b', '//a', '/a%2Fb/c', '/a/b?next=/x/y', '/x%2e/a'];
+  for (const prefix of ['', '/tools/runhook']) {
+    for (const path of paths) {
+      const base = new URL(baseOf(await open(path)), `https://example.com${prefix}${path}`);
+      expect([prefix + path, base.href]).toEqual([prefix + path, `https://example.com${prefix}/`]);
+    }
+  }
+  expect(rootFrom('')).toBe('./');
+});
+
+test('below a proxy that strips a prefix, without any setting, page, assets and API are found', async () => {
+  const proxy = createServer((incoming, outgoing) => {
+    if (!incoming.url?.startsWith('/tools/runhook/')) return outgoing.writeHead(404).end();
+    const { hostname, port } = new URL(harness.origin);
+    const { method, headers } = incoming;
+    const path = incoming.url.slice('/tools/runhook'.length);
+    incoming.pipe(
+      httpRequest({ hostname, port, path, method, headers }, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      }),
+    );
+  }).listen(0, '127.0.0.1');
+  try {
+    await new Promise((resolve) => proxy.once('listening', resolve));
+    const outside = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const address = `${outside}/tools/runhook/accounts/1/webhooks/new`;
+    const page = await (await fetch(address, { headers: BROWSER })).text();
+    const base = new URL(/<base href="([^"]*)">/.exec(page)?.[1] ?? '', address);
+    expect(base.href).toBe(`${outside}/tools/runhook/`);
+    const script = /<script [^>]*src="([^"]*)"/.exec(page)?.[1] ?? '';
+    expect(await (await fetch(new URL(script, base))).text()).toBe(SCRIPT);
+    expect((await fetch(new URL('api/v3/session', base))).status).toBe(401);
+  } finally {
+    proxy.closeAllConnections();
+    proxy.close();
+  }
+});
+
+test('the policy lets nothing in from elsewhere, no inline script, and styles by a nonce of this answer only', async () => {
+  const [one, other] = await Promise.all([open('/'), open('/')]);
+  const nonceOf = ({ text }: Raw) => /<meta name="csp-nonce" content="([\w-]{22})">/.exec(text)?.[1];
+  expect(nonceOf(one)).toBeDefined();
+  expect(nonceOf(one)).not.toBe(nonceOf(other));
+  const policy = String(one.headers['content-security-policy']);
+  expect(policy).toContain(`style-src 'self' 'nonce-${nonceOf(one)}'`);
+  expect(policy).toMatch(/^default-src 'none';script-src 'self';/);
+  expect(policy).not.toMatch(/https?:|\*|unsafe-eval|(?:script|style)-src [^;]*unsafe-inline/);
+  for (const directive of ["base-uri 'self'", "form-action 'self'", "frame-ancestors 'none'"])
+    expect(policy).toContain(directive);
+  const head = one.text.slice(one.text.indexOf('<head'), one.text.indexOf('<title'));
+  expect(head).toMatch(/^<head data-of="the build">\n<base /);
+});
+
+test('a console that was never built says how to, its API works, and a build is found without a restart', async () => {
+  const unbuilt = await builtConsole(false);
+  const bare = await startHarness({}, { consoleFolder: unbuilt.folder });
+  try {
+    const page = await rawRequest(bare.origin, '/', { headers: BROWSER });
+    expect(page.status).toBe(404);
+    expect(page.text).toContain('npm run build');
+    expect(String(page.headers['content-security-policy'])).toContain("script-src 'self'");
+    const account = await bare.newAccount();
+    const list = await bare.call('GET', account.path('/subscriptions'), { token: account.token });
+    expect(list.status).toBe(200);
+    await unbuilt.write('index.html', `<html><head><script src=".${SCRIPT_PATH}"></script></head></html>`);
+    const half = await rawRequest(bare.origin, '/', { headers: BROWSER });
+    expect([half.status, half.text]).toEqual([404, page.text]);
+    await unbuilt.write(SCRIPT_PATH, SCRIPT);
+    expect((await rawRequest(bare.origin, '/', { headers: BROWSER })).text).toContain('<base href="./">');
+    expect((await rawRequest(bare.origin, SCRIPT_PATH)).text).toBe(SCRIPT);
+  } finally {
+    await bare.close();
+    await unbuilt.remove();
+  }
+});

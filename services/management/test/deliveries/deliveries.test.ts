@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, deliveryIdFor, idDay, renderPayload } from '@runhook/contract';
+import { ensureDayPartitions } from '@runhook/database';
+import { failure, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+import { type DeliveryFields, insertAttempt, insertDelivery } from './delivery-rows.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let subscriptionId: string;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  await ensureDayPartitions(harness.database.pool);
+});
+
+beforeEach(async () => {
+  account = await harness.newAccount();
+  subscriptionId = (await harness.newSubscription(account)).id;
+});
+
+afterAll(() => harness.close());
+
+const insert = async (fields: Partial<DeliveryFields> = {}) =>
+  await insertDelivery(harness.database, { subscriptionId, accountId: account.id, ...fields });
+
+async function get(rest: string, subscription = subscriptionId) {
+  const { token } = account;
+  return await harness.call('GET', account.path(`/subscription/${subscription}${rest}`), { token });
+}
+
+const idsOf = ({ json }: Json) => json.data.map((one: Json) => one.id);
+
+describe('the list', () => {
+  test('has each delivery to the field', async () => {
+    const { id, event } = await insert({
+      jobName: 'Nightly \0 build',
+      runId: 77,
+      status: 'delivered',
+      attemptCount: 2,
+      httpStatusCode: 204,
+      durationMs: 31,
+      createdAt: '2026-11-20T10:00:00.123456Z',
+      completedAt: '2026-11-20T10:00:31Z',
+    });
+    const { status, json } = await get('/deliveries');
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: {
+        data: [
+          {
+            id,
+            subscription_id: subscriptionId,
+            event_id: event.eventId,
+            event_type: 'job.run.completed',
+            job_id: event.data.jobId,
+            job_name: 'Nightly \0 build',
+            run_id: '77',
+            status: 'delivered',
+            reason: null,
+            attempt_count: 2,
+            http_status_code: '204',
+            created_at: '1795168800123456',
+            completed_at: '1795168831000000',
+            next_attempt_at: null,
+            duration_ms: 31,
+          },
+        ],
+        status: { code: 200 },
+        extra: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
+      },
+    });
+  });
+
+  test('has nulls and "0" while there is nothing to tell', async () => {
+    await insert({
+      status: 'pending',
+      attemptCount: 0,
+      httpStatusCode: 0,
+      nextAttemptAt: '2026-11-20T10:00:00Z',
+    });
+    await insert({ status: 'cancelled', reason: 'inactive', eventTime: new Date(Date.now() - 60_000) });
+    expect((await get('/deliveries')).json.data).toMatchObject([
+      {
+        status: 'pending',
+        http_status_code: '0',
+        completed_at: null,
+        next_attempt_at: '1795168800000000',
+        duration_ms: null,
+      },
+      { status: 'cancelled', reason: 'inactive' },
+    ]);
+  });
+
+  test('is newest first over all days, in pages, with the total', async () => {
+    const ids: string[] = [];
+    for (let hours = 0; hours < 60; hours += 5) {
+      ids.push((await insert({ eventTime: new Date(Date.now() - hours * 3_600_000) })).id);
+    }
+    const first = await get('/deliveries');
+    expect(idsOf(first)).toEqual(ids.slice(0, 10));
+    expect(first.json.extra.pagination).toEqual({ total_count: 12, count: 10 });
+    const second = await get('/deliveries/?limit=5&offset=9');
+    expect(idsOf(second)).toEqual(ids.slice(9));
+    expect(second.json.extra).toEqual({
+      pagination: { total_count: 12, count: 3 },
+      filters: { offset: 9, limit: 5 },
+    });
+    expect((await get('/deliveries?offset=12')).json.extra.pagination).toEqual({ total_count: 12, count: 0 });
+  });
+
+  test('can be narrowed by status, event type, run and any of them together', async () => {
+    const failed = await insert({ status: 'failed', runId: 1, eventType: 'job.run.started' });
+    const delivered = await insert({ status: 'delivered', runId: 1, eventType: 'job.run.errored' });
+    const pending = await insert({ status: 'pending', runId: 2, eventType: 'job.run.errored' });
+    const sorted = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
+    expect(await sorted('status=failed')).toEqual([failed.id]);
+    expect(await sorted('event_type=job.run.errored')).toEqual([delivered.id, pending.id].sort());
+    expect(await sorted('run_id=1')).toEqual([failed.id, delivered.id].sort());
+    expect(await sorted('run_id=1&event_type=job.run.errored')).toEqual([delivered.id]);
+    expect(await sorted('run_id=2&status=delivered')).toEqual([]);
+    expect((await get('/deliveries?status=pending')).json.extra.pagination.total_count).toBe(1);
+  });
+
+  test('can be narrowed by time: since is in it, until is not', async () => {
+    const at = async (createdAt: string) => (await insert({ createdAt })).id;
+    const early = await at('2026-11-20T10:00:00.000001Z');
+    const middle = await at('2026-11-20T10:00:00.000002Z');
+    const late = await at('2026-11-20T23:00:00Z');
+    const sorted = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
+    expect(await sorted('since=1795168800000002')).toEqual([middle, late].sort());
+    expect(await sorted('until=1795168800000002')).toEqual([early]);
+    expect(await sorted('since=1795168800000001&until=1795168800000003')).toEqual([early, middle].sort());
+    expect(await sorted('since=2026-11-20T10:00:00.000002Z')).toEqual([middle, late].sort());
+    expect(await sorted(`since=${encodeURIComponent('2026-11-20T12:00:01+02:00')}`)).toEqual([late]);
+    expect(await sorted('since=2026-11-20&until=2026-11-21')).toEqual([early, middle, late].sort());
+    expect(await sorted('until=2026-11-20')).toEqual([]);
+  });
+
+  test('holds nothing of another subscription', async () => {
+    const other = (await harness.newSubscription(account)).id;
+    await insert({ subscriptionId: other });
+    const list = await get('/deliveries');
+    expect(list.json.data).toEqual([]);
+    expect(list.json.extra.pagination).toEqual({ total_count: 0, count: 0 });
+  });
+});
+
+describe('a single delivery', () => {
+  test('adds the exact body, by the name that the subscription had, and every attempt in order', async () => {
+    const { id, day, event } = await insert({ webhookName: 'Before "renaming"' });
+    await insertAttempt(harness.database, { day, deliveryId: id, number: 2, columns: { trigger: 'manual' } });
+    await insertAttempt(harness.database, {
+      day,
+      deliveryId: id,
+      number: 1,
+      columns: {
+        http_status_code: 504,
+        error_code: 'timeout',
+        error_message: 'Timed out after 10 s.',
+        response_headers: null,
+        response_body: null,
+      },
+    });
+    const { status, json } = await get(`/delivery/${id}/`);
+    expect(status).toBe(200);
+    const [inList] = (await get('/deliveries')).json.data;
+    const common = { started_at: '1795168800123456', duration_ms: 12, response_truncated: false };
+    expect(json).toEqual({
+      data: {
+        ...inList,
+        payload: renderPayload(event, { id: subscriptionId, name: 'Before "renaming"' }),
+        attempts: [
+          {
+            ...common,
+            number: 1,
+            trigger: 'automatic',
+            http_status_code: '504',
+            error: { code: 'timeout', message: 'Timed out after 10 s.' },
+            request_headers: { authorization: '***' },
+            response_headers: null,
+            response_body: null,
+          },
+          {
+            ...common,
+            number: 2,
+            trigger: 'manual',
+            http_status_code: '200',
+            error: null,
+            request_headers: { authorization: '***' },
+            response_headers: { 'content-type': 'text/plain' },
+            response_body: 'ok',
+          },
+        ],
+      },
+      status: { code: 200 },
+    });
+  });
+
+  test('is found under its own subscription only', async () => {
+    const other = (await harness.newSubscription(account)).id;
+    const { id } = await insert({ subscriptionId: other });
+    expect((await get(`/delivery/${id}`, other)).status).toBe(200);
+    expect(await get(`/delivery/${id}`)).toMatchObject({
+      status: 404,
+      json: failure(404, 'Delivery not found.'),
+    });
+  });
+
+  test('is found on the day that its id holds, with or without a partition for it', async () => {
+    const eventTime = new Date(Date.now() - 20 * 86_400_000);
+    const { id, day } = await insert({ eventTime });
+    expect(idDay('delivery', id)).toBe(day);
+    expect((await get(`/delivery/${id}`)).json.data.attempts).toEqual([]);
+    const unknown = deliveryIdFor(createId('event', eventTime.getTime()), subscriptionId);
+    expect((await get(`/delivery/${unknown}`)).status).toBe(404);
+  });
+});

@@ -1,0 +1,92 @@
+import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import type { Database } from '@runhook/database';
+import { sampleEvent } from '../../src/subscriptions/test-endpoint.ts';
+
+export interface DeliveryFields {
+  subscriptionId: string;
+  accountId: number;
+  eventType?: JobRunEvent['eventType'];
+  jobName?: string;
+  runId?: number;
+  /** Of the event's id, which decides the day. */
+  eventTime?: Date;
+  createdAt?: string;
+  completedAt?: string | null;
+  nextAttemptAt?: string | null;
+  status?: string;
+  reason?: string | null;
+  attemptCount?: number;
+  httpStatusCode?: number;
+  durationMs?: number | null;
+  webhookName?: string;
+}
+
+/** An event and its delivery in the log, as the dispatcher would have written them. */
+export async function insertDelivery(
+  { pool }: Database,
+  fields: DeliveryFields,
+): Promise<{ id: string; day: string; event: JobRunEvent }> {
+  const { eventTime = new Date(), eventType = 'job.run.completed', runId = 12345 } = fields;
+  const eventId = createId('event', eventTime.getTime());
+  const sample = sampleEvent(fields.accountId, eventId, eventTime);
+  const data = { ...sample.data, jobName: fields.jobName ?? 'Nightly', runId: String(runId) };
+  const event = { ...sample, eventType, data } as JobRunEvent;
+  const day = idDay('event', eventId);
+  await pool.query(
+    'INSERT INTO events (day, id, account_id, event_type, "timestamp", data) VALUES ($1, $2, $3, $4, $5, $6)',
+    [day, eventId, fields.accountId, eventType, event.timestamp, JSON.stringify(data)],
+  );
+  const id = deliveryIdFor(eventId, fields.subscriptionId);
+  await pool.query(
+    `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+       status, reason, attempt_count, http_status_code, duration_ms, created_at, completed_at, next_attempt_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+    [
+      day,
+      id,
+      fields.accountId,
+      fields.subscriptionId,
+      eventId,
+      eventType,
+      data.jobId,
+      runId,
+      fields.webhookName ?? 'The name at that time',
+      fields.status ?? 'failed',
+      fields.reason ?? null,
+      fields.attemptCount ?? 6,
+      fields.httpStatusCode ?? 500,
+      fields.durationMs ?? null,
+      fields.createdAt ?? eventTime.toISOString(),
+      fields.completedAt ?? null,
+      fields.nextAttemptAt ?? null,
+    ],
+  );
+  return { id, day, event };
+}
+
+export async function insertAttempt(
+  { pool }: Database,
+  attempt: { day: string; deliveryId: string; number: number; columns?: Record<string, unknown> },
+): Promise<void> {
+  const row = {
+    day: attempt.day,
+    delivery_id: attempt.deliveryId,
+    number: attempt.number,
+    trigger: 'automatic',
+    started_at: '2026-11-20T10:00:00.123456Z',
+    duration_ms: 12,
+    http_status_code: 200,
+    error_code: null,
+    error_message: null,
+    request_headers: { authorization: '***' },
+    response_headers: { 'content-type': 'text/plain' },
+    response_body: 'ok',
+    response_truncated: false,
+    ...attempt.columns,
+  };
+  const columns = Object.keys(row);
+  await pool.query(
+    `INSERT INTO attempts (${columns.join(', ')}) VALUES (${columns.map((_, index) => `$${index + 1}`).join(', ')})`,
+    Object.values(row),
+  );
+}

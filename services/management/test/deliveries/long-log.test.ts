@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { idDay } from '@runhook/contract';
+import { type Database, openDatabase } from '@runhook/database';
+import {
+  createTestDatabase,
+  eventually,
+  seedAccount,
+  seedDeliveries,
+  seedSubscription,
+  type TestDatabase,
+} from '@runhook/testing';
+import { deliveryView } from '../../src/deliveries/delivery.ts';
+import { type ClosedHours, createClosedHours } from '../../src/deliveries/hourly-counts.ts';
+import type { DeliveryFilters } from '../../src/deliveries/log-places.ts';
+import { listDeliveries } from '../../src/deliveries/log-statements.ts';
+
+const COUNT = 3_000;
+const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
+
+let testDatabase: TestDatabase;
+let database: Database;
+let subscriptionId: string;
+/** Knows the hours of every log, and of none. */
+let known: ClosedHours;
+const none: ClosedHours = { known: () => null, tookMs: () => undefined };
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url });
+  const account = await seedAccount(database);
+  const clientUrl = 'https://receiver.example.com/hooks';
+  ({ id: subscriptionId } = await seedSubscription(database, { accountId: account.id, clientUrl }));
+  await seedDeliveries(database.pool, { accountId: account.id, subscriptionId, count: COUNT, days: 3 });
+  known = createClosedHours(database.pool, { slowMs: -1, deliveriesMin: 1 });
+  known.tookMs(subscriptionId, 0);
+  await eventually(async () => expect(known.known(subscriptionId)?.counts.length).toBeGreaterThan(48));
+});
+
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+async function list(hours: ClosedHours, filters: Partial<DeliveryFilters>, offset: number, limit = 7) {
+  const query = { subscriptionId, filters: { ...ALL, ...filters }, limit, offset };
+  const { rows, totalCount } = await listDeliveries(database.pool, hours, query);
+  return { rows: rows.map(deliveryView), totalCount };
+}
+
+/** A moment in the middle of the log's hours, as digits. @param share of its three days */
+function momentAt(share: number): string {
+  const micros = (Date.now() - (1 - share) * 3 * 86_400_000) * 1_000;
+  return String(Math.floor(micros));
+}
+
+function wholeHour(micros: string): string {
+  return String(BigInt(micros) - (BigInt(micros) % 3_600_000_000n));
+}
+
+describe('a page that is found by the hours is the page that reading on and on finds', () => {
+  test.each<[string, Partial<DeliveryFilters>]>([
+    ['of everything', {}],
+    ['of an event type', { eventType: 'job.run.completed' }],
+    ['of an event type that never happened', { eventType: 'job.run.errored' }],
+    ['of what was delivered', { status: 'delivered' }],
+    ['of what was delivered of an event type', { status: 'delivered', eventType: 'job.run.started' }],
+    ['since a moment within an hour', { since: momentAt(0.3) }],
+    ['until a moment within an hour', { until: momentAt(0.7) }],
+    ['between two moments', { since: momentAt(0.2), until: momentAt(0.6), status: 'delivered' }],
+    ['between two whole hours', { since: wholeHour(momentAt(0.2)), until: wholeHour(momentAt(0.6)) }],
+    ['within one hour', { since: momentAt(0.5), until: String(BigInt(momentAt(0.5)) + 600_000_000n) }],
+    ['since a moment ago', { since: momentAt(0.9999) }],
+    ['since a moment to come', { since: momentAt(1.5) }],
+    ['before the first', { until: momentAt(-0.5) }],
+  ])('%s', async (_, filters) => {
+    const whole = await list(none, filters, 0, COUNT);
+    expect(whole.rows).toHaveLength(whole.totalCount);
+    const offsets = [0, 60, 61, 1_499, COUNT - 5, COUNT, whole.totalCount - 3, whole.totalCount / 2];
+    for (const offset of offsets.filter((one) => one >= 0).map(Math.floor)) {
+      const page = await list(known, filters, offset);
+      expect({ offset, total: page.totalCount }).toEqual({ offset, total: whole.totalCount });
+      expect(page.rows).toEqual(whole.rows.slice(offset, offset + 7));
+    }
+  });
+});
+
+test('a delivery that is made after the hours were counted is on the first page at once', async () => {
+  const { rows, totalCount } = await list(known, {}, 0);
+  await database.pool.query(
+    `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name)
+     SELECT day, left(id, 30) || 'x', account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name
+     FROM deliveries WHERE id = $1`,
+    [rows[0]?.id],
+  );
+  const after = await list(known, {}, 0);
+  expect(after.totalCount).toBe(totalCount + 1);
+  expect(after.rows.slice(1)).toEqual(rows.slice(0, -1));
+  await database.pool.query('DELETE FROM deliveries WHERE id = $1', [after.rows[0]?.id]);
+});
+
+test('a short log is never kept, however slow the server is', async () => {
+  let counted = 0;
+  const watched = {
+    async query(statement: string) {
+      const result = await database.pool.query(statement);
+      counted += 1;
+      return result;
+    },
+  } as unknown as Database['pool'];
+  const hours = createClosedHours(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
+  hours.tookMs(subscriptionId, 1_000);
+  await eventually(() => expect(counted).toBe(1));
+  expect(hours.known(subscriptionId)).toBeNull();
+  expect((await list(hours, {}, COUNT - 1)).rows).toHaveLength(1);
+});
+
+test('the seeded log is one that the service could have written', async () => {
+  const { rows } = await database.pool.query<{ status: string; count: number }>(
+    'SELECT status, count(*)::int FROM deliveries GROUP BY status ORDER BY status',
+  );
+  expect(rows).toEqual([
+    { status: 'cancelled', count: 1 },
+    { status: 'delivered', count: COUNT - 4 },
+    { status: 'failed', count: 3 },
+  ]);
+  const ids = await database.pool.query<{ id: string; event_id: string; day: string }>(
+    'SELECT id, event_id, day::text FROM deliveries ORDER BY created_at LIMIT 500',
+  );
+  for (const { id, event_id, day } of ids.rows)
+    expect([idDay('delivery', id), idDay('event', event_id)]).toEqual([day, day]);
+});

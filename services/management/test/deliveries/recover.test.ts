@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId } from '@runhook/contract';
+import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
+import { type DeliveryFields, insertDelivery } from './delivery-rows.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let subscriptionId: string;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+beforeEach(async () => {
+  account = await harness.newAccount();
+  subscriptionId = (await harness.newSubscription(account)).id;
+});
+afterAll(() => harness.close());
+
+/** `2026-11-20T10:00:00Z`, as answers have it. */
+const TEN = '1795168800000000';
+const SINCE = '2026-11-20T10:00:00Z';
+const MICROS = expect.stringMatching(/^\d{16}$/);
+
+const insert = async (fields: Partial<DeliveryFields> = {}) =>
+  await insertDelivery(harness.database, {
+    subscriptionId,
+    accountId: account.id,
+    createdAt: SINCE,
+    completedAt: '2026-11-20T10:05:00Z',
+    ...fields,
+  });
+
+const recover = async (body: unknown, caller: { token: string } = account) =>
+  await harness.call('POST', account.path(`/subscription/${subscriptionId}/recover/`), {
+    token: caller.token,
+    body,
+  });
+
+const find = async (id: string, caller: { token: string } = account) =>
+  await harness.call('GET', account.path(`/subscription/${subscriptionId}/recovery/${id}`), {
+    token: caller.token,
+  });
+
+async function endRecoveries(): Promise<void> {
+  await harness.database.pool.query(`UPDATE recoveries SET status = 'done', completed_at = now()`);
+}
+
+describe('a recovery', () => {
+  test('is answered at once with its count, and its progress can be read', async () => {
+    for (let index = 0; index < 3; index++) await insert();
+    const { status, json } = await recover({ since: SINCE, until: '1795172400000000' });
+    const data = {
+      id: expect.stringMatching(/^wrc_[0-9A-Za-z]{27}$/),
+      subscription_id: subscriptionId,
+      status: 'running',
+      reason: null,
+      since: TEN,
+      until: '1795172400000000',
+      delivery_status: 'failed',
+      total_count: 3,
+      recovered_count: 0,
+      created_at: MICROS,
+      completed_at: null,
+    };
+    expect({ status, json }).toEqual({ status: 202, json: { data, status: { code: 202 } } });
+    const reader = { token: await harness.newToken(account, ['read_only']) };
+    expect(await find(json.data.id, reader)).toMatchObject({ status: 200, json: { data: json.data } });
+    await harness.database.pool.query(
+      `UPDATE recoveries SET status = 'cancelled', reason = 'why', recovered_count = 2, completed_at = now() WHERE id = $1`,
+      [json.data.id],
+    );
+    const later = { status: 'cancelled', reason: 'why', recovered_count: 2, completed_at: MICROS };
+    expect((await find(json.data.id)).json.data).toEqual({ ...json.data, ...later });
+  });
+
+  test('counts what is of its subscription, its window and its status, and has ended before it', async () => {
+    await insert();
+    await insert({ createdAt: '2026-11-20T10:59:59.999999Z' });
+    await insert({ createdAt: '2026-11-20T09:59:59.999999Z' });
+    await insert({ createdAt: '2026-11-20T11:00:00Z' });
+    await insert({ status: 'cancelled' });
+    await insert({ status: 'delivered' });
+    await insert({ status: 'pending', completedAt: null });
+    await insert({ completedAt: new Date(Date.now() + 60_000).toISOString() });
+    await insert({ subscriptionId: (await harness.newSubscription(account)).id });
+    const window = { since: SINCE, until: '2026-11-20T11:00:00Z' };
+    expect((await recover(window)).json.data.total_count).toBe(2);
+    await endRecoveries();
+    const cancelled = { ...window, status: 'cancelled' };
+    expect((await recover(cancelled)).json.data).toMatchObject({
+      total_count: 1,
+      delivery_status: 'cancelled',
+    });
+  });
+
+  test('without an end goes up to the moment it is created', async () => {
+    await insert();
+    for (const until of [{}, { until: null, status: null }]) {
+      const { data } = (await recover({ since: '2026-11-20', ...until })).json;
+      expect(data).toMatchObject({ until: data.created_at, delivery_status: 'failed', total_count: 1 });
+      await endRecoveries();
+    }
+  });
+
+  test('of nothing is done at once', async () => {
+    const { status, json } = await recover({ since: SINCE });
+    expect(status).toBe(202);
+    expect(json.data).toMatchObject({ status: 'done', total_count: 0, completed_at: json.data.created_at });
+  });
+});
+
+describe('one recovery of a subscription runs at a time', () => {
+  const running = (id: string) => failure(409, `The recovery ${id} of this webhook is still running.`);
+
+  test('a second is a 409 that names the one that runs, and may begin when it has ended', async () => {
+    await insert();
+    const first = (await recover({ since: SINCE })).json.data.id;
+    expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: running(first) });
+    const nothing = { since: SINCE, until: '2026-11-20T10:00:00.000001Z', status: 'cancelled' };
+    expect(await recover(nothing)).toMatchObject({ status: 409, json: running(first) });
+    await endRecoveries();
+    expect((await recover({ since: SINCE })).status).toBe(202);
+  });
+
+  test('of many at once, one is a 202 and the others are 409s', async () => {
+    await insert();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => recover({ since: SINCE })));
+    const begun = answers.find(({ status }) => status === 202)?.json.data.id;
+    for (const answer of answers.filter(({ status }) => status !== 202))
+      expect(answer).toMatchObject({ status: 409, json: running(begun) });
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(7);
+  });
+
+  test('another subscription of the account is not kept from its own', async () => {
+    await insert();
+    expect((await recover({ since: SINCE })).status).toBe(202);
+    subscriptionId = (await harness.newSubscription(account)).id;
+    await insert();
+    expect((await recover({ since: SINCE })).status).toBe(202);
+  });
+});
+
+describe('what is refused writes nothing', () => {
+  const MOMENT = 'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
+  const bodies: [object | string, string][] = [
+    [{}, 'since: is required'],
+    ['null', 'body: must be of type object'],
+    ['[]', 'body: must be of type object'],
+    [{ since: '' }, `since: ${MOMENT}`],
+    [{ since: null }, `since: ${MOMENT}`],
+    [{ since: 1_795_168_800 }, `since: ${MOMENT}`],
+    [{ since: '2026-02-30' }, `since: ${MOMENT}`],
+    [{ since: '2026-11-20T10:00:00' }, `since: ${MOMENT}`],
+    [{ since: SINCE, until: 'now' }, `until: ${MOMENT}`],
+    [{ since: SINCE, until: TEN }, 'until: must be later than since'],
+    [{ since: SINCE, status: 'pending' }, 'status: must be one of failed, cancelled'],
+    [
+      { since: 'x', until: [], status: 1 },
+      `since: ${MOMENT}\nuntil: ${MOMENT}\nstatus: must be one of failed, cancelled`,
+    ],
+  ];
+
+  test.each(bodies)('%j', async (body, told) => {
+    await insert();
+    const before = await harness.rowCounts();
+    const { status, json } = await recover(body);
+    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
+    expect(await harness.rowCounts()).toEqual(before);
+  });
+
+  test('a request without a body', async () => {
+    const { status, json } = await recover(undefined);
+    expect({ status, told: json.status.developer_message }).toEqual({
+      status: 400,
+      told: 'body: is required',
+    });
+  });
+
+  test('a caller who may not write', async () => {
+    const before = await harness.rowCounts();
+    const token = await harness.newToken(account, ['read_only']);
+    expect((await recover({ since: SINCE }, { token })).status).toBe(403);
+    expect(await harness.rowCounts()).toEqual(before);
+  });
+
+  test('a subscription that is inactive', async () => {
+    await insert();
+    const body = { ...SUBSCRIPTION_FIELDS, active: false };
+    await harness.call('PUT', account.path(`/subscription/${subscriptionId}`), { ...account, body });
+    const before = await harness.rowCounts();
+    const inactive = failure(409, 'The webhook is inactive: activate it to recover its deliveries.');
+    expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: inactive });
+    expect(await harness.rowCounts()).toEqual(before);
+  });
+});
+
+test('a recovery of another subscription, or none at all, is a 404', async () => {
+  await insert();
+  const { id } = (await recover({ since: SINCE })).json.data;
+  subscriptionId = (await harness.newSubscription(account)).id;
+  const notFound = { status: 404, json: failure(404, 'Recovery not found.') };
+  for (const other of [id, 'x', '%00', 'wrc_x', createId('recovery'), createId('delivery')])
+    expect(await find(other)).toMatchObject(notFound);
+});

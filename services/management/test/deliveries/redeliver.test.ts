@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { createTestDatabase, createTestQueueUrl, queueBackends } from '@runhook/testing';
+import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
+import { type DeliveryFields, insertDelivery } from './delivery-rows.ts';
+
+describe.each(queueBackends())('redelivering, with the queue on $name', (backend) => {
+  let harness: Harness;
+  let account: TestAccount;
+  let subscriptionId: string;
+  let queueDatabase: Awaited<ReturnType<typeof createTestDatabase>>;
+
+  beforeAll(async () => {
+    queueDatabase = await createTestDatabase();
+    const queueUrl = await createTestQueueUrl(backend, queueDatabase.url);
+    harness = await startHarness({ queueUrl, deliveryMaxRetries: 3 });
+  });
+
+  beforeEach(async () => {
+    account = await harness.newAccount();
+    subscriptionId = (await harness.newSubscription(account)).id;
+  });
+
+  afterAll(async () => {
+    await harness.close();
+    await queueDatabase.drop();
+  });
+
+  const insert = async (fields: Partial<DeliveryFields> = {}) =>
+    await insertDelivery(harness.database, { subscriptionId, accountId: account.id, ...fields });
+
+  const pathOf = (id: string) => account.path(`/subscription/${subscriptionId}/delivery/${id}`);
+
+  async function redeliver(id: string) {
+    return await harness.call('POST', `${pathOf(id)}/redeliver/`, { token: account.token });
+  }
+
+  async function rowOf(id: string) {
+    const { rows } = await harness.database.pool.query('SELECT * FROM deliveries WHERE id = $1', [id]);
+    return rows[0];
+  }
+
+  async function jobsOf(id: string) {
+    const queue = createQueueBackend(harness.settings.queueUrl).createQueue<{ deliveryId: string }>(
+      WEBHOOK_DELIVERIES,
+    );
+    try {
+      return (await queue.getJobs()).filter((job) => job.data.deliveryId === id);
+    } finally {
+      await queue.close();
+    }
+  }
+
+  const PENDING = { status: 409, json: failure(409, 'The delivery is still pending.') };
+
+  test.each([
+    ['delivered', 1],
+    ['failed', 6],
+    ['cancelled', 0],
+  ])('one that is %s begins a fresh cycle and puts it on the queue', async (status, attemptCount) => {
+    const { id } = await insert({ status, attemptCount, reason: 'why', completedAt: '2026-11-20T10:00:00Z' });
+    const before = (await harness.call('GET', pathOf(id), { token: account.token })).json.data;
+    const { payload, attempts, ...listed } = before;
+    const answer = await redeliver(id);
+    expect({ status: answer.status, json: answer.json }).toEqual({
+      status: 202,
+      json: {
+        data: {
+          ...listed,
+          status: 'pending',
+          reason: null,
+          completed_at: null,
+          next_attempt_at: expect.stringMatching(/^\d{16}$/),
+        },
+        status: { code: 202 },
+      },
+    });
+    expect(await rowOf(id)).toMatchObject({ status: 'pending', trigger: 'manual', cycle: attemptCount });
+    const [job, ...others] = await jobsOf(id);
+    expect(others).toEqual([]);
+    expect(job?.id).toBe(deliveryJobId({ deliveryId: id, cycle: attemptCount }));
+    expect(job?.data).toEqual({ deliveryId: id, cycle: attemptCount });
+    expect(job?.opts).toMatchObject({ attempts: 4 });
+  });
+
+  test('one that is pending is a 409, and stays as it is', async () => {
+    const { id } = await insert({ status: 'pending', attemptCount: 2 });
+    const before = await rowOf(id);
+    expect(await redeliver(id)).toMatchObject(PENDING);
+    expect(await rowOf(id)).toEqual(before);
+    expect(await jobsOf(id)).toEqual([]);
+  });
+
+  test('of many at once, one is a 202 and the others are 409s', async () => {
+    const { id } = await insert({ status: 'failed' });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => redeliver(id)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array(7).fill(409)]);
+    for (const answer of answers.filter(({ status }) => status === 409))
+      expect(answer).toMatchObject(PENDING);
+    expect(await jobsOf(id)).toHaveLength(1);
+  });
+
+  test('of an inactive subscription is a 409, and nothing changes', async () => {
+    const { id } = await insert();
+    const before = await rowOf(id);
+    const body = { ...SUBSCRIPTION_FIELDS, active: false };
+    await harness.call('PUT', account.path(`/subscription/${subscriptionId}`), {
+      token: account.token,
+      body,
+    });
+    const inactive = failure(409, 'The webhook is inactive: activate it to deliver again.');
+    expect(await redeliver(id)).toMatchObject({ status: 409, json: inactive });
+    expect(await rowOf(id)).toEqual(before);
+  });
+});

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '@runhook/testing';
+import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+import { insertDelivery } from './delivery-rows.ts';
+
+const HOUR_MS = 3_600_000;
+const NOTHING = {
+  delivered_count: 0,
+  failed_count: 0,
+  pending_count: 0,
+  cancelled_count: 0,
+  attempt_count: 0,
+  p50_ms: null,
+  p95_ms: null,
+};
+
+let harness: Harness;
+let account: TestAccount;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount();
+});
+
+afterAll(() => harness.close());
+
+const ask = async (id: string, query = '') =>
+  await harness.call('GET', account.path(`/subscription/${id}/statistics${query}`), { token: account.token });
+
+/** The middle of an hour: nothing here falls into the next one while the test runs. */
+async function aWebhook(): Promise<{ id: string; hourMs: (hoursAgo: number) => number }> {
+  const { id } = await harness.newSubscription(account);
+  const { rows } = await harness.database.pool.query<{ ms: string }>(
+    `SELECT extract(epoch FROM date_bin('1 hour', now(), 'epoch'))::bigint * 1000 AS ms`,
+  );
+  return { id, hourMs: (hoursAgo) => Number(rows[0]?.ms) - hoursAgo * HOUR_MS };
+}
+
+test('every hour is there, oldest first, and the last one is the one that is not over', async () => {
+  const { id, hourMs } = await aWebhook();
+  const { status, json } = await ask(id);
+  expect(status).toBe(200);
+  const { since, until, totals, buckets } = json.data;
+  expect(totals).toEqual(NOTHING);
+  expect(buckets).toHaveLength(24);
+  expect(since).toBe(`${hourMs(23)}000`);
+  for (const [index, bucket] of buckets.entries())
+    expect(bucket).toEqual({ hour_start: `${hourMs(23 - index)}000`, ...NOTHING });
+  expect(Number(until)).toBeGreaterThanOrEqual(hourMs(0) * 1000);
+});
+
+test('deliveries are counted by the hour they were created in and their state, and latency by nearest rank', async () => {
+  const { id, hourMs } = await aWebhook();
+  const delivery = { subscriptionId: id, accountId: account.id };
+  const insert = (hoursAgo: number, fields: object) => {
+    const time = new Date(hourMs(hoursAgo) + 1_000);
+    return insertDelivery(harness.database, {
+      ...delivery,
+      eventTime: time,
+      createdAt: time.toISOString(),
+      ...fields,
+    });
+  };
+  const delivered = { status: 'delivered', attemptCount: 1, httpStatusCode: 200 };
+  for (let durationMs = 1; durationMs <= 20; durationMs++) await insert(2, { ...delivered, durationMs });
+  await insert(3, { ...delivered, durationMs: 700, attemptCount: 3 });
+  await insert(3, { status: 'failed', attemptCount: 6, httpStatusCode: 504, durationMs: 10_000 });
+  await insert(3, { status: 'failed', attemptCount: 6, httpStatusCode: 502, durationMs: 1 });
+  await insert(3, { status: 'cancelled', attemptCount: 0, httpStatusCode: 0 });
+  await insert(0, { status: 'pending', attemptCount: 0, httpStatusCode: 0 });
+  await insert(30, { ...delivered, durationMs: 5 });
+  const { data } = (await ask(id)).json as Json;
+  const byHour = (hoursAgo: number) =>
+    data.buckets.find(({ hour_start }: Json) => hour_start === `${hourMs(hoursAgo)}000`);
+  expect(byHour(2)).toMatchObject({ delivered_count: 20, attempt_count: 20, p50_ms: 10, p95_ms: 19 });
+  // What never reached the endpoint (502) tells nothing of how long it takes; what timed out does.
+  expect(byHour(3)).toMatchObject({
+    delivered_count: 1,
+    failed_count: 2,
+    cancelled_count: 1,
+    attempt_count: 15,
+    p50_ms: 700,
+    p95_ms: 10_000,
+  });
+  expect(byHour(0)).toMatchObject({ pending_count: 1, p50_ms: null, p95_ms: null });
+  expect(data.totals).toEqual({
+    delivered_count: 21,
+    failed_count: 2,
+    pending_count: 1,
+    cancelled_count: 1,
+    attempt_count: 35,
+    p50_ms: 11,
+    p95_ms: 700,
+  });
+  expect((await ask(id, '?hours=31')).json.data.totals.delivered_count).toBe(22);
+});
+
+test('they are the webhook’s own', async () => {
+  const { id } = await aWebhook();
+  const other = await aWebhook();
+  await insertDelivery(harness.database, { subscriptionId: other.id, accountId: account.id });
+  expect((await ask(id)).json.data.totals).toEqual(NOTHING);
+  const stranger = await harness.newAccount();
+  const path = stranger.path(`/subscription/${id}/statistics`);
+  expect((await harness.call('GET', path, { token: stranger.token })).status).toBe(404);
+});
+
+test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names it', async (hours) => {
+  const { id } = await aWebhook();
+  const { status, json } = await ask(id, `?hours=${hours}`);
+  expect(status).toBe(400);
+  expect(json.status.errors).toEqual([{ field: 'hours', message: 'must be an integer between 1 and 168' }]);
+});
+
+test('only the days of the hours are read', async () => {
+  // What the making of a partition reads is counted, too: by now, not at some time during the test.
+  const client = await harness.database.pool.connect();
+  await client.query('SELECT ensure_day_partitions(current_date - 20, current_date + 2)');
+  await client.query('SELECT pg_stat_force_next_flush()');
+  client.release();
+  const { id, hourMs } = await aWebhook();
+  const before = await scansByDay();
+  await ask(id);
+  const read = await eventually(async () => {
+    const days = [...(await scansByDay())].filter(([day, scans]) => scans > (before.get(day) ?? 0));
+    expect(days).not.toHaveLength(0);
+    return days.map(([day]) => day);
+  });
+  // A day before the first hour's, because an event's id may be that much older than its delivery.
+  const first = new Date(hourMs(23 + 24)).toISOString().slice(0, 10).replaceAll('-', '');
+  expect(before.size).toBeGreaterThan(20);
+  expect(read.filter((day) => day < first)).toEqual([]);
+});
+
+/** How often each day of deliveries was read, as the server's statistics have it. */
+async function scansByDay(): Promise<Map<string, number>> {
+  const { rows } = await harness.database.pool.query<{ day: string; scans: number }>(
+    `SELECT right(relname, 8) AS day, (seq_scan + coalesce(idx_scan, 0))::int AS scans
+     FROM pg_stat_user_tables WHERE relname ~ '^deliveries_[0-9]{8}$'`,
+  );
+  return new Map(rows.map(({ day, scans }) => [day, scans]));
+}

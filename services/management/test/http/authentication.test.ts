@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createCredential, hashCredential } from '@runhook/database';
+import { failure, type Harness, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount();
+});
+
+afterAll(() => harness.close());
+
+const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
+const NOT_SCOPED = { status: 403, json: failure(403, 'Access denied: Token is not scoped to account.') };
+
+describe('who calls', () => {
+  test('is told by Token and Bearer alike, in any case, for users and service tokens', async () => {
+    const { apiKey } = await harness.newUser(account, 'read_only', []);
+    for (const key of [account.token, apiKey]) {
+      for (const scheme of ['Token', 'Bearer', 'token', 'BEARER']) {
+        const headers = { authorization: `${scheme} ${key}` };
+        const { status } = await harness.call('GET', account.path('/subscriptions'), { headers });
+        expect({ scheme, status }).toEqual({ scheme, status: 200 });
+      }
+    }
+  });
+
+  test('is a 401 when the credential is missing, malformed or nobody’s', async () => {
+    const { token } = account;
+    const headers = [
+      undefined,
+      '',
+      'Token',
+      'Token ',
+      token,
+      `Basic ${token}`,
+      `Token ${token} ${token}`,
+      `Token ${token.slice(0, -1)}`,
+      `Token ${createCredential('user')}`,
+      `Token ${createCredential('service_token')}`,
+      `Token ${token.replace('rhs_', 'rhu_')}`,
+    ];
+    for (const authorization of headers) {
+      const options = authorization === undefined ? {} : { headers: { authorization } };
+      expect(await harness.call('GET', account.path('/subscriptions'), options)).toMatchObject(INVALID);
+    }
+  });
+
+  test('is a 401 from the moment that its token is revoked or has expired', async () => {
+    const revoked = await harness.newToken(account, ['account_admin']);
+    const expired = await harness.newToken(account, ['account_admin'], new Date(Date.now() - 1000));
+    const lasting = await harness.newToken(account, ['account_admin'], new Date(Date.now() + 60_000));
+    const list = async (token: string) =>
+      await harness.call('GET', account.path('/subscriptions'), { token });
+    expect((await list(revoked)).status).toBe(200);
+    await harness.database.prisma.serviceToken.update({
+      where: { tokenHash: hashCredential(revoked) },
+      data: { revokedAt: new Date() },
+    });
+    expect(await list(revoked)).toMatchObject(INVALID);
+    expect(await list(expired)).toMatchObject(INVALID);
+    expect((await list(lasting)).status).toBe(200);
+  });
+
+  test('is asked for before anything else of the request is looked at', async () => {
+    expect(await harness.call('POST', account.path('/subscriptions'), { body: '{' })).toMatchObject(INVALID);
+    expect(await harness.call('GET', '/api/v3/accounts/x/webhooks/subscriptions')).toMatchObject(INVALID);
+  });
+});
+
+describe('the account of the path', () => {
+  test('must be the token’s own; one that does not exist is answered alike', async () => {
+    const other = await harness.newAccount();
+    for (const accountId of [other.id, 987_654_321, 0, '00', '9'.repeat(40)]) {
+      const path = `/api/v3/accounts/${accountId}/webhooks/subscriptions`;
+      expect(await harness.call('GET', path, { token: account.token })).toMatchObject(NOT_SCOPED);
+    }
+  });
+
+  test('must be one that the user is a member of; any of several will do', async () => {
+    const [other, foreign] = [await harness.newAccount(), await harness.newAccount()];
+    const { id, apiKey } = await harness.newUser(account, 'read_only', []);
+    const userId = BigInt(id);
+    const membership = { license: 'it', permissionSets: [] };
+    await harness.database.prisma.membership.create({
+      data: { accountId: BigInt(other.id), userId, ...membership },
+    });
+    const list = async (of: TestAccount) =>
+      await harness.call('GET', of.path('/subscriptions'), { token: apiKey });
+    expect((await list(account)).status).toBe(200);
+    expect((await list(other)).status).toBe(200);
+    expect(await list(foreign)).toMatchObject(NOT_SCOPED);
+    await harness.database.prisma.membership.deleteMany({ where: { userId } });
+    expect(await list(account)).toMatchObject(NOT_SCOPED);
+  });
+
+  test('is a 404 when it is no number', async () => {
+    for (const accountId of ['x', '-1', '1.5', account.identifier]) {
+      const path = `/api/v3/accounts/${accountId}/webhooks/subscriptions`;
+      const { status, json } = await harness.call('GET', path, { token: account.token });
+      expect({ status, json }).toEqual({ status: 404, json: failure(404, 'Not found.') });
+    }
+  });
+});
+
+describe('an account without webhooks', () => {
+  const everyEndpoint = [
+    ['GET', '/subscriptions'],
+    ['POST', '/subscriptions'],
+    ['GET', '/subscription/wsu_x'],
+    ['PUT', '/subscription/wsu_x'],
+    ['DELETE', '/subscription/wsu_x'],
+    ['GET', '/subscription/wsu_x/test'],
+    ['GET', '/subscription/wsu_x/deliveries'],
+    ['GET', '/subscription/wsu_x/delivery/wdl_x'],
+    ['POST', '/subscription/wsu_x/delivery/wdl_x/redeliver'],
+    ['POST', '/subscription/wsu_x/recover'],
+    ['GET', '/subscription/wsu_x/recovery/wrc_x'],
+  ] as const;
+
+  test.each([
+    ['free', 'multi_tenant', 'Webhooks are available on the Team and Enterprise plans only.'],
+    [
+      'developer',
+      'single_tenant_public_cloud',
+      'Webhooks are available on the Team and Enterprise plans only.',
+    ],
+    ['team', 'single_tenant_private', 'Webhooks are not available on this deployment.'],
+    ['enterprise', 'single_tenant_private', 'Webhooks are not available on this deployment.'],
+  ] as const)(
+    'is told so at every endpoint, whoever calls for it: %s, %s',
+    async (plan, deployment, reason) => {
+      const without = await harness.newAccount({ plan, deployment });
+      const user = await harness.newUser(without, 'developer', ['account_admin']);
+      const callers = [
+        { token: without.token },
+        { token: user.apiKey },
+        { headers: await harness.signIn(user) },
+      ];
+      for (const caller of callers) {
+        for (const [method, path] of everyEndpoint) {
+          const { status, json } = await harness.call(method, without.path(path), caller);
+          expect({ status, json }).toEqual({ status: 403, json: failure(403, `Access denied: ${reason}`) });
+        }
+      }
+    },
+  );
+
+  test.each([
+    ['team', 'multi_tenant'],
+    ['team', 'single_tenant_public_cloud'],
+    ['enterprise', 'multi_tenant'],
+    ['enterprise', 'single_tenant_public_cloud'],
+  ] as const)('is not %s on %s', async (plan, deployment) => {
+    const withWebhooks = await harness.newAccount({ plan, deployment });
+    const { token } = withWebhooks;
+    expect((await harness.call('GET', withWebhooks.path('/subscriptions'), { token })).status).toBe(200);
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Harness, startHarness } from '../harness.ts';
+
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+
+afterAll(() => harness.close());
+
+const read = async (path: string) => {
+  const response = await fetch(harness.origin + path, { redirect: 'error' });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+};
+
+/** Where a page's links lead, as a browser below `base` would find them. */
+function linksOf(html: string, base: string): string[] {
+  return [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link = '']) => new URL(link, base).pathname);
+}
+
+test('the page and everything that it loads are served to anyone, with and without a slash', async () => {
+  for (const path of ['/docs', '/docs/']) {
+    const { status, headers, text } = await read(path);
+    expect({ path, status }).toEqual({ path, status: 200 });
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const links = linksOf(text, harness.origin + path);
+    expect(links).toHaveLength(4);
+    const types = [];
+    for (const link of links) {
+      const asset = await read(link);
+      expect({ link, status: asset.status }).toEqual({ link, status: 200 });
+      types.push(asset.headers.get('content-type')?.split(';')[0]);
+    }
+    expect(types).toEqual(['text/css', 'image/png', 'text/javascript', 'text/javascript']);
+  }
+});
+
+test('its links are relative, so it works below a sub-path', async () => {
+  for (const path of ['/docs', '/docs/']) {
+    const links = linksOf((await read(path)).text, `https://example.com/runhook${path}`);
+    for (const link of links) expect(link).toMatch(/^\/runhook\/docs\/[\w.-]+$/);
+  }
+  const { text } = await read('/docs/initializer.js');
+  const [, document = ''] = /new URL\('([^']+)', document\.currentScript\.src\)/.exec(text) ?? [];
+  const found = new URL(document, 'https://example.com/runhook/docs/initializer.js');
+  expect(found.pathname).toBe('/runhook/openapi.json');
+});
+
+test('nothing of it comes from another host, and a browser would not let it', async () => {
+  for (const path of ['/docs', '/docs/', '/docs/initializer.js', '/docs/swagger-ui.css']) {
+    const { headers, text } = await read(path);
+    // Names of vocabularies within inlined images are no addresses that anything is loaded from.
+    const addresses = text
+      .replaceAll('http://www.w3.org/2000/svg', '')
+      .match(/(?:https?:)?\/\/[a-z0-9-]+\.[a-z]/gi);
+    expect({ path, addresses }).toEqual({ path, addresses: null });
+    const policy = headers.get('content-security-policy') ?? '';
+    expect(policy).toMatch(/^default-src 'none';script-src 'self';/);
+    expect(policy).not.toMatch(/https?:|\*|unsafe-eval|script-src[^;]*unsafe-inline/);
+  }
+  // The badge of an online validator is the one thing that Swagger UI would fetch from elsewhere.
+  expect((await read('/docs/initializer.js')).text).toContain('validatorUrl: null');
+});
+
+test('only this page is under another policy than everything else', async () => {
+  const policyOf = async (path: string) => (await read(path)).headers.get('content-security-policy');
+  const everywhere = await policyOf('/nothing');
+  expect(everywhere).toContain("default-src 'self'");
+  expect(await policyOf('/openapi.json')).toBe(everywhere);
+  expect(await policyOf('/docs')).not.toBe(everywhere);
+});
+
+test('nothing else of the package is served, and another method is a 405', async () => {
+  const others = [
+    'index.html',
+    'swagger-initializer.js',
+    'package.json',
+    'swagger-ui-bundle.js.map',
+    '..%2fpackage.json',
+  ];
+  for (const name of others) expect((await read(`/docs/${name}`)).status).toBe(404);
+  const answer = await harness.call('POST', '/docs');
+  expect(answer.status).toBe(405);
+  expect(answer.headers.get('allow')).toBe('GET, HEAD');
+});

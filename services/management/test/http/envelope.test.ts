@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount();
+});
+
+afterAll(() => harness.close());
+
+describe('every answer is an envelope in JSON', () => {
+  test('an unknown path is a 404', async () => {
+    for (const path of ['/nothing', '/api', '/api/v3/accounts/1/webhooks', '/api/v3/nothing?x=1']) {
+      const { status, headers, json } = await harness.call('GET', path, { token: account.token });
+      expect({ status, json }).toEqual({ status: 404, json: failure(404, 'Not found.') });
+      expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    }
+  });
+
+  test('a path that does not decode is a 404', async () => {
+    const { token } = account;
+    const { status, json } = await harness.call('GET', account.path('/subscription/%E0%A4%A'), { token });
+    expect({ status, json }).toEqual({ status: 404, json: failure(404, 'Not found.') });
+  });
+
+  test('another method of a known path is a 405 that says what is allowed', async () => {
+    const list = await harness.call('PATCH', account.path('/subscriptions/'), { body: {} });
+    expect(list.status).toBe(405);
+    expect(list.headers.get('allow')).toBe('GET, HEAD, POST');
+    expect(list.json).toEqual(failure(405, 'Method PATCH is not allowed here.', 'allowed: GET, HEAD, POST'));
+    const one = await harness.call('POST', account.path('/subscription/wsu_x'));
+    expect(one.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
+  });
+
+  test('a body that is not JSON is a 400 that says so', async () => {
+    const { token } = account;
+    for (const body of ['{"name":', 'name=x', '{} {}', '']) {
+      const before = await harness.rowCounts();
+      const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
+      expect(answer.status).toBe(400);
+      expect(answer.json.data).toBeNull();
+      expect(answer.json.status.developer_message).toMatch(/^body: /);
+      expect(await harness.rowCounts()).toEqual(before);
+    }
+    const notJson = await harness.call('POST', account.path('/subscriptions'), { token, body: '{' });
+    expect(notJson.json).toEqual(
+      failure(400, 'Invalid request: body must be valid JSON.', 'body: must be valid JSON'),
+    );
+  });
+
+  test('a body that is too large is a 413', async () => {
+    const body = { ...SUBSCRIPTION_FIELDS, description: 'x'.repeat(1024 * 1024) };
+    const { token } = account;
+    const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
+    expect(answer).toMatchObject({ status: 413, json: failure(413, 'The request body is too large.') });
+  });
+
+  test('a body of another content type, encoding or charset is a 415', async () => {
+    const { token } = account;
+    const body = JSON.stringify(SUBSCRIPTION_FIELDS);
+    const wrong = [
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      { 'content-type': 'text/plain' },
+      { 'content-type': 'application/json; charset=latin1' },
+      { 'content-encoding': 'compress' },
+    ];
+    for (const headers of wrong) {
+      const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
+        token,
+        body,
+        headers,
+      });
+      expect({ status, json }).toEqual({
+        status: 415,
+        json: failure(
+          415,
+          'The request body must be JSON.',
+          'content-type: must be application/json in UTF-8, identity or gzip encoded',
+        ),
+      });
+    }
+  });
+
+  test('a list, a single one and a delete have exactly the parts that they should', async () => {
+    const other = await harness.newAccount();
+    const { token } = other;
+    const { hmac_secret, ...created } = await harness.newSubscription(other);
+    const one = await harness.call('GET', other.path(`/subscription/${created.id}`), { token });
+    expect(one.json).toEqual({ data: created, status: { code: 200 } });
+    const list = await harness.call('GET', other.path('/subscriptions'), { token });
+    expect(list.json).toEqual({
+      data: [created],
+      status: { code: 200 },
+      extra: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
+    });
+    const gone = await harness.call('DELETE', other.path(`/subscription/${created.id}`), { token });
+    expect(gone.json).toEqual({ data: { id: created.id }, status: { code: 200, is_success: true } });
+  });
+});
+
+describe('every request', () => {
+  test('is answered alike with and without a slash at the end', async () => {
+    const { token } = account;
+    const { id } = await harness.newSubscription(account);
+    for (const path of ['/subscriptions', `/subscription/${id}`, `/subscription/${id}/deliveries`]) {
+      const without = await harness.call('GET', account.path(path), { token });
+      const withSlash = await harness.call('GET', account.path(`${path}/`), { token });
+      expect(without.status).toBe(200);
+      expect(withSlash.json).toEqual(without.json);
+    }
+    const created = await harness.call('POST', account.path('/subscriptions/'), {
+      token,
+      body: SUBSCRIPTION_FIELDS,
+    });
+    expect(created.status).toBe(201);
+  });
+
+  test('has an id of its own, or the one that its caller gave', async () => {
+    const first = await harness.call('GET', '/nothing');
+    const second = await harness.call('GET', '/nothing');
+    expect(first.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
+    const given = await harness.call('GET', '/nothing', { headers: { 'x-request-id': 'deploy-42.a' } });
+    expect(given.headers.get('x-request-id')).toBe('deploy-42.a');
+    const refused = await harness.call('GET', '/nothing', { headers: { 'x-request-id': 'a b"c' } });
+    expect(refused.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('tells nothing of what serves it, and is not to be cached', async () => {
+    const { headers } = await harness.call('GET', account.path('/subscriptions'), { token: account.token });
+    expect(headers.get('x-powered-by')).toBeNull();
+    expect(headers.get('etag')).toBeNull();
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+  });
+});

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { insertDelivery } from '../deliveries/delivery-rows.ts';
+import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let keys = 0;
+let key: string;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+beforeEach(async () => {
+  account = await harness.newAccount();
+  key = `key ${++keys}`;
+});
+afterAll(() => harness.close());
+
+interface Told {
+  body?: unknown;
+  token?: string;
+  key?: string;
+  call?: Harness['call'];
+}
+
+const post = async (path: string, { body, token = account.token, ...told }: Told = {}) =>
+  await (told.call ?? harness.call)('POST', path, {
+    token,
+    ...(body === undefined ? {} : { body }),
+    headers: { 'idempotency-key': told.key ?? key },
+  });
+const create = async (told: Told = {}) =>
+  await post(account.path('/subscriptions'), { body: SUBSCRIPTION_FIELDS, ...told });
+
+async function subscriptionCount(): Promise<number> {
+  const sql = 'SELECT count(*)::int AS count FROM subscriptions WHERE account_id = $1';
+  return (await harness.database.pool.query(sql, [account.id])).rows[0].count;
+}
+
+const replayOf = (answer: { headers: Headers }) => answer.headers.get('idempotent-replay');
+const OTHER_BODY = failure(422, 'The idempotency key was used with another body.');
+const RUNNING = failure(409, 'The first request with this Idempotency-Key is still running.');
+
+describe('the same key', () => {
+  test('makes one subscription, and answers the same secret again', async () => {
+    const first = await create();
+    const second = await create();
+    expect([first.status, replayOf(first)]).toEqual([201, null]);
+    expect([second.status, replayOf(second)]).toEqual([201, 'true']);
+    expect(second.json).toEqual(first.json);
+    expect(first.json.data.hmac_secret).toMatch(/^whsec_/);
+    expect(await subscriptionCount()).toBe(1);
+  });
+
+  test('is the same with a slash at the end, with other white space, and in another process', async () => {
+    const first = await create();
+    const second = await harness.startSecond();
+    try {
+      const body = JSON.stringify(SUBSCRIPTION_FIELDS, null, 2);
+      const again = await post(account.path('/subscriptions/'), { body, call: second.call });
+      expect([again.status, replayOf(again), again.json]).toEqual([201, 'true', first.json]);
+    } finally {
+      await second.close();
+    }
+  });
+
+  test('with another body is a 422, and nothing is written', async () => {
+    await create();
+    const before = await harness.rowCounts();
+    for (const body of [{ ...SUBSCRIPTION_FIELDS, name: 'Another' }, {}, undefined])
+      expect(await post(account.path('/subscriptions'), { body })).toMatchObject({
+        status: 422,
+        json: OTHER_BODY,
+      });
+    expect(await harness.rowCounts()).toEqual(before);
+  });
+
+  test('repeats a redelivery that is under way, which without it is a 409', async () => {
+    const { id } = (await create()).json.data;
+    const delivery = await insertDelivery(harness.database, { subscriptionId: id, accountId: account.id });
+    const path = account.path(`/subscription/${id}/delivery/${delivery.id}/redeliver`);
+    const first = await post(path);
+    const again = await post(path);
+    expect([again.status, again.json, replayOf(again)]).toEqual([202, first.json, 'true']);
+    expect((await post(path, { key: `${key}!` })).status).toBe(409);
+  });
+
+  test('reports one run, though the database numbers it', async () => {
+    const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
+    const path = `/api/v2/accounts/${account.id}/runs/`;
+    const answers = [await post(path, { body }), await post(path, { body })];
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(answers[1]?.json).toEqual(answers[0]?.json);
+  });
+
+  test('of another caller, of another path or of no key at all is another request', async () => {
+    const { id } = (await create()).json.data;
+    const token = await harness.newToken(account, ['account_admin']);
+    const user = await harness.newUser(account, 'developer', ['account_admin']);
+    const ids = [
+      (await create({ token })).json.data.id,
+      (await create({ token: user.apiKey })).json.data.id,
+      (await create({ key: `${key}!` })).json.data.id,
+      (await harness.newSubscription(account)).id,
+      (await harness.newSubscription(account)).id,
+    ];
+    expect(new Set([id, ...ids]).size).toBe(6);
+    const other = account;
+    account = await harness.newAccount();
+    expect(replayOf(await create())).toBeNull();
+    const job = { name: 'x', project_name: 'x', environment_name: 'x' };
+    const path = `/api/v2/accounts/${other.id}/jobs/`;
+    expect(replayOf(await post(path, { body: job, token: other.token }))).toBeNull();
+  });
+
+  test('is known for a day', async () => {
+    const first = await create();
+    await harness.database.pool.query('UPDATE idempotency_keys SET expires_at = now()');
+    const second = await create({ body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } });
+    expect([second.status, replayOf(second)]).toEqual([201, null]);
+    expect(second.json.data.id).not.toBe(first.json.data.id);
+    const { rows } = await harness.database.pool.query(
+      `SELECT FROM idempotency_keys WHERE expires_at BETWEEN now() + interval '23 hours' AND now() + interval '24 hours'`,
+    );
+    expect(rows).toHaveLength(1);
+  });
+
+  test('is of no use to a caller who may not write any more', async () => {
+    const token = await harness.newToken(account, ['account_admin']);
+    await create({ token });
+    await harness.database.pool.query(
+      `UPDATE service_tokens SET permission_sets = '{read_only}' WHERE token_hash = (
+         SELECT token_hash FROM service_tokens ORDER BY id DESC LIMIT 1)`,
+    );
+    expect((await create({ token })).status).toBe(403);
+  });
+});
+
+describe('a refusal frees the key', () => {
+  test('when the body was not valid', async () => {
+    expect((await create({ body: { ...SUBSCRIPTION_FIELDS, name: '' } })).status).toBe(400);
+    const again = await create();
+    expect([again.status, replayOf(again)]).toEqual([201, null]);
+  });
+
+  test('when the state of things did not allow it, and then does', async () => {
+    const path = `/api/v2/accounts/${account.id}/runs/777/finish/`;
+    const body = { status: 'success' };
+    expect((await post(path, { body })).status).toBe(404);
+    const run = { job_id: await harness.newJob(account), run_id: 777, engine_version: '1.9.2' };
+    await post(`/api/v2/accounts/${account.id}/runs/`, { body: run, key: 'another' });
+    expect((await post(path, { body })).status).toBe(200);
+  });
+});
+
+describe('while the first request is running', () => {
+  test('of many at once one does it, and the others are 409s or repeat it', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => create()));
+    const firsts = answers.filter((answer) => answer.status === 201 && replayOf(answer) === null);
+    expect(firsts).toHaveLength(1);
+    for (const answer of answers.filter((one) => one !== firsts[0])) {
+      const { status, json } = answer;
+      expect(json).toEqual(status === 201 ? firsts[0]?.json : RUNNING);
+    }
+    expect(await subscriptionCount()).toBe(1);
+  });
+
+  test('a second is a 409, until the first has been dead for a minute', async () => {
+    await create();
+    const { pool } = harness.database;
+    // As a process leaves it that is killed in the middle.
+    await pool.query(
+      `UPDATE idempotency_keys SET answer_ciphertext = NULL, claimed_until = now() + interval '1 minute'`,
+    );
+    expect(await create()).toMatchObject({ status: 409, json: RUNNING });
+    await pool.query('UPDATE idempotency_keys SET claimed_until = now()');
+    const other = await create({ body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } });
+    expect(other).toMatchObject({ status: 422, json: OTHER_BODY });
+    const again = await create();
+    expect([again.status, replayOf(again)]).toEqual([201, null]);
+    expect(replayOf(await create())).toBe('true');
+  });
+});
+
+describe('a key', () => {
+  const told = 'Idempotency-Key: must be 1 to 255 printable ASCII characters';
+
+  test.each([
+    ['empty', ''],
+    ['too long', 'x'.repeat(256)],
+    ['no ASCII', 'é'],
+    ['a tab within', 'a\tb'],
+  ])('that is %s is a 400 that names it', async (_, bad) => {
+    const before = await harness.rowCounts();
+    const { status, json } = await create({ key: bad });
+    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
+    expect(await harness.rowCounts()).toEqual(before);
+  });
+
+  test.each(['x', '~!"#$ %', 'x'.repeat(255)])('may be %j', async (good) => {
+    expect((await create({ key: good })).status).toBe(201);
+    expect(replayOf(await create({ key: good }))).toBe('true');
+  });
+
+  test('does not bring a rotated API key back', async () => {
+    const user = await harness.newUser(account, 'developer', ['account_admin']);
+    const path = `/api/v2/users/${user.id}/apikey/`;
+    const first = await post(path, { token: user.apiKey });
+    expect(first.status).toBe(200);
+    expect((await post(path, { token: user.apiKey })).status).toBe(401);
+    const third = await post(path, { token: first.json.data.api_key });
+    expect(third.json.data.api_key).not.toBe(first.json.data.api_key);
+  });
+});
+
+test('no secret of a kept answer can be read in the database, and a lost encryption key repeats nothing', async () => {
+  const { hmac_secret } = (await create()).json.data;
+  const { pool } = harness.database;
+  const { rows } = await pool.query('SELECT k::text AS row, answer_ciphertext FROM idempotency_keys k');
+  const answers = rows.map(
+    ({ answer_ciphertext }) => answer_ciphertext && harness.secrets.decrypt(answer_ciphertext),
+  );
+  expect(answers.filter((answer) => answer?.includes(hmac_secret))).toHaveLength(1);
+  for (const { row } of rows) expect(row).not.toContain(hmac_secret);
+  await pool.query(`UPDATE idempotency_keys SET answer_ciphertext = 'gone.x'`);
+  const unreadable = failure(409, 'The first answer to this Idempotency-Key can no longer be read.');
+  expect(await create()).toMatchObject({ status: 409, json: unreadable });
+  expect(await subscriptionCount()).toBe(1);
+});

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  createId,
+  EVENT_TYPES,
+  isId,
+  type JobRunEvent,
+  renderPayload,
+  SUBSCRIPTION_LIMITS,
+} from '@runhook/contract';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { openApiDocument } from '../../src/http/openapi/document.ts';
+import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/examples.ts';
+import type { MediaType, OpenApiDocument, PathItem, Schema } from '../../src/http/openapi/field-schemas.ts';
+import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
+import { readSettings } from '../../src/settings.ts';
+import { sampleEvent } from '../../src/subscriptions/test-endpoint.ts';
+import { createSchemaChecker } from '../answer-checker.ts';
+import { type Harness, SUBSCRIPTION_FIELDS, startHarness } from '../harness.ts';
+
+const document = openApiDocument();
+const check = createSchemaChecker(document);
+
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+
+afterAll(() => harness.close());
+
+const METHODS = ['get', 'post', 'put', 'delete'] as const;
+
+function methodsOf(item: PathItem): string[] {
+  return METHODS.filter((method) => item[method]).map((method) => method.toUpperCase());
+}
+
+/** Every object within a value, with where it is. */
+function* objectsIn(value: unknown, path = ''): Generator<[string, Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return;
+  if (!Array.isArray(value)) yield [path, value as Record<string, unknown>];
+  for (const [key, inner] of Object.entries(value)) yield* objectsIn(inner, `${path}/${key}`);
+}
+
+describe('the document', () => {
+  test('is served to anyone as what it is, and names the version of the package', async () => {
+    const { status, headers, json } = await harness.call('GET', '/openapi.json');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(json).toEqual(JSON.parse(JSON.stringify(document)));
+    expect(json.info.version).toMatch(/^\d+\.\d+\.\d+/);
+    expect((await harness.call('GET', '/openapi.json/')).json).toEqual(json);
+    const posted = await harness.call('POST', '/openapi.json');
+    expect(posted.status).toBe(405);
+    expect(posted.headers.get('allow')).toBe('GET, HEAD');
+  });
+
+  test('is valid OpenAPI 3.1 by an outside validator', async () => {
+    const { json } = await harness.call('GET', '/openapi.json');
+    const validator = new Validator();
+    expect(await validator.validate(json)).toEqual({ valid: true });
+    expect(validator.version).toBe('3.1');
+  });
+
+  test('has an entry for every endpoint that is mounted, and an endpoint for every entry', () => {
+    const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+      methodsOf(item).map((method) => `${method} ${path.replace(/\/$/, '')}`),
+    );
+    const mounted = harness.endpoints.map(
+      ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+    );
+    expect(documented.sort()).toEqual(mounted.sort());
+  });
+
+  test('lists, for every path, exactly the methods that the service answers there', async () => {
+    for (const [path, item] of Object.entries(document.paths)) {
+      const { status, headers } = await harness.call('PATCH', path.replaceAll(/\{\w+\}/g, '1'));
+      const allowed = headers
+        .get('allow')
+        ?.split(', ')
+        .filter((method) => method !== 'HEAD');
+      expect({ path, status, allowed: allowed?.sort() }).toEqual({
+        path,
+        status: 405,
+        allowed: methodsOf(item).sort(),
+      });
+    }
+  });
+
+  test('declares every parameter of its paths, and no others', () => {
+    for (const [path, { parameters = [] }] of Object.entries(document.paths)) {
+      const declared = parameters.map((parameter) => {
+        const name = '$ref' in parameter ? parameter.$ref.split('/').at(-1) : undefined;
+        return name === undefined ? '' : `{${document.components.parameters[name]?.name}}`;
+      });
+      expect({ path, declared }).toEqual({ path, declared: path.match(/\{\w+\}/g) ?? [] });
+    }
+  });
+
+  test('names every operation once, and describes every field and parameter', () => {
+    const ids: unknown[] = [];
+    for (const [path, object] of objectsIn(document)) {
+      if ('operationId' in object) ids.push(object.operationId);
+      if ('in' in object && 'schema' in object)
+        expect([path, object.description]).toEqual([path, expect.any(String)]);
+      if (!('properties' in object) || object.type !== 'object') continue;
+      for (const [field, schema] of Object.entries(object.properties as Record<string, Schema>)) {
+        const described = schema.description ?? schema.$ref;
+        expect([`${path}/${field}`, described]).toEqual([`${path}/${field}`, expect.stringMatching(/\S/)]);
+      }
+    }
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('gives an Idempotency-Key to every POST of an account, and to nothing else', () => {
+    const $ref = '#/components/parameters/IdempotencyKey';
+    for (const [path, item] of Object.entries(document.paths)) {
+      for (const method of METHODS) {
+        const taken = item[method]?.parameters?.some((one) => '$ref' in one && one.$ref === $ref) ?? false;
+        const expected = method === 'post' && item.post !== undefined && path.includes('{account_id}');
+        expect([method, path, taken]).toEqual([method, path, expected]);
+      }
+    }
+  });
+
+  test('allows no field in an answer that it does not name', () => {
+    const named = [...answerObjects(document)].filter(({ properties }) => properties);
+    for (const { additionalProperties, description } of named) {
+      expect([description, additionalProperties]).toEqual([description, false]);
+    }
+    expect(named.length).toBeGreaterThan(30);
+  });
+});
+
+/** Every object schema that an answer or a delivery has: all but those that requests name. */
+function* answerObjects({ components, paths }: OpenApiDocument): Generator<Schema> {
+  const bodies = Object.values(paths).flatMap((item) => METHODS.map((method) => item[method]?.requestBody));
+  const ofRequests = bodies.map((body) => body?.content['application/json'].schema.$ref?.split('/').at(-1));
+  const ofAnswers = Object.entries(components.schemas).filter(([name]) => !ofRequests.includes(name));
+  for (const [, schema] of objectsIn([Object.fromEntries(ofAnswers), paths])) {
+    if (schema.type === 'object') yield schema as Schema;
+  }
+}
+
+describe('examples', () => {
+  test('fit their schemas', () => {
+    let count = 0;
+    for (const [path, object] of objectsIn(document)) {
+      if ('schema' in object && 'example' in object) {
+        const { schema, example } = object as unknown as MediaType;
+        expect([path, check(schema, example, 'example')]).toEqual([path, []]);
+        count++;
+      }
+      if (!Array.isArray(object.examples)) continue;
+      for (const example of object.examples) {
+        expect([path, check(object as Schema, example, 'example')]).toEqual([path, []]);
+        count++;
+      }
+    }
+    expect(count).toBeGreaterThan(50);
+  });
+
+  test('have ids that the service would take', () => {
+    const text = JSON.stringify(document);
+    const ids = new Set(text.match(/(?:wsu|wev|act|wdl|wrc)_[0-9A-Za-z]{27}/g));
+    const kinds = ['subscription', 'event', 'account', 'delivery', 'recovery'] as const;
+    for (const id of ids) expect([id, kinds.some((kind) => isId(kind, id))]).toEqual([id, true]);
+    expect(ids.size).toBeGreaterThanOrEqual(5);
+  });
+});
+
+describe('deliveries', () => {
+  const { DeliveryPayload } = document.components.schemas as { DeliveryPayload: Schema };
+  const subscription = { id: createId('subscription'), name: 'Pager' };
+
+  test('fit the schema of their event type and of no other', () => {
+    for (const eventType of EVENT_TYPES) {
+      const { webhooksID, webhookName, ...event } = PAYLOAD_EXAMPLES[eventType];
+      const body = JSON.parse(renderPayload(event as JobRunEvent, subscription));
+      expect(check(DeliveryPayload, body, 'payload')).toEqual([]);
+      for (const other of EVENT_TYPES) {
+        const schema = document.webhooks[other]?.post?.requestBody?.content['application/json']
+          .schema as Schema;
+        expect([eventType, other, check(schema, body, 'payload').length === 0]).toEqual([
+          eventType,
+          other,
+          eventType === other,
+        ]);
+      }
+    }
+  });
+
+  test('that the test endpoint sends fit too', () => {
+    const body = JSON.parse(renderPayload(sampleEvent(1, createId('event'), new Date()), subscription));
+    expect(check(DeliveryPayload, body, 'payload')).toEqual([]);
+  });
+});
+
+describe('limits in the document are those of the service', () => {
+  const { nameCharactersMax, descriptionCharactersMax, jobIdsMax } = SUBSCRIPTION_LIMITS;
+  const fields = document.components.schemas.SubscriptionFields as Schema;
+
+  test.each([
+    ['name', 'x'.repeat(nameCharactersMax), 'x'.repeat(nameCharactersMax + 1)],
+    ['name', 'x', ''],
+    ['description', 'x'.repeat(descriptionCharactersMax), 'x'.repeat(descriptionCharactersMax + 1)],
+    ['event_types', [...EVENT_TYPES], []],
+    ['event_types', ['job.run.errored'], ['job.run.errored', 'job.run.errored']],
+    ['event_types', ['job.run.errored'], ['job.run.deleted']],
+    ['active', false, 'false'],
+  ])('of %s (%#)', async (field, good, bad) => {
+    const account = await harness.newAccount();
+    for (const [value, allowed] of [
+      [good, true],
+      [bad, false],
+    ]) {
+      const body = { ...SUBSCRIPTION_FIELDS, [field as string]: value };
+      const { token } = account;
+      const { status } = await harness.call('POST', account.path('/subscriptions'), { token, body });
+      expect(status).toBe(allowed ? 201 : 400);
+      expect(check(fields, body, 'body').length === 0).toBe(allowed);
+    }
+  });
+
+  test('of the jobs of a subscription, which are in its text', () => {
+    expect(JSON.stringify(fields.properties?.job_ids)).toContain(`At most ${jobIdsMax} `);
+  });
+
+  test('of requests, which is in its text', () => {
+    const key = Buffer.alloc(32).toString('base64');
+    const required = { DATABASE_URL: 'postgres://db/runhook', QUEUE_URL: 'redis://queue' };
+    const { apiRateLimitPerMinute } = readSettings({ ...required, ENCRYPTION_KEYS: `key:${key}` });
+    expect(document.info.description).toContain(`to ${apiRateLimitPerMinute.toLocaleString('en')} a minute`);
+  });
+
+  test('of a page', async () => {
+    const account = await harness.newAccount();
+    const { minimum, maximum, default: defaultLimit } = PARAMETERS.Limit.schema;
+    const list = async (query: string) =>
+      await harness.call('GET', account.path(`/subscriptions${query}`), { token: account.token });
+    expect((await list('')).json.extra.filters.limit).toBe(defaultLimit);
+    for (const limit of [minimum, maximum]) expect((await list(`?limit=${limit}`)).status).toBe(200);
+    for (const limit of [Number(minimum) - 1, Number(maximum) + 1]) {
+      expect((await list(`?limit=${limit}`)).status).toBe(400);
+    }
+  });
+});

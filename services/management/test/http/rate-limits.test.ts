@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createTestQueueUrl, queueBackends, startTcpProxy } from '@runhook/testing';
+import { failure, type Harness, startHarness, type TestAccount } from '../harness.ts';
+
+const LIMIT = 10;
+const TOO_MANY = { status: 429, json: failure(429, 'Too many requests.') };
+
+describe.each(queueBackends())('the limit of requests, counted on $name', (backend) => {
+  let harness: Harness;
+  let account: TestAccount;
+
+  beforeAll(async () => {
+    harness = await startHarness(async (databaseUrl) => ({
+      queueUrl: await createTestQueueUrl(backend, databaseUrl),
+      apiRateLimitPerMinute: LIMIT,
+    }));
+  });
+
+  beforeEach(async () => {
+    account = await harness.newAccount();
+  });
+
+  afterAll(() => harness.close());
+
+  const list = (of: TestAccount, token = of.token, call = harness.call) =>
+    call('GET', of.path('/subscriptions'), { token });
+  const statuses = async (calls: ReturnType<Harness['call']>[]) =>
+    (await Promise.all(calls)).map(({ status }) => status).sort();
+  const useUp = (of: TestAccount) => statuses(Array.from({ length: LIMIT }, () => list(of)));
+
+  test('lets so many through for each account, and says when to come back', async () => {
+    expect(await useUp(account)).toEqual(new Array(LIMIT).fill(200));
+    const refused = await list(account);
+    expect(refused).toMatchObject(TOO_MANY);
+    const retryAfter = Number(refused.headers.get('retry-after'));
+    expect(retryAfter).toBeGreaterThan(50);
+    expect(retryAfter).toBeLessThanOrEqual(60);
+    expect((await list(await harness.newAccount())).status).toBe(200);
+  });
+
+  test('is one for all processes together, also for requests at once', async () => {
+    const second = await harness.startSecond();
+    const calls = Array.from({ length: 2 * LIMIT }, (_, index) =>
+      list(account, account.token, index % 2 === 0 ? harness.call : second.call),
+    );
+    const passed = (await statuses(calls)).filter((status) => status === 200);
+    expect(passed).toHaveLength(LIMIT);
+    expect(await list(account, account.token, second.call)).toMatchObject(TOO_MANY);
+    expect(await list(account)).toMatchObject(TOO_MANY);
+    await second.close();
+  });
+
+  test('is one for all callers of the account, and counts refused requests of theirs', async () => {
+    const reader = await harness.newToken(account, ['read_only']);
+    const user = await harness.newUser(account, 'it', []);
+    const headers = await harness.signIn(user);
+    const calls = [
+      harness.call('POST', account.path('/subscriptions'), { token: reader, body: {} }),
+      harness.call('GET', account.path('/subscription/wsu_x'), { token: user.apiKey }),
+      harness.call('GET', account.path('/subscriptions'), { headers }),
+    ];
+    expect(await statuses(calls)).toEqual([200, 403, 404]);
+    await statuses(Array.from({ length: LIMIT - 3 }, () => list(account)));
+    expect(await list(account, user.apiKey)).toMatchObject(TOO_MANY);
+  });
+
+  test('is not used up by those who are nobody there', async () => {
+    const stranger = await harness.newAccount();
+    for (let calls = 0; calls < LIMIT; calls++) {
+      expect((await list(account, stranger.token)).status).toBe(403);
+      expect((await list(account, 'rhs_x')).status).toBe(401);
+    }
+    expect(await list(stranger)).toMatchObject(TOO_MANY);
+    expect((await list(account)).status).toBe(200);
+  });
+
+  test('is a user’s own for what names no account', async () => {
+    const user = await harness.newUser(account, 'it', []);
+    const mine = () => harness.call('GET', '/api/v2/accounts/', { token: user.apiKey });
+    expect(await statuses(Array.from({ length: LIMIT }, mine))).toEqual(new Array(LIMIT).fill(200));
+    expect(await mine()).toMatchObject(TOO_MANY);
+    const rotation = await harness.call('POST', `/api/v2/users/${user.id}/apikey/`, { token: user.apiKey });
+    expect(rotation).toMatchObject(TOO_MANY);
+    expect((await list(account, user.apiKey)).status).toBe(200);
+  });
+
+  test('does not concern jobs and runs, nor are they counted', async () => {
+    const { token } = account;
+    const jobs = () => harness.call('GET', `/api/v2/accounts/${account.id}/jobs/`, { token });
+    const start = () => harness.call('POST', `/api/v2/accounts/${account.id}/runs/`, { token, body: {} });
+    await statuses(Array.from({ length: LIMIT }, jobs));
+    expect(await useUp(account)).toEqual(new Array(LIMIT).fill(200));
+    expect(await list(account)).toMatchObject(TOO_MANY);
+    expect((await jobs()).status).toBe(200);
+    expect((await start()).status).toBe(400);
+  });
+});
+
+const redis = queueBackends().filter(({ name }) => name === 'Redis');
+
+(redis.length > 0 ? describe : describe.skip)('while the Redis that counts is away', () => {
+  test('each process counts for itself, and nobody waits for Redis', async () => {
+    const proxy = await startTcpProxy(await createTestQueueUrl({ name: 'Redis' }, ''));
+    const harness = await startHarness({ queueUrl: proxy.url, apiRateLimitPerMinute: LIMIT });
+    const { token, path } = await harness.newAccount();
+    const list = () => harness.call('GET', path('/subscriptions'), { token });
+    expect((await list()).status).toBe(200);
+
+    await proxy.cut();
+    const startedMs = performance.now();
+    for (let calls = 0; calls < LIMIT; calls++) expect((await list()).status).toBe(200);
+    expect(await list()).toMatchObject(TOO_MANY);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    await harness.close();
+    await proxy.close();
+  });
+
+  test('one that takes connections and says nothing delays a request by half a second and fails none', async () => {
+    const proxy = await startTcpProxy(await createTestQueueUrl({ name: 'Redis' }, ''));
+    const harness = await startHarness({ queueUrl: proxy.url });
+    const { token, path } = await harness.newAccount();
+    const list = () => harness.call('GET', path('/subscriptions'), { token });
+    expect((await list()).status).toBe(200);
+    proxy.stall();
+    const startedMs = performance.now();
+    expect((await list()).status).toBe(200);
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    await proxy.cut();
+    await harness.close();
+  });
+});

@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { DatabaseUnreachableError } from '@runhook/database';
+import { type Access, type Endpoint, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
+import { TooManyRequestsError } from '../../src/http/errors.ts';
+import { createHttpApp, type HttpServer, listen } from '../../src/http/server.ts';
+import type { Principal } from '../../src/identity/principals.ts';
+import { callApi, failure } from '../harness.ts';
+
+interface Line {
+  level: string;
+  fields: Record<string, unknown>;
+  message: string;
+}
+
+const PATH = '/api/v3/accounts/:account_id/things/:thing_id';
+const account = { id: 7, identifier: 'act_7', plan: 'team', deployment: 'multi_tenant' } as const;
+const principal: Principal = { kind: 'service_token', tokenId: 1, account, permissionSets: [] };
+const token = 'a-very-secret-token';
+
+let lines: Line[];
+let lineWritten: () => void;
+let requestLine: Promise<void>;
+let server: HttpServer;
+let handle: Endpoint['handle'];
+
+beforeEach(async () => {
+  lines = [];
+  requestLine = new Promise((resolve) => {
+    lineWritten = resolve;
+  });
+  const write = (level: string) => (fields: object, message: string) => {
+    lines.push({ level, fields: { ...fields }, message });
+    if (message === 'request') lineWritten();
+  };
+  const access: Access = READ_WEBHOOKS;
+  const app = createHttpApp({
+    endpoints: [{ method: 'POST', path: PATH, access, handle: (request) => handle(request) }],
+    entrance: {
+      findPrincipal: async (credential) => (credential === token ? principal : null),
+      findSession: async () => null,
+      requestLimit: { take: async () => ({ kind: 'taken' }) },
+      idempotency: { once: (_, work) => work() },
+    },
+    trustedProxyCidrs: [],
+    probes: async () => false,
+    log: { info: write('info'), warn: write('warn'), error: write('error') },
+  });
+  server = await listen(app, { host: '127.0.0.1', port: 0 });
+});
+
+afterEach(() => server.close());
+
+async function post(path: string) {
+  const origin = `http://127.0.0.1:${server.port}`;
+  const options = { token, body: { hmac_secret: 'body-secret' } };
+  const answer = await callApi(origin, 'POST', path, options, fetch);
+  await requestLine;
+  return answer;
+}
+
+const QUERY = '/api/v3/accounts/7/things/path-secret?key=query-secret';
+
+describe('a request', () => {
+  test('is logged in one line that holds nothing of what the caller sent', async () => {
+    handle = async () => ({ code: 200, data: { secret: 'answer-secret' } });
+    const { headers } = await post(QUERY);
+    expect(lines).toEqual([
+      {
+        level: 'info',
+        message: 'request',
+        fields: {
+          method: 'POST',
+          route: PATH,
+          status: 200,
+          durationMs: expect.any(Number),
+          requestId: headers.get('x-request-id'),
+          accountId: 7,
+        },
+      },
+    ]);
+    expect(JSON.stringify(lines)).not.toMatch(/secret/);
+  });
+
+  test('of an unknown path is logged without its path', async () => {
+    await post('/unknown-secret');
+    expect(lines.map(({ fields }) => fields)).toMatchObject([{ route: null, status: 404, accountId: null }]);
+    expect(JSON.stringify(lines)).not.toMatch(/secret/);
+  });
+
+  test('that its caller gave up is logged without a status', async () => {
+    let reached = () => {};
+    const inHandler = new Promise<void>((resolve) => {
+      reached = resolve;
+    });
+    handle = async () => {
+      reached();
+      return await new Promise<never>(() => {});
+    };
+    const caller = new AbortController();
+    const url = `http://127.0.0.1:${server.port}${QUERY}`;
+    const request = fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Token ${token}` },
+      signal: caller.signal,
+    });
+    await inHandler;
+    caller.abort();
+    await expect(request).rejects.toThrow();
+    await requestLine;
+    expect(lines.map(({ fields }) => fields)).toMatchObject([{ route: PATH, status: null, accountId: 7 }]);
+  });
+});
+
+describe('what a handler throws', () => {
+  test('and nobody expected is a 500 with the request id and nothing else; the log has both', async () => {
+    const fault = new Error('SELECT secret FROM internals');
+    handle = async () => {
+      throw fault;
+    };
+    const { status, headers, json } = await post(QUERY);
+    const requestId = headers.get('x-request-id');
+    expect({ status, json }).toEqual({
+      status: 500,
+      json: failure(500, 'Something went wrong.', `request id: ${requestId}`),
+    });
+    expect(lines[0]).toMatchObject({ level: 'error', fields: { err: fault, requestId, route: PATH } });
+    expect(lines).toHaveLength(2);
+  });
+
+  test('is a 500 too when it is no error at all', async () => {
+    for (const thrown of [undefined, null, 'text', { status: 418, type: 'entity.parse.failed' }]) {
+      handle = () => Promise.reject(thrown);
+      expect((await post(QUERY)).status).toBe(500);
+    }
+  });
+
+  test('when the database is away is a 503 with Retry-After', async () => {
+    handle = async () => {
+      throw new DatabaseUnreachableError('postgres://secret');
+    };
+    const { status, headers, json } = await post(QUERY);
+    expect({ status, json }).toEqual({
+      status: 503,
+      json: failure(503, 'The service is temporarily unavailable.'),
+    });
+    expect(headers.get('retry-after')).toBe('5');
+  });
+
+  test('when there were too many requests is a 429 with Retry-After', async () => {
+    handle = async () => {
+      throw new TooManyRequestsError(17);
+    };
+    const { status, headers, json } = await post(QUERY);
+    expect({ status, json }).toEqual({ status: 429, json: failure(429, 'Too many requests.') });
+    expect(headers.get('retry-after')).toBe('17');
+  });
+});
+
+test('a stop lets the request in flight end and then closes its connection', async () => {
+  let reached = () => {};
+  let finish = () => {};
+  const inHandler = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  handle = async () => {
+    reached();
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return { code: 200, data: 'done' };
+  };
+  const answer = post(QUERY);
+  await inHandler;
+  const closed = server.close();
+  finish();
+  expect((await answer).json.data).toBe('done');
+  await closed;
+  await expect(post(QUERY)).rejects.toThrow();
+  server = await listen(() => undefined, { host: '127.0.0.1', port: 0 });
+});

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createJob } from '@runhook/database';
+import { insertDelivery } from '../deliveries/delivery-rows.ts';
+import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+
+beforeEach(async () => {
+  account = await harness.newAccount();
+});
+
+afterAll(() => harness.close());
+
+const list = (query: string) =>
+  harness.call('GET', account.path(`/subscriptions${query}`), { token: account.token });
+const jobs = (query: string) =>
+  harness.call('GET', `/api/v2/accounts/${account.id}/jobs/${query}`, { token: account.token });
+const namesOf = ({ json }: { json: Json }) => json.data.map(({ name }: Json) => name);
+
+describe('subscriptions', () => {
+  beforeEach(async () => {
+    await harness.newSubscription(account, { name: 'Pager', description: 'Wakes 100% of us' });
+    await harness.newSubscription(account, { name: 'Lake_House', client_url: 'https://pager.example.com/x' });
+    await harness.newSubscription(account, { name: 'Chat', active: false });
+    await harness.newSubscription(await harness.newAccount(), { name: 'Pager of somebody else' });
+  });
+
+  test.each<[string, string[]]>([
+    ['pager', ['Lake_House', 'Pager']],
+    ['WAKES', ['Pager']],
+    ['example.com/x', ['Lake_House']],
+    ['%', ['Pager']],
+    ['e_h', ['Lake_House']],
+    ['e%h', []],
+    ['\\', []],
+    ["'", []],
+    ['', ['Chat', 'Lake_House', 'Pager']],
+  ])('with %p in their name, endpoint or description are found', async (search, names) => {
+    const found = await list(`?search=${encodeURIComponent(search)}`);
+    expect(namesOf(found)).toEqual(names);
+    expect(found.json.extra.pagination).toEqual({ total_count: names.length, count: names.length });
+  });
+
+  test('are told apart by whether they are active, and by both together with pages', async () => {
+    expect(namesOf(await list('?active=true'))).toEqual(['Lake_House', 'Pager']);
+    expect(namesOf(await list('?active=false'))).toEqual(['Chat']);
+    const page = await list('?active=true&search=pager&limit=1&offset=1');
+    expect(namesOf(page)).toEqual(['Pager']);
+    expect(page.json.extra.pagination).toEqual({ total_count: 2, count: 1 });
+  });
+
+  test('a bad filter is a 400 that names each of them, for programs too', async () => {
+    const { status, json } = await list(`?active=yes&search=${'x'.repeat(256)}&limit=0`);
+    expect(status).toBe(400);
+    expect(json.status.errors).toEqual([
+      { field: 'limit', message: 'must be an integer between 1 and 100' },
+      { field: 'active', message: 'must be true or false' },
+      { field: 'search', message: 'must not be longer than 255 characters' },
+    ]);
+    expect((await list('?search=%00')).json.status.errors).toEqual([
+      { field: 'search', message: 'must not contain NUL characters' },
+    ]);
+  });
+});
+
+describe('jobs', () => {
+  const newJob = async (name: string) => {
+    const places = { projectName: 'Analytics', environmentName: 'Production' };
+    return (await createJob(harness.database.prisma, { accountId: account.id, name, ...places })).id;
+  };
+
+  test('are found by a part of their name or the beginning of their id', async () => {
+    const nightly = await newJob('Nightly_build');
+    const hourly = await newJob('Hourly 100%');
+    expect(namesOf(await jobs('?search=NIGHT'))).toEqual(['Nightly_build']);
+    expect(namesOf(await jobs('?search=%25'))).toEqual(['Hourly 100%']);
+    expect(namesOf(await jobs('?search=y_b'))).toEqual(['Nightly_build']);
+    expect(namesOf(await jobs(`?search=${nightly}`))).toContain('Nightly_build');
+    const both = await jobs(`?search=nightly&ids=${nightly},${hourly}`);
+    expect(namesOf(both)).toEqual(['Nightly_build']);
+    expect(both.json.extra.pagination.total_count).toBe(1);
+  });
+
+  test('are found by their ids; those of others are not', async () => {
+    const [one, , three] = [await newJob('One'), await newJob('Two'), await newJob('Three')];
+    const stranger = await harness.newJob(await harness.newAccount());
+    const found = await jobs(`?ids=${one},${three},${stranger},999999`);
+    expect(namesOf(found)).toEqual(['Three', 'One']);
+    expect(found.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
+  });
+
+  test.each([
+    ['', 'must be ids, digits with commas between them'],
+    ['1,x', 'must be ids, digits with commas between them'],
+    ['1,,2', 'must be ids, digits with commas between them'],
+    ['99999999999999999999', 'must be ids, digits with commas between them'],
+    [Array(101).fill('1').join(','), 'must not have more than 100 ids'],
+  ])('ids=%.12s is a 400 that says why', async (ids, message) => {
+    const { status, json } = await jobs(`?ids=${ids}`);
+    expect([status, json.status.errors]).toEqual([400, [{ field: 'ids', message }]]);
+  });
+});
+
+describe('invalid fields', () => {
+  test('of a subscription are told one by one, each with all that is wrong with it', async () => {
+    const body = {
+      name: '',
+      event_types: ['job.run.started', 'x'],
+      client_url: 'ftp://x',
+      job_ids: [987654],
+    };
+    const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
+      token: account.token,
+      body,
+    });
+    expect(status).toBe(400);
+    expect(json.status.errors.map(({ field }: Json) => field)).toEqual([
+      'name',
+      'event_types.1',
+      'client_url',
+    ]);
+    for (const { field, message } of json.status.errors)
+      expect([field, message]).toEqual([field, expect.stringMatching(/^(?:must|is|has) /)]);
+    const unknownJob = await harness.call('POST', account.path('/subscriptions'), {
+      token: account.token,
+      body: { ...body, name: 'x', event_types: ['job.run.started'], client_url: 'https://example.com' },
+    });
+    expect(unknownJob.json.status.errors).toEqual([
+      { field: 'job_ids', message: 'must be ids of jobs of the account; these are not: 987654' },
+    ]);
+  });
+
+  test('are not told where no field is', async () => {
+    const { json } = await harness.call('GET', account.path('/subscription/wsu_x'), { token: account.token });
+    expect(json.status).not.toHaveProperty('errors');
+  });
+});
+
+test('the list of what failed in a window counts as many as a recovery of it takes', async () => {
+  const { id } = await harness.newSubscription(account);
+  const now = Date.now();
+  const insert = (ageMs: number, fields: object) =>
+    insertDelivery(harness.database, {
+      subscriptionId: id,
+      accountId: account.id,
+      eventTime: new Date(now - ageMs),
+      createdAt: new Date(now - ageMs).toISOString(),
+      completedAt: new Date(now - ageMs + 1).toISOString(),
+      ...fields,
+    });
+  const hour = 3_600_000;
+  await insert(2 * hour, { status: 'failed' });
+  await insert(2 * hour, { status: 'cancelled' });
+  await insert(2 * hour, { status: 'delivered' });
+  await insert(3 * hour, { status: 'failed' });
+  await insert(5 * hour, { status: 'failed' });
+  // Published with an id of six days ago: its day is not the window's.
+  await insert(2 * hour, { status: 'failed', eventTime: new Date(now - 144 * hour) });
+  const window = { since: `${now - 3 * hour}000`, until: `${now - hour}000` };
+  for (const [status, count] of [
+    ['failed', 3],
+    ['cancelled', 1],
+  ] as const) {
+    const query = `?status=${status}&since=${window.since}&until=${window.until}&limit=1`;
+    const { token } = account;
+    const listed = await harness.call('GET', account.path(`/subscription/${id}/deliveries${query}`), {
+      token,
+    });
+    const body = { ...window, status };
+    const taken = await harness.call('POST', account.path(`/subscription/${id}/recover`), { token, body });
+    expect([status, listed.json.extra.pagination.total_count]).toEqual([status, count]);
+    expect([status, taken.json.data.total_count]).toEqual([status, count]);
+    await harness.database.pool.query(`UPDATE recoveries SET status = 'done'`);
+  }
+});

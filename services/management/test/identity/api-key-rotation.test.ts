@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createCredential, credentialKind, hashCredential } from '@runhook/database';
+import { failure, type Harness, startHarness, type TestAccount, type TestUser } from '../harness.ts';
+
+const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
+
+let harness: Harness;
+let account: TestAccount;
+let user: TestUser;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount();
+});
+
+beforeEach(async () => {
+  user = await harness.newUser(account, 'developer', ['developer']);
+});
+
+afterAll(() => harness.close());
+
+const pathOf = (userId: number | string) => `/api/v2/users/${userId}/apikey/`;
+const rotate = (token: string, userId: number | string = user.id) =>
+  harness.call('POST', pathOf(userId), { token });
+const list = (token: string) => harness.call('GET', account.path('/subscriptions'), { token });
+
+async function storedUser(id: number) {
+  return await harness.database.prisma.user.findUniqueOrThrow({ where: { id: BigInt(id) } });
+}
+
+describe('rotating one’s own API key', () => {
+  test('answers the new key, which works at once; the old one is refused', async () => {
+    const before = await storedUser(user.id);
+    const { status, json } = await rotate(user.apiKey);
+    const { api_key: apiKey } = json.data;
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: { data: { user_id: user.id, api_key: apiKey }, status: { code: 200 } },
+    });
+    expect(credentialKind(apiKey)).toBe('user');
+    expect(await list(user.apiKey)).toMatchObject(INVALID);
+    expect(await rotate(user.apiKey)).toMatchObject(INVALID);
+    expect((await list(apiKey)).status).toBe(200);
+
+    const after = await storedUser(user.id);
+    expect(Buffer.from(after.apiKeyHash)).toEqual(Buffer.from(hashCredential(apiKey)));
+    expect(harness.secrets.decrypt(after.apiKeyCiphertext)).toBe(apiKey);
+    expect(after.apiKeyCreatedAt.getTime()).toBeGreaterThan(before.apiKeyCreatedAt.getTime());
+  });
+
+  test('works with Bearer, without the slash, with a body that nobody needs, and again and again', async () => {
+    let key = user.apiKey;
+    for (let times = 0; times < 3; times++) {
+      const headers = { authorization: `Bearer ${key}` };
+      const path = `/api/v2/users/${user.id}/apikey`;
+      const { status, json } = await harness.call('POST', path, { headers, body: { user_id: 5 } });
+      expect(status).toBe(200);
+      expect(json.data.api_key).not.toBe(key);
+      key = json.data.api_key;
+    }
+    expect((await list(key)).status).toBe(200);
+  });
+
+  test('touches nobody else’s key', async () => {
+    const other = await harness.newUser(account, 'it', []);
+    await rotate(user.apiKey);
+    expect((await list(other.apiKey)).status).toBe(200);
+  });
+
+  test('of two at once with one key, one gets the new key and the other a 401', async () => {
+    for (let round = 0; round < 5; round++) {
+      const someone = await harness.newUser(account, 'it', []);
+      const answers = await Promise.all([
+        rotate(someone.apiKey, someone.id),
+        rotate(someone.apiKey, someone.id),
+      ]);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
+      expect(answers.find(({ status }) => status === 401)).toMatchObject(INVALID);
+      const apiKey = answers.find(({ status }) => status === 200)?.json.data.api_key;
+      expect((await list(apiKey)).status).toBe(200);
+      expect(await list(someone.apiKey)).toMatchObject(INVALID);
+    }
+  });
+
+  test('works from the user’s console session, which goes on', async () => {
+    const headers = await harness.signIn(user);
+    const { status, json } = await harness.call('POST', pathOf(user.id), { headers });
+    expect(status).toBe(200);
+    expect(await list(user.apiKey)).toMatchObject(INVALID);
+    expect((await list(json.data.api_key)).status).toBe(200);
+    const profile = await harness.call('GET', '/api/v3/profile', { headers });
+    expect(profile.json.data.api_key).toBe(json.data.api_key);
+  });
+
+  test('from several console sessions and by key at once leaves one key, and each that got one knows which', async () => {
+    const headers = await harness.signIn(user);
+    const bySession = () => harness.call('POST', pathOf(user.id), { headers });
+    const answers = await Promise.all([bySession(), bySession(), rotate(user.apiKey), bySession()]);
+    const gotten = answers.filter(({ status }) => status === 200).map(({ json }) => json.data.api_key);
+    for (const { status } of answers) expect([200, 401, 409]).toContain(status);
+    expect(gotten.length).toBeGreaterThan(0);
+    const accepted = await Promise.all([user.apiKey, ...gotten].map(async (key) => (await list(key)).status));
+    expect(accepted.filter((status) => status === 200)).toHaveLength(1);
+  });
+
+  test('from a console session needs a request from the console itself', async () => {
+    const { cookie = '' } = await harness.signIn(user);
+    for (const proof of [{}, { 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example.com' }]) {
+      const { status } = await harness.call('POST', pathOf(user.id), { headers: { cookie, ...proof } });
+      expect(status).toBe(403);
+    }
+    expect((await list(user.apiKey)).status).toBe(200);
+  });
+});
+
+describe('a rotation is refused', () => {
+  async function refused(expected: object, call: () => ReturnType<Harness['call']>): Promise<void> {
+    const before = await storedUser(user.id);
+    expect(await call()).toMatchObject(expected);
+    expect(await storedUser(user.id)).toEqual(before);
+  }
+  const denied = (reason: string) => ({ status: 403, json: failure(403, `Access denied: ${reason}`) });
+
+  test('for somebody else, whether there is such a user or not', async () => {
+    const other = await harness.newUser(account, 'developer', ['account_admin']);
+    const mine = denied('Users may rotate their own API key only.');
+    await refused(mine, () => rotate(other.apiKey, user.id));
+    for (const id of [987_654_321, 0, `00${user.id}`, '9'.repeat(40)]) {
+      await refused(mine, () => rotate(user.apiKey, id));
+    }
+    const headers = await harness.signIn(other);
+    await refused(mine, () => harness.call('POST', pathOf(user.id), { headers }));
+  });
+
+  test('to a service token, even one that may do everything', async () => {
+    await refused(denied('A service token is not a user.'), () => rotate(account.token));
+  });
+
+  test('with a 404 when the user id is no number', async () => {
+    for (const id of ['x', '-1', '1.5', 'me', '1e3', '%31x']) {
+      await refused({ status: 404, json: failure(404, 'Not found.') }, () => rotate(user.apiKey, id));
+    }
+  });
+
+  test('without a credential that is good', async () => {
+    await refused(INVALID, () => harness.call('POST', pathOf(user.id)));
+    await refused(INVALID, () => rotate(createCredential('user')));
+    await refused(INVALID, () => rotate('x'));
+    await refused({ status: 405 }, () => harness.call('GET', pathOf(user.id), { token: user.apiKey }));
+  });
+});
+
+test('under load, nothing that starts after the answer succeeds with the old key; the new one always does', async () => {
+  const second = await harness.startSecond();
+  const path = account.path('/subscriptions');
+  const calls = [harness.call, second.call];
+  let rotatedAtMs = Number.POSITIVE_INFINITY;
+  let callersDone = false;
+  const late: number[] = [];
+  let early = 0;
+
+  // Each of 50 callers asks without pause, on the one process and the other, until some time after the rotation.
+  const callers = Array.from({ length: 50 }, async (_, index) => {
+    const call = calls[index % 2] as Harness['call'];
+    while (!callersDone) {
+      const startedAtMs = performance.now();
+      const { status } = await call('GET', path, { token: user.apiKey });
+      if (startedAtMs > rotatedAtMs) late.push(status);
+      else if (status === 200) early++;
+    }
+  });
+  while (early < 100) await new Promise(setImmediate);
+  const { status, json } = await rotate(user.apiKey);
+  rotatedAtMs = performance.now();
+  expect(status).toBe(200);
+  const fresh = Array.from({ length: 50 }, async (_, index) => {
+    const call = calls[index % 2] as Harness['call'];
+    return (await call('GET', path, { token: json.data.api_key })).status;
+  });
+  expect(new Set(await Promise.all(fresh))).toEqual(new Set([200]));
+  while (late.length < 100) await new Promise(setImmediate);
+  callersDone = true;
+  await Promise.all(callers);
+  expect(new Set(late)).toEqual(new Set([401]));
+  await second.close();
+});

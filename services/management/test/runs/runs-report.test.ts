@@ -1,0 +1,234 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { inTransaction, openDatabase } from '@runhook/database';
+import { eventually } from '@runhook/testing';
+import { findRun } from '../../src/runs/statements.ts';
+import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
+
+let server: RunsServer;
+let nowMs: number;
+beforeEach(async () => {
+  nowMs = Date.now() - 3_600_000;
+  server = await startRunsServer({ nowMs: () => nowMs });
+  const { id } = await server.createJob('Nightly');
+  await server.call('POST', '/runs/', {
+    job_id: id,
+    run_id: 5,
+    engine_version: '1.9.0',
+    started_at: '2026-01-31T23:00:00Z',
+  });
+});
+afterEach(() => server.close());
+
+const finish = (body: unknown) => server.call('POST', '/runs/5/finish/', body);
+const artifacts = () => server.call('POST', '/runs/5/artifacts/');
+const stored = async (): Promise<Json> => (await server.call('GET', '/runs/5/')).json.data;
+const seconds = () => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+
+/** What was sent after the start: type and the fields that events of one run differ in. */
+async function sent() {
+  const [, ...events] = await server.sent();
+  return events.map(({ eventType, timestamp, data }) => {
+    const { runStatus, runStatusCode, runStatusMessage, runFinishedAt, runErroredAt } = JSON.parse(data);
+    return { eventType, timestamp, runStatus, runStatusCode, runStatusMessage, runFinishedAt, runErroredAt };
+  });
+}
+
+const at = (ms: number) => `${new Date(ms).toISOString().slice(0, -1)}000000Z`;
+
+/** Holds the run's row until every call waits for it, so that all of them have begun before the first one ends. */
+async function atOnce<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
+  const observer = openDatabase({ url: server.databaseUrl });
+  try {
+    return await inTransaction(observer.pool, async (transaction) => {
+      await findRun(transaction, server.accountId, 5, 'FOR UPDATE');
+      const calls = Array.from({ length: count }, (_, index) => call(index));
+      await eventually(async () => {
+        const { rows } = await observer.pool.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        expect(rows).toHaveLength(count);
+      });
+      return calls;
+    }).then((calls) => Promise.all(calls));
+  } finally {
+    await observer.close();
+  }
+}
+
+describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
+  test('a successful run sends job.run.completed once its artifacts are ingested', async () => {
+    const running = await stored();
+    const finished = await finish({ status: 'success', finished_at: '2026-01-31T23:30:00Z' });
+    const success = { ...running, status: 'Success', status_code: 10, finished_at: '2026-01-31T23:30:00Z' };
+    expect(finished).toEqual({ status: 200, json: { data: success, status: { code: 200 } } });
+    expect(await sent()).toEqual([]);
+    expect(server.wakes()).toBe(1);
+
+    nowMs += 90_000;
+    const ingested = await artifacts();
+    expect(ingested).toEqual({
+      status: 200,
+      json: { data: { ...success, artifacts_ingested_at: seconds() }, status: { code: 200 } },
+    });
+    expect(await sent()).toEqual([
+      {
+        eventType: 'job.run.completed',
+        timestamp: at(nowMs),
+        runStatus: 'Success',
+        runStatusCode: 10,
+        runStatusMessage: 'None',
+        runFinishedAt: '2026-01-31T23:30:00Z',
+      },
+    ]);
+    expect(server.wakes()).toBe(2);
+  });
+
+  test('an errored run sends job.run.errored at once and job.run.completed after its artifacts', async () => {
+    const running = await stored();
+    const erroredAtMs = nowMs;
+    const finished = await finish({ status: 'errored', status_message: 'model orders failed' });
+    const errored = {
+      eventType: 'job.run.errored',
+      timestamp: at(erroredAtMs),
+      runStatus: 'Errored',
+      runStatusCode: 20,
+      runStatusMessage: 'model orders failed',
+      runErroredAt: seconds(),
+    };
+    const run = {
+      ...running,
+      status: 'Errored',
+      status_code: 20,
+      status_message: 'model orders failed',
+      finished_at: seconds(),
+      errored_at: seconds(),
+    };
+    expect(finished.json.data).toEqual(run);
+    expect(await sent()).toEqual([errored]);
+
+    const { runErroredAt, ...common } = errored;
+    nowMs += 90_000;
+    expect((await artifacts()).json.data).toEqual({ ...run, artifacts_ingested_at: seconds() });
+    expect(await sent()).toEqual([
+      errored,
+      { ...common, eventType: 'job.run.completed', timestamp: at(nowMs), runFinishedAt: runErroredAt },
+    ]);
+    const ids = (await server.sent()).map(({ eventId }) => eventId);
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  test('artifacts that come before an errored finish let both events go out with it, errored first', async () => {
+    expect((await artifacts()).json.data.artifacts_ingested_at).toBe(seconds());
+    expect(await sent()).toEqual([]);
+    await finish({ status: 'errored', finished_at: '2026-01-31T23:30:00.5Z' });
+    expect(await sent()).toMatchObject([
+      { eventType: 'job.run.errored', runErroredAt: '2026-01-31T23:30:00Z' },
+      { eventType: 'job.run.completed', runFinishedAt: '2026-01-31T23:30:00Z' },
+    ]);
+  });
+
+  test('artifacts that come before a successful finish let job.run.completed go out with it', async () => {
+    await artifacts();
+    await finish({ status: 'success' });
+    expect((await sent()).map(({ eventType }) => eventType)).toEqual(['job.run.completed']);
+  });
+
+  test('a cancelled run is recorded with its artifacts and sends nothing', async () => {
+    await finish({ status: 'cancelled', status_message: 'by hand' });
+    await artifacts();
+    expect(await stored()).toMatchObject({
+      status: 'Canceled',
+      status_code: 30,
+      status_message: 'by hand',
+      finished_at: seconds(),
+      errored_at: null,
+      artifacts_ingested_at: seconds(),
+    });
+    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+  });
+
+  test('a repeated report answers the first one and sends nothing again', async () => {
+    await finish({ status: 'errored', status_message: 'first', finished_at: '2026-01-31T23:30:00Z' });
+    const first = (await artifacts()).json.data;
+    nowMs += 90_000;
+    const again = await finish({ status: 'errored', status_message: 'second' });
+    expect(again).toEqual({ status: 200, json: { data: first, status: { code: 200 } } });
+    expect(await artifacts()).toEqual(again);
+    expect(await server.written()).toEqual({ runs: 1, events: 3, outbox: 3 });
+  });
+
+  test('a run that has ended cannot end otherwise', async () => {
+    await finish({ status: 'success' });
+    const before = await stored();
+    const { status, json } = await finish({ status: 'errored' });
+    expect({ status, message: json.status.user_message }).toEqual({
+      status: 409,
+      message: 'The run has ended as Success and cannot end as Errored.',
+    });
+    expect(await stored()).toEqual(before);
+    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+  });
+
+  test('ten finish calls at once send one set of events', async () => {
+    await artifacts();
+    const answers = await atOnce(10, () => finish({ status: 'errored' }));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    expect(new Set(answers.map(({ json }) => JSON.stringify(json))).size).toBe(1);
+    expect((await sent()).map(({ eventType }) => eventType)).toEqual([
+      'job.run.errored',
+      'job.run.completed',
+    ]);
+  });
+
+  test('of finish calls that disagree, one wins and the others are told', async () => {
+    const statuses = ['success', 'errored', 'cancelled', 'success', 'errored', 'cancelled'];
+    const answers = await atOnce(6, (index) => finish({ status: statuses[index] }));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409]);
+  });
+
+  test('finish and artifacts at once send job.run.completed once', async () => {
+    await atOnce(8, (index) => (index % 2 === 0 ? finish({ status: 'success' }) : artifacts()));
+    expect((await sent()).map(({ eventType }) => eventType)).toEqual(['job.run.completed']);
+  });
+
+  test.each<[string, unknown, string[]]>([
+    ['nothing', undefined, ['body: is required']],
+    ['no status', {}, ['status: is required']],
+    [
+      'everything wrong',
+      { status: 'done', status_message: 'a\0', finished_at: 'yesterday' },
+      [
+        'status: must be one of success, errored, cancelled',
+        'status_message: must not contain NUL characters',
+        'finished_at: must be a UTC time like 2026-01-31T23:59:59Z',
+      ],
+    ],
+  ])('finish refuses %s, names every bad field and changes nothing', async (_, body, problems) => {
+    const before = await stored();
+    const { status, json } = await finish(body);
+    expect({ status, problems: json.status.developer_message.split('\n') }).toEqual({
+      status: 400,
+      problems,
+    });
+    expect(await stored()).toEqual(before);
+    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+  });
+
+  test.each(['6', '0', '05', 'five', '9007199254740992', '%00'])(
+    'run %s does not exist: 404',
+    async (runId) => {
+      expect((await server.call('POST', `/runs/${runId}/finish/`, { status: 'success' })).status).toBe(404);
+      expect((await server.call('POST', `/runs/${runId}/artifacts/`)).status).toBe(404);
+      expect((await server.call('GET', `/runs/${runId}/`)).status).toBe(404);
+    },
+  );
+
+  test('reporting needs job_runner or an admin permission set, and a membership of this account', async () => {
+    const strangers = [await server.tokenWith(['developer']), (await server.otherAccount('team')).token];
+    for (const token of strangers) {
+      expect((await server.call('POST', '/runs/5/finish/', { status: 'success' }, token)).status).toBe(403);
+      expect((await server.call('POST', '/runs/5/artifacts/', undefined, token)).status).toBe(403);
+    }
+    expect(await stored()).toMatchObject({ status: 'Running', artifacts_ingested_at: null });
+  });
+});

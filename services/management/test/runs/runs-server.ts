@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Plan } from '@runhook/contract';
+import {
+  createAccount,
+  createJob,
+  createServiceToken,
+  type Database,
+  type JobView,
+  openDatabase,
+  type PermissionSet,
+} from '@runhook/database';
+import { createTestDatabase, testSecrets } from '@runhook/testing';
+import { createIdempotency } from '../../src/http/idempotency.ts';
+import { createHttpApp } from '../../src/http/server.ts';
+import { findPrincipal } from '../../src/identity/principals.ts';
+import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import { runsEndpoints } from '../../src/runs/routes.ts';
+import { createRuns, type RunsDependencies } from '../../src/runs/runs.ts';
+import { checkedFetch } from '../checked-fetch.ts';
+
+export interface RunsServer {
+  database: Database;
+  databaseUrl: string;
+  accountId: number;
+  /** Of the account, with the permission set `job_runner`. */
+  token: string;
+  /** How often a commit woke the relay, when the server has none of its own. */
+  wakes(): number;
+  /** `path` follows the account: `/runs/`. A string body is sent as it is. */
+  call(method: string, path: string, body?: unknown, token?: string): Promise<{ status: number; json: Json }>;
+  otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
+  tokenWith(permissionSets: PermissionSet[]): Promise<string>;
+  createJob(name: string, accountId?: number): Promise<JobView>;
+  /** Rows of runs, events and outbox. */
+  written(): Promise<{ runs: number; events: number; outbox: number }>;
+  /** What was sent, in the order of the outbox. */
+  sent(): Promise<SentEvent[]>;
+  close(): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
+export type Json = any;
+
+export interface SentEvent {
+  eventId: string;
+  accountId: number;
+  eventType: string;
+  timestamp: string;
+  /** The stored text: key order counts. */
+  data: string;
+}
+
+/** The jobs and runs endpoints on a socket, over a database of their own, with an account on the free plan. */
+export async function startRunsServer(
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> = {},
+): Promise<RunsServer> {
+  const testDatabase = await createTestDatabase();
+  const database = openDatabase({ url: testDatabase.url });
+  const { prisma, pool } = database;
+  let wakes = 0;
+  const relay = options.relay ?? { wake: () => void wakes++ };
+  const app = createHttpApp({
+    endpoints: [...jobsEndpoints(database), ...runsEndpoints(createRuns({ pool, ...options, relay }))],
+    entrance: {
+      findPrincipal: (credential) => findPrincipal(pool, credential),
+      findSession: async () => null,
+      requestLimit: { take: async () => ({ kind: 'taken' }) },
+      idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
+    },
+    trustedProxyCidrs: [],
+    probes: async () => false,
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+  });
+  const server = createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  async function newAccount(plan: Plan): Promise<{ id: number; token: string }> {
+    const { id } = await createAccount(prisma, { name: 'Acme', plan, deployment: 'multi_tenant' });
+    const { token } = await createServiceToken(prisma, {
+      accountId: id,
+      name: 'runner',
+      permissionSets: ['job_runner'],
+    });
+    return { id, token };
+  }
+
+  const { id: accountId, token } = await newAccount('free');
+  return {
+    database,
+    databaseUrl: testDatabase.url,
+    accountId,
+    token,
+    wakes: () => wakes,
+    otherAccount: newAccount,
+    async call(method, path, body, withToken = token) {
+      const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
+        method,
+        headers: { authorization: `Token ${withToken}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+      return { status: response.status, json: await response.json() };
+    },
+    tokenWith: async (permissionSets) =>
+      (await createServiceToken(prisma, { accountId, name: 'another', permissionSets })).token,
+    createJob: (name, ofAccount = accountId) =>
+      createJob(prisma, {
+        accountId: ofAccount,
+        name,
+        projectName: 'Analytics',
+        environmentName: 'Production',
+      }),
+    written: async () => ({
+      runs: await prisma.run.count(),
+      events: await prisma.event.count(),
+      outbox: await prisma.outbox.count(),
+    }),
+    async sent() {
+      const { rows } = await pool.query(
+        `SELECT events.id AS "eventId", account_id::int AS "accountId", event_type AS "eventType", "timestamp",
+           data::text FROM outbox JOIN events ON events.day = outbox.day AND events.id = event_id ORDER BY sequence`,
+      );
+      return rows;
+    },
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await database.close();
+      await testDatabase.drop();
+    },
+  };
+}

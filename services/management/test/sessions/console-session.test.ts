@@ -1,0 +1,404 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { verify } from '@node-rs/argon2';
+import { createConsoleSessions } from '../../src/sessions/console-sessions.ts';
+import { createPasswordCheck, createSignIn } from '../../src/sessions/sign-in.ts';
+import {
+  cookieOf,
+  failure,
+  type Harness,
+  PASSWORD,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+  type TestUser,
+} from '../harness.ts';
+
+const SESSION = '/api/v3/session';
+const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
+const REFUSED = { status: 401, json: failure(401, 'The e-mail address or the password is wrong.') };
+const ELSEWHERE = {
+  status: 403,
+  json: failure(403, 'Access denied: The request does not come from the console itself.'),
+};
+
+let harness: Harness;
+let account: TestAccount;
+let user: TestUser;
+
+beforeAll(async () => {
+  harness = await startHarness({ trustedProxyCidrs: ['127.0.0.0/8'] });
+  account = await harness.newAccount({ plan: 'team' });
+});
+
+beforeEach(async () => {
+  user = await harness.newUser(account, 'developer', ['member']);
+});
+
+afterAll(() => harness.close());
+
+const signIn = (fields: object, headers: Record<string, string> = {}) =>
+  harness.call('POST', SESSION, { body: fields, headers });
+const goodFields = () => ({ email: user.email, password: PASSWORD });
+const whoAmI = (headers: Record<string, string>) => harness.call('GET', SESSION, { headers });
+
+async function sessionsOf({ id }: { id: number }) {
+  return await harness.database.prisma.consoleSession.findMany({ where: { userId: BigInt(id) } });
+}
+
+/** Moves a time of the user's sessions into the past. */
+async function backdate(column: 'last_used_at' | 'expires_at', minutes: number): Promise<void> {
+  await harness.database.pool.query(
+    `UPDATE console_sessions SET ${column} = now() - make_interval(mins => $2) WHERE user_id = $1`,
+    [user.id, minutes],
+  );
+}
+
+describe('signing in', () => {
+  test('answers who it is and where, and a cookie that no script can read', async () => {
+    const { status, headers, json } = await signIn(goodFields());
+    const view = await whoAmI({ cookie: cookieOf(headers) });
+    expect(status).toBe(201);
+    expect(json).toEqual({
+      data: {
+        user_id: user.id,
+        email: user.email,
+        name: 'Ada',
+        accounts: [
+          {
+            id: account.id,
+            identifier: account.identifier,
+            name: 'Acme',
+            plan: 'team',
+            deployment: 'multi_tenant',
+            created_at: expect.any(String),
+            license: 'developer',
+            permission_sets: ['member'],
+            webhooks_unavailable: null,
+            may_write_webhooks: true,
+          },
+        ],
+        expires_at: expect.any(String),
+      },
+      status: { code: 201 },
+    });
+    expect(view.json.data).toEqual(json.data);
+    const lastsMs = Date.parse(json.data.expires_at) - Date.now();
+    expect(Math.abs(lastsMs - 24 * 3_600_000)).toBeLessThan(60_000);
+    expect(headers.get('set-cookie')).toMatch(
+      /^runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
+    );
+  });
+
+  test('marks the cookie Secure when the request came over https, by the word of a trusted proxy only', async () => {
+    const forwarded = { 'x-forwarded-proto': 'https' };
+    const { headers } = await signIn(goodFields(), forwarded);
+    expect(headers.get('set-cookie')).toMatch(/; Secure$/);
+    const untrusting = await harness.startSecond({ trustedProxyCidrs: [] });
+    const other = await untrusting.call('POST', SESSION, { body: goodFields(), headers: forwarded });
+    expect(other.headers.get('set-cookie')).not.toMatch(/Secure/);
+    await untrusting.close();
+  });
+
+  test('takes the address in any case, and ignores what it does not know', async () => {
+    const fields = { email: ` ${user.email.toUpperCase()} `, password: PASSWORD, id: '' };
+    expect((await signIn(fields)).status).toBe(201);
+  });
+
+  test('stores nothing of the id but its SHA-256', async () => {
+    const { headers } = await signIn(goodFields());
+    const id = cookieOf(headers).split('=')[1] ?? '';
+    const [session] = await sessionsOf(user);
+    expect(Buffer.from(session?.idHash ?? [])).toEqual(createHash('sha256').update(id).digest());
+  });
+
+  test('ends the session that the browser had before', async () => {
+    const first = await harness.signIn(user);
+    const { headers } = await signIn(goodFields(), { cookie: first.cookie ?? '' });
+    expect(await whoAmI(first)).toMatchObject(INVALID);
+    expect((await whoAmI({ cookie: cookieOf(headers) })).status).toBe(200);
+  });
+
+  test('is refused alike for a wrong password, an unknown address, and a user without a password', async () => {
+    const without = await harness.newUser(account, 'it', []);
+    await harness.database.prisma.user.update({
+      where: { id: BigInt(without.id) },
+      data: { passwordHash: null },
+    });
+    const attempts = [
+      { email: user.email, password: `${PASSWORD} ` },
+      { email: user.email, password: user.apiKey },
+      { email: 'nobody@example.com', password: PASSWORD },
+      { email: without.email, password: PASSWORD },
+    ];
+    for (const attempt of attempts) {
+      const answer = await signIn(attempt);
+      expect(answer).toMatchObject(REFUSED);
+      expect(answer.headers.get('set-cookie')).toBeNull();
+    }
+  });
+
+  test('is refused when the password was reset while it was being checked', async () => {
+    const { prisma, pool } = harness.database;
+    const sessions = createConsoleSessions({ pool, idleMinutes: 60, maxHours: 24 });
+    const where = { id: BigInt(user.id) };
+    const { passwordHash } = await prisma.user.findUniqueOrThrow({ where });
+    const checked = { id: user.id, passwordHash: passwordHash ?? '' };
+    expect(await sessions.open(checked)).toEqual(expect.any(String));
+    await prisma.user.update({ where, data: { passwordHash: 'another' } });
+    expect(await sessions.open(checked)).toBeNull();
+    expect(await sessionsOf(user)).toHaveLength(1);
+  });
+
+  test('does the same work for an unknown address as for a wrong password', async () => {
+    const { pool } = harness.database;
+    const verified: string[] = [];
+    const passwords = await createPasswordCheck((passwordHash, password) => {
+      verified.push(passwordHash);
+      return verify(passwordHash, password);
+    });
+    const begun = { kind: 'taken' as const };
+    const limits = { begin: async () => begun, succeeded: async () => undefined };
+    const attempt = createSignIn({ pool, sessions: { open: async () => null }, passwords, limits });
+    for (const email of [user.email, 'nobody@example.com']) {
+      const fields = { email, password: 'wrong', clientAddress: '127.0.0.1' };
+      expect(await attempt(fields)).toEqual({ kind: 'refused' });
+    }
+    // What a verification costs stands before the salt: its kind, its memory, its passes.
+    const [known, unknown] = verified.map((passwordHash) => passwordHash.split('$').slice(1, 4));
+    expect(unknown).toEqual(known);
+    expect(verified).toHaveLength(2);
+  });
+
+  test('names every bad field, and repeats none of their values', async () => {
+    const cases: [unknown, string[]][] = [
+      [{}, ['email: is required', 'password: is required']],
+      [{ email: 5, password: [] }, ['email: must be a string', 'password: must be a string']],
+      [{ email: 'a\0b', password: PASSWORD }, ['email: must not contain NUL characters']],
+      [
+        { email: '', password: '' },
+        ['email: is not allowed to be empty', 'password: is not allowed to be empty'],
+      ],
+      [[], ['body: must be of type object']],
+    ];
+    for (const [fields, lines] of cases) {
+      const { status, json } = await signIn(fields as object);
+      expect({ status, told: json.status.developer_message.split('\n') }).toEqual({
+        status: 400,
+        told: lines,
+      });
+    }
+    const long = await signIn({ email: user.email, password: 'x'.repeat(1_025) });
+    expect(long.status).toBe(400);
+    expect(long.json.status.developer_message).not.toMatch(/xxx/);
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const sent = await harness.call('POST', SESSION, { body: 'email=a&password=b', headers: form });
+    expect(sent.status).toBe(415);
+  });
+});
+
+describe('a session', () => {
+  test('may what its user may, with the same answers as the API key', async () => {
+    const headers = await harness.signIn(user);
+    const created = await harness.call('POST', account.path('/subscriptions'), {
+      headers,
+      body: SUBSCRIPTION_FIELDS,
+    });
+    expect(created.status).toBe(201);
+    for (const path of [account.path('/subscriptions'), `/api/v2/accounts/${account.id}/jobs/`]) {
+      const bySession = await harness.call('GET', path, { headers });
+      const byKey = await harness.call('GET', path, { token: user.apiKey });
+      expect(bySession.status).toBe(200);
+      expect(bySession.json).toEqual(byKey.json);
+    }
+    const foreign = await harness.newAccount();
+    const { status, json } = await harness.call('GET', foreign.path('/subscriptions'), { headers });
+    expect({ status, json }).toEqual({
+      status: 403,
+      json: failure(403, 'Access denied: Token is not scoped to account.'),
+    });
+  });
+
+  test('ends with its sign-out, on the server too; other sessions of the user go on', async () => {
+    const [here, elsewhere] = [await harness.signIn(user), await harness.signIn(user)];
+    const { status, headers, json } = await harness.call('DELETE', SESSION, { headers: here });
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: { data: {}, status: { code: 200, is_success: true } },
+    });
+    expect(headers.get('set-cookie')).toMatch(/^runhook_session=; Max-Age=0; Path=\/; HttpOnly/);
+    expect(await whoAmI(here)).toMatchObject(INVALID);
+    expect(await harness.call('DELETE', SESSION, { headers: here })).toMatchObject(INVALID);
+    expect((await whoAmI(elsewhere)).status).toBe(200);
+    expect(await sessionsOf(user)).toHaveLength(1);
+  });
+
+  test('ends when nobody has used it for an hour', async () => {
+    const headers = await harness.signIn(user);
+    await backdate('last_used_at', 59);
+    expect((await whoAmI(headers)).status).toBe(200);
+    await backdate('last_used_at', 60);
+    expect(await whoAmI(headers)).toMatchObject(INVALID);
+  });
+
+  test('ends at its last hour although it is used', async () => {
+    const headers = await harness.signIn(user);
+    await backdate('expires_at', 0);
+    expect(await whoAmI(headers)).toMatchObject(INVALID);
+  });
+
+  test('is written to at most once a minute, however much it is used', async () => {
+    const headers = await harness.signIn(user);
+    const lastUsed = async () => (await sessionsOf(user))[0]?.lastUsedAt.getTime() ?? 0;
+    const opened = await lastUsed();
+    await Promise.all(Array.from({ length: 5 }, () => whoAmI(headers)));
+    expect(await lastUsed()).toBe(opened);
+    await backdate('last_used_at', 2);
+    await Promise.all(Array.from({ length: 5 }, () => whoAmI(headers)));
+    const touched = await lastUsed();
+    expect(touched).toBeGreaterThanOrEqual(opened);
+    await whoAmI(headers);
+    expect(await lastUsed()).toBe(touched);
+  });
+
+  test('that has ended is removed when somebody signs in', async () => {
+    await harness.signIn(user);
+    await backdate('expires_at', 1);
+    const other = await harness.newUser(account, 'it', []);
+    await harness.signIn(other);
+    expect(await sessionsOf(user)).toEqual([]);
+    expect(await sessionsOf(other)).toHaveLength(1);
+  });
+
+  test('is nobody’s when its cookie is not right', async () => {
+    const { cookie = '' } = await harness.signIn(user);
+    const id = cookie.split('=')[1] ?? '';
+    for (const wrong of [
+      '',
+      'runhook_session=',
+      'runhook_session',
+      `other=${id}`,
+      `runhook_session=${id.slice(1)}`,
+      `runhook_session=${'A'.repeat(43)}`,
+      `runhook_session=${user.apiKey}`,
+      `Runhook_Session=${id}`,
+    ]) {
+      expect(await whoAmI({ cookie: wrong })).toMatchObject(INVALID);
+    }
+    expect((await whoAmI({ cookie: `a=b; ${cookie}; c=d` })).status).toBe(200);
+  });
+
+  test('does not count beside a header, not even beside a bad one', async () => {
+    const headers = await harness.signIn(user);
+    const other = await harness.newUser(account, 'it', []);
+    const both = await whoAmI({ ...headers, authorization: `Token ${other.apiKey}` });
+    expect(both.json.data).toMatchObject({ user_id: other.id, expires_at: null });
+    expect(await whoAmI({ ...headers, authorization: 'Token x' })).toMatchObject(INVALID);
+    expect(await whoAmI({ ...headers, authorization: '' })).toMatchObject(INVALID);
+  });
+});
+
+describe('a request with a cookie', () => {
+  test('that changes something must come from the console itself', async () => {
+    const { cookie = '' } = await harness.signIn(user);
+    const { id } = await harness.newSubscription(account);
+    const before = await harness.rowCounts();
+    const requests = [
+      ['POST', account.path('/subscriptions')],
+      ['PUT', account.path(`/subscription/${id}`)],
+      ['DELETE', account.path(`/subscription/${id}`)],
+      ['GET', account.path(`/subscription/${id}/test`)],
+      ['HEAD', account.path(`/subscription/${id}/test`)],
+      ['POST', account.path(`/subscription/${id}/delivery/wdl_x/redeliver`)],
+      ['POST', account.path(`/subscription/${id}/recover`)],
+      ['POST', `/api/v2/accounts/${account.id}/jobs/`],
+      ['POST', `/api/v2/users/${user.id}/apikey/`],
+      ['DELETE', SESSION],
+    ] as const;
+    const proofs = [{}, { 'sec-fetch-site': 'same-site' }, { origin: 'https://evil.example.com' }];
+    for (const [method, path] of requests) {
+      for (const proof of proofs) {
+        const headers: Record<string, string> = { cookie, ...proof };
+        const answer = await harness.call(method, path, { headers });
+        expect(answer).toMatchObject(method === 'HEAD' ? { status: 403 } : ELSEWHERE);
+      }
+    }
+    expect(await harness.rowCounts()).toEqual(before);
+    expect((await whoAmI({ cookie })).status).toBe(200);
+  });
+
+  test('may prove that by its Origin too', async () => {
+    const { cookie = '' } = await harness.signIn(user);
+    const headers = { cookie, origin: harness.origin };
+    const answer = await harness.call('POST', account.path('/subscriptions'), {
+      headers,
+      body: SUBSCRIPTION_FIELDS,
+    });
+    expect(answer.status).toBe(201);
+  });
+
+  test('that only reads needs no proof, and a key needs none for anything', async () => {
+    const { cookie = '' } = await harness.signIn(user);
+    const read = await harness.call('GET', account.path('/subscriptions'), { headers: { cookie } });
+    expect(read.status).toBe(200);
+    const headers = { authorization: `Token ${user.apiKey}`, cookie, 'sec-fetch-site': 'cross-site' };
+    const written = await harness.call('POST', account.path('/subscriptions'), {
+      headers,
+      body: SUBSCRIPTION_FIELDS,
+    });
+    expect(written.status).toBe(201);
+  });
+});
+
+describe('who is calling', () => {
+  test('is told to a caller by API key as well, and a service token is nobody', async () => {
+    const byKey = await harness.call('GET', SESSION, { token: user.apiKey });
+    expect(byKey.json.data).toMatchObject({ user_id: user.id, email: user.email, expires_at: null });
+    for (const path of [SESSION, '/api/v3/profile']) {
+      const { status, json } = await harness.call('GET', path, { token: account.token });
+      expect({ status, json }).toEqual({
+        status: 403,
+        json: failure(403, 'Access denied: A service token is not a user.'),
+      });
+    }
+    const signOut = await harness.call('DELETE', SESSION, { token: user.apiKey });
+    expect(signOut.json).toEqual(failure(403, 'Access denied: A key is not signed in.'));
+  });
+
+  test('is told what they may do in each account', async () => {
+    const free = await harness.newAccount({ plan: 'free' });
+    const apart = await harness.newAccount({ plan: 'enterprise', deployment: 'single_tenant_private' });
+    const enterprise = await harness.newAccount({ plan: 'enterprise' });
+    for (const { id } of [enterprise, apart, free]) {
+      const membership = { license: 'developer', permissionSets: ['member'] };
+      await harness.database.prisma.membership.create({
+        data: { accountId: BigInt(id), userId: BigInt(user.id), ...membership },
+      });
+    }
+    const { json } = await harness.call('GET', SESSION, { token: user.apiKey });
+    type Entry = { id: number; webhooks_unavailable: string | null; may_write_webhooks: boolean };
+    const told = json.data.accounts.map(({ id, webhooks_unavailable, may_write_webhooks }: Entry) => ({
+      id,
+      webhooks_unavailable,
+      may_write_webhooks,
+    }));
+    expect(told).toEqual([
+      { id: account.id, webhooks_unavailable: null, may_write_webhooks: true },
+      { id: free.id, webhooks_unavailable: 'plan', may_write_webhooks: false },
+      { id: apart.id, webhooks_unavailable: 'deployment', may_write_webhooks: false },
+      { id: enterprise.id, webhooks_unavailable: null, may_write_webhooks: false },
+    ]);
+  });
+});
+
+describe('the profile', () => {
+  test('shows the API key to its own user only, signed in or by that key', async () => {
+    const expected = { user_id: user.id, email: user.email, name: 'Ada', api_key: user.apiKey };
+    const headers = await harness.signIn(user);
+    for (const caller of [{ headers }, { token: user.apiKey }]) {
+      const { status, json } = await harness.call('GET', '/api/v3/profile', caller);
+      expect({ status, json }).toEqual({ status: 200, json: { data: expected, status: { code: 200 } } });
+    }
+    expect(await harness.call('GET', '/api/v3/profile')).toMatchObject(INVALID);
+  });
+});

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { openDatabase } from '@runhook/database';
+import { createTestDatabase, createTestQueueUrl, eventually, queueBackends } from '@runhook/testing';
+import { openLimitStore } from '../../src/http/limits.ts';
+import { createSignInLimits } from '../../src/sessions/sign-in.ts';
+import {
+  failure,
+  type Harness,
+  PASSWORD,
+  startHarness,
+  type TestAccount,
+  type TestUser,
+} from '../harness.ts';
+
+const PER_EMAIL = 4;
+const PER_ADDRESS = 8;
+const TOO_MANY = { status: 429, json: failure(429, 'Too many requests.') };
+
+describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) => {
+  let harness: Harness;
+  let account: TestAccount;
+  let user: TestUser;
+  let addresses = 0;
+
+  beforeAll(async () => {
+    harness = await startHarness(async (databaseUrl) => ({
+      queueUrl: await createTestQueueUrl(backend, databaseUrl),
+      signInAttemptsPerEmail: PER_EMAIL,
+      signInAttemptsPerAddress: PER_ADDRESS,
+      trustedProxyCidrs: ['127.0.0.0/8'],
+    }));
+    account = await harness.newAccount();
+  });
+
+  beforeEach(async () => {
+    user = await harness.newUser(account, 'it', []);
+  });
+
+  afterAll(() => harness.close());
+
+  const newAddress = () => `203.0.113.${++addresses}`;
+  const signIn = (email: string, password: string, address: string, call = harness.call) =>
+    call('POST', '/api/v3/session', { body: { email, password }, headers: { 'x-forwarded-for': address } });
+
+  test('are limited for an e-mail address, wherever they come from, on all processes together', async () => {
+    const second = await harness.startSecond();
+    for (let tries = 0; tries < PER_EMAIL; tries++) {
+      const call = tries % 2 === 0 ? harness.call : second.call;
+      expect((await signIn(user.email, 'wrong', newAddress(), call)).status).toBe(401);
+    }
+    for (const call of [harness.call, second.call]) {
+      const refused = await signIn(user.email, PASSWORD, newAddress(), call);
+      expect(refused).toMatchObject(TOO_MANY);
+      const retryAfter = Number(refused.headers.get('retry-after'));
+      expect(retryAfter).toBeGreaterThan(0);
+      expect(retryAfter).toBeLessThanOrEqual(900);
+    }
+    // Neither the user's key nor anybody else is concerned.
+    expect((await harness.call('GET', '/api/v3/session', { token: user.apiKey })).status).toBe(200);
+    const other = await harness.newUser(account, 'it', []);
+    expect((await signIn(other.email, PASSWORD, newAddress())).status).toBe(201);
+    await second.close();
+  });
+
+  test('are limited for an address that nobody has just the same', async () => {
+    for (let tries = 0; tries < PER_EMAIL; tries++) {
+      expect((await signIn('nobody@example.com', 'wrong', newAddress())).status).toBe(401);
+    }
+    expect(await signIn('NOBODY@example.com', 'wrong', newAddress())).toMatchObject(TOO_MANY);
+  });
+
+  test('are forgotten for an e-mail address that signs in', async () => {
+    for (let rounds = 0; rounds < 3; rounds++) {
+      for (let tries = 0; tries < PER_EMAIL - 1; tries++) {
+        expect((await signIn(user.email, 'wrong', newAddress())).status).toBe(401);
+      }
+      expect((await signIn(user.email, PASSWORD, newAddress())).status).toBe(201);
+    }
+  });
+
+  test('are limited for a client, whatever the e-mail address; one that is out of attempts uses up none of theirs', async () => {
+    const address = newAddress();
+    for (let tries = 0; tries < PER_ADDRESS; tries++) {
+      expect((await signIn(`user-${tries}@example.com`, 'wrong', address)).status).toBe(401);
+    }
+    for (let tries = 0; tries < PER_EMAIL; tries++) {
+      expect(await signIn(user.email, 'wrong', address)).toMatchObject(TOO_MANY);
+    }
+    expect((await signIn(user.email, PASSWORD, newAddress())).status).toBe(201);
+  });
+
+  test('count only what failed: many may sign in from one address', async () => {
+    const address = newAddress();
+    for (let times = 0; times < PER_ADDRESS + 2; times++) {
+      expect((await signIn(user.email, PASSWORD, address)).status).toBe(201);
+    }
+  });
+
+  test('are counted for an IPv6 network, not for each of its addresses', async () => {
+    const network = `2001:db8:0:${++addresses}`;
+    for (let tries = 0; tries < PER_ADDRESS; tries++) {
+      expect((await signIn(`u${tries}@example.com`, 'wrong', `${network}::${tries}`)).status).toBe(401);
+    }
+    expect(await signIn('u@example.com', 'wrong', `${network}:1:2:3:4`)).toMatchObject(TOO_MANY);
+  });
+
+  test('at once count as many: a flood finds no more guesses than its limit', async () => {
+    const flood = Array.from({ length: 15 }, () => signIn(user.email, 'wrong', newAddress()));
+    const statuses = (await Promise.all(flood)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(PER_EMAIL);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(15 - PER_EMAIL);
+  });
+
+  test('from a proxy that is not trusted are all the proxy’s own', async () => {
+    const untrusting = await harness.startSecond({ trustedProxyCidrs: [], signInAttemptsPerAddress: 2 });
+    for (const expected of [401, 401, 429]) {
+      const { status } = await signIn('a@example.com', 'wrong', newAddress(), untrusting.call);
+      expect(status).toBe(expected);
+    }
+    await untrusting.close();
+  });
+
+  test('whose client a trusted proxy does not name are the proxy’s own', async () => {
+    for (const told of ['unknown', 'a, b', '203.0.113.7:4711']) {
+      expect((await signIn('b@example.com', 'wrong', told)).status).toBe(401);
+    }
+  });
+});
+
+test.each(queueBackends())(
+  'nobody is locked out for longer than a window, counted on $name',
+  async (backend) => {
+    const { url, drop } = await createTestDatabase();
+    const database = openDatabase({ url });
+    const queueUrl = await createTestQueueUrl(backend, url);
+    const store = await openLimitStore({ queueUrl, pool: database.pool, onError: () => undefined });
+    const limits = createSignInLimits(store, { perEmailMax: 2, perAddressMax: 100, windowSeconds: 1 });
+    const attempt = { email: 'ada@example.com', clientAddress: '203.0.113.7' };
+    const begin = async () => (await limits.begin(attempt)).kind;
+
+    expect([await begin(), await begin()]).toEqual(['taken', 'taken']);
+    expect(await limits.begin(attempt)).toEqual({ kind: 'refused', retryAfterSeconds: 1 });
+    // Whoever keeps trying does not make the window longer.
+    await eventually(async () => expect(await begin()).toBe('taken'), { timeoutMs: 3_000 });
+    await store.close();
+    await database.close();
+    await drop();
+  },
+);

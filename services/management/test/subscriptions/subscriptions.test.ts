@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId } from '@runhook/contract';
+import {
+  failure,
+  type Harness,
+  type Json,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+} from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let token: string;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+
+afterAll(() => harness.close());
+
+beforeEach(freshAccount);
+
+async function freshAccount(): Promise<void> {
+  account = await harness.newAccount();
+  token = account.token;
+}
+
+const get = async (id: string) => await harness.call('GET', account.path(`/subscription/${id}`), { token });
+const put = async (id: string, body: object) =>
+  await harness.call('PUT', account.path(`/subscription/${id}`), { token, body });
+const list = async (query = '') =>
+  (await harness.call('GET', account.path(`/subscriptions${query}`), { token })).json;
+
+describe('creating', () => {
+  test('answers the whole subscription, with the defaults for what was left out', async () => {
+    const before = BigInt(Date.now()) * 1000n;
+    const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
+      token,
+      body: { ...SUBSCRIPTION_FIELDS, id: '', unknown: { fields: 'are ignored' } },
+    });
+    expect(status).toBe(201);
+    expect(json).toEqual({
+      data: {
+        id: expect.stringMatching(/^wsu_[0-9A-Za-z]{27}$/),
+        account_identifier: account.identifier,
+        account_id: String(account.id),
+        name: 'Runs to the pager',
+        description: '',
+        job_ids: [],
+        event_types: ['job.run.completed', 'job.run.errored'],
+        client_url: 'https://receiver.example.com/hooks',
+        active: true,
+        created_at: expect.stringMatching(/^\d{16}$/),
+        updated_at: json.data.created_at,
+        http_status_code: '0',
+        hmac_secret: expect.stringMatching(/^whsec_[0-9A-Za-z+/]{43}=$/),
+      },
+      status: { code: 201 },
+    });
+    expect(BigInt(json.data.created_at)).toBeGreaterThan(before - 1_000_000n);
+  });
+
+  test('keeps what it was given, and the order of it', async () => {
+    const jobs = [
+      await harness.newJob(account),
+      await harness.newJob(account),
+      await harness.newJob(account),
+    ];
+    const fields = {
+      name: ' Ünïcödé 🪝 ',
+      description: 'two\nlines',
+      event_types: ['job.run.errored', 'job.run.started'],
+      job_ids: [jobs[2], String(jobs[0]), jobs[1], jobs[2]],
+      client_url: 'http://receiver.example.com:8080/a?b=c#d',
+      active: false,
+    };
+    const created = await harness.newSubscription(account, fields);
+    const expected = { ...fields, job_ids: [String(jobs[2]), String(jobs[0]), String(jobs[1])] };
+    expect(created).toMatchObject(expected);
+    expect((await get(created.id)).json.data).toMatchObject(expected);
+  });
+
+  test('takes a single job and null for job_ids', async () => {
+    const jobId = await harness.newJob(account);
+    expect(await harness.newSubscription(account, { job_ids: jobId })).toMatchObject({
+      job_ids: [String(jobId)],
+    });
+    expect(await harness.newSubscription(account, { job_ids: null })).toMatchObject({ job_ids: [] });
+  });
+
+  test('shows the secret once and never again, and the database cannot read it', async () => {
+    const { id, hmac_secret } = await harness.newSubscription(account);
+    expect((await get(id)).json.data).not.toHaveProperty('hmac_secret');
+    expect((await put(id, SUBSCRIPTION_FIELDS)).json.data).not.toHaveProperty('hmac_secret');
+    for (const one of (await list()).data) expect(one).not.toHaveProperty('hmac_secret');
+    const { rows } = await harness.database.pool.query(
+      'SELECT s::text AS whole, hmac_secret_ciphertext FROM subscriptions s WHERE id = $1',
+      [id],
+    );
+    expect(rows[0].whole).not.toContain(hmac_secret.slice('whsec_'.length, -1));
+    expect(harness.secrets.decrypt(rows[0].hmac_secret_ciphertext)).toBe(hmac_secret);
+  });
+
+  test('gives every subscription a secret of its own', async () => {
+    const secrets = [await harness.newSubscription(account), await harness.newSubscription(account)];
+    expect(secrets[0].hmac_secret).not.toBe(secrets[1].hmac_secret);
+  });
+});
+
+describe('reading', () => {
+  test('shows the state of the deliveries once there is one', async () => {
+    const { id } = await harness.newSubscription(account);
+    expect((await get(id)).json.data).not.toHaveProperty('dispatched_at');
+    await harness.database.pool.query(
+      `UPDATE subscriptions SET http_status_code = 410, deactivate_reason = 'gone',
+         dispatched_at = '2026-11-20T10:00:00.123456Z' WHERE id = $1`,
+      [id],
+    );
+    expect((await get(id)).json.data).toMatchObject({
+      http_status_code: '410',
+      dispatched_at: '1795168800123456',
+      deactivate_reason: 'gone',
+    });
+  });
+});
+
+describe('updating', () => {
+  test('replaces the fields, and what is left out becomes its default', async () => {
+    const jobId = await harness.newJob(account);
+    const { hmac_secret, ...created } = await harness.newSubscription(account, {
+      description: 'x',
+      job_ids: [jobId],
+    });
+    const fields = {
+      name: 'Renamed',
+      event_types: ['job.run.started'],
+      client_url: 'https://other.example.com/',
+      active: false,
+    };
+    const { status, json } = await put(created.id, fields);
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: {
+        data: { ...created, ...fields, description: '', job_ids: [], updated_at: expect.any(String) },
+        status: { code: 200 },
+      },
+    });
+    expect((await get(created.id)).json.data).toEqual(json.data);
+  });
+
+  test('without active keeps the stored value', async () => {
+    const { id } = await harness.newSubscription(account, { active: false });
+    expect((await put(id, SUBSCRIPTION_FIELDS)).json.data.active).toBe(false);
+    expect((await put(id, { ...SUBSCRIPTION_FIELDS, active: true })).json.data.active).toBe(true);
+    expect((await put(id, SUBSCRIPTION_FIELDS)).json.data.active).toBe(true);
+  });
+
+  test('makes updated_at greater every time', async () => {
+    const created = await harness.newSubscription(account);
+    let before = created.updated_at;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => put(created.id, SUBSCRIPTION_FIELDS)));
+    const times = answers.map(({ json }) => json.data.updated_at).sort();
+    expect(new Set(times).size).toBe(20);
+    for (const time of times) {
+      expect(BigInt(time)).toBeGreaterThan(BigInt(before));
+      before = time;
+    }
+    expect((await get(created.id)).json.data.created_at).toBe(created.created_at);
+  });
+
+  test('to active ends what had made it inactive', async () => {
+    const { id } = await harness.newSubscription(account);
+    await harness.database.pool.query(
+      `UPDATE subscriptions SET active = false, deactivate_reason = 'gone' WHERE id = $1`,
+      [id],
+    );
+    expect((await put(id, SUBSCRIPTION_FIELDS)).json.data).toMatchObject({
+      active: false,
+      deactivate_reason: 'gone',
+    });
+    const activated = (await put(id, { ...SUBSCRIPTION_FIELDS, active: true })).json.data;
+    expect(activated.active).toBe(true);
+    expect(activated).not.toHaveProperty('deactivate_reason');
+  });
+});
+
+describe('deleting', () => {
+  test('takes it out of the API at once and keeps the row until its log is gone', async () => {
+    const { id } = await harness.newSubscription(account);
+    expect((await harness.call('DELETE', account.path(`/subscription/${id}`), { token })).status).toBe(200);
+    const notFound = { status: 404, json: failure(404, 'Webhook not found.') };
+    expect(await get(id)).toMatchObject(notFound);
+    expect(await put(id, SUBSCRIPTION_FIELDS)).toMatchObject(notFound);
+    for (const [method, rest] of [
+      ['DELETE', ''],
+      ['GET', '/test'],
+      ['GET', '/deliveries'],
+      ['GET', `/delivery/${createId('delivery')}`],
+      ['POST', `/delivery/${createId('delivery')}/redeliver`],
+      ['POST', '/recover'],
+      ['GET', `/recovery/${createId('recovery')}`],
+    ] as const) {
+      const answer = await harness.call(method, account.path(`/subscription/${id}${rest}`), { token });
+      expect(answer).toMatchObject(notFound);
+    }
+    expect((await list('?limit=100')).data.map((one: Json) => one.id)).not.toContain(id);
+    const { rows } = await harness.database.pool.query('SELECT deleted_at FROM subscriptions WHERE id = $1', [
+      id,
+    ]);
+    expect(rows[0].deleted_at).toBeInstanceOf(Date);
+  });
+});
+
+describe('listing', () => {
+  test('is newest first, in pages, with the total', async () => {
+    const ids: string[] = [];
+    for (let count = 0; count < 12; count++) ids.unshift((await harness.newSubscription(account)).id);
+    const idsOf = (answer: Json) => answer.data.map((one: Json) => one.id);
+    const first = await list();
+    expect(idsOf(first)).toEqual(ids.slice(0, 10));
+    expect(first.extra).toEqual({
+      pagination: { total_count: 12, count: 10 },
+      filters: { offset: 0, limit: 10 },
+    });
+    const second = await list('?limit=5&offset=10');
+    expect(idsOf(second)).toEqual(ids.slice(10));
+    expect(second.extra).toEqual({
+      pagination: { total_count: 12, count: 2 },
+      filters: { offset: 10, limit: 5 },
+    });
+    expect(idsOf(await list('?limit=100'))).toEqual(ids);
+    const beyond = await list('?offset=50');
+    expect(beyond.data).toEqual([]);
+    expect(beyond.extra.pagination).toEqual({ total_count: 12, count: 0 });
+  });
+
+  test('orders those of one moment by id', async () => {
+    const ids = [await harness.newSubscription(account), await harness.newSubscription(account)].map(
+      ({ id }) => id,
+    );
+    await harness.database.pool.query('UPDATE subscriptions SET created_at = now() WHERE id = ANY($1)', [
+      ids,
+    ]);
+    expect((await list()).data.map((one: Json) => one.id)).toEqual(ids.sort().reverse());
+  });
+
+  test('holds nothing of another account', async () => {
+    await harness.newSubscription(await harness.newAccount());
+    expect((await list()).data).toEqual([]);
+    expect((await list()).extra.pagination).toEqual({ total_count: 0, count: 0 });
+  });
+});
