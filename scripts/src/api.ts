@@ -2,7 +2,7 @@ import { StartFailed } from './start-failed.ts';
 
 const TIMEOUT_MS = 10_000;
 
-/** The service's REST API, as a client sees it (spec, section 4). Paths are below `/api/v3/accounts/{id}/webhooks`. */
+/** The service's REST API, as a client sees it (docs/contract.md#subscriptions). Paths are below `/api/v3/accounts/{id}/webhooks`. */
 export interface Api {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;

@@ -9,7 +9,7 @@ export interface ExpectedDelivery {
   refusals: number;
 }
 
-/** A delivery as the log of the API has it (DESIGN, section 7, "Deliveries"). */
+/** A delivery as the log of the API has it (docs/contract.md#deliveries). */
 export interface LoggedDelivery {
   run_id: string;
   event_type: string;

@@ -33,7 +33,7 @@ export interface StartOptions {
 }
 
 /**
- * `npm start` (DESIGN, sections 1 and 7): starts everything under the home folder, runs the demonstration, stays until
+ * `npm start` (docs/architecture.md#without-anything-installed): starts everything under the home folder, runs the demonstration, stays until
  * Ctrl-C, stops everything. Resolves with the exit code: 0; 1 when something failed; 130 when it was interrupted
  * before it had done what it was asked for.
  */

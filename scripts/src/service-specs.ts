@@ -12,7 +12,7 @@ export const RECEIVER_PATH = '/webhooks';
 const STOP_MARGIN_MS = 15_000;
 const RECEIVER_STOP_GRACE_MS = 5_000;
 
-/** What both services are told, beside the variables that pass through (DESIGN, section 6). */
+/** What both services are told, beside the variables that pass through (docs/configuration.md). */
 export interface ServiceEnvironment {
   databaseUrl(): string;
   queueUrl(): string;

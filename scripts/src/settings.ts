@@ -2,7 +2,7 @@ import { parseEncryptionKeys } from '@runhook/database';
 import { queueBackendName } from '@runhook/queue';
 import { StartFailed } from './start-failed.ts';
 
-/** What of the environment matters to `npm start` itself; the services read the rest of it (DESIGN, section 6). */
+/** What of the environment matters to `npm start` itself; the services read the rest of it (docs/configuration.md). */
 export interface StartSettings {
   databaseUrl: string | null;
   queueUrl: string | null;

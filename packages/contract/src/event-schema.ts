@@ -142,7 +142,7 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
 
 /**
  * A complete event from what was published: unknown fields dropped, `timestamp` padded to nine digits, `data` in
- * the order of the spec (section 2.3). Or every problem, each with its field.
+ * the order of docs/contract.md#events. Or every problem, each with its field.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
   const { value, problems } = checkedEvent(published);

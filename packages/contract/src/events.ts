@@ -1,4 +1,4 @@
-/** The three event types a subscription may name (spec, sections 2.1 and 6). */
+/** The three event types a subscription may name (docs/contract.md#subscriptions). */
 export const EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
 
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -8,14 +8,14 @@ export function isEventType(value: unknown): value is EventType {
 }
 
 /**
- * Run statuses as payloads name them, with their codes (spec, section 2.3). `Canceled` is recorded and never
+ * Run statuses as payloads name them, with their codes (docs/contract.md#events). `Canceled` is recorded and never
  * sent, so its code appears in the runs API only.
  */
 export const RUN_STATUS_CODES = { Running: 3, Success: 10, Errored: 20, Canceled: 30 } as const;
 
 export type RunStatus = keyof typeof RUN_STATUS_CODES;
 
-/** Run details that every event carries (spec, section 2.3, `data`). Ids are strings here. */
+/** Run details that every event carries (docs/contract.md#events). Ids are strings here. */
 export interface RunDetails {
   jobId: string;
   jobName: string;
@@ -70,7 +70,7 @@ interface PayloadOf<Type extends EventType, Data> {
   data: Data;
 }
 
-/** The body of a delivery (spec, section 2.3), as a receiver parses it. */
+/** The body of a delivery (docs/contract.md#events), as a receiver parses it. */
 export type DeliveryPayload =
   | PayloadOf<'job.run.started', StartedData>
   | PayloadOf<'job.run.completed', CompletedData>

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { JobRunEvent } from './events.ts';
 
 /**
- * The exact text of a delivery's body: keys in the order of the spec's tables (section 2.3), no white space. What
+ * The exact text of a delivery's body: keys in the order of docs/contract.md#events, no white space. What
  * is rendered once is signed and sent as it is; the same event and subscription always give the same bytes.
  */
 export function renderPayload(event: JobRunEvent, subscription: { id: string; name: string }): string {
@@ -17,7 +17,7 @@ export function renderPayload(event: JobRunEvent, subscription: { id: string; na
   });
 }
 
-/** `data` with its keys in the order of the spec, and nothing that the event's type does not carry. */
+/** `data` with its keys in the order of docs/contract.md#events, and nothing that the event's type does not carry. */
 export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Record<string, string | number> {
   const { data } = event as JobRunEvent;
   const ordered: Record<string, string | number> = {
@@ -51,7 +51,7 @@ export function createHmacSecret(): string {
 
 /**
  * The value of a delivery's `Authorization` header: the lowercase hex HMAC-SHA256 of the exact body, keyed with
- * the whole text of `hmac_secret` (spec, section 5.3). A string is signed as its UTF-8 bytes.
+ * the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed as its UTF-8 bytes.
  */
 export function sign(body: string | Buffer, hmacSecret: string): string {
   return createHmac('sha256', hmacSecret).update(body).digest('hex');

@@ -9,7 +9,7 @@ import {
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 
-/** What a subscription may hold at most (DESIGN, section 7, "Subscriptions"). */
+/** What a subscription may hold at most (docs/contract.md#subscriptions). */
 export const SUBSCRIPTION_LIMITS = {
   nameCharactersMax: 255,
   descriptionCharactersMax: 2_000,
@@ -17,7 +17,7 @@ export const SUBSCRIPTION_LIMITS = {
   jobIdsMax: 1_000,
 } as const;
 
-/** The fields of a create or an update (spec, sections 4.3 and 4.4), with defaults filled in. */
+/** The fields of a create or an update (docs/contract.md#subscriptions), with defaults filled in. */
 export interface SubscriptionFields {
   name: string;
   description: string;
@@ -91,7 +91,7 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
 
 /**
  * Whether a subscription fires for an event: its event types name it, and its jobs name the job or are empty, which
- * means all jobs of the account (spec, section 6, rule 4). An inactive subscription fires for nothing.
+ * means all jobs of the account (docs/contract.md#events). An inactive subscription fires for nothing.
  */
 export function subscriptionMatches(
   subscription: { active: boolean; eventTypes: readonly string[]; jobIds: readonly string[] },
@@ -112,7 +112,7 @@ export type Deployment = (typeof DEPLOYMENTS)[number];
 
 /**
  * Why an account has no webhooks, or null when it has them: Team and Enterprise plans, on multi-tenant or
- * single-tenant public cloud deployments (spec, section 1).
+ * single-tenant public cloud deployments (docs/contract.md#subscriptions).
  */
 export function webhooksUnavailableReason(account: {
   plan: Plan;

@@ -1,4 +1,4 @@
-/** Times in the API: microseconds since the epoch, as digits in a string (spec, section 2.1). */
+/** Times in the API: microseconds since the epoch, as digits in a string (docs/contract.md#times). */
 export function microsText(date: Date, micros = 0): string {
   return `${BigInt(date.getTime()) * 1000n + BigInt(micros)}`;
 }
@@ -6,7 +6,7 @@ export function microsText(date: Date, micros = 0): string {
 const RFC3339_UTC = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(?:Z|\+00:00)$/;
 
 /**
- * A payload's `timestamp`: RFC 3339 UTC with nine fractional digits (spec, section 2.3). Missing digits are
+ * A payload's `timestamp`: RFC 3339 UTC with nine fractional digits (docs/contract.md#times). Missing digits are
  * padded, never rounded. Null when the text is no UTC time.
  */
 export function nanosecondTimestamp(text: string): string | null {
@@ -17,7 +17,7 @@ export function nanosecondTimestamp(text: string): string | null {
 
 const SECONDS_UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
-/** `runStartedAt` and its siblings: ISO 8601 UTC with seconds precision and `Z` (spec, section 2.3). */
+/** `runStartedAt` and its siblings: ISO 8601 UTC with seconds precision and `Z` (docs/contract.md#times). */
 export function isSecondsTimestamp(text: string): boolean {
   return SECONDS_UTC.test(text) && isRealTime(text.slice(0, -1));
 }

@@ -16,7 +16,7 @@ const golden = JSON.parse(
 describe.each(EVENT_TYPES)('%s', (eventType) => {
   const { body, signature } = golden[eventType] as Golden[string];
 
-  test('renders the golden bytes, keys in the order of the spec', () => {
+  test('renders the golden bytes, keys in the order of the contract', () => {
     expect(renderPayload(EVENTS[eventType], SUBSCRIPTION)).toBe(body);
   });
 
@@ -28,7 +28,7 @@ describe.each(EVENT_TYPES)('%s', (eventType) => {
   });
 });
 
-test('the spec orders the keys: identity first, then data', () => {
+test('the contract orders the keys: identity first, then data', () => {
   const payload = JSON.parse(golden['job.run.completed']?.body ?? '') as { data: object };
   expect(Object.keys(payload)).toEqual([
     'accountId',

@@ -1,6 +1,6 @@
 import { Prisma, type PrismaClient } from './generated/client.ts';
 
-/** A job as the runs API answers it; ids are integers (DESIGN, section 7). */
+/** A job as the runs API answers it; ids are integers (docs/contract.md#runs-and-jobs). */
 export interface JobView {
   id: number;
   account_id: number;

@@ -38,7 +38,7 @@ export interface EventPublisherOptions {
 }
 
 /**
- * Publishes onto `job-run-events` (queue contract, DESIGN section 4): job name = event type, job id = `eventId`.
+ * Publishes onto `job-run-events` (queue contract, docs/contract.md#queue): job name = event type, job id = `eventId`.
  * `eventId` and `timestamp` are made here where an event has none. Calls throw {@link InvalidEventError} or
  * `QueueUnavailableError`.
  */

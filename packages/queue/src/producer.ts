@@ -53,7 +53,7 @@ export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
 
 /**
  * Up to so many jobs are added one by one on PostgreSQL: BullMQ's bulk function makes two temporary tables, which costs
- * the server 5 ms of CPU for each call, and a single job a tenth of that (ADR 31).
+ * the server 5 ms of CPU for each call, and a single job a tenth of that (ADR 27).
  */
 const SINGLY_MAX = 8;
 

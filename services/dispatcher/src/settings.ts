@@ -6,7 +6,7 @@ import Joi from 'joi';
 
 const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
 
-/** What the service is told by its environment (DESIGN, section 6). */
+/** What the service is told by its environment (docs/configuration.md). */
 interface Environment {
   DATABASE_URL: string;
   QUEUE_URL: string;

@@ -58,7 +58,7 @@ const CLOCK_TOLERANCE_MS = 1_000;
 
 const DELETED = 'The subscription was deleted.';
 
-/** The subscription as it is now decides (DESIGN, section 4, "While retries wait"). */
+/** The subscription as it is now decides (docs/contract.md#while-retries-wait). */
 export function turnOf(delivery: Delivery | null, jobCycle: number, nowMs: number): Turn {
   if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle) return { kind: 'skip' };
   const { target } = delivery;

@@ -41,7 +41,7 @@ export function outcomeOf(
   return { kind: 'failed', reason: `${count} failed. Last: ${report.error.message}` };
 }
 
-/** Waits between the attempts of a delivery (DESIGN, sections 4 and 7). */
+/** Waits between the attempts of a delivery (docs/contract.md#retries). */
 export interface RetryPolicy {
   /** Retries after the first attempt of a cycle. */
   retriesMax: number;

@@ -198,7 +198,7 @@ function columnText(text: string): string {
   return text.replaceAll('\0', '\uFFFD');
 }
 
-/** "None" is how payloads say that there is none (spec, section 2.3). */
+/** "None" is how payloads say that there is none (docs/contract.md#events). */
 function givenText(text: string): string | null {
   return text === '' || text === 'None' ? null : columnText(text);
 }

@@ -90,7 +90,7 @@ export interface Surroundings {
 }
 
 /**
- * The operators' command line (DESIGN, section 7, "Identity"). Resolves with the exit code: 0, 1 for what could not be
+ * The operators' command line (docs/administration.md). Resolves with the exit code: 0, 1 for what could not be
  * done, 2 for a command line it does not take. Answers go to standard output, errors to standard error.
  */
 export async function runAdmin(args: readonly string[], surroundings: Surroundings): Promise<number> {

@@ -70,7 +70,7 @@ export interface DeliveryRow {
   event_data: { jobName: string } | null;
 }
 
-/** A delivery as the log answers it (DESIGN, section 7, "Deliveries"). */
+/** A delivery as the log answers it (docs/contract.md#deliveries). */
 export interface DeliveryView extends Omit<DeliveryRow, 'http_status_code' | 'event_data'> {
   job_name: string;
   http_status_code: string;
@@ -111,7 +111,7 @@ export interface AttemptRow {
   response_truncated: boolean;
 }
 
-/** One attempt as the log answers it (DESIGN, section 7, "Deliveries"). */
+/** One attempt as the log answers it (docs/contract.md#deliveries). */
 export interface AttemptView extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message'> {
   http_status_code: string;
   error: { code: string; message: string } | null;

@@ -41,7 +41,7 @@ export const DELIVERY_STATUS: Schema = {
     '`pending` while attempts are left; `delivered` after a 2xx; `failed` when the last attempt failed; `cancelled` when the webhook was inactive or gone, or the account had no webhooks, as its turn came.',
 };
 
-/** DESIGN, section 7, "Deliveries". */
+/** See docs/contract.md#deliveries. */
 const properties: PropertiesOf<DeliveryView> = {
   id: prefixedId('wdl_', 'Id of the delivery.'),
   subscription_id: prefixedId('wsu_', 'The webhook that it is for.'),
@@ -130,7 +130,7 @@ export const deliverySchemas: Record<string, Schema> = {
 
 const tags = ['Deliveries'];
 
-/** DESIGN, sections 4 ("Deliveries API") and 7 ("Deliveries"). */
+/** See docs/contract.md#deliveries. */
 export const deliveryPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/deliveries': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],

@@ -11,7 +11,7 @@ const PENDING = 'The delivery is still pending.';
 const INACTIVE = 'The webhook is inactive: activate it to deliver again.';
 
 /**
- * The same delivery, a fresh cycle: an attempt at once and its retries (DESIGN, section 7, "Deliveries"). When the
+ * The same delivery, a fresh cycle: an attempt at once and its retries (docs/contract.md#redelivery). When the
  * queue does not take it, the delivery is put back as it was.
  */
 export function redeliverEndpoint(deps: {

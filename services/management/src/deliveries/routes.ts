@@ -25,7 +25,7 @@ export const RECOVERY_PATH = `${SUBSCRIPTION_PATH}/recovery/:recovery_id` as con
 export const STATISTICS_PATH = `${SUBSCRIPTION_PATH}/statistics` as const;
 export const DELIVERY_PATH = `${SUBSCRIPTION_PATH}/delivery/:delivery_id` as const;
 
-/** The log of deliveries (DESIGN, section 4, "Deliveries API"). */
+/** The log of deliveries (docs/contract.md#deliveries). */
 export function deliveryEndpoints(deps: { pool: Database['pool'] }): AccountEndpoint[] {
   return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
 }
@@ -54,7 +54,7 @@ export function deliveryNotFound(): NotFoundError {
 const id = readBy(integerIdFromText, 'must be an id: digits');
 const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
-/** The log of a subscription (DESIGN, section 4, "Deliveries API"), newest first. */
+/** The log of a subscription (docs/contract.md#deliveries), newest first. */
 export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   const closedHours = createClosedHours(pool);
   return {
@@ -87,7 +87,7 @@ function readFilters(reader: QueryReader): DeliveryFilters {
   };
 }
 
-/** One delivery with the exact body that was sent and every attempt (DESIGN, section 7, "Deliveries"). */
+/** One delivery with the exact body that was sent and every attempt (docs/contract.md#deliveries). */
 export function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',

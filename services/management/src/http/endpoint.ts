@@ -71,7 +71,7 @@ export interface Access {
   action: Action;
   /** Adds the gate of the account's plan and deployment. */
   webhooks: boolean;
-  /** Whether a call counts against the account's limit of requests. The Runs API's do not (DESIGN, section 7). */
+  /** Whether a call counts against the account's limit of requests. The Runs API's do not (docs/contract.md#rate-limits). */
   metered: boolean;
 }
 

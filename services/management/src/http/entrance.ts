@@ -141,7 +141,7 @@ const HEADER = 'Idempotency-Key';
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * Calls the endpoint; a POST that brings an `Idempotency-Key` (DESIGN, section 7, "Runs") once for each key. Replacing
+ * Calls the endpoint; a POST that brings an `Idempotency-Key` (docs/contract.md#idempotency) once for each key. Replacing
  * one's API key is no account's endpoint, and so has no keys: a repeat comes with the old one, which is refused.
  * @param params of the path, by name
  */

@@ -14,7 +14,7 @@ import {
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
 
-/** What an endpoint answers: the success half of the envelope (spec, section 2.2). */
+/** What an endpoint answers: the success half of the envelope (docs/contract.md#requests-and-answers). */
 export interface Answer {
   /** HTTP status and `status.code`. */
   code: number;
@@ -53,7 +53,7 @@ export function sendFailure(response: Response, failure: Failure): void {
     .json({ status: problems === undefined ? status : { ...status, errors: problems }, data: null });
 }
 
-/** The envelope's `extra` of a list (spec, section 2.2). */
+/** The envelope's `extra` of a list (docs/contract.md#requests-and-answers). */
 export function pageExtra(page: Page, totalCount: number, count: number) {
   return {
     pagination: { total_count: totalCount, count },

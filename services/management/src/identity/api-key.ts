@@ -17,7 +17,7 @@ import {
 import type { Credential } from './principals.ts';
 
 /**
- * Spec, section 4.7: replaces the caller's own key, when it calls with that key or from its own console session. The
+ * docs/contract.md#api-keys: replaces the caller's own key, when it calls with that key or from its own console session. The
  * change is committed before the answer is written, and no process remembers who held a key, so from then on the old
  * one is refused everywhere. An answer that is lost on its way leaves the new key on the profile page.
  */
@@ -61,7 +61,7 @@ export interface Profile {
 }
 
 /**
- * The user's own record with the API key, for the profile page (spec, section 4.7). A caller by key is asked for again
+ * The user's own record with the API key, for the profile page (docs/contract.md#api-keys). A caller by key is asked for again
  * with the read: whoever holds a key that is being rotated must not get the new one.
  */
 export function profileEndpoint(deps: { pool: Database['pool']; secrets: SecretBox }): CallerEndpoint {

@@ -89,7 +89,7 @@ const listAccounts = (operationId: string): Operation => ({
   ),
 });
 
-/** Spec, section 4.7; DESIGN, sections 4 and 7 ("Identity"). */
+/** See docs/contract.md#identity. */
 export const identityPaths: Paths = {
   '/api/v2/users/{user_id}/apikey/': {
     parameters: [parameter('UserId')],
@@ -194,7 +194,7 @@ const API_KEY: Schema = {
   description: 'The user’s API key, a credential: keep it secret.',
 };
 
-/** DESIGN, section 4, "Identity". */
+/** See docs/contract.md#identity. */
 const account: PropertiesOf<AccountView> = {
   id: integerId('The number of the account, which paths name it by.', 1),
   identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),

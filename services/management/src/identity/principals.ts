@@ -66,7 +66,7 @@ export type Action = 'read' | 'write_webhooks' | 'report_runs';
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 
 /**
- * Who may write webhooks (spec, section 5.2). On Enterprise the licence does not matter; on Team no permission set
+ * Who may write webhooks (docs/contract.md#identity). On Enterprise the licence does not matter; on Team no permission set
  * replaces the licence. Other plans have no webhooks, so no row.
  */
 const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requirement>> = {
@@ -80,7 +80,7 @@ const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requi
   },
 };
 
-/** Who may create jobs and report runs, on every plan (DESIGN, section 4, "Identity"). */
+/** Who may create jobs and report runs, on every plan (docs/contract.md#identity). */
 const REPORT_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin'] };
 
 /** What the action needs and the holder lacks, as a phrase that says what would suffice; null when it is permitted. */

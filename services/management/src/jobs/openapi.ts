@@ -19,7 +19,7 @@ const tags = ['Jobs and runs'];
 
 const { name, project_name, environment_name } = JOB_EXAMPLE;
 
-/** DESIGN, section 4, "Runs API". */
+/** See docs/contract.md#runs-and-jobs. */
 export const jobPaths: Paths = {
   '/api/v2/accounts/{account_id}/jobs/': {
     parameters: [parameter('AccountId')],
@@ -58,7 +58,7 @@ export const jobPaths: Paths = {
   },
 };
 
-/** DESIGN, sections 4 ("Runs API") and 7 ("Runs"). */
+/** See docs/contract.md#runs-and-jobs. */
 export const jobSchemas: Record<string, Schema> = {
   Job: answerObject<JobView>('A job of the account, with the project and environment it belongs to.', {
     id: integerId('Id of the job.', 12),

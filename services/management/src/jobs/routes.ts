@@ -9,7 +9,7 @@ import { containsText } from '../http/sql-text.ts';
 
 const JOBS = '/api/v2/accounts/:account_id/jobs';
 
-/** `POST …/jobs/` and `GET …/jobs/` (DESIGN, section 4, "Runs API"). */
+/** `POST …/jobs/` and `GET …/jobs/` (docs/contract.md#runs-and-jobs). */
 export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): AccountEndpoint[] {
   return [
     {
@@ -44,7 +44,7 @@ export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Acco
 /** Of a job's name, its project's and its environment's. */
 export const JOB_NAME_CHARACTERS_MAX = 255;
 
-/** Body of `POST …/jobs/` (DESIGN, section 4, "Runs API"). */
+/** Body of `POST …/jobs/` (docs/contract.md#runs-and-jobs). */
 export interface JobFields {
   name: string;
   project_name: string;

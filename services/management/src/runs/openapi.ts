@@ -36,7 +36,7 @@ function reportedTime(description: string): Schema {
   };
 }
 
-/** DESIGN, sections 4 ("Runs API") and 7 ("Runs"). */
+/** See docs/contract.md#runs-and-jobs. */
 export const runSchemas: Record<string, Schema> = {
   Run: answerObject<RunView>('A run of a job. Names are those of the time when it started.', {
     id: integerId('Id of the run, unique in its account.', 345),
@@ -100,7 +100,7 @@ const REPORTERS = 'Needs one of the permission sets `job_runner`, `account_admin
 const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING_EXAMPLE;
 const { status_message, finished_at } = ERRORED_EXAMPLE;
 
-/** DESIGN, sections 4 ("Runs API") and 7 ("Runs"). */
+/** See docs/contract.md#runs-and-jobs. */
 export const runPaths: Paths = {
   '/api/v2/accounts/{account_id}/runs/': {
     parameters: [parameter('AccountId')],

@@ -21,7 +21,7 @@ import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 const RUNS = '/api/v2/accounts/:account_id/runs';
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
-/** The runs API for job runners that speak REST (DESIGN, sections 4 and 7). It works on every plan. */
+/** The runs API for job runners that speak REST (docs/contract.md#runs-and-jobs). It works on every plan. */
 export function runsEndpoints(runs: Runs): AccountEndpoint[] {
   return [
     { method: 'POST', path: RUNS, access: REPORT_RUNS, handle: (request) => start(runs, request) },
@@ -181,7 +181,7 @@ function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequ
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-/** A run as the runs API answers it (DESIGN, section 7): ids are integers, times ISO 8601 UTC in seconds with `Z`. */
+/** A run as the runs API answers it (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with `Z`. */
 export interface RunView {
   id: number;
   account_id: number;

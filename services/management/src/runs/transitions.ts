@@ -8,7 +8,7 @@ import {
 } from '@runhook/contract';
 import type { RunView } from './routes.ts';
 
-/** How a job runner says that a run ended (DESIGN, section 4, "Runs API"). */
+/** How a job runner says that a run ended (docs/contract.md#runs-and-jobs). */
 export const FINISH_STATUSES = ['success', 'errored', 'cancelled'] as const;
 
 export type FinishStatus = (typeof FINISH_STATUSES)[number];
@@ -35,7 +35,7 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
 
 /**
  * The life of a run. `job.run.errored` goes out at once and `job.run.completed` only once the artifacts are
- * ingested, whichever of finish and artifacts comes first; a cancelled run sends nothing more (spec, section 6).
+ * ingested, whichever of finish and artifacts comes first; a cancelled run sends nothing more (docs/contract.md#events).
  */
 export function runTransition(state: RunState | null, call: RunCall): RunTransition {
   if (call.call === 'start') {
@@ -63,7 +63,7 @@ function ingestArtifacts(state: RunState): RunTransition {
   return { kind: 'changed', artifactsIngested: true, events: completes ? ['job.run.completed'] : [] };
 }
 
-/** What a text that every payload carries says when the run has none (spec, section 2.3, `runStatusMessage`). */
+/** What a text that every payload carries says when the run has none (docs/contract.md#events). */
 const NO_TEXT = 'None';
 
 /**

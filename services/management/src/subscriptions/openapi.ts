@@ -31,7 +31,7 @@ const tags = ['Webhooks'];
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
 
-/** Spec, section 4. */
+/** See docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscriptions': {
     parameters: [parameter('AccountId')],
@@ -126,7 +126,7 @@ export const EVENT_TYPE: Schema = {
 
 type StoredView = Omit<SubscriptionView, 'hmac_secret'>;
 
-/** Spec, section 2.1. */
+/** See docs/contract.md#subscriptions. */
 const properties: PropertiesOf<StoredView> = {
   id: prefixedId('wsu_', 'Id of the subscription, unique across all regions and deployments.'),
   account_identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),

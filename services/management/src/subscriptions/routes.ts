@@ -30,7 +30,7 @@ import {
 export const SUBSCRIPTIONS_PATH = '/api/v3/accounts/:account_id/webhooks/subscriptions';
 export const SUBSCRIPTION_PATH = '/api/v3/accounts/:account_id/webhooks/subscription/:webhook_id';
 
-/** Spec, section 4: everything about subscriptions. */
+/** Everything about subscriptions (docs/contract.md#subscriptions). */
 export function subscriptionEndpoints(deps: {
   pool: Database['pool'];
   secrets: SecretBox;
@@ -58,7 +58,7 @@ export function subscriptionNotFound(): NotFoundError {
 }
 
 /**
- * The fields of a create or an update (spec, sections 4.3 and 4.4). Throws a 400 that names every bad field, or the
+ * The fields of a create or an update (docs/contract.md#subscriptions). Throws a 400 that names every bad field, or the
  * jobs that the account does not have: whether another account has them is not told.
  */
 export async function readSubscriptionFields(
@@ -75,7 +75,7 @@ export async function readSubscriptionFields(
   return fields;
 }
 
-/** Spec, section 4.1; `search` and `active` narrow it. */
+/** `search` and `active` narrow it (docs/contract.md#subscriptions). */
 export function listSubscriptionsEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
@@ -95,7 +95,7 @@ export function listSubscriptionsEndpoint({ pool }: { pool: Database['pool'] }):
   };
 }
 
-/** Spec, section 4.3. The only answer that has `hmac_secret`; at rest it is encrypted. */
+/** The only answer that has `hmac_secret`; at rest it is encrypted (docs/contract.md#subscriptions). */
 export function createSubscriptionEndpoint(deps: {
   pool: Database['pool'];
   secrets: SecretBox;
@@ -119,7 +119,7 @@ export function createSubscriptionEndpoint(deps: {
   };
 }
 
-/** Spec, section 4.2. */
+/** See docs/contract.md#subscriptions. */
 export function getSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
@@ -133,7 +133,7 @@ export function getSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): A
   };
 }
 
-/** Spec, section 4.4. Replaces: what is left out means its default, but an omitted `active` keeps the stored value. */
+/** Replaces: what is left out means its default, but an omitted `active` keeps the stored value (docs/contract.md#subscriptions). */
 export function updateSubscriptionEndpoint(deps: {
   pool: Database['pool'];
   urlProblem: UrlProblem;
@@ -152,7 +152,7 @@ export function updateSubscriptionEndpoint(deps: {
   };
 }
 
-/** Spec, section 4.6. */
+/** See docs/contract.md#subscriptions. */
 export function deleteSubscriptionEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'DELETE',

@@ -173,7 +173,7 @@ export interface SubscriptionRow {
   deactivate_reason: string | null;
 }
 
-/** A subscription as the API answers it (spec, section 2.1). */
+/** A subscription as the API answers it (docs/contract.md#subscriptions). */
 export interface SubscriptionView
   extends Omit<SubscriptionRow, 'dispatched_at' | 'http_status_code' | 'deactivate_reason'> {
   /** Absent until the first dispatch. */

@@ -12,7 +12,7 @@ import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpo
 import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from './routes.ts';
 import { findSubscription } from './statements.ts';
 
-/** Spec, section 4.5. Sends a signed sample to the endpoint, active or not, and leaves no trace in the database. */
+/** Sends a signed sample to the endpoint, active or not, and leaves no trace in the database (docs/contract.md#test-endpoint). */
 export function testSubscriptionEndpoint(deps: {
   pool: Database['pool'];
   secrets: SecretBox;
@@ -42,7 +42,7 @@ export function testSubscriptionEndpoint(deps: {
   };
 }
 
-/** What the test endpoint answers (spec, section 4.5). */
+/** What the test endpoint answers (docs/contract.md#test-endpoint). */
 export interface Verification {
   /** One plain sentence, or null when the endpoint answered with a 2xx. */
   verification_error: string | null;

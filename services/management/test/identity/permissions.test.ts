@@ -62,7 +62,7 @@ async function writeAsUser(
   await write(account, { headers: await harness.signIn(user) }, expected);
 }
 
-describe('writing webhooks (spec, section 5.2)', () => {
+describe('writing webhooks', () => {
   test.each([...PERMISSION_SETS])('on Enterprise, a service token with %s', async (permissionSet) => {
     const token = await harness.newToken(accounts.enterprise, [permissionSet]);
     await write(

@@ -35,7 +35,7 @@ const verified = (error: string | null, statusCode: string) => ({
   json: { data: { verification_error: error, verification_status_code: statusCode }, status: { code: 200 } },
 });
 
-describe('testing a subscription (spec, section 4.5)', () => {
+describe('testing a subscription', () => {
   test('sends a signed sample of the account and the subscription', async () => {
     const { id, hmac_secret: secret } = await newSubscription({ name: 'Pager "één"' });
     expect(await runTest(id)).toMatchObject(verified(null, '200'));

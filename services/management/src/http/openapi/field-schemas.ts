@@ -131,7 +131,7 @@ export function count(description: string): Schema {
   return { type: 'integer', minimum: 0, description };
 }
 
-/** Microseconds since the epoch, as digits in a string (DESIGN, section 4, "Times"). */
+/** Microseconds since the epoch, as digits in a string (docs/contract.md#times). */
 export function microsTime(description: string): Schema {
   return {
     type: 'string',
@@ -209,7 +209,7 @@ export function answerObject<T extends object>(
   };
 }
 
-/** An object of a request. Unknown fields are ignored (DESIGN, section 4, "Paths"), so they are not forbidden. */
+/** An object of a request. Unknown fields are ignored (docs/contract.md#requests-and-answers), so they are not forbidden. */
 export function requestObject<T extends object>(
   description: string,
   properties: PropertiesOf<T>,

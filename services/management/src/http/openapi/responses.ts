@@ -176,7 +176,7 @@ const SHARED = {
   caller: [401, 429, 500, 503],
   /** Concerns an account that its path names. */
   account: [401, 403, 404, 429, 500, 503],
-  /** The Runs API does not count against the limit of requests (DESIGN, section 7, "Runs"). */
+  /** The Runs API does not count against the limit of requests (docs/contract.md#runs-and-jobs). */
   runs: [401, 403, 404, 500, 503],
 } as const satisfies Record<string, FailureCode[]>;
 
@@ -207,7 +207,7 @@ export function success(
   };
 }
 
-/** Spec, section 2.2, and DESIGN, section 4, "Errors". */
+/** See docs/contract.md#errors. */
 export const envelopeSchemas: Record<string, Schema> = {
   PageExtra: answerObject<{ pagination: object; filters: object }>('Where in the list this page is.', {
     pagination: answerObject<{ total_count: number; count: number }>('How much there is.', {

@@ -25,7 +25,7 @@ import {
 const name = (description: string) => text(description, { maxLength: EVENT_LIMITS.nameCharactersMax });
 const message = (description: string) => text(description, { maxLength: EVENT_LIMITS.messageCharactersMax });
 
-/** Spec, section 2.3, `data`. */
+/** `data` of an event (docs/contract.md#events). */
 const runDetails: PropertiesOf<RunDetails> = {
   jobId: idText('Id of the job.', '12'),
   jobName: name('Name of the job.'),
@@ -170,7 +170,7 @@ function delivery(eventType: EventType): Operation {
   };
 }
 
-/** Spec, sections 2.3, 5.3 and 6: what a subscriber's endpoint receives. */
+/** What a subscriber's endpoint receives (docs/contract.md#events). */
 export const WEBHOOKS: Record<string, PathItem> = Object.fromEntries(
   EVENT_TYPES.map((eventType) => [eventType, { post: delivery(eventType) }]),
 );
