@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const TEXT = /\.(ts|tsx|mjs|js|json|md|sql|prisma|ya?ml|sh|css)$|(^|\/)(Dockerfile|run)$/;
+const OWN_PATH = 'scripts/test/citations.test.ts';
+
+const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+  .split('\n')
+  .filter((path) => TEXT.test(path) && path !== OWN_PATH && existsSync(join(root, path)));
+
+/** The anchors of a page, as forges make them from its headings. */
+function anchorsOf(path: string): Set<string> {
+  const headings = readFileSync(join(root, path), 'utf8').matchAll(/^#+ +(.+?) *$/gm);
+  const slug = (heading: string) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-');
+  return new Set([...headings].map(([, heading]) => slug(heading as string)));
+}
+
+function linesOf(path: string): { line: string; where: string }[] {
+  const lines = readFileSync(join(root, path), 'utf8').split('\n');
+  return lines.map((line, index) => ({ line, where: `${path}:${index + 1}` }));
+}
+
+/** Null when the page, and the heading if one is named, are there. */
+function problemOf(page: string, anchor: string | undefined): string | null {
+  if (!existsSync(join(root, page))) return `${page} does not exist`;
+  if (anchor && page.endsWith('.md') && !anchorsOf(page).has(anchor))
+    return `${page} has no heading #${anchor}`;
+  return null;
+}
+
+test('every page and heading of docs/ that the code cites is there', () => {
+  const wrong = files
+    .filter((path) => !path.endsWith('.md'))
+    .flatMap(linesOf)
+    .flatMap(({ line, where }) =>
+      [...line.matchAll(/\bdocs\/[\w/-]+\.md(?:#([\w-]+))?/g)].map(([cited, anchor]) => ({
+        where,
+        problem: problemOf(cited.replace(/#.*/, ''), anchor),
+      })),
+    )
+    .filter(({ problem }) => problem !== null);
+  expect(wrong).toEqual([]);
+});
+
+test('every relative link of the documentation leads somewhere', () => {
+  const wrong = files
+    .filter((path) => path.endsWith('.md'))
+    .flatMap((path) =>
+      linesOf(path).flatMap(({ line, where }) =>
+        [...line.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([\w-]+))?\)/g)].map(([, target, anchor]) => {
+          const page = target ? normalize(join(dirname(path), decodeURI(target))) : path;
+          return { where, problem: problemOf(page, anchor) };
+        }),
+      ),
+    )
+    .filter(({ problem }) => problem !== null);
+  expect(wrong).toEqual([]);
+});
+
+test('every decision that is cited by its number is on record', () => {
+  const numbers = new Set(
+    files.map((path) => /^docs\/adr\/0*(\d+)-/.exec(path)?.[1]).filter((number) => number !== undefined),
+  );
+  const wrong = files
+    .flatMap(linesOf)
+    .flatMap(({ line, where }) =>
+      [...line.matchAll(/\bADR (\d+)\b/g)].map(([, number]) => ({ where, number })),
+    )
+    .filter(({ number }) => !numbers.has(number as string));
+  expect(wrong).toEqual([]);
+  expect([...numbers].map(Number).sort((a, b) => a - b)).toEqual(
+    Array.from({ length: numbers.size }, (_, index) => index + 1),
+  );
+});
+
+test('nothing refers to a page that the repository does not hold', () => {
+  const OUTSIDE =
+    /\b(DESIGN|STYLE)(\.md)?,? (section|§)|\b[Ss]pec,? sections? \d|\bshared\/(spec|DESIGN|STYLE)/;
+  const wrong = files.flatMap(linesOf).filter(({ line }) => OUTSIDE.test(line));
+  expect(wrong.filter(({ where }) => !where.startsWith('packages/console/'))).toEqual([]);
+});
