@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { RouterProvider } from 'react-router';
 import { createQueryClient } from './query-client.ts';
 import { createRouter } from './routes.tsx';
-import { styleNonce } from './style-nonce.ts';
+import { styleNonce } from './served-page.ts';
 import { cssVariables, theme } from './theme.ts';
 
 export function App() {

@@ -3,7 +3,7 @@ import '@mantine/notifications/styles.css';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app.tsx';
-import { styleNonce } from './style-nonce.ts';
+import { styleNonce } from './served-page.ts';
 
 // Where the library that keeps the page from scrolling behind a dialog looks for the nonce of its style.
 Object.assign(globalThis, { __webpack_nonce__: styleNonce() });

@@ -1,5 +1,5 @@
 import { createBrowserRouter } from 'react-router';
-import { basePath } from './base-path.ts';
+import { basePath } from './served-page.ts';
 import { AccountLayout } from './session/account-layout.tsx';
 import { HomeRedirect } from './session/home-redirect.tsx';
 import { RequireSession } from './session/require-session.tsx';

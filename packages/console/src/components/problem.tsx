@@ -1,6 +1,6 @@
 import { Alert, Button, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { problemWords } from '../words/problem.ts';
+import { problemWords } from '../api/api-error.ts';
 
 interface ProblemProps {
   /** What could not be done: "The webhooks could not be loaded". */

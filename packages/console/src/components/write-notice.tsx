@@ -1,7 +1,7 @@
 import { Alert } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
 import { useAccount } from '../session/session-context.ts';
-import { writeRefusal } from '../words/write-refusal.ts';
+import { writeRefusal } from '../words/webhooks.ts';
 
 /** On top of a page with controls that the caller may not use: the reason, once, in words. */
 export function WriteNotice() {

@@ -5,8 +5,8 @@ import { Moment } from '../components/moment.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import classes from '../webhook/webhook-facts.module.css';
 import { Fact } from '../webhook/webhook-facts.tsx';
-import { EVENT_WORDS } from '../words/event-types.ts';
 import { statusTone } from '../words/http-status.ts';
+import { EVENT_WORDS } from '../words/webhooks.ts';
 import { durationOf, jobWords, lastAnswerWords } from './delivery-words.ts';
 
 /** What is delivered, and its ids. */

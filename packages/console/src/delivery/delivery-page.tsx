@@ -2,8 +2,8 @@ import { Anchor, Group, Skeleton, Stack, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
-import { deliveryQuery, type WebhookKey } from '../api/delivery-queries.ts';
-import { subscriptionQuery } from '../api/subscription-queries.ts';
+import { deliveryQuery } from '../api/deliveries.ts';
+import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
 import type { Account, DeliveryDetail } from '../api/types.ts';
 import { PageHeading } from '../components/page-heading.tsx';
 import { Problem } from '../components/problem.tsx';
@@ -11,8 +11,7 @@ import { WriteNotice } from '../components/write-notice.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session-context.ts';
 import { NotFoundPage } from '../shell/not-found-page.tsx';
-import { EVENT_WORDS } from '../words/event-types.ts';
-import { writeRefusal } from '../words/write-refusal.ts';
+import { EVENT_WORDS, writeRefusal } from '../words/webhooks.ts';
 import { AttemptTimeline } from './attempt-timeline.tsx';
 import { CopyAsCurl } from './copy-as-curl.tsx';
 import { DeliveryFacts } from './delivery-facts.tsx';
@@ -71,7 +70,7 @@ function DeliveryPage({
   webhook: WebhookKey;
   delivery: DeliveryDetail;
 }) {
-  const subscription = useQuery(subscriptionQuery(webhook.accountId, webhook.webhookId));
+  const subscription = useQuery(subscriptionQuery(webhook));
   const { label } = EVENT_WORDS[delivery.event_type];
   return (
     <>

@@ -1,10 +1,10 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { deliveryQuery, redeliver, type WebhookKey } from '../api/delivery-queries.ts';
-import { subscriptionQuery } from '../api/subscription-queries.ts';
+import { problemWords } from '../api/api-error.ts';
+import { deliveryQuery, redeliver } from '../api/deliveries.ts';
+import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
 import type { Delivery, DeliveryDetail } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded-button.tsx';
 import { toastDone, toastProblem } from '../components/toast.ts';
-import { problemWords } from '../words/problem.ts';
 
 interface RedeliverButtonProps {
   webhook: WebhookKey;
@@ -30,7 +30,7 @@ export function RedeliverButton({ webhook, delivery, isActive, refusal }: Redeli
     onError: (error) => {
       toastProblem('It was not sent again', problemWords(error));
       void client.invalidateQueries({
-        queryKey: subscriptionQuery(webhook.accountId, webhook.webhookId).queryKey,
+        queryKey: subscriptionQuery(webhook).queryKey,
       });
     },
   });

@@ -3,10 +3,10 @@ import { IconAlertTriangle, IconCircleCheck, IconEye, IconEyeOff } from '@tabler
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Profile } from '../api/types.ts';
-import { ownUrl } from '../base-path.ts';
 import { CodeBlock } from '../components/code-block.tsx';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { CopyButton } from '../components/copy-button.tsx';
+import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../shell/current-account.ts';
 import classes from './api-key-section.module.css';
 import { maskedKey } from './masked-key.ts';

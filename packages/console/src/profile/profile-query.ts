@@ -1,11 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
 import { request } from '../api/request.ts';
-import type { Profile } from '../api/types.ts';
 
 /** Holds the key, so it is forgotten with the page. */
 export const profileQuery = queryOptions({
   queryKey: ['profile'],
   gcTime: 0,
   staleTime: 0,
-  queryFn: async ({ signal }) => (await request<Profile>('api/v3/profile', { signal })).data,
+  queryFn: async ({ signal }) => (await request('get', '/api/v3/profile', { signal })).data,
 });

@@ -7,8 +7,8 @@ export type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_e
 /** Replaces the key with the key itself (spec, section 4.7). One that was rotated elsewhere meanwhile is refused. */
 export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation> {
   try {
-    const { data } = await request<{ api_key: string }>(`api/v2/users/${user_id}/apikey/`, {
-      method: 'POST',
+    const { data } = await request('post', '/api/v2/users/{user_id}/apikey/', {
+      path: { user_id },
       headers: { authorization: `Token ${api_key}` },
     });
     return { kind: 'rotated', apiKey: data.api_key };

@@ -2,7 +2,7 @@ import { useEffect } from 'react';
 import { Outlet, useParams } from 'react-router';
 import { NotFoundPage } from '../shell/not-found-page.tsx';
 import { UnavailablePage } from '../webhooks/unavailable-page.tsx';
-import { webhooksRefusal } from '../words/write-refusal.ts';
+import { webhooksRefusal } from '../words/webhooks.ts';
 import { rememberAccountId } from './remembered-account.ts';
 import { AccountContext, useSession } from './session-context.ts';
 

@@ -11,7 +11,7 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
   queryFn: async ({ signal }): Promise<Session | null> => {
     try {
-      return (await request<Session>('api/v3/session', { signal })).data;
+      return (await request('get', '/api/v3/session', { signal })).data;
     } catch (error) {
       if (error instanceof ApiError && error.code === 401) return null;
       throw error;

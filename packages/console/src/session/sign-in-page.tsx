@@ -2,13 +2,11 @@ import { Alert, Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Ti
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
-import { ApiError } from '../api/api-error.ts';
+import { ApiError, problemWords } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
-import type { Session } from '../api/types.ts';
-import { ownUrl } from '../base-path.ts';
+import { ownUrl } from '../served-page.ts';
 import { ProductMark } from '../shell/product-mark.tsx';
 import { usePageTitle } from '../shell/use-page-title.ts';
-import { problemWords } from '../words/problem.ts';
 import { beginSession } from './begin-session.ts';
 import { ownPath } from './own-path.ts';
 import classes from './sign-in-page.module.css';
@@ -73,7 +71,7 @@ function SignInForm() {
     if (first !== undefined) return fields[first].current?.focus();
     setPending(true);
     try {
-      const { data } = await request<Session>('api/v3/session', { method: 'POST', body: values });
+      const { data } = await request('post', '/api/v3/session', { body: values });
       // Whatever an earlier person saw is gone; the page goes on by itself when the session is known.
       await beginSession(client, data);
     } catch (error) {

@@ -67,7 +67,7 @@ export function Component() {
 
 async function endSession(): Promise<void> {
   try {
-    await request('api/v3/session', { method: 'DELETE' });
+    await request('delete', '/api/v3/session', {});
   } catch (error) {
     // It had ended before: that is what was asked for.
     if (!(error instanceof ApiError && error.code === 401)) throw error;

@@ -5,7 +5,7 @@ import { useNavigate } from 'react-router';
 import type { Account } from '../api/types.ts';
 import { webhooksPath } from '../paths.ts';
 import { useSession } from '../session/session-context.ts';
-import { PLAN_NAMES } from '../words/write-refusal.ts';
+import { PLAN_NAMES } from '../words/webhooks.ts';
 import classes from './account-switcher.module.css';
 import { useCurrentAccount } from './current-account.ts';
 

@@ -1,8 +1,8 @@
 import { NavLink, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { IconExternalLink, IconKey, IconWebhook } from '@tabler/icons-react';
 import { NavLink as RouterNavLink } from 'react-router';
-import { ownUrl } from '../base-path.ts';
 import { API_ACCESS_PATH, webhooksPath } from '../paths.ts';
+import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from './current-account.ts';
 import classes from './navigation.module.css';
 

@@ -2,9 +2,9 @@ import { Group, MultiSelect, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type Ref, useRef, useState } from 'react';
-import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/job-queries.ts';
+import { problemWords } from '../api/api-error.ts';
+import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Job } from '../api/types.ts';
-import { problemWords } from '../words/problem.ts';
 
 const DEBOUNCE_MS = 200;
 

@@ -2,18 +2,16 @@ import { Anchor } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'react-router';
-import { webhooksApi } from '../api/account-path.ts';
-import { request } from '../api/request.ts';
-import { webhooksKey } from '../api/subscription-queries.ts';
+import { createSubscription, webhooksKey } from '../api/subscriptions.ts';
 import type { CreatedSubscription } from '../api/types.ts';
 import { PageHeading } from '../components/page-heading.tsx';
 import { WriteNotice } from '../components/write-notice.tsx';
 import { webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session-context.ts';
-import { writeRefusal } from '../words/write-refusal.ts';
+import { writeRefusal } from '../words/webhooks.ts';
 import { SecretOnce } from './secret-once.tsx';
 import { WebhookForm } from './webhook-form.tsx';
-import { NEW_WEBHOOK, requestOf } from './webhook-values.ts';
+import { fieldsOf, NEW_WEBHOOK } from './webhook-values.ts';
 
 /** Create New Webhook (spec, section 1), and the secret once it is saved. */
 export function Component() {
@@ -44,11 +42,7 @@ export function Component() {
           problemTitle="The webhook was not created"
           cancelTo={webhooksPath(account.id)}
           onSave={async (values) => {
-            const { data } = await request<CreatedSubscription>(`${webhooksApi(account.id)}/subscriptions`, {
-              method: 'POST',
-              body: requestOf(values),
-            });
-            setCreated(data);
+            setCreated(await createSubscription(account.id, fieldsOf(values)));
             void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
           }}
         />

@@ -4,7 +4,7 @@ import { Link } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { Problem } from '../components/problem.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
-import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/event-types.ts';
+import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
 import {
   checkWebhook,
   FIELDS_IN_ORDER,

@@ -1,5 +1,5 @@
 import type { EventType } from '@runhook/contract';
-import type { Subscription, SubscriptionRequest } from '../api/types.ts';
+import type { Subscription, SubscriptionFields } from '../api/types.ts';
 
 /** What the form holds. */
 export interface WebhookValues {
@@ -32,7 +32,7 @@ export function valuesOf(subscription: Subscription): WebhookValues {
   };
 }
 
-export function requestOf(values: WebhookValues): SubscriptionRequest {
+export function fieldsOf(values: WebhookValues): SubscriptionFields {
   return {
     name: values.name.trim(),
     description: values.description,

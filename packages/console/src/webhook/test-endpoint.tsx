@@ -1,9 +1,8 @@
 import { Alert, Code, Text } from '@mantine/core';
 import { IconCircleCheck, IconCircleX } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
-import type { WebhookKey } from '../api/delivery-queries.ts';
+import { testEndpoint, type WebhookKey } from '../api/subscriptions.ts';
 import type { Verification } from '../api/types.ts';
-import { testEndpoint } from '../api/webhook-actions.ts';
 import { GuardedButton } from '../components/guarded-button.tsx';
 import { Problem } from '../components/problem.tsx';
 import { verificationWords } from './verification-words.ts';

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
-import { subscriptionQuery } from '../api/subscription-queries.ts';
+import { subscriptionQuery } from '../api/subscriptions.ts';
 import type { Account, Subscription } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded-button.tsx';
 import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
@@ -17,7 +17,7 @@ import { NotFoundPage } from '../shell/not-found-page.tsx';
 import { ActiveSwitch } from '../webhooks/active-switch.tsx';
 import { useChangeActive } from '../webhooks/change-active.ts';
 import { DeleteDialog } from '../webhooks/delete-dialog.tsx';
-import { writeRefusal } from '../words/write-refusal.ts';
+import { writeRefusal } from '../words/webhooks.ts';
 import { LastDay } from './last-day/last-day.tsx';
 import { EmptyLog } from './log/empty-log.tsx';
 import { RecentDeliveries } from './log/recent-deliveries.tsx';
@@ -32,7 +32,7 @@ export function Component() {
   const { webhookId = '' } = useParams();
   const [isDeleted, setDeleted] = useState(false);
   const query = useQuery({
-    ...subscriptionQuery(account.id, webhookId),
+    ...subscriptionQuery({ accountId: account.id, webhookId }),
     refetchInterval: POLL_MS,
     enabled: !isDeleted,
   });

@@ -1,9 +1,7 @@
 import { Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { subscriptionApi } from '../api/account-path.ts';
 import { ApiError } from '../api/api-error.ts';
-import { request } from '../api/request.ts';
-import { webhooksKey } from '../api/subscription-queries.ts';
+import { deleteSubscription, webhooksKey } from '../api/subscriptions.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { toastDone } from '../components/toast.ts';
 
@@ -22,7 +20,7 @@ export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteD
   async function remove() {
     if (webhook === null) return;
     try {
-      await request(subscriptionApi(accountId, webhook.id), { method: 'DELETE' });
+      await deleteSubscription({ accountId, webhookId: webhook.id });
     } catch (error) {
       // Somebody else was faster: it is gone, which is what was wanted.
       if (!(error instanceof ApiError && error.code === 404)) throw error;

@@ -1,7 +1,7 @@
 import { Anchor, List, Paper, Stack, Text, Title } from '@mantine/core';
-import { ownUrl } from '../base-path.ts';
 import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
 import { newWebhookPath } from '../paths.ts';
+import { ownUrl } from '../served-page.ts';
 
 /** Before the first webhook: what one does, and the first step. */
 export function EmptyList({ accountId, refusal }: { accountId: number; refusal: string | null }) {

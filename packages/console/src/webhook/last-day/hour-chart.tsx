@@ -1,6 +1,6 @@
 import { useElementSize } from '@mantine/hooks';
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useId, useRef, useState } from 'react';
-import type { StatisticsBucket } from '../../api/statistics.ts';
+import type { StatisticsBucket } from '../../api/types.ts';
 import classes from './hour-chart.module.css';
 import { HourHint } from './hour-hint.tsx';
 import { hourLabel, hourSpan } from './hours.ts';

@@ -1,4 +1,4 @@
-import type { StatisticsBucket } from '../../api/statistics.ts';
+import type { StatisticsBucket } from '../../api/types.ts';
 import classes from './hour-chart.module.css';
 import { hourSpan } from './hours.ts';
 

@@ -1,5 +1,5 @@
 import { Table } from '@mantine/core';
-import type { StatisticsBucket } from '../../api/statistics.ts';
+import type { StatisticsBucket } from '../../api/types.ts';
 import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
 import { durationWords } from '../../words/time.ts';
 import { hourSpan } from './hours.ts';

@@ -12,9 +12,9 @@ import {
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
-import type { WebhookKey } from '../../api/delivery-queries.ts';
-import type { Statistics } from '../../api/statistics.ts';
-import { statisticsQuery } from '../../api/statistics-query.ts';
+import { statisticsQuery } from '../../api/deliveries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
+import type { Statistics } from '../../api/types.ts';
 import { Problem } from '../../components/problem.tsx';
 import { HoursTable } from './hours-table.tsx';
 import { LatencyChart } from './latency-chart.tsx';

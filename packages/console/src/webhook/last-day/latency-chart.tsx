@@ -1,4 +1,4 @@
-import type { StatisticsBucket } from '../../api/statistics.ts';
+import type { StatisticsBucket } from '../../api/types.ts';
 import { durationWords } from '../../words/time.ts';
 import classes from './hour-chart.module.css';
 import { HourChart, type Plot } from './hour-chart.tsx';

@@ -1,6 +1,5 @@
 import { useId } from 'react';
-import type { StatisticsBucket } from '../../api/statistics.ts';
-import type { DeliveryStatus } from '../../api/types.ts';
+import type { DeliveryStatus, StatisticsBucket } from '../../api/types.ts';
 import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
 import classes from './hour-chart.module.css';
 import { HourChart, type Plot } from './hour-chart.tsx';

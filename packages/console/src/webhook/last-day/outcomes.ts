@@ -1,5 +1,4 @@
-import type { StatisticsCounts } from '../../api/statistics.ts';
-import type { DeliveryStatus } from '../../api/types.ts';
+import type { DeliveryStatus, StatisticsCounts } from '../../api/types.ts';
 
 /** From the bottom of a bar to its top. */
 export const OUTCOMES: readonly DeliveryStatus[] = ['delivered', 'failed', 'pending', 'cancelled'];

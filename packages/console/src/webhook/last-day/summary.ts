@@ -1,5 +1,4 @@
-import type { Statistics, StatisticsCounts } from '../../api/statistics.ts';
-import type { DeliveryStatus } from '../../api/types.ts';
+import type { DeliveryStatus, Statistics, StatisticsCounts } from '../../api/types.ts';
 import { durationWords } from '../../words/time.ts';
 import { countOf, OUTCOMES, totalOf } from './outcomes.ts';
 

@@ -4,7 +4,7 @@ import type { Delivery } from '../../api/types.ts';
 import { deliveryWords } from '../../delivery/delivery-words.ts';
 import { deliveryPath } from '../../paths.ts';
 import { useAccount } from '../../session/session-context.ts';
-import { EVENT_WORDS } from '../../words/event-types.ts';
+import { EVENT_WORDS } from '../../words/webhooks.ts';
 import classes from './delivery-rows.module.css';
 
 /** Opens a delivery; all of its row or card is the link's. */

@@ -1,11 +1,11 @@
 import { Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { jobSearchQuery } from '../../api/job-queries.ts';
+import { jobSearchQuery } from '../../api/subscriptions.ts';
 import type { Subscription } from '../../api/types.ts';
-import { ownUrl } from '../../base-path.ts';
 import { CodeBlock } from '../../components/code-block.tsx';
-import { EVENT_WORDS } from '../../words/event-types.ts';
+import { ownUrl } from '../../served-page.ts';
+import { EVENT_WORDS } from '../../words/webhooks.ts';
 import { runSample } from './run-sample.ts';
 
 interface EmptyLogProps {

@@ -1,6 +1,6 @@
 import type { EventType } from '@runhook/contract';
 import type { DeliveryStatus } from '../../api/types.ts';
-import { EVENT_TYPES_IN_ORDER } from '../../words/event-types.ts';
+import { EVENT_TYPES_IN_ORDER } from '../../words/webhooks.ts';
 
 export const RANGES = ['all', 'hour', 'day', 'week', 'own'] as const;
 export type Range = (typeof RANGES)[number];

@@ -1,7 +1,7 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
-import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/event-types.ts';
+import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/webhooks.ts';
 import {
   hasFilters,
   isRunId,

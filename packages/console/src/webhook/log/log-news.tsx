@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Text, VisuallyHidden } from '@mantine/core';
 import { IconActivity, IconPlugX } from '@tabler/icons-react';
-import { problemWords } from '../../words/problem.ts';
+import { problemWords } from '../../api/api-error.ts';
 import { elsewhereWords } from './log-words.ts';
 import { useAnnouncement } from './use-announcement.ts';
 import type { DeliveryLog } from './use-delivery-log.ts';

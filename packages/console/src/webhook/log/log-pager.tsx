@@ -2,7 +2,7 @@ import { Button, Group, Text, TextInput } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight } from '@tabler/icons-react';
 import { type ComponentType, useEffect, useState } from 'react';
 import { Link } from 'react-router';
-import { TOTAL_COUNT_MAX } from '../../api/delivery-page.ts';
+import { TOTAL_COUNT_MAX } from '../../api/types.ts';
 import { extentWords, pageFromText, pagesOf } from './log-pages.ts';
 
 interface LogPagerProps {

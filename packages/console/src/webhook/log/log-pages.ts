@@ -1,4 +1,4 @@
-import { TOTAL_COUNT_MAX } from '../../api/delivery-page.ts';
+import { TOTAL_COUNT_MAX } from '../../api/types.ts';
 
 export const PAGE_SIZE = 25;
 

@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { fetchDeliveries, logKey, type WebhookKey } from '../../api/delivery-queries.ts';
+import { type DeliveriesQuery, fetchDeliveries, logKey } from '../../api/deliveries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import { hasFilters, type LogAddress } from './log-address.ts';
 import { PAGE_SIZE } from './log-pages.ts';
 import { continuedLog, type LogState, tailSince } from './log-state.ts';
@@ -57,12 +58,12 @@ function pageRequest(address: LogAddress) {
   return {
     status: address.status,
     event_type: address.eventType,
-    run_id: address.runId,
+    run_id: address.runId === '' ? '' : Number(address.runId),
     since,
     until: earlier(until, address.before),
     limit: PAGE_SIZE,
     offset: (address.page - 1) * PAGE_SIZE,
-  };
+  } satisfies DeliveriesQuery;
 }
 
 /** Of two ends of a window, of which either may be open. */

@@ -1,5 +1,4 @@
-import { type DeliveryPage, TOTAL_COUNT_MAX } from '../../api/delivery-page.ts';
-import type { Delivery } from '../../api/types.ts';
+import { type Delivery, type DeliveryPage, TOTAL_COUNT_MAX } from '../../api/types.ts';
 
 /** A page of the log, and what is known of it from before. */
 export interface LogState extends DeliveryPage {

@@ -2,7 +2,7 @@ import { Box, Group, Paper, Skeleton, Stack, Text, Title, VisuallyHidden } from 
 import { useMediaQuery } from '@mantine/hooks';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { useSearchParams } from 'react-router';
-import type { WebhookKey } from '../../api/delivery-queries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
 import { PHONE } from '../../components/phone.ts';
 import { Problem } from '../../components/problem.tsx';

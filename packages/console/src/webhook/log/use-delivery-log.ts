@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useCallback, useEffect, useRef, useState } from 'react';
-import type { WebhookKey } from '../../api/delivery-queries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
 import { arrivedIds, liveRows } from './live-rows.ts';
 import { type LogAddress, writeLogAddress } from './log-address.ts';

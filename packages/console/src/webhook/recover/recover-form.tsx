@@ -1,11 +1,11 @@
 import { Button, Group, Radio, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { fetchDeliveries, logKey, type WebhookKey } from '../../api/delivery-queries.ts';
-import { type RecoveryRequest, startRecovery } from '../../api/recovery-queries.ts';
+import { problemWords } from '../../api/api-error.ts';
+import { fetchDeliveries, logKey, type RecoveryWindow, startRecovery } from '../../api/deliveries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Recovery } from '../../api/types.ts';
 import { Problem } from '../../components/problem.tsx';
-import { problemWords } from '../../words/problem.ts';
 import { localOf } from '../log/time-window.ts';
 import { matchWords, recoverWindow, windowRefusal } from './recover-words.ts';
 
@@ -22,12 +22,12 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
   const client = useQueryClient();
   // What was there when the dialog was opened: an end that moves would make the count say something else.
   const [openedMs] = useState(() => Date.now());
-  const [status, setStatus] = useState<RecoveryRequest['status']>('failed');
+  const [status, setStatus] = useState<RecoveryWindow['status']>('failed');
   const [from, setFrom] = useState(() => localOf(openedMs - HOUR_MS));
   const [to, setTo] = useState('');
   const window = recoverWindow({ from, to }, openedMs);
   const refusal = windowRefusal({ from, to }, window);
-  const body: RecoveryRequest = { ...window, status };
+  const body: RecoveryWindow = { ...window, status };
   const count = useQuery({
     queryKey: [...logKey(webhook), 'recoverable', body],
     queryFn: ({ signal }) => fetchDeliveries(webhook, { ...body, limit: 1 }, signal),
@@ -73,7 +73,7 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
         <Radio.Group
           label="Which deliveries"
           value={status}
-          onChange={(value) => setStatus(value as RecoveryRequest['status'])}
+          onChange={(value) => setStatus(value as RecoveryWindow['status'])}
         >
           <Stack gap={6} mt={6}>
             <Radio value="failed" label="Failed: every attempt was made and failed" />

@@ -1,6 +1,6 @@
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
-import type { WebhookKey } from '../../api/delivery-queries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import { GuardedButton } from '../../components/guarded-button.tsx';
 import { RecoverForm } from './recover-form.tsx';
 import { RecoveryProgress } from './recovery-progress.tsx';

@@ -1,8 +1,8 @@
 import { Button, Group, Progress, Stack, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { logKey, type WebhookKey } from '../../api/delivery-queries.ts';
-import { recoveryQuery } from '../../api/recovery-queries.ts';
+import { logKey, recoveryQuery } from '../../api/deliveries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import { Problem } from '../../components/problem.tsx';
 import { StatusBadge } from '../../components/status-badge.tsx';
 import type { Tone } from '../../words/http-status.ts';

@@ -8,3 +8,8 @@ export const basePath = new URL('.', document.baseURI).pathname;
 export function ownUrl(path: string): string {
   return basePath + path;
 }
+
+/** What the page's policy lets styles in by; the server writes it into the page. Empty under a development server. */
+export function styleNonce(): string {
+  return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
+}
