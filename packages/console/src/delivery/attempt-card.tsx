@@ -4,9 +4,9 @@ import { useId, useState } from 'react';
 import type { Attempt } from '../api/types.ts';
 import { Moment } from '../components/moment.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
+import { answerAdvice } from '../words/deliveries.ts';
 import { statusTone, statusWords } from '../words/http-status.ts';
 import { durationWords } from '../words/time.ts';
-import { answerAdvice } from './answer-advice.ts';
 import classes from './attempt-timeline.module.css';
 import { Exchange } from './exchange.tsx';
 

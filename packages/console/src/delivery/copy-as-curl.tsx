@@ -1,7 +1,7 @@
 import type { DeliveryDetail } from '../api/types.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { GuardedButton } from '../components/guarded-button.tsx';
-import { curlCommand } from './curl-command.ts';
+import { curlCommand } from '../words/code.ts';
 
 /** The request as a command, to try an endpoint with the very same body. */
 export function CopyAsCurl({ delivery, url }: { delivery: DeliveryDetail; url: string | undefined }) {

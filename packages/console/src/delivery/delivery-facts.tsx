@@ -5,9 +5,9 @@ import { Moment } from '../components/moment.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import classes from '../webhook/webhook-facts.module.css';
 import { Fact } from '../webhook/webhook-facts.tsx';
+import { durationOf, jobWords, lastAnswerWords } from '../words/deliveries.ts';
 import { statusTone } from '../words/http-status.ts';
 import { EVENT_WORDS } from '../words/webhooks.ts';
-import { durationOf, jobWords, lastAnswerWords } from './delivery-words.ts';
 
 /** What is delivered, and its ids. */
 export function DeliveryFacts({ delivery }: { delivery: Delivery }) {

@@ -3,8 +3,7 @@ import type { Delivery } from '../api/types.ts';
 import { Moment } from '../components/moment.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { useNow } from '../components/use-now.ts';
-import { deliveryTone, deliveryWords, stateSentence } from './delivery-words.ts';
-import { nextAttemptWords } from './next-attempt.ts';
+import { deliveryTone, deliveryWords, nextAttemptWords, stateSentence } from '../words/deliveries.ts';
 
 /** How it stands, why, and what comes next. */
 export function DeliveryState({ delivery }: { delivery: Delivery }) {

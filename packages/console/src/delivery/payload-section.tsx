@@ -1,7 +1,7 @@
 import { Text, Title } from '@mantine/core';
 import type { DeliveryDetail } from '../api/types.ts';
 import { CodeBlock } from '../components/code-block.tsx';
-import { prettyJson } from './pretty-json.ts';
+import { prettyJson } from '../words/code.ts';
 
 const HEIGHT_MAX = 520;
 

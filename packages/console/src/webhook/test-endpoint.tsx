@@ -5,7 +5,7 @@ import { testEndpoint, type WebhookKey } from '../api/subscriptions.ts';
 import type { Verification } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded-button.tsx';
 import { Problem } from '../components/problem.tsx';
-import { verificationWords } from './verification-words.ts';
+import { verificationWords } from '../words/deliveries.ts';
 
 /** One test at a time, wherever it was started from. */
 export function useTestEndpoint(key: WebhookKey) {

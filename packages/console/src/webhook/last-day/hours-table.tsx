@@ -1,6 +1,6 @@
 import { Table } from '@mantine/core';
 import type { StatisticsBucket } from '../../api/types.ts';
-import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
+import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
 import { durationWords } from '../../words/time.ts';
 import { hourSpan } from './hours.ts';
 import { countOf, OUTCOMES } from './outcomes.ts';

@@ -1,6 +1,6 @@
 import { useId } from 'react';
 import type { DeliveryStatus, StatisticsBucket } from '../../api/types.ts';
-import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
+import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
 import classes from './hour-chart.module.css';
 import { HourChart, type Plot } from './hour-chart.tsx';
 import { OutcomePatterns, patternId } from './outcome-patterns.tsx';

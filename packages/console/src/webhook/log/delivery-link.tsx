@@ -1,9 +1,9 @@
 import { VisuallyHidden } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Delivery } from '../../api/types.ts';
-import { deliveryWords } from '../../delivery/delivery-words.ts';
 import { deliveryPath } from '../../paths.ts';
 import { useAccount } from '../../session/session-context.ts';
+import { deliveryWords } from '../../words/deliveries.ts';
 import { EVENT_WORDS } from '../../words/webhooks.ts';
 import classes from './delivery-rows.module.css';
 

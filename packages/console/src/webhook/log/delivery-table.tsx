@@ -8,7 +8,7 @@ import {
   durationOf,
   jobWords,
   lastAnswerWords,
-} from '../../delivery/delivery-words.ts';
+} from '../../words/deliveries.ts';
 import { DeliveryLink } from './delivery-link.tsx';
 import classes from './delivery-rows.module.css';
 

@@ -5,8 +5,8 @@ import { jobSearchQuery } from '../../api/subscriptions.ts';
 import type { Subscription } from '../../api/types.ts';
 import { CodeBlock } from '../../components/code-block.tsx';
 import { ownUrl } from '../../served-page.ts';
+import { runSample } from '../../words/code.ts';
 import { EVENT_WORDS } from '../../words/webhooks.ts';
-import { runSample } from './run-sample.ts';
 
 interface EmptyLogProps {
   accountId: number;

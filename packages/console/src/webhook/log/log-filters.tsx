@@ -1,6 +1,6 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
+import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
 import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/webhooks.ts';
 import {
   hasFilters,

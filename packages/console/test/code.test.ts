@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { curlCommand, shellQuoted } from '../src/delivery/curl-command.ts';
+import { curlCommand, prettyJson, runSample, shellQuoted } from '../src/words/code.ts';
 
 const run = promisify(execFile);
 const SECRET = `whsec_a'b"c$d\`e f`;
@@ -66,4 +66,35 @@ test.each([
   ["''", "''\\'''\\'''"],
 ])('%s is one word of the shell', (text, quoted) => {
   expect(shellQuoted(text)).toBe(quoted);
+});
+
+test('laid out as JSON is, for every shape', () => {
+  const value = {
+    a: 1,
+    b: [1, [], {}, [{ c: null }]],
+    'd:{,[': 'a "quoted", {brace}: [bracket] \\ \n',
+    e: { f: { g: true } },
+  };
+  for (const text of [JSON.stringify(value), JSON.stringify(value, null, '\t')])
+    expect(prettyJson(text)).toBe(JSON.stringify(value, null, 2));
+});
+
+test('numbers keep their digits', () => {
+  expect(prettyJson('{"id":12345678901234567890,"x":1.50}')).toBe(
+    '{\n  "id": 12345678901234567890,\n  "x": 1.50\n}',
+  );
+});
+
+test('what is no JSON is told as such', () => {
+  expect(prettyJson('not json')).toBeNull();
+  expect(prettyJson('')).toBeNull();
+});
+
+test('the sample reports a run as far as the webhook needs it', () => {
+  const sample = (...eventTypes: Parameters<typeof runSample>[0]['eventTypes']) =>
+    runSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
+  expect(sample('job.run.started').match(/curl/g)).toHaveLength(1);
+  expect(sample('job.run.errored')).toContain('"errored"');
+  expect(sample('job.run.errored').match(/curl/g)).toHaveLength(2);
+  expect(sample('job.run.completed').match(/curl/g)).toHaveLength(3);
 });

@@ -1,15 +1,18 @@
 import { expect, test } from '@jest/globals';
-import { answerAdvice } from '../src/delivery/answer-advice.ts';
-import { deliveryWords, lastAnswerWords, stateSentence } from '../src/delivery/delivery-words.ts';
-import { nextAttemptWords } from '../src/delivery/next-attempt.ts';
-import { runSample } from '../src/webhook/log/run-sample.ts';
 import {
   matchWords,
   progressWords,
   recoverWindow,
   windowRefusal,
 } from '../src/webhook/recover/recover-words.ts';
-import { verificationWords } from '../src/webhook/verification-words.ts';
+import {
+  answerAdvice,
+  deliveryWords,
+  lastAnswerWords,
+  nextAttemptWords,
+  stateSentence,
+  verificationWords,
+} from '../src/words/deliveries.ts';
 
 test.each([
   [null, '204', true, 'Your endpoint answered 204 No content'],
@@ -88,13 +91,4 @@ test('a recovery says how far it is', () => {
   expect(words('done', 10, 8)).toContain('other 2');
   expect(words('done', 0, 0)).toContain('nothing');
   expect(words('cancelled', 10, 4)).toContain('inactive');
-});
-
-test('the sample reports a run as far as the webhook needs it', () => {
-  const sample = (...eventTypes: Parameters<typeof runSample>[0]['eventTypes']) =>
-    runSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
-  expect(sample('job.run.started').match(/curl/g)).toHaveLength(1);
-  expect(sample('job.run.errored')).toContain('"errored"');
-  expect(sample('job.run.errored').match(/curl/g)).toHaveLength(2);
-  expect(sample('job.run.completed').match(/curl/g)).toHaveLength(3);
 });
