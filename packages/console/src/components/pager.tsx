@@ -1,6 +1,5 @@
 import { Group, NativeSelect, Pagination, Text } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
-import { PHONE } from './phone.ts';
+import { useIsPhone } from './page.tsx';
 
 const CONTROL_LABELS = {
   first: 'First page',
@@ -23,7 +22,7 @@ interface PagerProps {
 
 /** Which part of a list is shown, and ways to the rest of it. */
 export function Pager({ page, pageSize, totalCount, onPage, onPageSize, pageSizes, what }: PagerProps) {
-  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  const isPhone = useIsPhone();
   const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
   const first = Math.min(totalCount, (page - 1) * pageSize + 1);
   const last = Math.min(totalCount, page * pageSize);

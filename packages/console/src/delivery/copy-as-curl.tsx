@@ -1,6 +1,6 @@
 import type { DeliveryDetail } from '../api/types.ts';
-import { CopyButton } from '../components/copy-button.tsx';
-import { GuardedButton } from '../components/guarded-button.tsx';
+import { CopyButton } from '../components/copy.tsx';
+import { GuardedButton } from '../components/guarded.tsx';
 import { curlCommand } from '../words/code.ts';
 
 /** The request as a command, to try an endpoint with the very same body. */

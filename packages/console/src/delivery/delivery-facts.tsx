@@ -1,8 +1,7 @@
 import { Code, Group } from '@mantine/core';
 import type { Delivery } from '../api/types.ts';
-import { CopyButton } from '../components/copy-button.tsx';
-import { Moment } from '../components/moment.tsx';
-import { StatusBadge } from '../components/status-badge.tsx';
+import { CopyButton } from '../components/copy.tsx';
+import { Moment, StatusBadge } from '../components/state.tsx';
 import classes from '../webhook/webhook-facts.module.css';
 import { Fact } from '../webhook/webhook-facts.tsx';
 import { durationOf, jobWords, lastAnswerWords } from '../words/deliveries.ts';

@@ -1,8 +1,6 @@
 import { Group, Text, VisuallyHidden } from '@mantine/core';
 import type { Delivery } from '../api/types.ts';
-import { Moment } from '../components/moment.tsx';
-import { StatusBadge } from '../components/status-badge.tsx';
-import { useNow } from '../components/use-now.ts';
+import { Moment, StatusBadge, useNow } from '../components/state.tsx';
 import { deliveryTone, deliveryWords, nextAttemptWords, stateSentence } from '../words/deliveries.ts';
 
 /** How it stands, why, and what comes next. */

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Attempt } from '../api/types.ts';
-import { CodeBlock } from '../components/code-block.tsx';
+import { CodeBlock } from '../components/copy.tsx';
 import classes from './attempt-timeline.module.css';
 
 const HEIGHT_MAX = 280;

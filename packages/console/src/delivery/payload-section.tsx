@@ -1,6 +1,6 @@
 import { Text, Title } from '@mantine/core';
 import type { DeliveryDetail } from '../api/types.ts';
-import { CodeBlock } from '../components/code-block.tsx';
+import { CodeBlock } from '../components/copy.tsx';
 import { prettyJson } from '../words/code.ts';
 
 const HEIGHT_MAX = 520;

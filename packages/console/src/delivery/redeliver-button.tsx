@@ -3,8 +3,8 @@ import { problemWords } from '../api/api-error.ts';
 import { deliveryQuery, redeliver } from '../api/deliveries.ts';
 import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
 import type { Delivery, DeliveryDetail } from '../api/types.ts';
-import { GuardedButton } from '../components/guarded-button.tsx';
-import { toastDone, toastProblem } from '../components/toast.ts';
+import { GuardedButton } from '../components/guarded.tsx';
+import { toastDone, toastProblem } from '../components/page.tsx';
 
 interface RedeliverButtonProps {
   webhook: WebhookKey;

@@ -1,7 +1,6 @@
 import { Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { PageHeading } from '../components/page-heading.tsx';
-import { Problem } from '../components/problem.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
 import { useSession } from '../session/session-context.ts';
 import { ApiKeySection } from './api-key-section.tsx';
 import { profileQuery } from './profile-query.ts';

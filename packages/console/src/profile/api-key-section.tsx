@@ -3,12 +3,10 @@ import { IconAlertTriangle, IconCircleCheck, IconEye, IconEyeOff } from '@tabler
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Profile } from '../api/types.ts';
-import { CodeBlock } from '../components/code-block.tsx';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
-import { CopyButton } from '../components/copy-button.tsx';
+import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
 import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../shell/current-account.ts';
-import classes from './api-key-section.module.css';
 import { maskedKey } from './masked-key.ts';
 import { profileQuery } from './profile-query.ts';
 import { rotateKey } from './rotate-key.ts';
@@ -41,10 +39,10 @@ export function ApiKeySection({ profile }: { profile: Profile }) {
         <Title order={2} size="h4" id="your-key" mb="xs">
           Your API key
         </Title>
-        <div className={classes.row}>
-          <code className={classes.key} data-testid="api-key">
+        <Group gap="xs">
+          <CopiedText testId="api-key">
             {isRevealed ? profile.api_key : maskedKey(profile.api_key)}
-          </code>
+          </CopiedText>
           <Group gap="xs" wrap="nowrap">
             <Button
               size="sm"
@@ -59,7 +57,7 @@ export function ApiKeySection({ profile }: { profile: Profile }) {
             </Button>
             <CopyButton value={profile.api_key} what="the API key" size="sm" />
           </Group>
-        </div>
+        </Group>
       </section>
       <section aria-labelledby="use-key">
         <Title order={2} size="h4" id="use-key" mb="xs">

@@ -1,7 +1,7 @@
 import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Navigate, Outlet, useLocation } from 'react-router';
-import { Problem } from '../components/problem.tsx';
+import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
 import { SessionContext } from './session-context.ts';
 import { sessionQuery } from './session-query.ts';

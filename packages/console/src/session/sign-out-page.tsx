@@ -4,9 +4,8 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
-import { Problem } from '../components/problem.tsx';
+import { Problem, usePageTitle } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
-import { usePageTitle } from '../shell/use-page-title.ts';
 import { beginSession } from './begin-session.ts';
 
 /**

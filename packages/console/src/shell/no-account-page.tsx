@@ -1,5 +1,5 @@
 import { Stack, Text, Title } from '@mantine/core';
-import { usePageTitle } from './use-page-title.ts';
+import { usePageTitle } from '../components/page.tsx';
 
 export function NoAccountPage() {
   usePageTitle('No account');

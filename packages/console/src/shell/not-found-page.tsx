@@ -1,6 +1,6 @@
 import { Button, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'react-router';
-import { usePageTitle } from './use-page-title.ts';
+import { usePageTitle } from '../components/page.tsx';
 
 const REASONS = {
   page: 'There is no page at this address.',

@@ -2,13 +2,10 @@ import { Alert, Button, Group, List, Stack, Tabs, Text, Title } from '@mantine/c
 import { IconKey } from '@tabler/icons-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
-import { CodeBlock } from '../components/code-block.tsx';
-import { CopyButton } from '../components/copy-button.tsx';
-import { PageHeading } from '../components/page-heading.tsx';
+import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
+import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
+import { PageHeading } from '../components/page.tsx';
 import { webhookPath } from '../paths.ts';
-import { LeaveDialog } from './leave-dialog.tsx';
-import classes from './secret-once.module.css';
-import { useLeaveGuard } from './use-leave-guard.ts';
 import { verificationSamples } from './verification-samples.ts';
 
 interface SecretOnceProps {
@@ -36,7 +33,7 @@ export function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
     <>
       <PageHeading title={`“${webhook.name}” is created`} tabTitle="Secret of the new webhook" />
       <Stack gap="lg" maw={760}>
-        <section ref={box} tabIndex={-1} className={classes.box} aria-label="The secret, shown once">
+        <section ref={box} tabIndex={-1} style={{ outline: 'none' }} aria-label="The secret, shown once">
           <Alert
             role="note"
             color="yellow"
@@ -49,9 +46,7 @@ export function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
             </Text>
           </Alert>
           <Group gap="sm" mt="sm" wrap="nowrap" align="center">
-            <code className={classes.secret} data-testid="secret">
-              {secret}
-            </code>
+            <CopiedText testId="secret">{secret}</CopiedText>
             <CopyButton
               value={secret}
               label="Copy"

@@ -2,7 +2,8 @@ import { Anchor, Button, Checkbox, Group, Stack, Switch, Text, Textarea, TextInp
 import { type FormEvent, useCallback, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
-import { Problem } from '../components/problem.tsx';
+import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
+import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
 import {
@@ -14,8 +15,6 @@ import {
   type WebhookField,
 } from './check-webhook.ts';
 import { JobsField } from './jobs-field.tsx';
-import { LeaveDialog } from './leave-dialog.tsx';
-import { useLeaveGuard } from './use-leave-guard.ts';
 import type { WebhookValues } from './webhook-values.ts';
 
 interface WebhookFormProps {

@@ -3,8 +3,8 @@ import { IconCircleCheck, IconCircleX } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { testEndpoint, type WebhookKey } from '../api/subscriptions.ts';
 import type { Verification } from '../api/types.ts';
-import { GuardedButton } from '../components/guarded-button.tsx';
-import { Problem } from '../components/problem.tsx';
+import { GuardedButton } from '../components/guarded.tsx';
+import { Problem } from '../components/page.tsx';
 import { verificationWords } from '../words/deliveries.ts';
 
 /** One test at a time, wherever it was started from. */

@@ -2,7 +2,7 @@ import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-quer
 import { problemWords } from '../api/api-error.ts';
 import { type SubscriptionPage, setActive, webhooksKey } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
-import { toastDone, toastProblem } from '../components/toast.ts';
+import { toastDone, toastProblem } from '../components/page.tsx';
 
 /** Switches a webhook on or off. Lists show it at once, and again as it was when the server refuses. */
 export function useChangeActive(accountId: number) {

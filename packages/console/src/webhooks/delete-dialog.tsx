@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { ApiError } from '../api/api-error.ts';
 import { deleteSubscription, webhooksKey } from '../api/subscriptions.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
-import { toastDone } from '../components/toast.ts';
+import { toastDone } from '../components/page.tsx';
 
 interface DeleteDialogProps {
   accountId: number;

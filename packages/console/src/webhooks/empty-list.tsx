@@ -1,5 +1,5 @@
 import { Anchor, List, Paper, Stack, Text, Title } from '@mantine/core';
-import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
+import { GuardedLinkButton } from '../components/guarded.tsx';
 import { newWebhookPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
 

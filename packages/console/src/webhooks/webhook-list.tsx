@@ -1,6 +1,5 @@
-import { useMediaQuery } from '@mantine/hooks';
 import type { Subscription } from '../api/types.ts';
-import { PHONE } from '../components/phone.ts';
+import { useIsPhone } from '../components/page.tsx';
 import { WebhookCards } from './webhook-cards.tsx';
 import { WebhookTable } from './webhook-table.tsx';
 
@@ -21,6 +20,6 @@ export interface WebhookListProps {
 
 /** A table, or cards where there is no room for one. */
 export function WebhookList(props: WebhookListProps) {
-  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  const isPhone = useIsPhone();
   return isPhone ? <WebhookCards {...props} /> : <WebhookTable {...props} />;
 }

@@ -1,10 +1,10 @@
 import { Anchor, Skeleton, Table, Text, VisuallyHidden } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Subscription } from '../api/types.ts';
+import { LastStatus } from '../components/state.tsx';
 import { webhookPath } from '../paths.ts';
 import { eventsWords, jobsWords } from '../words/webhooks.ts';
 import { ActiveSwitch } from './active-switch.tsx';
-import { LastStatus } from './last-status.tsx';
 import { RowActions } from './row-actions.tsx';
 import type { WebhookListProps } from './webhook-list.tsx';
 import classes from './webhook-table.module.css';

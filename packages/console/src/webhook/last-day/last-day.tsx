@@ -15,7 +15,7 @@ import { useId, useState } from 'react';
 import { statisticsQuery } from '../../api/deliveries.ts';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Statistics } from '../../api/types.ts';
-import { Problem } from '../../components/problem.tsx';
+import { Problem } from '../../components/page.tsx';
 import { HoursTable } from './hours-table.tsx';
 import { LatencyChart } from './latency-chart.tsx';
 import { OutcomeChart } from './outcome-chart.tsx';

@@ -1,6 +1,5 @@
 import type { Delivery } from '../../api/types.ts';
-import { Moment } from '../../components/moment.tsx';
-import { StatusBadge } from '../../components/status-badge.tsx';
+import { Moment, StatusBadge } from '../../components/state.tsx';
 import {
   attemptsWords,
   deliveryTone,

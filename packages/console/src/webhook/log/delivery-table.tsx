@@ -1,7 +1,6 @@
 import { Table } from '@mantine/core';
 import type { Delivery } from '../../api/types.ts';
-import { Moment } from '../../components/moment.tsx';
-import { StatusBadge } from '../../components/status-badge.tsx';
+import { Moment, StatusBadge } from '../../components/state.tsx';
 import {
   deliveryTone,
   deliveryWords,

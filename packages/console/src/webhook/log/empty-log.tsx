@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { jobSearchQuery } from '../../api/subscriptions.ts';
 import type { Subscription } from '../../api/types.ts';
-import { CodeBlock } from '../../components/code-block.tsx';
+import { CodeBlock } from '../../components/copy.tsx';
 import { ownUrl } from '../../served-page.ts';
 import { runSample } from '../../words/code.ts';
 import { EVENT_WORDS } from '../../words/webhooks.ts';

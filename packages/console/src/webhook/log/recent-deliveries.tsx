@@ -1,11 +1,9 @@
 import { Box, Group, Paper, Skeleton, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { useSearchParams } from 'react-router';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
-import { PHONE } from '../../components/phone.ts';
-import { Problem } from '../../components/problem.tsx';
+import { Problem, useIsPhone } from '../../components/page.tsx';
 import { DeliveryCards } from './delivery-cards.tsx';
 import classes from './delivery-rows.module.css';
 import { DeliveryTable } from './delivery-table.tsx';
@@ -95,7 +93,7 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
 }
 
 function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string | null; isEmpty: boolean }) {
-  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  const isPhone = useIsPhone();
   if (problem !== null) return <Text size="sm">{problem}</Text>;
   if (log.error !== null && (log.shown === null || log.isBehind)) {
     return (

@@ -5,7 +5,7 @@ import { problemWords } from '../../api/api-error.ts';
 import { fetchDeliveries, logKey, type RecoveryWindow, startRecovery } from '../../api/deliveries.ts';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Recovery } from '../../api/types.ts';
-import { Problem } from '../../components/problem.tsx';
+import { Problem } from '../../components/page.tsx';
 import { localOf } from '../log/time-window.ts';
 import { matchWords, recoverWindow, windowRefusal } from './recover-words.ts';
 

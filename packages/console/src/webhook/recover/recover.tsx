@@ -1,7 +1,7 @@
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
 import type { WebhookKey } from '../../api/subscriptions.ts';
-import { GuardedButton } from '../../components/guarded-button.tsx';
+import { GuardedButton } from '../../components/guarded.tsx';
 import { RecoverForm } from './recover-form.tsx';
 import { RecoveryProgress } from './recovery-progress.tsx';
 

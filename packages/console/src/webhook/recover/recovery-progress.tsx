@@ -3,8 +3,8 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { logKey, recoveryQuery } from '../../api/deliveries.ts';
 import type { WebhookKey } from '../../api/subscriptions.ts';
-import { Problem } from '../../components/problem.tsx';
-import { StatusBadge } from '../../components/status-badge.tsx';
+import { Problem } from '../../components/page.tsx';
+import { StatusBadge } from '../../components/state.tsx';
 import type { Tone } from '../../words/http-status.ts';
 import { progressWords } from './recover-words.ts';
 
