@@ -1,8 +1,6 @@
 import { createBrowserRouter } from 'react-router';
 import { basePath } from './served-page.ts';
-import { AccountLayout } from './session/account-layout.tsx';
-import { HomeRedirect } from './session/home-redirect.tsx';
-import { RequireSession } from './session/require-session.tsx';
+import { AccountLayout, HomeRedirect, RequireSession } from './session/guards.tsx';
 import { NotFoundPage } from './shell/not-found-page.tsx';
 import { PageErrorBoundary } from './shell/page-error-boundary.tsx';
 import { Shell } from './shell/shell.tsx';

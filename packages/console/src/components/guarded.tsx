@@ -2,7 +2,7 @@ import { Alert, Button, type ButtonProps, Tooltip, VisuallyHidden } from '@manti
 import { IconLock } from '@tabler/icons-react';
 import { type ComponentProps, type ReactNode, useId } from 'react';
 import { Link } from 'react-router';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { writeRefusal } from '../words/webhooks.ts';
 
 type GuardedButtonProps = ButtonProps &

@@ -8,7 +8,7 @@ import type { Account, DeliveryDetail } from '../api/types.ts';
 import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/not-found-page.tsx';
 import { EVENT_WORDS, writeRefusal } from '../words/webhooks.ts';
 import { AttemptTimeline } from './attempt-timeline.tsx';

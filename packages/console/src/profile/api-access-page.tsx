@@ -1,7 +1,7 @@
 import { Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { PageHeading, Problem } from '../components/page.tsx';
-import { useSession } from '../session/session-context.ts';
+import { useSession } from '../session/session.ts';
 import { ApiKeySection } from './api-key-section.tsx';
 import { profileQuery } from './profile-query.ts';
 

@@ -6,7 +6,7 @@ import type { Profile } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
 import { ownUrl } from '../served-page.ts';
-import { useCurrentAccount } from '../shell/current-account.ts';
+import { useCurrentAccount } from '../session/session.ts';
 import { maskedKey } from './masked-key.ts';
 import { profileQuery } from './profile-query.ts';
 import { rotateKey } from './rotate-key.ts';

@@ -1,27 +1,38 @@
-import { Alert, Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
+import {
+  Alert,
+  Anchor,
+  Button,
+  Center,
+  Paper,
+  PasswordInput,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
 import { ApiError, problemWords } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
 import { usePageTitle } from '../components/page.tsx';
+import { ownPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
 import { ProductMark } from '../shell/product-mark.tsx';
-import { beginSession } from './begin-session.ts';
-import { ownPath } from './own-path.ts';
-import classes from './sign-in-page.module.css';
-import { useKnownSession } from './use-known-session.ts';
+import { beginSession, sessionQuery } from './session.ts';
+
+const BEHIND = 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-8))';
 
 type Fields = 'email' | 'password';
 
 export function Component() {
   usePageTitle('Sign in');
   const [parameters] = useSearchParams();
-  const known = useKnownSession();
+  const known = useQuery(sessionQuery).data;
   const next = ownPath(parameters.get('next'));
   if (known) return <Navigate replace to={next} />;
   return (
-    <main className={classes.page}>
+    <Center component="main" mih="100dvh" p="md" bg={BEHIND}>
       <Paper withBorder p="xl" w="100%" maw={400}>
         <Stack gap="lg">
           <ProductMark />
@@ -44,7 +55,7 @@ export function Component() {
           </Text>
         </Stack>
       </Paper>
-    </main>
+    </Center>
   );
 }
 

@@ -6,7 +6,7 @@ import { ApiError } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
 import { Problem, usePageTitle } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
-import { beginSession } from './begin-session.ts';
+import { beginSession } from './session.ts';
 
 /**
  * Ends the session. A page of its own, so that leaving for it asks about unsaved changes as any leaving does. It asks

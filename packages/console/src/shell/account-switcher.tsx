@@ -4,10 +4,9 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import type { Account } from '../api/types.ts';
 import { webhooksPath } from '../paths.ts';
-import { useSession } from '../session/session-context.ts';
+import { useCurrentAccount, useSession } from '../session/session.ts';
 import { PLAN_NAMES } from '../words/webhooks.ts';
 import classes from './account-switcher.module.css';
-import { useCurrentAccount } from './current-account.ts';
 
 /** From this many on there is a search. */
 const MANY = 8;

@@ -3,7 +3,7 @@ import { IconExternalLink, IconKey, IconWebhook } from '@tabler/icons-react';
 import { NavLink as RouterNavLink } from 'react-router';
 import { API_ACCESS_PATH, webhooksPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
-import { useCurrentAccount } from './current-account.ts';
+import { useCurrentAccount } from '../session/session.ts';
 import classes from './navigation.module.css';
 
 /** Where one can go. @param onNavigate closes the drawer of narrow screens */

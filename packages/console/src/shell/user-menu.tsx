@@ -2,7 +2,7 @@ import { Button, type MantineColorScheme, Menu, Text, useMantineColorScheme } fr
 import { IconDeviceDesktop, IconLogout, IconMoon, IconSun, IconUserCircle } from '@tabler/icons-react';
 import { useNavigate } from 'react-router';
 import { SIGN_OUT_PATH } from '../paths.ts';
-import { useSession } from '../session/session-context.ts';
+import { useSession } from '../session/session.ts';
 import classes from './user-menu.module.css';
 
 const SCHEMES: { value: MantineColorScheme; label: string; icon: typeof IconSun }[] = [

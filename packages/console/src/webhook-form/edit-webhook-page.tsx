@@ -8,7 +8,7 @@ import type { Subscription } from '../api/types.ts';
 import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem, toastDone } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/not-found-page.tsx';
 import { writeRefusal } from '../words/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';

@@ -7,7 +7,7 @@ import type { CreatedSubscription } from '../api/types.ts';
 import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading } from '../components/page.tsx';
 import { webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { writeRefusal } from '../words/webhooks.ts';
 import { SecretOnce } from './secret-once.tsx';
 import { WebhookForm } from './webhook-form.tsx';

@@ -9,7 +9,7 @@ import type { Account, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/not-found-page.tsx';
 import { ActiveSwitch } from '../webhooks/active-switch.tsx';
 import { useChangeActive } from '../webhooks/change-active.ts';

@@ -1,7 +1,7 @@
 import { Alert } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
 import { PageHeading } from '../components/page.tsx';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { EmptyList } from './empty-list.tsx';
 
 /** Instead of every page about webhooks where the plan or the deployment has none: the API refuses even to look. */

@@ -7,7 +7,7 @@ import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { Pager } from '../components/pager.tsx';
 import { newWebhookPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
+import { useAccount } from '../session/session.ts';
 import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
 import { useChangeActive } from './change-active.ts';
 import { DeleteDialog } from './delete-dialog.tsx';

@@ -2,7 +2,7 @@ import { VisuallyHidden } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Delivery } from '../../api/types.ts';
 import { deliveryPath } from '../../paths.ts';
-import { useAccount } from '../../session/session-context.ts';
+import { useAccount } from '../../session/session.ts';
 import { deliveryWords } from '../../words/deliveries.ts';
 import { EVENT_WORDS } from '../../words/webhooks.ts';
 import classes from './delivery-rows.module.css';

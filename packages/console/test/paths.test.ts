@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ownPath } from '../src/session/own-path.ts';
+import { ownPath } from '../src/paths.ts';
 
 test.each([
   '/profile/api-access',
