@@ -9,7 +9,7 @@ import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { EVENT_WORDS, writeRefusal } from '../words/webhooks.ts';
 import { AttemptTimeline } from './attempt-timeline.tsx';
 import { CopyAsCurl } from './copy-as-curl.tsx';

@@ -4,8 +4,7 @@ import { useEffect } from 'react';
 import { Navigate, Outlet, useLocation, useParams } from 'react-router';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH, webhooksPath } from '../paths.ts';
-import { NoAccountPage } from '../shell/no-account-page.tsx';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
+import { NoAccountPage, NotFoundPage } from '../shell/dead-ends.tsx';
 import { UnavailablePage } from '../webhooks/unavailable-page.tsx';
 import { webhooksRefusal } from '../words/webhooks.ts';
 import {

@@ -18,7 +18,7 @@ import { request } from '../api/request.ts';
 import { usePageTitle } from '../components/page.tsx';
 import { ownPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
-import { ProductMark } from '../shell/product-mark.tsx';
+import { ProductMark } from '../shell/shell.tsx';
 import { beginSession, sessionQuery } from './session.ts';
 
 const BEHIND = 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-8))';

@@ -9,7 +9,7 @@ import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem, toastDone } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { writeRefusal } from '../words/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import { fieldsOf, valuesOf } from './webhook-values.ts';

@@ -10,7 +10,7 @@ import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/gua
 import { PageHeading, Problem } from '../components/page.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { ActiveSwitch } from '../webhooks/active-switch.tsx';
 import { useChangeActive } from '../webhooks/change-active.ts';
 import { DeleteDialog } from '../webhooks/delete-dialog.tsx';

@@ -1,6 +1,15 @@
+import { queryOptions } from '@tanstack/react-query';
 import { ApiError } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
 import type { Profile } from '../api/types.ts';
+
+/** Holds the key, so it is forgotten with the page. */
+export const profileQuery = queryOptions({
+  queryKey: ['profile'],
+  gcTime: 0,
+  staleTime: 0,
+  queryFn: async ({ signal }) => (await request('get', '/api/v3/profile', { signal })).data,
+});
 
 export type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_elsewhere' };
 
@@ -16,4 +25,13 @@ export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation
     if (error instanceof ApiError && error.code === 401) return { kind: 'replaced_elsewhere' };
     throw error;
   }
+}
+
+const SHOWN_AT_END = 4;
+const DOTS = '•'.repeat(16);
+
+/** `rhu_••••••••••••••••3kQz`: enough to tell one from another. */
+export function maskedKey(key: string): string {
+  const prefix = /^[a-z]+_/.exec(key)?.[0] ?? '';
+  return `${prefix}${DOTS}${key.slice(-SHOWN_AT_END)}`;
 }

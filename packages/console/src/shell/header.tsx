@@ -1,12 +1,29 @@
-import { Button, Combobox, Text, useCombobox, VisuallyHidden } from '@mantine/core';
-import { IconCheck, IconSelector } from '@tabler/icons-react';
+import {
+  Button,
+  Combobox,
+  type MantineColorScheme,
+  Menu,
+  Text,
+  useCombobox,
+  useMantineColorScheme,
+  VisuallyHidden,
+} from '@mantine/core';
+import {
+  IconCheck,
+  IconDeviceDesktop,
+  IconLogout,
+  IconMoon,
+  IconSelector,
+  IconSun,
+  IconUserCircle,
+} from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import type { Account } from '../api/types.ts';
-import { webhooksPath } from '../paths.ts';
+import { SIGN_OUT_PATH, webhooksPath } from '../paths.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
 import { PLAN_NAMES } from '../words/webhooks.ts';
-import classes from './account-switcher.module.css';
+import classes from './shell.module.css';
 
 /** From this many on there is a search. */
 const MANY = 8;
@@ -46,12 +63,12 @@ export function AccountSwitcher() {
         <Button
           variant="default"
           size="sm"
-          className={classes.target ?? ''}
+          className={classes.account ?? ''}
           rightSection={<IconSelector size={16} aria-hidden />}
           onClick={() => combobox.toggleDropdown()}
         >
           <VisuallyHidden>Account: </VisuallyHidden>
-          <span className={classes.name}>{current?.name ?? 'Choose an account'}</span>
+          <span className={classes.accountName}>{current?.name ?? 'Choose an account'}</span>
           {current !== null && <Plan account={current} />}
         </Button>
       </Combobox.Target>
@@ -80,7 +97,7 @@ export function AccountSwitcher() {
                 aria-hidden
                 style={{ flexShrink: 0, visibility: account.id === current?.id ? 'visible' : 'hidden' }}
               />
-              <span className={classes.name}>{account.name}</span>
+              <span className={classes.accountName}>{account.name}</span>
               <Plan account={account} />
             </Combobox.Option>
           ))}
@@ -98,5 +115,64 @@ function Plan({ account }: { account: Account }) {
     <Text span size="xs" className={classes.plan ?? ''}>
       {PLAN_NAMES[account.plan]}
     </Text>
+  );
+}
+
+const SCHEMES: { value: MantineColorScheme; label: string; icon: typeof IconSun }[] = [
+  { value: 'light', label: 'Light', icon: IconSun },
+  { value: 'dark', label: 'Dark', icon: IconMoon },
+  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+];
+
+/** Who is signed in, how the console looks, and the way out. */
+export function UserMenu() {
+  const { name, email } = useSession();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const navigate = useNavigate();
+  return (
+    <Menu position="bottom-end" width={250}>
+      <Menu.Target>
+        <Button
+          variant="subtle"
+          color="gray"
+          size="sm"
+          px={6}
+          className={classes.person ?? ''}
+          aria-label={`You: ${name}`}
+          leftSection={<IconUserCircle size={22} aria-hidden />}
+        >
+          <span className={classes.personName}>{name}</span>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <Text size="sm" fw={600} c="var(--mantine-color-text)" className={classes.anywhere ?? ''}>
+            {name}
+          </Text>
+          <Text size="xs" className={classes.anywhere ?? ''}>
+            {email}
+          </Text>
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Label>Appearance</Menu.Label>
+        <Menu.RadioGroup
+          value={colorScheme}
+          onChange={(value) => setColorScheme(value as MantineColorScheme)}
+        >
+          {SCHEMES.map(({ value, label, icon: Icon }) => (
+            <Menu.RadioItem key={value} value={value} rightSection={<Icon size={16} aria-hidden />}>
+              {label}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
+        <Menu.Divider />
+        <Menu.Item
+          leftSection={<IconLogout size={16} aria-hidden />}
+          onClick={() => void navigate(SIGN_OUT_PATH, { state: { isAsked: true } })}
+        >
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
   );
 }
