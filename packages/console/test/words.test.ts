@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { SUBSCRIPTION_LIMITS } from '@runhook/contract';
-import { checkWebhook, LIMITS, problemsOfServer } from '../src/webhook-form/check-webhook.ts';
-import { NEW_WEBHOOK } from '../src/webhook-form/webhook-values.ts';
+import { checkWebhook, LIMITS, NEW_WEBHOOK, problemsOfServer } from '../src/webhook-form/webhook-values.ts';
 import { statusTone, statusWords } from '../src/words/http-status.ts';
 import { durationWords, parseTime, relativeTime, utcTime, waitWords } from '../src/words/time.ts';
 import { jobsWords, webhooksRefusal, writeRefusal } from '../src/words/webhooks.ts';

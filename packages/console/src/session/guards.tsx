@@ -5,7 +5,7 @@ import { Navigate, Outlet, useLocation, useParams } from 'react-router';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH, webhooksPath } from '../paths.ts';
 import { NoAccountPage, NotFoundPage } from '../shell/dead-ends.tsx';
-import { UnavailablePage } from '../webhooks/unavailable-page.tsx';
+import { UnavailablePage } from '../webhooks/empty-list.tsx';
 import { webhooksRefusal } from '../words/webhooks.ts';
 import {
   AccountContext,

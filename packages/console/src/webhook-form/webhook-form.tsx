@@ -6,6 +6,7 @@ import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
+import { JobsField } from './jobs-field.tsx';
 import {
   checkWebhook,
   FIELDS_IN_ORDER,
@@ -13,9 +14,8 @@ import {
   LIMITS,
   problemsOfServer,
   type WebhookField,
-} from './check-webhook.ts';
-import { JobsField } from './jobs-field.tsx';
-import type { WebhookValues } from './webhook-values.ts';
+  type WebhookValues,
+} from './webhook-values.ts';
 
 interface WebhookFormProps {
   accountId: number;
