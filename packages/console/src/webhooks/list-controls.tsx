@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useIsPhone } from '../components/page.tsx';
 
-export const PAGE_SIZES = [10, 25, 50, 100] as const;
+const PAGE_SIZES = [10, 25, 50, 100] as const;
 const PAGE_SIZE_DEFAULT = 10;
 
 interface ListParameters {
@@ -109,20 +109,17 @@ interface PagerProps {
   pageSize: number;
   totalCount: number;
   onPage: (page: number) => void;
-  onPageSize?: (pageSize: number) => void;
-  pageSizes?: readonly number[];
-  /** What is counted, in the plural: "webhooks". */
-  what: string;
+  onPageSize: (pageSize: number) => void;
 }
 
 /** Which part of a list is shown, and ways to the rest of it. */
-export function Pager({ page, pageSize, totalCount, onPage, onPageSize, pageSizes, what }: PagerProps) {
+export function Pager({ page, pageSize, totalCount, onPage, onPageSize }: PagerProps) {
   const isPhone = useIsPhone();
   const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
   const first = Math.min(totalCount, (page - 1) * pageSize + 1);
   const last = Math.min(totalCount, page * pageSize);
   return (
-    <Group justify="space-between" gap="sm" component="nav" aria-label={`Pages of ${what}`}>
+    <Group justify="space-between" gap="sm" component="nav" aria-label="Pages of webhooks">
       <Text size="sm" c="dimmed" role="status">
         {first.toLocaleString()}–{last.toLocaleString()} of {totalCount.toLocaleString()}
       </Text>
@@ -137,20 +134,18 @@ export function Pager({ page, pageSize, totalCount, onPage, onPageSize, pageSize
           getItemProps={(number) => ({ 'aria-label': `Page ${number}` })}
         />
       )}
-      {onPageSize !== undefined && pageSizes !== undefined && (
-        <Group gap={8}>
-          <Text size="sm" c="dimmed" aria-hidden>
-            Per page
-          </Text>
-          <NativeSelect
-            size="xs"
-            aria-label={`${what} per page`}
-            value={String(pageSize)}
-            data={pageSizes.map(String)}
-            onChange={(event) => onPageSize(Number(event.currentTarget.value))}
-          />
-        </Group>
-      )}
+      <Group gap={8}>
+        <Text size="sm" c="dimmed" aria-hidden>
+          Per page
+        </Text>
+        <NativeSelect
+          size="xs"
+          aria-label="webhooks per page"
+          value={String(pageSize)}
+          data={PAGE_SIZES.map(String)}
+          onChange={(event) => onPageSize(Number(event.currentTarget.value))}
+        />
+      </Group>
     </Group>
   );
 }

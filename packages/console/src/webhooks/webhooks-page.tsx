@@ -9,7 +9,7 @@ import { newWebhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
 import { EmptyList, EmptySearch } from './empty-list.tsx';
-import { PAGE_SIZES, Pager, SearchField, useListParameters } from './list-controls.tsx';
+import { Pager, SearchField, useListParameters } from './list-controls.tsx';
 import { DeleteDialog, useChangeActive } from './webhook-actions.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
@@ -78,11 +78,9 @@ export function Component() {
         )}
         {list.isSuccess && !isEmpty && (
           <Pager
-            what="webhooks"
             page={Math.min(page, pageCount)}
             pageSize={pageSize}
             totalCount={totalCount}
-            pageSizes={PAGE_SIZES}
             onPage={(wanted) => change({ page: wanted })}
             onPageSize={(wanted) => change({ pageSize: wanted })}
           />
