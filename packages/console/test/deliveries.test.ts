@@ -1,10 +1,5 @@
 import { expect, test } from '@jest/globals';
-import {
-  matchWords,
-  progressWords,
-  recoverWindow,
-  windowRefusal,
-} from '../src/webhook/recover/recover-words.ts';
+import { matchWords, progressWords, recoverWindow, windowRefusal } from '../src/webhook/recover-words.ts';
 import {
   answerAdvice,
   deliveryWords,

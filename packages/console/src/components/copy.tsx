@@ -112,7 +112,7 @@ export function CopyButton({
 }
 
 /** Puts a text onto the clipboard; false when the browser does not let it. */
-export async function copyText(text: string): Promise<boolean> {
+async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -54,7 +54,7 @@ export function Component() {
 type Outcome = 'rotated' | 'replaced_elsewhere' | null;
 
 /** The key, masked until it is asked for, and what can be done with it. */
-export function ApiKeySection({ profile }: { profile: Profile }) {
+function ApiKeySection({ profile }: { profile: Profile }) {
   const client = useQueryClient();
   const [isRevealed, setRevealed] = useState(false);
   const [isAsking, setAsking] = useState(false);

@@ -11,7 +11,7 @@ export const profileQuery = queryOptions({
   queryFn: async ({ signal }) => (await request('get', '/api/v3/profile', { signal })).data,
 });
 
-export type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_elsewhere' };
+type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_elsewhere' };
 
 /** Replaces the key with the key itself (spec, section 4.7). One that was rotated elsewhere meanwhile is refused. */
 export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation> {

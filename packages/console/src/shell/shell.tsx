@@ -71,10 +71,10 @@ export function Shell() {
   );
 }
 
-export const CONTENT_ID = 'content';
+const CONTENT_ID = 'content';
 
 /** The first stop of the tab key: past the header and the navigation. */
-export function SkipLink() {
+function SkipLink() {
   // With its whole path: the page has a `<base>`, which a bare fragment would be resolved against.
   const href = useHref({ hash: CONTENT_ID });
   return (
@@ -92,7 +92,7 @@ export function SkipLink() {
 }
 
 /** Where one can go. @param onNavigate closes the drawer of narrow screens */
-export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
+function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const account = useCurrentAccount();
   return (
     <Stack component="nav" gap="lg" aria-label="Main">

@@ -62,7 +62,7 @@ interface SecretOnceProps {
 }
 
 /** After a webhook was made: its secret, which is never shown again, and what it is for. */
-export function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
+function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
   const navigate = useNavigate();
   const isCopied = useRef(false);
   const [showsCopied, setShowsCopied] = useState(false);

@@ -13,11 +13,10 @@ import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook-actions.tsx';
 import { writeRefusal } from '../words/webhooks.ts';
+import { EmptyLog, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
 import { LastDay } from './last-day/last-day.tsx';
-import { EmptyLog } from './log/empty-log.tsx';
 import { RecentDeliveries } from './log/recent-deliveries.tsx';
-import { Recover } from './recover/recover.tsx';
-import { TestButton, TestOutcome, useTestEndpoint } from './test-endpoint.tsx';
+import { Recover } from './recover.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
 const POLL_MS = 5_000;

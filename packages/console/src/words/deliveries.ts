@@ -141,7 +141,7 @@ export function answerAdvice(statusCode: string, errorCode: string | null): stri
   );
 }
 
-export interface VerificationWords {
+interface VerificationWords {
   isGood: boolean;
   title: string;
   /** What to check; null when all is well. */

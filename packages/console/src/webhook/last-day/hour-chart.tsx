@@ -2,9 +2,8 @@ import { useElementSize } from '@mantine/hooks';
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useId, useRef, useState } from 'react';
 import type { StatisticsBucket } from '../../api/types.ts';
 import classes from './hour-chart.module.css';
-import { HourHint } from './hour-hint.tsx';
-import { hourLabel, hourSpan } from './hours.ts';
 import { type Axis, place } from './scale.ts';
+import { hourLabel, hourSpan } from './summary.ts';
 
 const HEIGHT = 168;
 const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, rightGap: 8 };
@@ -186,5 +185,30 @@ function HourLabels({ buckets, plot }: { buckets: readonly StatisticsBucket[]; p
           ),
       )}
     </g>
+  );
+}
+
+const HALF_PX = 95;
+
+/** The values of an hour beside it. What has the focus says the same to screen readers. */
+function HourHint({
+  bucket,
+  words,
+  x,
+  width,
+}: {
+  bucket: StatisticsBucket;
+  words: string;
+  x: number;
+  width: number;
+}) {
+  const left = Math.min(Math.max(x - HALF_PX, 0), Math.max(0, width - 2 * HALF_PX));
+  return (
+    <div className={classes.hint} style={{ left, width: 2 * HALF_PX }} aria-hidden>
+      <strong>{hourSpan(bucket.hour_start)}</strong>
+      {words.split(', ').map((line) => (
+        <span key={line}>{line}</span>
+      ))}
+    </div>
   );
 }

@@ -3,7 +3,7 @@ import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight 
 import { type ComponentType, useEffect, useState } from 'react';
 import { Link } from 'react-router';
 import { TOTAL_COUNT_MAX } from '../../api/types.ts';
-import { extentWords, pageFromText, pagesOf } from './log-pages.ts';
+import { extentWords, pageFromText, pagesOf } from './log-address.ts';
 
 interface LogPagerProps {
   page: number;

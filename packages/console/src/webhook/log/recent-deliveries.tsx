@@ -4,16 +4,22 @@ import { useSearchParams } from 'react-router';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
 import { Problem, useIsPhone } from '../../components/page.tsx';
-import { DeliveryCards } from './delivery-cards.tsx';
 import classes from './delivery-rows.module.css';
-import { DeliveryTable } from './delivery-table.tsx';
-import { hasFilters, type LogAddress, NO_FILTERS, readLogAddress, writeLogAddress } from './log-address.ts';
+import { DeliveryCards, DeliveryTable } from './delivery-rows.tsx';
+import {
+  hasFilters,
+  justAfter,
+  type LogAddress,
+  NO_FILTERS,
+  readLogAddress,
+  timeWindow,
+  windowProblem,
+  writeLogAddress,
+} from './log-address.ts';
 import { LogFilters } from './log-filters.tsx';
-import { LogNews } from './log-news.tsx';
+import { LogNews, WaitingButton } from './log-news.tsx';
 import { LogPager } from './log-pager.tsx';
-import { justAfter, timeWindow, windowProblem } from './time-window.ts';
 import { type DeliveryLog, useDeliveryLog } from './use-delivery-log.ts';
-import { WaitingButton } from './waiting-button.tsx';
 
 const HEADER_PX = 56;
 

@@ -1,14 +1,18 @@
-import { Table } from '@mantine/core';
+import { Table, VisuallyHidden } from '@mantine/core';
+import { Link } from 'react-router';
 import type { Delivery } from '../../api/types.ts';
 import { Moment, StatusBadge } from '../../components/state.tsx';
+import { deliveryPath } from '../../paths.ts';
+import { useAccount } from '../../session/session.ts';
 import {
+  attemptsWords,
   deliveryTone,
   deliveryWords,
   durationOf,
   jobWords,
   lastAnswerWords,
 } from '../../words/deliveries.ts';
-import { DeliveryLink } from './delivery-link.tsx';
+import { EVENT_WORDS } from '../../words/webhooks.ts';
 import classes from './delivery-rows.module.css';
 
 interface DeliveryRowsProps {
@@ -71,5 +75,53 @@ function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: b
       <Table.Td className={classes.number ?? ''}>{durationOf(delivery)}</Table.Td>
       <Table.Td className={classes.number ?? ''}>{delivery.attempt_count}</Table.Td>
     </Table.Tr>
+  );
+}
+
+/** The log at the width of a phone. */
+export function DeliveryCards({
+  rows,
+  arrived,
+}: {
+  rows: readonly Delivery[];
+  arrived: ReadonlySet<string>;
+}) {
+  return (
+    <ul className={classes.cards} aria-label="Deliveries, newest first">
+      {rows.map((delivery) => (
+        <li key={delivery.id} className={classes.card} data-arrived={arrived.has(delivery.id)}>
+          <div className={classes.line}>
+            <DeliveryLink delivery={delivery} />
+            <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+          </div>
+          <div className={classes.line}>
+            <span>
+              {jobWords(delivery)}, run {delivery.run_id}
+            </span>
+            <Moment at={delivery.created_at} />
+          </div>
+          <div className={`${classes.line} ${classes.dimmed}`}>
+            <span>{lastAnswerWords(delivery)}</span>
+            <span>
+              {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
+              {attemptsWords(delivery.attempt_count)}
+            </span>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Opens a delivery; all of its row or card is the link's. */
+function DeliveryLink({ delivery }: { delivery: Delivery }) {
+  const account = useAccount();
+  return (
+    <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
+      {EVENT_WORDS[delivery.event_type].label}
+      <VisuallyHidden>
+        , run {delivery.run_id}, {deliveryWords(delivery).toLowerCase()}
+      </VisuallyHidden>
+    </Link>
   );
 }

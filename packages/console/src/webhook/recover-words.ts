@@ -1,6 +1,5 @@
-import type { Recovery } from '../../api/types.ts';
-import { countWords } from '../log/log-pages.ts';
-import { microsOf, microsOfLocal, type TimeWindow, windowProblem } from '../log/time-window.ts';
+import type { Recovery } from '../api/types.ts';
+import { countWords, microsOf, microsOfLocal, type TimeWindow, windowProblem } from './log/log-address.ts';
 
 interface OwnWindow {
   /** Local times as `datetime-local` has them. */
