@@ -57,7 +57,6 @@ type Outcome = 'rotated' | 'replaced_elsewhere' | null;
 function ApiKeySection({ profile }: { profile: Profile }) {
   const client = useQueryClient();
   const [isRevealed, setRevealed] = useState(false);
-  const [isAsking, setAsking] = useState(false);
   const [outcome, setOutcome] = useState<Outcome>(null);
 
   async function rotate() {
@@ -108,6 +107,16 @@ function ApiKeySection({ profile }: { profile: Profile }) {
         </Text>
         <SampleCall apiKey={profile.api_key} isRevealed={isRevealed} />
       </section>
+      <RotateSection onRotate={rotate} />
+    </>
+  );
+}
+
+/** Replacing the key, after saying what that stops. */
+function RotateSection({ onRotate }: { onRotate: () => Promise<void> }) {
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <>
       <section aria-labelledby="rotate-key">
         <Title order={2} size="h4" id="rotate-key" mb="xs">
           Rotate the key
@@ -128,7 +137,7 @@ function ApiKeySection({ profile }: { profile: Profile }) {
         cancelLabel="Keep the key"
         isDangerous
         problemTitle="The key was not rotated"
-        onConfirm={rotate}
+        onConfirm={onRotate}
       >
         <Stack gap="xs">
           <Text size="sm">From that moment on the present key is refused, everywhere:</Text>
