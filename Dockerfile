@@ -20,6 +20,7 @@ RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 # The generator looks for an engine that it does not use; any file will do.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
+ && node scripts/console-api.mjs \
  && pnpm --filter @runhook/console build
 RUN pnpm --filter @runhook/management deploy --prod --ignore-scripts /out/management \
  && pnpm --filter @runhook/dispatcher deploy --prod --ignore-scripts /out/dispatcher \

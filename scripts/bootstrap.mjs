@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
+import { hashOfSources } from './source-hash.mjs';
 import { step as defaultStep } from './step.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
@@ -10,10 +11,19 @@ const PNPM = 'pnpm@12.21.0';
 const NODE_NEEDED = [20, 19];
 const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
+const API_STAMP = join(root, 'node_modules', '.runhook-console-api');
+/** Everything that the document of the API comes from. */
+const API_SOURCES = [
+  'packages/contract/src',
+  'pnpm-lock.yaml',
+  'scripts/console-api.mjs',
+  'services/management/package.json',
+  'services/management/src',
+];
 
 /**
- * Makes a checkout ready to run, with nothing but Node and npm: dependencies, the Prisma client, the build, the
- * console. What is up to date is passed over. On a failure it prints what the failed command wrote and ends the
+ * Makes a checkout ready to run, with nothing but Node and npm: dependencies, the Prisma client, the types of
+ * the API, the build, the console. What is up to date is passed over. On a failure it prints what the failed command wrote and ends the
  * process, unless `onFailure` does otherwise.
  *
  * @param {{ step?: typeof defaultStep, signal?: AbortSignal, onFailure?: (error: Error) => void }} [options]
@@ -23,6 +33,7 @@ export async function bootstrap({ step = defaultStep, signal, onFailure = printA
     checkNode();
     await install(step, signal);
     await generate(step, signal);
+    await describeApi(step, signal);
     await build(step, signal);
     await buildConsole({ checkout: root, step, signal });
   } catch (error) {
@@ -115,19 +126,36 @@ async function generate(step, signal) {
   });
 }
 
+/** The console's types of the API are made from what management serves, so management is compiled before all else. */
+async function describeApi(step, signal) {
+  const wanted = hashOfSources(root, API_SOURCES);
+  const types = join(root, 'packages', 'console', 'src', 'generated', 'api.ts');
+  if (existsSync(types) && stampOf(API_STAMP) === wanted) return;
+  forgetWhatIsGone();
+  await step('describing the API to the console', async () => {
+    await compile(['services/management'], signal);
+    const script = join(root, 'scripts', 'console-api.mjs');
+    await run(process.execPath, [script], { cwd: root, signal, name: 'console-api.mjs' });
+    writeFileSync(API_STAMP, wanted);
+  });
+}
+
 async function build(step, signal) {
+  forgetWhatIsGone();
+  await step('building', () => compile([], signal));
+}
+
+/** tsc believes its notes about what it has written, also when somebody deleted that. */
+function forgetWhatIsGone() {
   for (const folder of workspaceFolders()) {
-    // tsc believes its notes about what it has written, also when somebody deleted that.
     if (!existsSync(join(root, folder, 'dist')))
       rmSync(join(root, folder, 'tsconfig.tsbuildinfo'), { force: true });
   }
-  await step('building', () =>
-    run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--build'], {
-      cwd: root,
-      signal,
-      name: 'tsc --build',
-    }),
-  );
+}
+
+function compile(projects, signal) {
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  return run(process.execPath, [tsc, '--build', ...projects], { cwd: root, signal, name: 'tsc --build' });
 }
 
 function needsModules(folder) {

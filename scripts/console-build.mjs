@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { run } from './command.mjs';
+import { hashOfSources } from './source-hash.mjs';
 
 /** Of a checkout: everything that the built console comes from. */
 const SOURCES = [
@@ -42,7 +42,7 @@ export async function buildConsole({
   const folder = join(checkout, 'packages', 'console');
   const dist = join(folder, 'dist');
   const stamp = join(dist, STAMP);
-  const wanted = hashOfSources(checkout);
+  const wanted = hashOfSources(checkout, SOURCES);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
   await step('building the console', async () => {
     const aside = join(folder, 'node_modules', `.dist-${process.pid}`);
@@ -68,30 +68,6 @@ function runVite(folder, outDir, signal) {
     signal,
     name: 'vite build',
   });
-}
-
-function hashOfSources(checkout) {
-  const hash = createHash('sha256').update(process.versions.node);
-  for (const path of SOURCES.flatMap((source) => filesOf(checkout, source))) {
-    const content = readFileSync(join(checkout, path));
-    hash.update(`${path}\0${content.length}\0`).update(content);
-  }
-  return hash.digest('hex');
-}
-
-/** The files of a folder, in order, or the file itself. */
-function filesOf(checkout, path) {
-  const absolute = join(checkout, path);
-  if (!existsSync(absolute)) return [];
-  if (/\.\w+$/.test(path)) return [path];
-  return readdirSync(absolute, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(checkout.length)
-        .replace(/^[\\/]/, ''),
-    )
-    .sort();
 }
 
 /** Beside each file what a browser rather takes, as small as it gets: it is done once, and sent often. */

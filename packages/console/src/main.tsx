@@ -1,9 +1,15 @@
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
-import { StrictMode } from 'react';
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import { App } from './app.tsx';
-import { styleNonce } from './style-nonce.ts';
+import { RouterProvider } from 'react-router';
+import { createRouter } from './routes.tsx';
+import { styleNonce } from './served-page.ts';
+import { createQueryClient } from './session/session.ts';
+import { cssVariables, theme } from './theme.ts';
 
 // Where the library that keeps the page from scrolling behind a dialog looks for the nonce of its style.
 Object.assign(globalThis, { __webpack_nonce__: styleNonce() });
@@ -15,3 +21,21 @@ createRoot(root).render(
     <App />
   </StrictMode>,
 );
+
+function App() {
+  const [client] = useState(createQueryClient);
+  const [router] = useState(createRouter);
+  return (
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariables}
+      defaultColorScheme="auto"
+      getStyleNonce={styleNonce}
+    >
+      <QueryClientProvider client={client}>
+        <Notifications position="bottom-right" aria-live="polite" />
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}

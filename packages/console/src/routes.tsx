@@ -1,10 +1,7 @@
 import { createBrowserRouter } from 'react-router';
-import { basePath } from './base-path.ts';
-import { AccountLayout } from './session/account-layout.tsx';
-import { HomeRedirect } from './session/home-redirect.tsx';
-import { RequireSession } from './session/require-session.tsx';
-import { NotFoundPage } from './shell/not-found-page.tsx';
-import { PageErrorBoundary } from './shell/page-error-boundary.tsx';
+import { basePath } from './served-page.ts';
+import { AccountLayout, HomeRedirect, RequireSession } from './session/guards.tsx';
+import { NotFoundPage, PageErrorBoundary } from './shell/dead-ends.tsx';
 import { Shell } from './shell/shell.tsx';
 
 /** Every page. Each is a chunk of its own, loaded when it is first opened: a page's module exports `Component`. */

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Delivery } from '../src/api/types.ts';
-import { arrivedIds, liveRows } from '../src/webhook/log/live-rows.ts';
-import { continuedLog, type LogState, tailSince } from '../src/webhook/log/log-state.ts';
+import { arrivedIds, continuedLog, type LogState, liveRows, tailSince } from '../src/webhook/log/live-log.ts';
 
 const PAGE = 3;
 const row = (id: number, more: Partial<Delivery> = {}) =>

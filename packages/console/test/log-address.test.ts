@@ -1,13 +1,19 @@
 import { expect, test } from '@jest/globals';
-import { hasFilters, NO_FILTERS, readLogAddress, writeLogAddress } from '../src/webhook/log/log-address.ts';
-import { countWords, extentWords, pageFromText, pagesOf } from '../src/webhook/log/log-pages.ts';
 import {
+  countWords,
+  extentWords,
+  hasFilters,
   justAfter,
   localOf,
   microsOfLocal,
+  NO_FILTERS,
+  pageFromText,
+  pagesOf,
+  readLogAddress,
   timeWindow,
   windowProblem,
-} from '../src/webhook/log/time-window.ts';
+  writeLogAddress,
+} from '../src/webhook/log/log-address.ts';
 
 const read = (text: string) => readLogAddress(new URLSearchParams(text));
 

@@ -1,11 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { SUBSCRIPTION_LIMITS } from '@runhook/contract';
-import { checkWebhook, LIMITS, problemsOfServer } from '../src/webhook-form/check-webhook.ts';
-import { NEW_WEBHOOK } from '../src/webhook-form/webhook-values.ts';
-import { jobsWords } from '../src/webhooks/jobs-words.ts';
+import { checkWebhook, LIMITS, NEW_WEBHOOK, problemsOfServer } from '../src/webhook-form/webhook-values.ts';
 import { statusTone, statusWords } from '../src/words/http-status.ts';
 import { durationWords, parseTime, relativeTime, utcTime, waitWords } from '../src/words/time.ts';
-import { webhooksRefusal, writeRefusal } from '../src/words/write-refusal.ts';
+import { jobsWords, webhooksRefusal, writeRefusal } from '../src/words/webhooks.ts';
 
 test.each([
   ['0', 'never triggered', 'neutral'],

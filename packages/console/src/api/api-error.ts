@@ -1,3 +1,5 @@
+import { waitWords } from '../words/time.ts';
+
 /** What the API answered instead of what was asked for. */
 export class ApiError extends Error {
   /** The HTTP status; 0 when no answer came. */
@@ -18,4 +20,25 @@ export class ApiError extends Error {
     this.fieldProblems = more.fieldProblems ?? {};
     this.retryAfterSeconds = more.retryAfterSeconds ?? null;
   }
+}
+
+/** What went wrong, for people: the server's own words where it has some, and what can be done where it has none. */
+export function problemWords(error: unknown): string {
+  if (!(error instanceof ApiError)) return 'Something unexpected happened. Try again.';
+  switch (error.code) {
+    case 401:
+      return 'Your session has ended. Sign in again.';
+    case 429:
+      return `Too many requests. Try again ${afterWords(error.retryAfterSeconds)}.`;
+    case 503:
+      return `Runhook is not available at the moment. Try again ${afterWords(error.retryAfterSeconds)}.`;
+    case 500:
+      return 'Runhook had a problem with this request. Try again; if it stays, tell your administrator.';
+    default:
+      return error.message;
+  }
+}
+
+function afterWords(seconds: number | null): string {
+  return seconds === null ? 'in a moment' : `in ${waitWords(Math.max(1, seconds))}`;
 }

@@ -1,38 +1,54 @@
-import { ownUrl } from '../base-path.ts';
+import type { paths } from '../generated/api.ts';
+import { ownUrl } from '../served-page.ts';
 import { ApiError } from './api-error.ts';
 
-/** The envelope of every answer (spec, section 2.2). */
-export interface Envelope<Data, Extra = unknown> {
-  data: Data;
-  status: { code: number; is_success?: boolean };
-  extra: Extra;
-}
+type Method = 'get' | 'post' | 'put' | 'delete';
+/** Those that have the method. */
+type PathOf<M extends Method> = {
+  [P in keyof paths]: paths[P][M] extends object ? P : never;
+}[keyof paths];
 
-interface Refusal {
-  status?: { code?: number; user_message?: string; errors?: { field: string; message: string }[] };
-}
+type Json<Content> = Content extends { content: { 'application/json': infer Value } } ? Value : undefined;
+type Part<O, Name extends string> = O extends { parameters: { [N in Name]?: infer Value } }
+  ? Value
+  : undefined;
+/** A part of a request that must be given, may be, or does not exist. */
+type Given<Name extends string, Value> = [Value] extends [undefined]
+  ? { [N in Name]?: never }
+  : undefined extends Value
+    ? { [N in Name]?: NonNullable<Value> }
+    : { [N in Name]: Value };
 
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+/** Parameters of the address; those that are empty are left out. */
+export type Query<M extends Method, P extends PathOf<M>> = {
+  [N in keyof NonNullable<Part<paths[P][M], 'query'>>]: NonNullable<Part<paths[P][M], 'query'>>[N] | '';
+};
 
-export interface RequestParts {
-  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Values that are null, undefined or empty are left out. */
-  query?: Query;
-  body?: unknown;
-  headers?: Record<string, string>;
-  signal?: AbortSignal | undefined;
-}
+type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', Part<paths[P][M], 'path'>> &
+  Given<'body', paths[P][M] extends { requestBody: infer Body } ? Json<Body> : undefined> & {
+    query?: Query<M, P>;
+    headers?: Record<string, string>;
+    signal?: AbortSignal | undefined;
+  };
+
+/** The envelope of the answer to a call that succeeds (spec, section 2.2). */
+export type Answer<M extends Method, P extends PathOf<M>> = paths[P][M] extends { responses: infer All }
+  ? Json<All[keyof All & (200 | 201 | 202)]>
+  : never;
 
 /**
  * One call of the API, as whoever is signed in. Throws an {@link ApiError} for whatever is not a 2xx.
- * @param path below the console's root, without a slash at its start: `api/v3/session`
+ * @param path as the API's document has it; what stands in braces comes from `parts.path`
  */
-export async function request<Data, Extra = unknown>(
-  path: string,
-  { method = 'GET', query = {}, body, headers = {}, signal }: RequestParts = {},
-): Promise<Envelope<Data, Extra>> {
-  const response = await answerOf(ownUrl(path) + searchOf(query), {
-    method,
+export async function request<M extends Method, P extends PathOf<M>>(
+  method: M,
+  path: P,
+  parts: RequestParts<M, P>,
+): Promise<Answer<M, P>> {
+  const { path: inPath = {}, query = {}, body, headers = {}, signal } = parts as UntypedParts;
+  const url = path.slice(1).replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(inPath[name])));
+  const response = await answerOf(ownUrl(url) + searchOf(query), {
+    method: method.toUpperCase(),
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
@@ -43,8 +59,16 @@ export async function request<Data, Extra = unknown>(
     ...(signal === undefined ? {} : { signal }),
   });
   const answer: unknown = await response.json().catch(() => null);
-  if (response.ok && answer !== null) return answer as Envelope<Data, Extra>;
+  if (response.ok && answer !== null) return answer as Answer<M, P>;
   throw refusalOf(response, answer as Refusal | null);
+}
+
+interface UntypedParts {
+  path?: Record<string, unknown>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
 }
 
 async function answerOf(url: string, init: RequestInit): Promise<Response> {
@@ -56,6 +80,10 @@ async function answerOf(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
+interface Refusal {
+  status?: { code?: number; user_message?: string; errors?: { field: string; message: string }[] };
+}
+
 function refusalOf(response: Response, answer: Refusal | null): ApiError {
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
   const { status } = answer ?? {};
@@ -65,10 +93,8 @@ function refusalOf(response: Response, answer: Refusal | null): ApiError {
   });
 }
 
-function searchOf(query: Query): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query))
-    if (value !== null && value !== undefined && value !== '') parameters.set(name, String(value));
-  const text = parameters.toString();
+function searchOf(query: Record<string, unknown>): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
   return text === '' ? '' : `?${text}`;
 }

@@ -1,6 +1,7 @@
-import { Button, Group, Modal, Stack } from '@mantine/core';
-import { type ReactNode, useState } from 'react';
-import { Problem } from './problem.tsx';
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { type ReactNode, useEffect, useState } from 'react';
+import { type Blocker, useBlocker } from 'react-router';
+import { Problem } from './page.tsx';
 
 interface ConfirmDialogProps {
   isOpen: boolean;
@@ -73,5 +74,44 @@ export function ConfirmDialog({
         </Group>
       </Stack>
     </Modal>
+  );
+}
+
+interface LeaveDialogProps {
+  blocker: Blocker;
+  title: string;
+  text: string;
+  leaveLabel: string;
+  stayLabel: string;
+}
+
+/** Open while a navigation waits for an answer. */
+export function LeaveDialog({ blocker, title, text, leaveLabel, stayLabel }: LeaveDialogProps) {
+  return (
+    <ConfirmDialog
+      isOpen={blocker.state === 'blocked'}
+      onClose={() => blocker.state === 'blocked' && blocker.reset()}
+      title={title}
+      confirmLabel={leaveLabel}
+      cancelLabel={stayLabel}
+      isDangerous
+      onConfirm={() => blocker.state === 'blocked' && blocker.proceed()}
+    >
+      <Text size="sm">{text}</Text>
+    </ConfirmDialog>
+  );
+}
+
+/** Asks before the page is left while `isGuarded()`: by the router's blocker within the console, else by the browser. */
+export function useLeaveGuard(isGuarded: () => boolean): Blocker {
+  useEffect(() => {
+    const ask = (event: BeforeUnloadEvent) => {
+      if (isGuarded()) event.preventDefault();
+    };
+    window.addEventListener('beforeunload', ask);
+    return () => window.removeEventListener('beforeunload', ask);
+  }, [isGuarded]);
+  return useBlocker(
+    ({ currentLocation, nextLocation }) => isGuarded() && currentLocation.pathname !== nextLocation.pathname,
   );
 }

@@ -1,24 +1,32 @@
-import { Anchor, Group, Skeleton, Stack, VisuallyHidden } from '@mantine/core';
+import { Anchor, Code, Group, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
-import { deliveryQuery, type WebhookKey } from '../api/delivery-queries.ts';
-import { subscriptionQuery } from '../api/subscription-queries.ts';
-import type { Account, DeliveryDetail } from '../api/types.ts';
-import { PageHeading } from '../components/page-heading.tsx';
-import { Problem } from '../components/problem.tsx';
-import { WriteNotice } from '../components/write-notice.tsx';
+import { deliveryQuery } from '../api/deliveries.ts';
+import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
+import type { Account, Delivery, DeliveryDetail } from '../api/types.ts';
+import { CopyButton } from '../components/copy.tsx';
+import { WriteNotice } from '../components/guarded.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
+import { Moment, StatusBadge, useNow } from '../components/state.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
-import { EVENT_WORDS } from '../words/event-types.ts';
-import { writeRefusal } from '../words/write-refusal.ts';
-import { AttemptTimeline } from './attempt-timeline.tsx';
-import { CopyAsCurl } from './copy-as-curl.tsx';
-import { DeliveryFacts } from './delivery-facts.tsx';
-import { DeliveryState } from './delivery-state.tsx';
-import { PayloadSection } from './payload-section.tsx';
-import { RedeliverButton } from './redeliver-button.tsx';
+import { useAccount } from '../session/session.ts';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
+import classes from '../webhook/webhook-facts.module.css';
+import { Fact } from '../webhook/webhook-facts.tsx';
+import {
+  deliveryTone,
+  deliveryWords,
+  durationOf,
+  jobWords,
+  lastAnswerWords,
+  nextAttemptWords,
+  stateSentence,
+} from '../words/deliveries.ts';
+import { statusTone } from '../words/http-status.ts';
+import { EVENT_WORDS, writeRefusal } from '../words/webhooks.ts';
+import { AttemptTimeline } from './attempts.tsx';
+import { CopyAsCurl, PayloadSection, RedeliverButton } from './payload.tsx';
 
 const POLL_MS = 1_500;
 
@@ -71,7 +79,7 @@ function DeliveryPage({
   webhook: WebhookKey;
   delivery: DeliveryDetail;
 }) {
-  const subscription = useQuery(subscriptionQuery(webhook.accountId, webhook.webhookId));
+  const subscription = useQuery(subscriptionQuery(webhook));
   const { label } = EVENT_WORDS[delivery.event_type];
   return (
     <>
@@ -138,5 +146,72 @@ function Loading() {
       <Skeleton height={240} />
       <Skeleton height={240} />
     </Stack>
+  );
+}
+
+/** How it stands, why, and what comes next. */
+function DeliveryState({ delivery }: { delivery: Delivery }) {
+  const { next_attempt_at, completed_at } = delivery;
+  return (
+    <Group gap="xs">
+      <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+      <Text size="sm" component="div" style={{ overflowWrap: 'anywhere', minWidth: 0 }}>
+        {stateSentence(delivery)}{' '}
+        {delivery.status === 'pending' && next_attempt_at !== null && (
+          <Countdown at={next_attempt_at} attemptCount={delivery.attempt_count} />
+        )}
+        {completed_at !== null && <Moment at={completed_at} />}
+      </Text>
+      <VisuallyHidden role="status">
+        {deliveryWords(delivery)}, {delivery.attempt_count} attempts so far
+      </VisuallyHidden>
+    </Group>
+  );
+}
+
+/** Counts down for the eye only: read out every second it would drown everything else. */
+function Countdown({ at, attemptCount }: { at: string; attemptCount: number }) {
+  const nowMs = useNow(1_000);
+  return (
+    <>
+      {nextAttemptWords(at, attemptCount, nowMs)} (<Moment at={at} format="full" />)
+    </>
+  );
+}
+
+/** What is delivered, and its ids. */
+function DeliveryFacts({ delivery }: { delivery: Delivery }) {
+  const answerTone = delivery.attempt_count === 0 ? 'neutral' : statusTone(delivery.http_status_code);
+  return (
+    <dl className={classes.facts}>
+      <Fact name="Event">
+        {EVENT_WORDS[delivery.event_type].label} <Code>{delivery.event_type}</Code>
+      </Fact>
+      <Fact name="Job">{jobWords(delivery)}</Fact>
+      <Fact name="Created">
+        <Moment at={delivery.created_at} format="full" />
+      </Fact>
+      <Fact name="Last answer">
+        <Group gap="2px 8px">
+          <StatusBadge tone={answerTone}>{lastAnswerWords(delivery)}</StatusBadge>
+          {delivery.duration_ms !== null && <span>in {durationOf(delivery)}</span>}
+        </Group>
+      </Fact>
+      <Id name="Delivery id" value={delivery.id} />
+      <Id name="Event id" value={delivery.event_id} />
+      <Id name="Job id" value={delivery.job_id} />
+      <Id name="Run id" value={delivery.run_id} />
+    </dl>
+  );
+}
+
+function Id({ name, value }: { name: string; value: string }) {
+  return (
+    <Fact name={name}>
+      <Group gap={6} wrap="nowrap" align="flex-start">
+        <Code className={classes.code ?? ''}>{value}</Code>
+        <CopyButton value={value} what={`the ${name.toLowerCase()}`} size="compact-xs" variant="subtle" />
+      </Group>
+    </Fact>
   );
 }

@@ -1,10 +1,14 @@
-import { Skeleton, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { PageHeading } from '../components/page-heading.tsx';
-import { Problem } from '../components/problem.tsx';
-import { useSession } from '../session/session-context.ts';
-import { ApiKeySection } from './api-key-section.tsx';
-import { profileQuery } from './profile-query.ts';
+import { Alert, Button, Group, List, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { IconAlertTriangle, IconCircleCheck, IconEye, IconEyeOff } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Profile } from '../api/types.ts';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
+import { ownUrl } from '../served-page.ts';
+import { useCurrentAccount, useSession } from '../session/session.ts';
+import { maskedKey, profileQuery, rotateKey } from './profile.ts';
 
 /** Profile, API Access: the user's own key (spec, section 2.4). */
 export function Component() {
@@ -44,5 +48,141 @@ export function Component() {
         </Text>
       </Stack>
     </>
+  );
+}
+
+type Outcome = 'rotated' | 'replaced_elsewhere' | null;
+
+/** The key, masked until it is asked for, and what can be done with it. */
+function ApiKeySection({ profile }: { profile: Profile }) {
+  const client = useQueryClient();
+  const [isRevealed, setRevealed] = useState(false);
+  const [outcome, setOutcome] = useState<Outcome>(null);
+
+  async function rotate() {
+    const rotation = await rotateKey(profile);
+    setOutcome(rotation.kind);
+    if (rotation.kind === 'rotated') {
+      client.setQueryData(profileQuery.queryKey, { ...profile, api_key: rotation.apiKey });
+      setRevealed(true);
+    } else {
+      setRevealed(false);
+      await client.invalidateQueries({ queryKey: profileQuery.queryKey });
+    }
+  }
+
+  return (
+    <>
+      {outcome !== null && <RotationNotice outcome={outcome} />}
+      <section aria-labelledby="your-key">
+        <Title order={2} size="h4" id="your-key" mb="xs">
+          Your API key
+        </Title>
+        <Group gap="xs">
+          <CopiedText testId="api-key">
+            {isRevealed ? profile.api_key : maskedKey(profile.api_key)}
+          </CopiedText>
+          <Group gap="xs" wrap="nowrap">
+            <Button
+              size="sm"
+              variant="default"
+              aria-pressed={isRevealed}
+              leftSection={
+                isRevealed ? <IconEyeOff size={16} aria-hidden /> : <IconEye size={16} aria-hidden />
+              }
+              onClick={() => setRevealed(!isRevealed)}
+            >
+              {isRevealed ? 'Hide' : 'Reveal'}
+            </Button>
+            <CopyButton value={profile.api_key} what="the API key" size="sm" />
+          </Group>
+        </Group>
+      </section>
+      <section aria-labelledby="use-key">
+        <Title order={2} size="h4" id="use-key" mb="xs">
+          Use it
+        </Title>
+        <Text size="sm" mb="xs">
+          Send it as <code>Authorization: Token …</code> with every request:
+        </Text>
+        <SampleCall apiKey={profile.api_key} isRevealed={isRevealed} />
+      </section>
+      <RotateSection onRotate={rotate} />
+    </>
+  );
+}
+
+/** Replacing the key, after saying what that stops. */
+function RotateSection({ onRotate }: { onRotate: () => Promise<void> }) {
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <>
+      <section aria-labelledby="rotate-key">
+        <Title order={2} size="h4" id="rotate-key" mb="xs">
+          Rotate the key
+        </Title>
+        <Text size="sm" mb="sm">
+          Rotate it when somebody else may have seen it. You get a new key, and the old one is refused at
+          once.
+        </Text>
+        <Button color="red" variant="outline" onClick={() => setAsking(true)}>
+          Rotate the key…
+        </Button>
+      </section>
+      <ConfirmDialog
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        title="Rotate your API key?"
+        confirmLabel="Rotate the key"
+        cancelLabel="Keep the key"
+        isDangerous
+        problemTitle="The key was not rotated"
+        onConfirm={onRotate}
+      >
+        <Stack gap="xs">
+          <Text size="sm">From that moment on the present key is refused, everywhere:</Text>
+          <List size="sm">
+            <List.Item>
+              scripts, schedules and integrations that use it stop working until they have the new one;
+            </List.Item>
+            <List.Item>this cannot be undone: the present key never works again.</List.Item>
+          </List>
+          <Text size="sm">Webhooks go on as before, and you stay signed in here.</Text>
+        </Stack>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function RotationNotice({ outcome }: { outcome: Exclude<Outcome, null> }) {
+  return outcome === 'rotated' ? (
+    <Alert color="green" role="status" icon={<IconCircleCheck aria-hidden />} title="The key is rotated">
+      The new key is shown below. The old one does not work any more: put the new one wherever it was used.
+    </Alert>
+  ) : (
+    <Alert
+      color="yellow"
+      role="alert"
+      icon={<IconAlertTriangle aria-hidden />}
+      title="The key had been rotated already"
+    >
+      Somebody who has your key, or you in another window, rotated it after this page was opened, so it was
+      not rotated again. The key below is the one that works now. If it was not you, rotate it again.
+    </Alert>
+  );
+}
+
+/** A call that works as it is; on the page the key in it is as hidden as above it. */
+function SampleCall({ apiKey, isRevealed }: { apiKey: string; isRevealed: boolean }) {
+  const account = useCurrentAccount();
+  const path = account === null ? 'api/v3/profile' : `api/v3/accounts/${account.id}/webhooks/subscriptions`;
+  const sample = (key: string) =>
+    `curl -s '${location.origin}${ownUrl(path)}' \\\n  -H 'Authorization: Token ${key}'`;
+  return (
+    <CodeBlock
+      label={account === null ? 'Your own record' : `The webhooks of ${account.name}`}
+      code={sample(isRevealed ? apiKey : maskedKey(apiKey))}
+      copyValue={sample(apiKey)}
+    />
   );
 }

@@ -1,29 +1,38 @@
-import { Alert, Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
+import {
+  Alert,
+  Anchor,
+  Button,
+  Center,
+  Paper,
+  PasswordInput,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
-import { ApiError } from '../api/api-error.ts';
+import { ApiError, problemWords } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
-import type { Session } from '../api/types.ts';
-import { ownUrl } from '../base-path.ts';
-import { ProductMark } from '../shell/product-mark.tsx';
-import { usePageTitle } from '../shell/use-page-title.ts';
-import { problemWords } from '../words/problem.ts';
-import { beginSession } from './begin-session.ts';
-import { ownPath } from './own-path.ts';
-import classes from './sign-in-page.module.css';
-import { useKnownSession } from './use-known-session.ts';
+import { usePageTitle } from '../components/page.tsx';
+import { ownPath } from '../paths.ts';
+import { ownUrl } from '../served-page.ts';
+import { ProductMark } from '../shell/shell.tsx';
+import { beginSession, sessionQuery } from './session.ts';
+
+const BEHIND = 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-8))';
 
 type Fields = 'email' | 'password';
 
 export function Component() {
   usePageTitle('Sign in');
   const [parameters] = useSearchParams();
-  const known = useKnownSession();
+  const known = useQuery(sessionQuery).data;
   const next = ownPath(parameters.get('next'));
   if (known) return <Navigate replace to={next} />;
   return (
-    <main className={classes.page}>
+    <Center component="main" mih="100dvh" p="md" bg={BEHIND}>
       <Paper withBorder p="xl" w="100%" maw={400}>
         <Stack gap="lg">
           <ProductMark />
@@ -46,7 +55,7 @@ export function Component() {
           </Text>
         </Stack>
       </Paper>
-    </main>
+    </Center>
   );
 }
 
@@ -73,7 +82,7 @@ function SignInForm() {
     if (first !== undefined) return fields[first].current?.focus();
     setPending(true);
     try {
-      const { data } = await request<Session>('api/v3/session', { method: 'POST', body: values });
+      const { data } = await request('post', '/api/v3/session', { body: values });
       // Whatever an earlier person saw is gone; the page goes on by itself when the session is known.
       await beginSession(client, data);
     } catch (error) {

@@ -4,10 +4,9 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
-import { Problem } from '../components/problem.tsx';
+import { Problem, usePageTitle } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
-import { usePageTitle } from '../shell/use-page-title.ts';
-import { beginSession } from './begin-session.ts';
+import { beginSession } from './session.ts';
 
 /**
  * Ends the session. A page of its own, so that leaving for it asks about unsaved changes as any leaving does. It asks
@@ -67,7 +66,7 @@ export function Component() {
 
 async function endSession(): Promise<void> {
   try {
-    await request('api/v3/session', { method: 'DELETE' });
+    await request('delete', '/api/v3/session', {});
   } catch (error) {
     // It had ended before: that is what was asked for.
     if (!(error instanceof ApiError && error.code === 401)) throw error;

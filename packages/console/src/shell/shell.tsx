@@ -1,12 +1,23 @@
-import { AppShell, Box, Burger, Container, Drawer, Group } from '@mantine/core';
+import {
+  AppShell,
+  Box,
+  Burger,
+  Container,
+  Drawer,
+  Group,
+  NavLink,
+  Stack,
+  Text,
+  VisuallyHidden,
+} from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Link, Outlet } from 'react-router';
-import { AccountSwitcher } from './account-switcher.tsx';
-import { Navigation } from './navigation.tsx';
-import { ProductMark } from './product-mark.tsx';
+import { IconExternalLink, IconKey, IconWebhook } from '@tabler/icons-react';
+import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
+import { API_ACCESS_PATH, webhooksPath } from '../paths.ts';
+import { ownUrl } from '../served-page.ts';
+import { useCurrentAccount } from '../session/session.ts';
+import { AccountSwitcher, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
-import { CONTENT_ID, SkipLink } from './skip-link.tsx';
-import { UserMenu } from './user-menu.tsx';
 
 /** The frame of every page behind the sign-in. On narrow screens the navigation is a drawer. */
 export function Shell() {
@@ -57,5 +68,108 @@ export function Shell() {
         </AppShell.Main>
       </AppShell>
     </>
+  );
+}
+
+const CONTENT_ID = 'content';
+
+/** The first stop of the tab key: past the header and the navigation. */
+function SkipLink() {
+  // With its whole path: the page has a `<base>`, which a bare fragment would be resolved against.
+  const href = useHref({ hash: CONTENT_ID });
+  return (
+    <a
+      href={href}
+      className={classes.skip}
+      onClick={(event) => {
+        event.preventDefault();
+        document.getElementById(CONTENT_ID)?.focus();
+      }}
+    >
+      Skip to the content
+    </a>
+  );
+}
+
+/** Where one can go. @param onNavigate closes the drawer of narrow screens */
+function Navigation({ onNavigate }: { onNavigate?: () => void }) {
+  const account = useCurrentAccount();
+  return (
+    <Stack component="nav" gap="lg" aria-label="Main">
+      {account !== null && (
+        <Section title="Account Settings">
+          <NavLink
+            component={RouterNavLink}
+            to={webhooksPath(account.id)}
+            label="Webhooks"
+            leftSection={<IconWebhook size={18} aria-hidden />}
+            className={classes.link ?? ''}
+            {...(onNavigate && { onClick: onNavigate })}
+          />
+        </Section>
+      )}
+      <Section title="Profile">
+        <NavLink
+          component={RouterNavLink}
+          to={API_ACCESS_PATH}
+          label="API Access"
+          leftSection={<IconKey size={18} aria-hidden />}
+          className={classes.link ?? ''}
+          {...(onNavigate && { onClick: onNavigate })}
+        />
+      </Section>
+      <Section title="Help">
+        <NavLink
+          href={ownUrl('docs')}
+          target="_blank"
+          rel="noreferrer"
+          label={
+            <>
+              API reference<VisuallyHidden> (new tab)</VisuallyHidden>
+            </>
+          }
+          leftSection={<IconExternalLink size={18} aria-hidden />}
+          className={classes.link ?? ''}
+        />
+      </Section>
+    </Stack>
+  );
+}
+
+function Section({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <Text component="h2" size="xs" fw={600} c="dimmed" px="sm" mb={4} mt={0}>
+        {title}
+      </Text>
+      {children}
+    </div>
+  );
+}
+
+/** The name of the product, with its sign: a hook. */
+export function ProductMark() {
+  return (
+    <span className={classes.mark}>
+      <svg viewBox="0 0 32 32" width="26" height="26" aria-hidden="true">
+        <rect width="32" height="32" rx="7" fill="#1971c2" />
+        <path
+          d="M20 7v11a5 5 0 1 1-10 0v-2"
+          fill="none"
+          stroke="#fff"
+          strokeWidth="3"
+          strokeLinecap="round"
+        />
+        <path
+          d="M6.5 18.5 10 15l3.5 3.5"
+          fill="none"
+          stroke="#fff"
+          strokeWidth="3"
+          strokeLinecap="round"
+          strokeLinejoin="round"
+        />
+      </svg>
+      Runhook
+    </span>
   );
 }

@@ -2,26 +2,25 @@ import { Anchor, Skeleton, Stack } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
-import { subscriptionApi } from '../api/account-path.ts';
 import { ApiError } from '../api/api-error.ts';
-import { request } from '../api/request.ts';
-import { subscriptionQuery, webhooksKey } from '../api/subscription-queries.ts';
+import { replaceSubscription, subscriptionQuery, webhooksKey } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
-import { PageHeading } from '../components/page-heading.tsx';
-import { Problem } from '../components/problem.tsx';
-import { toastDone } from '../components/toast.ts';
-import { WriteNotice } from '../components/write-notice.tsx';
+import { WriteNotice } from '../components/guarded.tsx';
+import { PageHeading, Problem, toastDone } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
-import { writeRefusal } from '../words/write-refusal.ts';
+import { useAccount } from '../session/session.ts';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { writeRefusal } from '../words/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { requestOf, valuesOf } from './webhook-values.ts';
+import { fieldsOf, valuesOf } from './webhook-values.ts';
 
 export function Component() {
   const account = useAccount();
   const { webhookId = '' } = useParams();
-  const webhook = useQuery({ ...subscriptionQuery(account.id, webhookId), refetchOnWindowFocus: false });
+  const webhook = useQuery({
+    ...subscriptionQuery({ accountId: account.id, webhookId }),
+    refetchOnWindowFocus: false,
+  });
   if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
   return (
     <>
@@ -63,6 +62,7 @@ export function Component() {
 function EditForm({ webhook }: { webhook: Subscription }) {
   const account = useAccount();
   const client = useQueryClient();
+  const key = { accountId: account.id, webhookId: webhook.id };
   const navigate = useNavigate();
   // As it was when the page was opened: a later answer must not write over what is being typed.
   const [initial] = useState(() => valuesOf(webhook));
@@ -74,11 +74,10 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       problemTitle="The changes were not saved"
       cancelTo={webhookPath(account.id, webhook.id)}
       onSave={async (values) => {
-        const path = subscriptionApi(account.id, webhook.id);
-        const { data } = await request<Subscription>(path, { method: 'PUT', body: requestOf(values) });
-        client.setQueryData(subscriptionQuery(account.id, webhook.id).queryKey, data);
+        const saved = await replaceSubscription(key, fieldsOf(values));
+        client.setQueryData(subscriptionQuery(key).queryKey, saved);
         void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
-        toastDone(`“${data.name}” is saved.`);
+        toastDone(`“${saved.name}” is saved.`);
         await navigate(webhookPath(account.id, webhook.id));
       }}
     />

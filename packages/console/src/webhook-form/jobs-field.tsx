@@ -1,23 +1,22 @@
-import { Group, MultiSelect, Text } from '@mantine/core';
+import { Group, MultiSelect, type MultiSelectProps, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { type Ref, useRef, useState } from 'react';
-import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/job-queries.ts';
+import { useRef, useState } from 'react';
+import { problemWords } from '../api/api-error.ts';
+import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Job } from '../api/types.ts';
-import { problemWords } from '../words/problem.ts';
 
 const DEBOUNCE_MS = 200;
 
-interface JobsFieldProps {
+/** Beside those that are named, what a form gives to a field of its own. */
+interface JobsFieldProps extends Pick<MultiSelectProps, 'error' | 'onFocus' | 'onBlur'> {
   accountId: number;
   value: string[];
   onChange: (ids: string[]) => void;
-  error: string | undefined;
-  ref: Ref<HTMLInputElement>;
 }
 
 /** Chosen jobs by name, and a search for more of them on the server: an account may have thousands. */
-export function JobsField({ accountId, value, onChange, error, ref }: JobsFieldProps) {
+export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldProps) {
   const [search, setSearch] = useState('');
   const [debounced] = useDebouncedValue(search.trim(), DEBOUNCE_MS);
   const [initialIds] = useState(value);
@@ -32,7 +31,7 @@ export function JobsField({ accountId, value, onChange, error, ref }: JobsFieldP
 
   return (
     <MultiSelect
-      ref={ref}
+      {...ofForm}
       label="Jobs"
       description={
         <>
@@ -64,7 +63,6 @@ export function JobsField({ accountId, value, onChange, error, ref }: JobsFieldP
       nothingFoundMessage={nothingFound(found.error, found.isFetching, search)}
       clearable={value.length > 0}
       maxDropdownHeight={280}
-      error={error}
       styles={{ pillsList: { maxHeight: 180, overflowY: 'auto' } }}
     />
   );

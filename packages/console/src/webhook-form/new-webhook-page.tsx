@@ -1,19 +1,20 @@
-import { Anchor } from '@mantine/core';
+import { Alert, Anchor, Button, Group, List, Stack, Tabs, Text, Title } from '@mantine/core';
+import { IconKey } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { Link } from 'react-router';
-import { webhooksApi } from '../api/account-path.ts';
-import { request } from '../api/request.ts';
-import { webhooksKey } from '../api/subscription-queries.ts';
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { Link, useNavigate } from 'react-router';
+import { createSubscription, webhooksKey } from '../api/subscriptions.ts';
 import type { CreatedSubscription } from '../api/types.ts';
-import { PageHeading } from '../components/page-heading.tsx';
-import { WriteNotice } from '../components/write-notice.tsx';
-import { webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
-import { writeRefusal } from '../words/write-refusal.ts';
-import { SecretOnce } from './secret-once.tsx';
+import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
+import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
+import { WriteNotice } from '../components/guarded.tsx';
+import { PageHeading } from '../components/page.tsx';
+import { webhookPath, webhooksPath } from '../paths.ts';
+import { useAccount } from '../session/session.ts';
+import { writeRefusal } from '../words/webhooks.ts';
+import { verificationSamples } from './verification-samples.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { NEW_WEBHOOK, requestOf } from './webhook-values.ts';
+import { fieldsOf, NEW_WEBHOOK } from './webhook-values.ts';
 
 /** Create New Webhook (spec, section 1), and the secret once it is saved. */
 export function Component() {
@@ -44,15 +45,119 @@ export function Component() {
           problemTitle="The webhook was not created"
           cancelTo={webhooksPath(account.id)}
           onSave={async (values) => {
-            const { data } = await request<CreatedSubscription>(`${webhooksApi(account.id)}/subscriptions`, {
-              method: 'POST',
-              body: requestOf(values),
-            });
-            setCreated(data);
+            setCreated(await createSubscription(account.id, fieldsOf(values)));
             void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
           }}
         />
       )}
     </>
+  );
+}
+
+interface SecretOnceProps {
+  accountId: number;
+  webhook: { id: string; name: string; client_url: string };
+  /** Nowhere but in the state of the page: not in a cache, an address or a storage. */
+  secret: string;
+}
+
+/** After a webhook was made: its secret, which is never shown again, and what it is for. */
+function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
+  const navigate = useNavigate();
+  const isCopied = useRef(false);
+  const [showsCopied, setShowsCopied] = useState(false);
+  const isGuarded = useCallback(() => !isCopied.current, []);
+  const blocker = useLeaveGuard(isGuarded);
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // What was pressed is gone with the form. The address is the same, so no heading takes the focus.
+    box.current?.focus();
+    window.scrollTo(0, 0);
+  }, []);
+
+  return (
+    <>
+      <PageHeading title={`“${webhook.name}” is created`} tabTitle="Secret of the new webhook" />
+      <Stack gap="lg" maw={760}>
+        <section ref={box} tabIndex={-1} style={{ outline: 'none' }} aria-label="The secret, shown once">
+          <Alert
+            role="note"
+            color="yellow"
+            icon={<IconKey aria-hidden />}
+            title="Copy the secret now: it is shown this once"
+          >
+            <Text size="sm">
+              It proves that a delivery comes from Runhook. Keep it where your endpoint reads its secrets. If
+              it is lost, delete this webhook and create it again.
+            </Text>
+          </Alert>
+          <Group gap="sm" mt="sm" wrap="nowrap" align="center">
+            <CopiedText testId="secret">{secret}</CopiedText>
+            <CopyButton
+              value={secret}
+              label="Copy"
+              what="the secret"
+              size="sm"
+              variant="filled"
+              onCopied={() => {
+                isCopied.current = true;
+                setShowsCopied(true);
+              }}
+            />
+          </Group>
+        </section>
+        <section aria-labelledby="verify">
+          <Title order={2} size="h4" id="verify" mb={6}>
+            How to verify a delivery
+          </Title>
+          <List size="sm" spacing={4} mb="sm">
+            <List.Item>
+              The <code>Authorization</code> header of a delivery is the HMAC-SHA256 of its raw body, keyed
+              with the whole secret, in lowercase hex.
+            </List.Item>
+            <List.Item>
+              Compute it over the bytes as they came, before any parsing, and compare in constant time.
+            </List.Item>
+            <List.Item>
+              Set <code>HMAC_SECRET</code> to the secret in the environment of what runs this:
+            </List.Item>
+          </List>
+          <Samples clientUrl={webhook.client_url} />
+        </section>
+        <Group gap="sm">
+          <Button onClick={() => void navigate(webhookPath(accountId, webhook.id))}>Go to the webhook</Button>
+          <Text size="sm" c="dimmed" role="status">
+            {showsCopied ? 'The secret is copied.' : 'The secret is not copied yet.'}
+          </Text>
+        </Group>
+      </Stack>
+      <LeaveDialog
+        blocker={blocker}
+        title="Leave without the secret?"
+        text="It was not copied, and it is never shown again. Without it nobody can tell whether a delivery is genuine."
+        leaveLabel="Leave without it"
+        stayLabel="Stay and copy it"
+      />
+    </>
+  );
+}
+
+function Samples({ clientUrl }: { clientUrl: string }) {
+  const samples = verificationSamples(clientUrl);
+  return (
+    <Tabs defaultValue="express" keepMounted={false}>
+      <Tabs.List aria-label="Samples">
+        {samples.map(({ key, label }) => (
+          <Tabs.Tab key={key} value={key}>
+            {label}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      {samples.map(({ key, label, code }) => (
+        <Tabs.Panel key={key} value={key} pt="sm">
+          <CodeBlock code={code} label={`Sample for ${label}`} />
+        </Tabs.Panel>
+      ))}
+    </Tabs>
   );
 }

@@ -1,5 +1,7 @@
+import { shellQuoted } from '../words/code.ts';
+
 /** How a receiver checks a delivery, for the webhook's own endpoint (spec, section 5.3). A test runs each of them. */
-export interface VerificationSample {
+interface VerificationSample {
   key: 'express' | 'python' | 'openssl';
   label: string;
   code: string;
@@ -77,8 +79,4 @@ function routePattern(path: string): string {
 
 function singleQuoted(text: string): string {
   return `'${text.replaceAll(/[\\']/g, '\\$&')}'`;
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

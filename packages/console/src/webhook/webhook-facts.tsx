@@ -1,12 +1,11 @@
 import { Anchor, Code, Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { jobsByIdQuery } from '../api/job-queries.ts';
+import { jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
-import { CopyButton } from '../components/copy-button.tsx';
-import { Moment } from '../components/moment.tsx';
-import { LastStatus } from '../webhooks/last-status.tsx';
-import { EVENT_WORDS } from '../words/event-types.ts';
+import { CopyButton } from '../components/copy.tsx';
+import { LastStatus, Moment } from '../components/state.tsx';
+import { EVENT_WORDS } from '../words/webhooks.ts';
 import classes from './webhook-facts.module.css';
 
 /** What a webhook is. */

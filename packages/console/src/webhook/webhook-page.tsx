@@ -4,25 +4,19 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
-import { subscriptionQuery } from '../api/subscription-queries.ts';
+import { subscriptionQuery } from '../api/subscriptions.ts';
 import type { Account, Subscription } from '../api/types.ts';
-import { GuardedButton } from '../components/guarded-button.tsx';
-import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
-import { PageHeading } from '../components/page-heading.tsx';
-import { Problem } from '../components/problem.tsx';
-import { WriteNotice } from '../components/write-notice.tsx';
+import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
-import { NotFoundPage } from '../shell/not-found-page.tsx';
-import { ActiveSwitch } from '../webhooks/active-switch.tsx';
-import { useChangeActive } from '../webhooks/change-active.ts';
-import { DeleteDialog } from '../webhooks/delete-dialog.tsx';
-import { writeRefusal } from '../words/write-refusal.ts';
+import { useAccount } from '../session/session.ts';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook-actions.tsx';
+import { writeRefusal } from '../words/webhooks.ts';
+import { EmptyLog, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
 import { LastDay } from './last-day/last-day.tsx';
-import { EmptyLog } from './log/empty-log.tsx';
 import { RecentDeliveries } from './log/recent-deliveries.tsx';
-import { Recover } from './recover/recover.tsx';
-import { TestButton, TestOutcome, useTestEndpoint } from './test-endpoint.tsx';
+import { Recover } from './recover.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
 const POLL_MS = 5_000;
@@ -32,7 +26,7 @@ export function Component() {
   const { webhookId = '' } = useParams();
   const [isDeleted, setDeleted] = useState(false);
   const query = useQuery({
-    ...subscriptionQuery(account.id, webhookId),
+    ...subscriptionQuery({ accountId: account.id, webhookId }),
     refetchInterval: POLL_MS,
     enabled: !isDeleted,
   });

@@ -1,7 +1,10 @@
-import { Anchor, List, Paper, Stack, Text, Title } from '@mantine/core';
-import { ownUrl } from '../base-path.ts';
-import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
+import { Alert, Anchor, Button, List, Paper, Stack, Text, Title } from '@mantine/core';
+import { IconLock } from '@tabler/icons-react';
+import { GuardedLinkButton } from '../components/guarded.tsx';
+import { PageHeading } from '../components/page.tsx';
 import { newWebhookPath } from '../paths.ts';
+import { ownUrl } from '../served-page.ts';
+import { useAccount } from '../session/session.ts';
 
 /** Before the first webhook: what one does, and the first step. */
 export function EmptyList({ accountId, refusal }: { accountId: number; refusal: string | null }) {
@@ -32,6 +35,44 @@ export function EmptyList({ accountId, refusal }: { accountId: number; refusal: 
         <GuardedLinkButton to={newWebhookPath(accountId)} reason={refusal}>
           Create your first webhook
         </GuardedLinkButton>
+      </Stack>
+    </Paper>
+  );
+}
+
+/** Instead of every page about webhooks where the plan or the deployment has none: the API refuses even to look. */
+export function UnavailablePage({ reason }: { reason: string }) {
+  const account = useAccount();
+  return (
+    <>
+      <PageHeading title="Webhooks" />
+      <Alert
+        role="note"
+        color="gray"
+        icon={<IconLock aria-hidden />}
+        title={`${account.name} has no webhooks`}
+        mb="md"
+      >
+        {reason}
+      </Alert>
+      <EmptyList accountId={account.id} refusal={reason} />
+    </>
+  );
+}
+
+export function EmptySearch({ search, onClear }: { search: string; onClear: () => void }) {
+  return (
+    <Paper withBorder p="xl">
+      <Stack align="flex-start" gap="sm" role="status">
+        <Title order={2} size="h4">
+          No webhook found
+        </Title>
+        <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+          No name, endpoint or description has “{search}” in it.
+        </Text>
+        <Button variant="default" size="xs" onClick={onClear}>
+          Clear the search
+        </Button>
       </Stack>
     </Paper>
   );

@@ -1,10 +1,15 @@
-import { useMediaQuery } from '@mantine/hooks';
+import { Anchor, Group, Paper, Skeleton, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Link } from 'react-router';
 import type { Subscription } from '../api/types.ts';
-import { PHONE } from '../components/phone.ts';
-import { WebhookCards } from './webhook-cards.tsx';
-import { WebhookTable } from './webhook-table.tsx';
+import { useIsPhone } from '../components/page.tsx';
+import { LastStatus } from '../components/state.tsx';
+import { webhookPath } from '../paths.ts';
+import { eventsWords, jobsWords } from '../words/webhooks.ts';
+import { ActiveSwitch, RowActions } from './webhook-actions.tsx';
+import classes from './webhook-list.module.css';
 
-export interface WebhookListProps {
+interface WebhookListProps {
   accountId: number;
   /** Null while they are loaded for the first time. */
   subscriptions: Subscription[] | null;
@@ -21,6 +26,187 @@ export interface WebhookListProps {
 
 /** A table, or cards where there is no room for one. */
 export function WebhookList(props: WebhookListProps) {
-  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  const isPhone = useIsPhone();
   return isPhone ? <WebhookCards {...props} /> : <WebhookTable {...props} />;
+}
+
+const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last status', 'Active'];
+const SKELETON_ROWS_MAX = 10;
+const SKELETON_CARDS_MAX = 4;
+
+function WebhookTable({ subscriptions, skeletonCount, isOutdated, ...row }: WebhookListProps) {
+  return (
+    <Table className={classes.table ?? ''} data-outdated={isOutdated} verticalSpacing={0} highlightOnHover>
+      <Table.Caption className={classes.caption ?? ''}>
+        <VisuallyHidden>Webhooks</VisuallyHidden>
+      </Table.Caption>
+      <Table.Thead>
+        <Table.Tr>
+          {COLUMNS.map((column) => (
+            <Table.Th key={column} scope="col">
+              {column}
+            </Table.Th>
+          ))}
+          <Table.Th scope="col" w={52}>
+            <VisuallyHidden>More</VisuallyHidden>
+          </Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody aria-busy={subscriptions === null}>
+        {subscriptions?.map((subscription) => (
+          <Row key={subscription.id} subscription={subscription} {...row} />
+        )) ??
+          Array.from({ length: Math.min(skeletonCount, SKELETON_ROWS_MAX) }, (_, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+            <SkeletonRow key={index} />
+          ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+type ItemProps = Omit<WebhookListProps, 'subscriptions' | 'skeletonCount' | 'isOutdated'> & {
+  subscription: Subscription;
+};
+
+function Row({ accountId, subscription, jobNames, refusal, onActive, onDelete }: ItemProps) {
+  const { id, name, event_types, job_ids, client_url } = subscription;
+  return (
+    <Table.Tr>
+      <Table.Th scope="row" className={classes.name ?? ''}>
+        <Anchor component={Link} to={webhookPath(accountId, id)} size="sm" fw={600}>
+          {name}
+        </Anchor>
+      </Table.Th>
+      <Table.Td>
+        <Text size="sm">{eventsWords(event_types)}</Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm" lineClamp={2} className={classes.anywhere ?? ''}>
+          {jobsWords(job_ids, jobNames)}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm" ff="monospace" lineClamp={2} className={classes.endpoint ?? ''}>
+          {client_url}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <LastStatus subscription={subscription} />
+      </Table.Td>
+      <Table.Td>
+        <Activity subscription={subscription} refusal={refusal} onActive={onActive} />
+      </Table.Td>
+      <Table.Td>
+        <RowActions
+          accountId={accountId}
+          subscription={subscription}
+          mayWrite={refusal === null}
+          onDelete={() => onDelete(subscription)}
+        />
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+/** Whether it is switched on, and why not when the service switched it off. */
+function Activity({
+  subscription,
+  refusal,
+  onActive,
+}: Pick<ItemProps, 'subscription' | 'refusal' | 'onActive'>) {
+  return (
+    <Stack gap={2}>
+      <ActiveSwitch
+        subscription={subscription}
+        refusal={refusal}
+        onChange={(active) => onActive(subscription, active)}
+      />
+      {subscription.deactivate_reason !== undefined && (
+        <Text size="xs" c="dimmed">
+          {subscription.deactivate_reason}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+/** As high as a row, so that nothing jumps. */
+function SkeletonRow() {
+  return (
+    <Table.Tr>
+      {[70, 80, 50, 90, 60, 40].map((width) => (
+        <Table.Td key={width}>
+          <Skeleton h={14} w={`${width}%`} />
+        </Table.Td>
+      ))}
+      <Table.Td />
+    </Table.Tr>
+  );
+}
+
+function WebhookCards({ subscriptions, skeletonCount, isOutdated, ...card }: WebhookListProps) {
+  return (
+    <ul
+      className={classes.list}
+      data-outdated={isOutdated}
+      aria-label="Webhooks"
+      aria-busy={subscriptions === null}
+    >
+      {subscriptions?.map((subscription) => (
+        <li key={subscription.id}>
+          <Card subscription={subscription} {...card} />
+        </li>
+      )) ??
+        Array.from({ length: Math.min(skeletonCount, SKELETON_CARDS_MAX) }, (_, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+          <li key={index}>
+            <Skeleton h={190} />
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+function Card({ accountId, subscription, jobNames, refusal, onActive, onDelete }: ItemProps) {
+  const { id, name, event_types, job_ids, client_url } = subscription;
+  return (
+    <Paper withBorder p="sm">
+      <Group justify="space-between" wrap="nowrap" align="flex-start" gap="xs">
+        <Anchor component={Link} to={webhookPath(accountId, id)} fw={600} className={classes.anywhere ?? ''}>
+          {name}
+        </Anchor>
+        <RowActions
+          accountId={accountId}
+          subscription={subscription}
+          mayWrite={refusal === null}
+          onDelete={() => onDelete(subscription)}
+        />
+      </Group>
+      <dl className={classes.facts}>
+        <Fact label="Events">{eventsWords(event_types)}</Fact>
+        <Fact label="Jobs">{jobsWords(job_ids, jobNames)}</Fact>
+        <Fact label="Endpoint">
+          <Text span ff="monospace" fz={12.5} className={classes.anywhere ?? ''}>
+            {client_url}
+          </Text>
+        </Fact>
+        <Fact label="Last status">
+          <LastStatus subscription={subscription} />
+        </Fact>
+        <Fact label="Active">
+          <Activity subscription={subscription} refusal={refusal} onActive={onActive} />
+        </Fact>
+      </dl>
+    </Paper>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
 }

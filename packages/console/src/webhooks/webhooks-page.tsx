@@ -1,24 +1,16 @@
 import { Group, Stack } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { jobsByIdQuery } from '../api/job-queries.ts';
-import { subscriptionsQuery } from '../api/subscription-queries.ts';
+import { jobsByIdQuery, subscriptionsQuery } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
-import { GuardedLinkButton } from '../components/guarded-link-button.tsx';
-import { PageHeading } from '../components/page-heading.tsx';
-import { Pager } from '../components/pager.tsx';
-import { Problem } from '../components/problem.tsx';
-import { WriteNotice } from '../components/write-notice.tsx';
+import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
 import { newWebhookPath } from '../paths.ts';
-import { useAccount } from '../session/session-context.ts';
-import { writeRefusal } from '../words/write-refusal.ts';
-import { useChangeActive } from './change-active.ts';
-import { DeleteDialog } from './delete-dialog.tsx';
-import { EmptyList } from './empty-list.tsx';
-import { EmptySearch } from './empty-search.tsx';
-import { JOBS_NAMED_MAX } from './jobs-words.ts';
-import { PAGE_SIZES, useListParameters } from './list-parameters.ts';
-import { SearchField } from './search-field.tsx';
+import { useAccount } from '../session/session.ts';
+import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
+import { EmptyList, EmptySearch } from './empty-list.tsx';
+import { Pager, SearchField, useListParameters } from './list-controls.tsx';
+import { DeleteDialog, useChangeActive } from './webhook-actions.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
 const POLL_MS = 15_000;
@@ -86,11 +78,9 @@ export function Component() {
         )}
         {list.isSuccess && !isEmpty && (
           <Pager
-            what="webhooks"
             page={Math.min(page, pageCount)}
             pageSize={pageSize}
             totalCount={totalCount}
-            pageSizes={PAGE_SIZES}
             onPage={(wanted) => change({ page: wanted })}
             onPageSize={(wanted) => change({ pageSize: wanted })}
           />

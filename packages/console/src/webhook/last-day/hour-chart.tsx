@@ -1,10 +1,17 @@
 import { useElementSize } from '@mantine/hooks';
-import { type KeyboardEvent, type PointerEvent, type ReactNode, useId, useRef, useState } from 'react';
-import type { StatisticsBucket } from '../../api/statistics.ts';
+import {
+  type KeyboardEvent,
+  type PointerEvent,
+  type ReactNode,
+  type Ref,
+  useId,
+  useRef,
+  useState,
+} from 'react';
+import type { StatisticsBucket } from '../../api/types.ts';
 import classes from './hour-chart.module.css';
-import { HourHint } from './hour-hint.tsx';
-import { hourLabel, hourSpan } from './hours.ts';
 import { type Axis, place } from './scale.ts';
+import { hourLabel, hourSpan } from './summary.ts';
 
 const HEIGHT = 168;
 const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, rightGap: 8 };
@@ -83,21 +90,16 @@ export function HourChart({ title, buckets, axis, tickWords, hourWords, legend, 
             <HourLabels buckets={buckets} plot={plot} />
             <g aria-hidden>{children(plot)}</g>
             {buckets.map((bucket, index) => (
-              // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it has a value and does nothing
-              <rect
+              <Band
                 key={bucket.hour_start}
                 ref={(element) => {
                   bands.current[index] = element;
                 }}
-                className={classes.band}
-                data-shown={shown === index}
+                words={`${hourSpan(bucket.hour_start)}: ${hourWords(bucket)}`}
                 x={plot.xOf(index)}
-                y={PLOT.top}
                 width={plot.bandWidth}
-                height={PLOT.bottom - PLOT.top}
-                role="img"
-                tabIndex={index === stop ? 0 : -1}
-                aria-label={`${hourSpan(bucket.hour_start)}: ${hourWords(bucket)}`}
+                isShown={shown === index}
+                isStop={index === stop}
                 onFocus={() => {
                   setFocused(index);
                   setStop(index);
@@ -117,6 +119,36 @@ export function HourChart({ title, buckets, axis, tickWords, hourWords, legend, 
         )}
       </div>
     </figure>
+  );
+}
+
+interface BandProps {
+  ref: Ref<SVGRectElement>;
+  /** What is read out when it has the focus. */
+  words: string;
+  x: number;
+  width: number;
+  isShown: boolean;
+  /** Whether the Tab key stops here. */
+  isStop: boolean;
+  onFocus: () => void;
+  onBlur: () => void;
+}
+
+/** An hour, from the top of the chart to its bottom. */
+function Band({ words, isShown, isStop, ...rest }: BandProps) {
+  return (
+    // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it has a value and does nothing
+    <rect
+      {...rest}
+      className={classes.band}
+      data-shown={isShown}
+      y={PLOT.top}
+      height={PLOT.bottom - PLOT.top}
+      role="img"
+      tabIndex={isStop ? 0 : -1}
+      aria-label={words}
+    />
   );
 }
 
@@ -186,5 +218,30 @@ function HourLabels({ buckets, plot }: { buckets: readonly StatisticsBucket[]; p
           ),
       )}
     </g>
+  );
+}
+
+const HALF_PX = 95;
+
+/** The values of an hour beside it. What has the focus says the same to screen readers. */
+function HourHint({
+  bucket,
+  words,
+  x,
+  width,
+}: {
+  bucket: StatisticsBucket;
+  words: string;
+  x: number;
+  width: number;
+}) {
+  const left = Math.min(Math.max(x - HALF_PX, 0), Math.max(0, width - 2 * HALF_PX));
+  return (
+    <div className={classes.hint} style={{ left, width: 2 * HALF_PX }} aria-hidden>
+      <strong>{hourSpan(bucket.hour_start)}</strong>
+      {words.split(', ').map((line) => (
+        <span key={line}>{line}</span>
+      ))}
+    </div>
   );
 }

@@ -6,21 +6,21 @@ import {
   SimpleGrid,
   Skeleton,
   Stack,
+  Table,
   Text,
   Title,
   VisuallyHidden,
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
-import type { WebhookKey } from '../../api/delivery-queries.ts';
-import type { Statistics } from '../../api/statistics.ts';
-import { statisticsQuery } from '../../api/statistics-query.ts';
-import { Problem } from '../../components/problem.tsx';
-import { HoursTable } from './hours-table.tsx';
-import { LatencyChart } from './latency-chart.tsx';
-import { OutcomeChart } from './outcome-chart.tsx';
-import { totalOf } from './outcomes.ts';
-import { summaryWords } from './summary.ts';
+import { statisticsQuery } from '../../api/deliveries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
+import type { Statistics, StatisticsBucket } from '../../api/types.ts';
+import { Problem } from '../../components/page.tsx';
+import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
+import { durationWords } from '../../words/time.ts';
+import { LatencyChart, OutcomeChart } from './charts.tsx';
+import { countOf, hourSpan, OUTCOMES, summaryWords, totalOf } from './summary.ts';
 
 /** The last 24 hours of a webhook: in a sentence, in two charts, and as a table. */
 export function LastDay({ webhook }: { webhook: WebhookKey }) {
@@ -83,4 +83,46 @@ function Charts({ statistics }: { statistics: Statistics }) {
       </Collapse>
     </>
   );
+}
+
+/** What the charts show, newest hour first. */
+function HoursTable({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+  return (
+    <Table.ScrollContainer minWidth={520} maxHeight={360} type="native" tabIndex={0}>
+      <Table verticalSpacing={4} tabularNums stickyHeader aria-label="The last 24 hours, newest first">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Hour (your time)</Table.Th>
+            {OUTCOMES.map((outcome) => (
+              <Table.Th key={outcome} ta="right">
+                {DELIVERY_STATUS_WORDS[outcome]}
+              </Table.Th>
+            ))}
+            <Table.Th ta="right">p50</Table.Th>
+            <Table.Th ta="right">p95</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {buckets.toReversed().map((bucket) => (
+            <Table.Tr key={bucket.hour_start}>
+              <Table.Th scope="row" fw={400}>
+                {hourSpan(bucket.hour_start)}
+              </Table.Th>
+              {OUTCOMES.map((outcome) => (
+                <Table.Td key={outcome} ta="right">
+                  {countOf(bucket, outcome).toLocaleString()}
+                </Table.Td>
+              ))}
+              <Table.Td ta="right">{latency(bucket.p50_ms)}</Table.Td>
+              <Table.Td ta="right">{latency(bucket.p95_ms)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function latency(ms: number | null): string {
+  return ms === null ? '–' : durationWords(ms);
 }

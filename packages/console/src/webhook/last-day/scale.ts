@@ -33,7 +33,7 @@ export function runsOf<T>(points: readonly (T | null)[]): { index: number; value
   return runs;
 }
 
-export interface Slice<Name extends string> {
+interface Slice<Name extends string> {
   name: Name;
   count: number;
   /** Counts that lie below it. */

@@ -1,17 +1,19 @@
-import type { Statistics, StatisticsCounts } from '../../api/statistics.ts';
-import type { DeliveryStatus } from '../../api/types.ts';
+import type { DeliveryStatus, Statistics, StatisticsCounts } from '../../api/types.ts';
 import { durationWords } from '../../words/time.ts';
-import { countOf, OUTCOMES, totalOf } from './outcomes.ts';
+
+/** From the bottom of a bar to its top. */
+export const OUTCOMES: readonly DeliveryStatus[] = ['delivered', 'failed', 'pending', 'cancelled'];
+
+export function countOf(counts: StatisticsCounts, outcome: DeliveryStatus): number {
+  return counts[`${outcome}_count`];
+}
+
+export function totalOf(counts: StatisticsCounts): number {
+  return OUTCOMES.reduce((sum, outcome) => sum + countOf(counts, outcome), 0);
+}
 
 const numberFormat = new Intl.NumberFormat();
 const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
-
-const OUTCOME_WORDS: Readonly<Record<DeliveryStatus, string>> = {
-  delivered: 'delivered',
-  failed: 'failed',
-  pending: 'pending',
-  cancelled: 'cancelled',
-};
 
 /** "1,204 deliveries in the last 24 hours: 1,190 delivered (98.8%), 14 failed. Half of …" */
 export function summaryWords({ totals }: Pick<Statistics, 'totals'>): string {
@@ -20,7 +22,7 @@ export function summaryWords({ totals }: Pick<Statistics, 'totals'>): string {
   const parts = OUTCOMES.filter((outcome) => countOf(totals, outcome) > 0).map((outcome) => {
     const count = countOf(totals, outcome);
     const share = outcome === 'delivered' ? ` (${shareWords(count, total)})` : '';
-    return `${numberFormat.format(count)} ${OUTCOME_WORDS[outcome]}${share}`;
+    return `${numberFormat.format(count)} ${outcome}${share}`;
   });
   const noun = total === 1 ? 'delivery' : 'deliveries';
   return `${numberFormat.format(total)} ${noun} in the last 24 hours: ${parts.join(', ')}.${latencySentence(totals)}`;
@@ -42,7 +44,7 @@ function latencySentence({ p50_ms, p95_ms }: StatisticsCounts): string {
 /** One hour, as it is read out and shown on hover. */
 export function hourWords(counts: StatisticsCounts): string {
   const parts = OUTCOMES.filter((outcome) => countOf(counts, outcome) > 0).map(
-    (outcome) => `${numberFormat.format(countOf(counts, outcome))} ${OUTCOME_WORDS[outcome]}`,
+    (outcome) => `${numberFormat.format(countOf(counts, outcome))} ${outcome}`,
   );
   return parts.length === 0 ? 'no deliveries' : parts.join(', ');
 }
@@ -50,4 +52,27 @@ export function hourWords(counts: StatisticsCounts): string {
 export function hourLatencyWords({ p50_ms, p95_ms }: StatisticsCounts): string {
   if (p50_ms === null || p95_ms === null) return 'no answers';
   return `p50 ${durationWords(p50_ms)}, p95 ${durationWords(p95_ms)}`;
+}
+
+const hourFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dayFormat = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+const HOUR_MS = 3_600_000;
+
+function startMsOf(hourStart: string): number {
+  return Math.floor(Number(hourStart) / 1_000);
+}
+
+/** "14:00", in the reader's zone. @param hourStart microseconds since the epoch, as digits */
+export function hourLabel(hourStart: string): string {
+  return hourFormat.format(startMsOf(hourStart));
+}
+
+/** "Fri 14:00 to 15:00", in the reader's zone. */
+export function hourSpan(hourStart: string): string {
+  const startMs = startMsOf(hourStart);
+  return `${dayFormat.format(startMs)} to ${hourFormat.format(startMs + HOUR_MS)}`;
 }

@@ -1,9 +1,9 @@
 import type { EventType } from '@runhook/contract';
-import type { DeliveryStatus } from '../../api/types.ts';
-import { EVENT_TYPES_IN_ORDER } from '../../words/event-types.ts';
+import { type DeliveryStatus, TOTAL_COUNT_MAX } from '../../api/types.ts';
+import { EVENT_TYPES_IN_ORDER } from '../../words/webhooks.ts';
 
 export const RANGES = ['all', 'hour', 'day', 'week', 'own'] as const;
-export type Range = (typeof RANGES)[number];
+type Range = (typeof RANGES)[number];
 
 export const RANGE_WORDS: Readonly<Record<Range, string>> = {
   all: 'Any time',
@@ -89,3 +89,86 @@ export const NO_FILTERS: LogAddress = {
   page: 1,
   before: '',
 };
+
+const HOUR_MS = 3_600_000;
+const LENGTHS_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
+
+/** Microseconds since the epoch, as digits; empty is open. */
+export interface TimeWindow {
+  since: string;
+  until: string;
+}
+
+/** What the chosen range comes to now. */
+export function timeWindow(
+  { range, from, to }: Pick<LogAddress, 'range' | 'from' | 'to'>,
+  nowMs: number,
+): TimeWindow {
+  if (range === 'all') return { since: '', until: '' };
+  if (range === 'own') return { since: microsOfLocal(from), until: microsOfLocal(to) };
+  return { since: microsOf(nowMs - LENGTHS_MS[range]), until: '' };
+}
+
+/** Of the text that a `datetime-local` field has, in the reader's zone; empty when it is no time. */
+export function microsOfLocal(text: string): string {
+  const timeMs = text === '' ? Number.NaN : new Date(text).getTime();
+  return Number.isNaN(timeMs) || timeMs < 0 ? '' : microsOf(timeMs);
+}
+
+/** The text of a `datetime-local` field, to the minute, in the reader's zone. */
+export function localOf(timeMs: number): string {
+  const date = new Date(timeMs);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+export function microsOf(timeMs: number): string {
+  return String(Math.floor(timeMs) * 1_000);
+}
+
+/** The microsecond after it: a window ends before its `until`. */
+export function justAfter(micros: string): string {
+  return String(BigInt(micros) + 1n);
+}
+
+/** What is wrong with an own range, in words; null when it can be asked for. */
+export function windowProblem({ since, until }: TimeWindow): string | null {
+  if (since === '' || until === '') return null;
+  return BigInt(until) > BigInt(since) ? null : 'The end must be later than the beginning.';
+}
+
+export const PAGE_SIZE = 25;
+
+/** How far the log can be paged through: the API counts so many and no more. */
+export function pagesOf(totalCount: number): number {
+  return Math.max(1, Math.ceil(totalCount / PAGE_SIZE));
+}
+
+const numberFormat = new Intl.NumberFormat();
+
+export function countWords(count: number): string {
+  return count >= TOTAL_COUNT_MAX
+    ? `at least ${numberFormat.format(TOTAL_COUNT_MAX)}`
+    : numberFormat.format(count);
+}
+
+/** "26–50 of 1,234", "1–25 of at least 1,000,000". */
+export function extentWords({
+  page,
+  count,
+  totalCount,
+}: {
+  page: number;
+  count: number;
+  totalCount: number;
+}): string {
+  const first = (page - 1) * PAGE_SIZE + 1;
+  return `${numberFormat.format(first)}–${numberFormat.format(first + count - 1)} of ${countWords(totalCount)}`;
+}
+
+/** A page number that somebody typed, moved to the nearest that there is; null for what is no number. */
+export function pageFromText(text: string, totalCount: number): number | null {
+  if (!/^\d{1,9}$/.test(text.trim())) return null;
+  return Math.min(Math.max(1, Number(text)), pagesOf(totalCount));
+}

@@ -1,18 +1,20 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { DELIVERY_STATUS_WORDS } from '../../delivery/delivery-words.ts';
-import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/event-types.ts';
+import { type RefObject, useEffect, useRef, useState } from 'react';
+import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
+import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/webhooks.ts';
 import {
   hasFilters,
   isRunId,
   type LogAddress,
+  localOf,
   NO_FILTERS,
   RANGE_WORDS,
   RANGES,
   STATUSES,
+  timeWindow,
+  windowProblem,
 } from './log-address.ts';
-import { localOf, timeWindow, windowProblem } from './time-window.ts';
-import { useTypedText } from './use-typed-text.ts';
 
 interface LogFiltersProps {
   address: LogAddress;
@@ -138,4 +140,21 @@ function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: strin
       }}
     />
   );
+}
+
+/**
+ * The text of a field whose value lives in the address. The address follows a moment later, so what is being typed is
+ * the field's own; other changes of the address (back, cleared filters) reach it while it is not typed into.
+ */
+function useTypedText(value: string): {
+  text: string;
+  setText: (text: string) => void;
+  field: RefObject<HTMLInputElement | null>;
+} {
+  const [text, setText] = useState(value);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (document.activeElement !== field.current) setText(value);
+  }, [value]);
+  return { text, setText, field };
 }

@@ -1,8 +1,8 @@
 import { Alert, Button, Group, Text, VisuallyHidden } from '@mantine/core';
-import { IconActivity, IconPlugX } from '@tabler/icons-react';
-import { problemWords } from '../../words/problem.ts';
-import { elsewhereWords } from './log-words.ts';
-import { useAnnouncement } from './use-announcement.ts';
+import { IconActivity, IconArrowUp, IconPlugX } from '@tabler/icons-react';
+import { useEffect, useRef, useState } from 'react';
+import { problemWords } from '../../api/api-error.ts';
+import classes from './delivery-rows.module.css';
 import type { DeliveryLog } from './use-delivery-log.ts';
 
 interface LogNewsProps {
@@ -45,4 +45,58 @@ export function LogNews({ log, isFirstPage, onShowNewest }: LogNewsProps) {
       )}
     </Group>
   );
+}
+
+/** Stays in sight while the reader is further down. */
+export function WaitingButton({ count, onShow }: { count: number; onShow: () => void }) {
+  if (count === 0) return null;
+  return (
+    <Button
+      size="compact-sm"
+      className={classes.waiting ?? ''}
+      leftSection={<IconArrowUp size={14} aria-hidden />}
+      onClick={onShow}
+    >
+      Show {newWords(count)}
+    </Button>
+  );
+}
+
+const QUIET_MS = 10_000;
+
+/**
+ * "3 new deliveries": said at most every ten seconds, so that a busy log does not talk without end.
+ * @param count of what came since the view was opened
+ */
+function useAnnouncement(count: number, view: string): string {
+  const [words, setWords] = useState('');
+  const said = useRef({ view, count, atMs: Number.NEGATIVE_INFINITY });
+  useEffect(() => {
+    const last = said.current;
+    if (last.view !== view) {
+      said.current = { ...last, view, count };
+      return;
+    }
+    if (count <= last.count) return;
+    const say = () => {
+      said.current = { view, count, atMs: performance.now() };
+      setWords(newWords(count - last.count));
+    };
+    const timer = setTimeout(say, Math.max(0, last.atMs + QUIET_MS - performance.now()));
+    return () => clearTimeout(timer);
+  }, [count, view]);
+  return words;
+}
+
+const numberFormat = new Intl.NumberFormat();
+
+function newWords(count: number): string {
+  return count === 1 ? '1 new delivery' : `${numberFormat.format(count)} new deliveries`;
+}
+
+/** Those that came but are not among what the page lists. */
+function elsewhereWords(count: number, isFirstPage: boolean): string {
+  const words = newWords(count);
+  if (!isFirstPage) return `${words} since you left the first page.`;
+  return count === 1 ? `${words} does not match the filters.` : `${words} do not match the filters.`;
 }

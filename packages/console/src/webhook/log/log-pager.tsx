@@ -2,8 +2,8 @@ import { Button, Group, Text, TextInput } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight } from '@tabler/icons-react';
 import { type ComponentType, useEffect, useState } from 'react';
 import { Link } from 'react-router';
-import { TOTAL_COUNT_MAX } from '../../api/delivery-page.ts';
-import { extentWords, pageFromText, pagesOf } from './log-pages.ts';
+import { TOTAL_COUNT_MAX } from '../../api/types.ts';
+import { extentWords, pageFromText, pagesOf } from './log-address.ts';
 
 interface LogPagerProps {
   page: number;

@@ -1,21 +1,25 @@
 import { Box, Group, Paper, Skeleton, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { useSearchParams } from 'react-router';
-import type { WebhookKey } from '../../api/delivery-queries.ts';
+import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
-import { PHONE } from '../../components/phone.ts';
-import { Problem } from '../../components/problem.tsx';
-import { DeliveryCards } from './delivery-cards.tsx';
+import { Problem, useIsPhone } from '../../components/page.tsx';
 import classes from './delivery-rows.module.css';
-import { DeliveryTable } from './delivery-table.tsx';
-import { hasFilters, type LogAddress, NO_FILTERS, readLogAddress, writeLogAddress } from './log-address.ts';
+import { DeliveryCards, DeliveryTable } from './delivery-rows.tsx';
+import {
+  hasFilters,
+  justAfter,
+  type LogAddress,
+  NO_FILTERS,
+  readLogAddress,
+  timeWindow,
+  windowProblem,
+  writeLogAddress,
+} from './log-address.ts';
 import { LogFilters } from './log-filters.tsx';
-import { LogNews } from './log-news.tsx';
+import { LogNews, WaitingButton } from './log-news.tsx';
 import { LogPager } from './log-pager.tsx';
-import { justAfter, timeWindow, windowProblem } from './time-window.ts';
 import { type DeliveryLog, useDeliveryLog } from './use-delivery-log.ts';
-import { WaitingButton } from './waiting-button.tsx';
 
 const HEADER_PX = 56;
 
@@ -95,7 +99,7 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
 }
 
 function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string | null; isEmpty: boolean }) {
-  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  const isPhone = useIsPhone();
   if (problem !== null) return <Text size="sm">{problem}</Text>;
   if (log.error !== null && (log.shown === null || log.isBehind)) {
     return (

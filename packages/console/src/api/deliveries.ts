@@ -1,0 +1,76 @@
+import { queryOptions } from '@tanstack/react-query';
+import { type Query, request } from './request.ts';
+import { inPath, type WebhookKey, webhooksKey } from './subscriptions.ts';
+import type { Delivery, DeliveryPage, Recovery } from './types.ts';
+
+const WEBHOOK = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const ALL = `${WEBHOOK}/deliveries`;
+const ONE = `${WEBHOOK}/delivery/{delivery_id}`;
+const STATISTICS_HOURS = 24;
+const STATISTICS_POLL_MS = 15_000;
+const RECOVERY_POLL_MS = 1_000;
+
+export type DeliveriesQuery = Query<'get', typeof ALL>;
+
+/** Everything about a webhook's log. */
+export function logKey({ accountId, webhookId }: WebhookKey) {
+  return [...webhooksKey(accountId), webhookId, 'log'] as const;
+}
+
+/** A page of the log, newest first. */
+export async function fetchDeliveries(
+  key: WebhookKey,
+  query: DeliveriesQuery,
+  signal?: AbortSignal,
+): Promise<DeliveryPage> {
+  const { data, extra } = await request('get', ALL, { path: inPath(key), query, signal });
+  return { rows: data, totalCount: extra.pagination.total_count };
+}
+
+export function deliveryQuery(key: WebhookKey, deliveryId: string) {
+  const path = { ...inPath(key), delivery_id: deliveryId };
+  return queryOptions({
+    queryKey: [...logKey(key), 'delivery', deliveryId],
+    queryFn: async ({ signal }) => (await request('get', ONE, { path, signal })).data,
+  });
+}
+
+/** Sends it again; what comes back is pending. A 409 says why it cannot be. */
+export async function redeliver(key: WebhookKey, deliveryId: string): Promise<Delivery> {
+  const path = { ...inPath(key), delivery_id: deliveryId };
+  return (await request('post', `${ONE}/redeliver`, { path })).data;
+}
+
+/** The last 24 hours, asked for again while they are looked at. */
+export function statisticsQuery(key: WebhookKey) {
+  const query = { hours: STATISTICS_HOURS };
+  return queryOptions({
+    queryKey: [...logKey(key), 'statistics'],
+    queryFn: async ({ signal }) =>
+      (await request('get', `${WEBHOOK}/statistics`, { path: inPath(key), query, signal })).data,
+    refetchInterval: STATISTICS_POLL_MS,
+  });
+}
+
+export interface RecoveryWindow {
+  /** Microseconds since the epoch, as digits. */
+  since: string;
+  until: string;
+  status: Recovery['delivery_status'];
+}
+
+export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Promise<Recovery> {
+  return (await request('post', `${WEBHOOK}/recover`, { path: inPath(key), body })).data;
+}
+
+/** How far a recovery is; asked for again until it has ended. */
+export function recoveryQuery(key: WebhookKey, recoveryId: string) {
+  const path = { ...inPath(key), recovery_id: recoveryId };
+  return queryOptions({
+    queryKey: [...logKey(key), 'recovery', recoveryId],
+    queryFn: async ({ signal }) =>
+      (await request('get', `${WEBHOOK}/recovery/{recovery_id}`, { path, signal })).data,
+    refetchInterval: ({ state }) =>
+      state.data && state.data.status !== 'running' ? false : RECOVERY_POLL_MS,
+  });
+}

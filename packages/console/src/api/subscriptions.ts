@@ -1,0 +1,105 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { type Answer, type Query, request } from './request.ts';
+import type { CreatedSubscription, Subscription, SubscriptionFields, Verification } from './types.ts';
+
+const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
+const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const JOBS = '/api/v2/accounts/{account_id}/jobs/';
+
+/** One webhook that belongs to an account. */
+export interface WebhookKey {
+  accountId: number;
+  webhookId: string;
+}
+
+export type SubscriptionPage = Answer<'get', typeof ALL>;
+
+/** Everything about an account's webhooks: invalidated together after a change. */
+export function webhooksKey(accountId: number) {
+  return ['accounts', accountId, 'webhooks'] as const;
+}
+
+/** As the paths of the API have it. */
+export function inPath({ accountId, webhookId }: WebhookKey) {
+  return { account_id: accountId, webhook_id: webhookId };
+}
+
+export function subscriptionsQuery(accountId: number, query: Query<'get', typeof ALL>) {
+  return queryOptions({
+    queryKey: [...webhooksKey(accountId), 'list', query],
+    queryFn: ({ signal }) => request('get', ALL, { path: { account_id: accountId }, query, signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function subscriptionQuery(key: WebhookKey) {
+  return queryOptions({
+    queryKey: [...webhooksKey(key.accountId), key.webhookId],
+    queryFn: async ({ signal }) => (await request('get', ONE, { path: inPath(key), signal })).data,
+  });
+}
+
+export async function createSubscription(
+  accountId: number,
+  body: SubscriptionFields,
+): Promise<CreatedSubscription> {
+  return (await request('post', ALL, { path: { account_id: accountId }, body })).data;
+}
+
+export async function replaceSubscription(key: WebhookKey, body: SubscriptionFields): Promise<Subscription> {
+  return (await request('put', ONE, { path: inPath(key), body })).data;
+}
+
+/** A PUT writes every field: as they are now, not as they were when somebody looked last. */
+export async function setActive(key: WebhookKey, active: boolean): Promise<void> {
+  const { data } = await request('get', ONE, { path: inPath(key) });
+  const { name, description, event_types, job_ids, client_url } = data;
+  await replaceSubscription(key, { name, description, event_types, job_ids, client_url, active });
+}
+
+export async function deleteSubscription(key: WebhookKey): Promise<void> {
+  await request('delete', ONE, { path: inPath(key) });
+}
+
+/** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */
+export async function testEndpoint(key: WebhookKey): Promise<Verification> {
+  return (await request('get', `${ONE}/test`, { path: inPath(key) })).data;
+}
+
+/** As many as one call takes. */
+const IDS_MAX = 100;
+export const JOBS_SHOWN_MAX = 50;
+
+/** The first jobs whose name has the text, or whose id begins with it; of all jobs when it is empty. */
+export function jobSearchQuery(accountId: number, search: string) {
+  return queryOptions({
+    queryKey: ['accounts', accountId, 'jobs', 'search', search],
+    queryFn: ({ signal }) =>
+      request('get', JOBS, {
+        path: { account_id: accountId },
+        query: { search, limit: JOBS_SHOWN_MAX },
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Jobs by id; those that are no more are left out. Asked for in hundreds. */
+export function jobsByIdQuery(accountId: number, ids: readonly string[]) {
+  const sorted = [...new Set(ids)].sort();
+  return queryOptions({
+    queryKey: ['accounts', accountId, 'jobs', 'ids', sorted],
+    enabled: sorted.length > 0,
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }) => {
+      const path = { account_id: accountId };
+      const jobs = [];
+      for (let first = 0; first < sorted.length; first += IDS_MAX) {
+        const query = { ids: sorted.slice(first, first + IDS_MAX).join(','), limit: IDS_MAX };
+        jobs.push(...(await request('get', JOBS, { path, query, signal })).data);
+      }
+      return jobs;
+    },
+  });
+}

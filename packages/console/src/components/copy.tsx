@@ -1,0 +1,143 @@
+import { Button, VisuallyHidden } from '@mantine/core';
+import { IconAlertTriangle, IconCheck, IconCopy } from '@tabler/icons-react';
+import { useEffect, useState } from 'react';
+import classes from './components.module.css';
+
+interface CodeBlockProps {
+  code: string;
+  /** What it is: "Express", "Request body". */
+  label: string;
+  /** What is copied instead, when `code` masks something. */
+  copyValue?: string;
+  /** Lines break instead of scrolling. */
+  wrap?: boolean;
+  /** In pixels; what is longer scrolls. */
+  heightMax?: number;
+}
+
+/** Text as it is, with its name and a copy button. Scrolls by keyboard, too. */
+export function CodeBlock({ code, label, copyValue = code, wrap = false, heightMax }: CodeBlockProps) {
+  return (
+    <figure className={classes.figure}>
+      <figcaption className={classes.caption}>
+        <span>{label}</span>
+        <CopyButton value={copyValue} what={label} size="compact-xs" variant="subtle" />
+      </figcaption>
+      <section
+        className={classes.code}
+        data-wrap={wrap}
+        style={{ maxHeight: heightMax }}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be scrollable by keyboard
+        tabIndex={0}
+        aria-label={label}
+      >
+        <pre>
+          <code>{code}</code>
+        </pre>
+      </section>
+    </figure>
+  );
+}
+
+const FEEDBACK_MS = 2_500;
+const OUTCOMES = {
+  idle: { icon: IconCopy, words: null },
+  copied: { icon: IconCheck, words: 'Copied' },
+  refused: { icon: IconAlertTriangle, words: 'Copy it by hand' },
+} as const;
+
+interface CopyButtonProps {
+  /** Asked for when it is pressed. */
+  value: string | (() => string);
+  /** "Copy", "Copy as curl". */
+  label?: string;
+  /** What is copied, for those who do not see what stands beside it: "the secret". */
+  what?: string;
+  size?: 'compact-xs' | 'compact-sm' | 'xs' | 'sm';
+  variant?: 'default' | 'subtle' | 'filled' | 'light';
+  onCopied?: () => void;
+}
+
+/** A text that is copied as a whole: a key, a secret. */
+export function CopiedText({ testId, children }: { testId: string; children: string }) {
+  return (
+    <code className={classes.copied} data-testid={testId}>
+      {children}
+    </code>
+  );
+}
+
+/** Copies and says so, on the button and to screen readers. */
+export function CopyButton({
+  value,
+  label = 'Copy',
+  what,
+  size = 'compact-sm',
+  variant = 'default',
+  onCopied,
+}: CopyButtonProps) {
+  const [outcome, setOutcome] = useState<keyof typeof OUTCOMES>('idle');
+  useEffect(() => {
+    if (outcome === 'idle') return;
+    const timer = setTimeout(() => setOutcome('idle'), FEEDBACK_MS);
+    return () => clearTimeout(timer);
+  }, [outcome]);
+  const { icon: Icon, words } = OUTCOMES[outcome];
+
+  async function copy() {
+    const isCopied = await copyText(typeof value === 'string' ? value : value());
+    setOutcome(isCopied ? 'copied' : 'refused');
+    if (isCopied) onCopied?.();
+  }
+
+  return (
+    <>
+      <Button
+        size={size}
+        variant={variant}
+        onClick={() => void copy()}
+        leftSection={<Icon size={14} aria-hidden />}
+        style={{ flexShrink: 0 }}
+      >
+        {words ?? label}
+        {words === null && what !== undefined && <VisuallyHidden> {what}</VisuallyHidden>}
+      </Button>
+      <VisuallyHidden role="status">
+        {outcome === 'copied' && `Copied ${what ?? ''}`}
+        {outcome === 'refused' &&
+          'The browser did not let it be copied. Select the text and copy it by hand.'}
+      </VisuallyHidden>
+    </>
+  );
+}
+
+/** Puts a text onto the clipboard; false when the browser does not let it. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyTextOldWay(text);
+  }
+}
+
+/** Pages served over plain http have no `navigator.clipboard`. */
+function copyTextOldWay(text: string): boolean {
+  const before = document.activeElement;
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.setAttribute('readonly', '');
+  field.style.position = 'fixed';
+  field.style.opacity = '0';
+  // Inside an open dialog, or its focus trap takes the selection away at once.
+  (before?.closest('[role=dialog]') ?? document.body).append(field);
+  field.select();
+  try {
+    return document.execCommand('copy');
+  } catch {
+    return false;
+  } finally {
+    field.remove();
+    if (before instanceof HTMLElement) before.focus();
+  }
+}

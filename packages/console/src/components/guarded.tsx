@@ -1,0 +1,54 @@
+import { Alert, Button, type ButtonProps, Tooltip, VisuallyHidden } from '@mantine/core';
+import { IconLock } from '@tabler/icons-react';
+import { type ComponentProps, type ReactNode, useId } from 'react';
+import { Link } from 'react-router';
+import { useAccount } from '../session/session.ts';
+import { writeRefusal } from '../words/webhooks.ts';
+
+type GuardedButtonProps = ButtonProps &
+  Pick<ComponentProps<'button'>, 'onClick' | 'type'> & {
+    /** Why it cannot be used now, in words; null when it can. */
+    reason: string | null;
+  };
+
+/** A button that stays in the tab order when it cannot be used, and then says why on focus and hover. */
+export function GuardedButton({ reason, onClick, ...button }: GuardedButtonProps) {
+  const reasonId = useId();
+  if (reason === null) return <Button {...button} onClick={onClick} />;
+  return (
+    <>
+      <Tooltip label={reason} events={{ hover: true, focus: true, touch: true }} multiline maw={320}>
+        <Button
+          {...button}
+          type="button"
+          data-disabled
+          aria-disabled
+          aria-describedby={reasonId}
+          onClick={(event) => event.preventDefault()}
+        />
+      </Tooltip>
+      <VisuallyHidden id={reasonId}>{reason}</VisuallyHidden>
+    </>
+  );
+}
+
+/** A link that looks like a button, and becomes one with a reason when it must not be followed. */
+export function GuardedLinkButton({
+  to,
+  reason,
+  ...button
+}: ButtonProps & { to: string; reason: string | null; children: ReactNode }) {
+  if (reason !== null) return <GuardedButton {...button} reason={reason} />;
+  return <Button {...button} component={Link} to={to} />;
+}
+
+/** On top of a page with controls that the caller may not use: the reason, once, in words. */
+export function WriteNotice() {
+  const reason = writeRefusal(useAccount());
+  if (reason === null) return null;
+  return (
+    <Alert role="note" color="gray" icon={<IconLock aria-hidden />} title="You can look, not change" mb="md">
+      {reason} An administrator of the account can change that.
+    </Alert>
+  );
+}

@@ -1,0 +1,102 @@
+import { Alert, Box, Button, Group, Stack, Text, Title } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { notifications } from '@mantine/notifications';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { type ReactNode, useEffect, useRef } from 'react';
+import { useLocation } from 'react-router';
+import { problemWords } from '../api/api-error.ts';
+import classes from './components.module.css';
+
+/** The page whose heading had the focus last; null before the first, which leaves the focus to the browser. */
+let focusedPathname: string | null = null;
+
+interface PageHeadingProps {
+  /** Also the title of the browser's tab, unless `tabTitle` is given. */
+  title: string;
+  tabTitle?: string;
+  /** Above the title: where the page belongs, a link back. */
+  above?: ReactNode;
+  /** Below the title: what the page is, in a line. */
+  below?: ReactNode;
+  /** At the end of the line. */
+  actions?: ReactNode;
+}
+
+/** The heading of a page. It takes the focus when a link led here, so that what was opened is read out. */
+export function PageHeading({ title, tabTitle = title, above, below, actions }: PageHeadingProps) {
+  usePageTitle(tabTitle);
+  const { pathname } = useLocation();
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (focusedPathname !== null && focusedPathname !== pathname) heading.current?.focus();
+    focusedPathname = pathname;
+  }, [pathname]);
+  return (
+    <Box component="header" mb="md">
+      {above !== undefined && (
+        <Text component="div" size="sm" mb={4}>
+          {above}
+        </Text>
+      )}
+      <Group justify="space-between" align="flex-start" gap="sm">
+        <Title order={1} size="h2" ref={heading} tabIndex={-1} className={classes.title ?? ''}>
+          {title}
+        </Title>
+        {actions !== undefined && <Group gap="xs">{actions}</Group>}
+      </Group>
+      {below !== undefined && (
+        <Text component="div" size="sm" c="dimmed" mt={4}>
+          {below}
+        </Text>
+      )}
+    </Box>
+  );
+}
+
+/** The browser's tab and what a screen reader says first: the page, then the product. */
+export function usePageTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Runhook`;
+  }, [title]);
+}
+
+interface ProblemProps {
+  /** What could not be done: "The webhooks could not be loaded". */
+  title: string;
+  error: unknown;
+  onRetry?: () => void;
+  isRetrying?: boolean;
+}
+
+/** What failed, why, and another try. Read out when it appears. */
+export function Problem({ title, error, onRetry, isRetrying = false }: ProblemProps) {
+  return (
+    <Alert color="red" role="alert" title={title} icon={<IconAlertTriangle aria-hidden />}>
+      <Stack align="flex-start" gap="sm">
+        <Text size="sm">{problemWords(error)}</Text>
+        {onRetry !== undefined && (
+          <Button size="xs" variant="default" onClick={onRetry} loading={isRetrying}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+const SHOWN_MS = 6_000;
+
+/** Says that something was done. */
+export function toastDone(message: string): void {
+  notifications.show({ message, color: 'green', autoClose: SHOWN_MS, withBorder: true, role: 'status' });
+}
+
+/** Says that something was not done; stays until it is closed. */
+export function toastProblem(title: string, message: string): void {
+  notifications.show({ title, message, color: 'red', autoClose: false, withBorder: true, role: 'alert' });
+}
+
+/** Whether the page has the width of a phone: it shows cards instead of tables then, and the navigation is a drawer. */
+export function useIsPhone(): boolean {
+  return useMediaQuery('(max-width: 48em)', undefined, { getInitialValueInEffect: false }) ?? false;
+}

@@ -1,2 +1,0 @@
-/** Up to this width a page shows cards instead of tables, and the navigation is a drawer. */
-export const PHONE = '(max-width: 48em)';

@@ -1,0 +1,88 @@
+import { Group, Text, Tooltip } from '@mantine/core';
+import { IconCircleCheck, IconCircleDashed, IconCircleX, IconClockHour4 } from '@tabler/icons-react';
+import { type ReactNode, useEffect, useState } from 'react';
+import type { Subscription } from '../api/types.ts';
+import { statusTone, statusWords, type Tone } from '../words/http-status.ts';
+import { fullLocalTime, parseTime, relativeTime, shortLocalTime, utcTime } from '../words/time.ts';
+import classes from './components.module.css';
+
+const ICONS = {
+  good: IconCircleCheck,
+  bad: IconCircleX,
+  waiting: IconClockHour4,
+  neutral: IconCircleDashed,
+};
+
+/** A state in a word, with an icon of its own and a colour: the colour never says it alone. */
+export function StatusBadge({ tone, children }: { tone: Tone; children: ReactNode }) {
+  const Icon = ICONS[tone];
+  return (
+    <span className={classes.badge} data-tone={tone}>
+      <Icon size={15} aria-hidden className={classes.icon} />
+      <span>{children}</span>
+    </span>
+  );
+}
+
+const NEAR_MS = 90_000;
+
+interface MomentProps {
+  /** A time of the API: microseconds since the epoch as digits, or ISO 8601. */
+  at: string;
+  /** `relative` ("4 min ago", a date when it is long ago) or `full`: date, second and zone. */
+  format?: 'relative' | 'full';
+  /** False inside a link or a button: those have the focus already. */
+  focusable?: boolean;
+}
+
+/** A time in the reader's own zone; UTC on hover and on focus. */
+export function Moment({ at, format = 'relative', focusable = true }: MomentProps) {
+  const date = parseTime(at);
+  const isNear = date !== null && Math.abs(date.getTime() - Date.now()) < NEAR_MS;
+  const nowMs = useNow(isNear ? 1_000 : 30_000);
+  if (date === null) return <span>{at}</span>;
+  const words = format === 'full' ? fullLocalTime(date) : (relativeTime(date, nowMs) ?? shortLocalTime(date));
+  return (
+    <Tooltip
+      label={
+        <>
+          {fullLocalTime(date)}
+          <br />
+          {utcTime(date)}
+        </>
+      }
+      events={{ hover: true, focus: true, touch: true }}
+      openDelay={150}
+    >
+      {/* In the tab order: the exact time must be reachable without a pointer. */}
+      <time dateTime={date.toISOString()} className={classes.moment} {...(focusable && { tabIndex: 0 })}>
+        {words}
+      </time>
+    </Tooltip>
+  );
+}
+
+/** The time in ms, again every so often while the component is shown. */
+export function useNow(intervalMs: number): number {
+  const [nowMs, setNowMs] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), intervalMs);
+    return () => clearInterval(timer);
+  }, [intervalMs]);
+  return nowMs;
+}
+
+/** How the latest attempt ended, and when it was. */
+export function LastStatus({ subscription }: { subscription: Subscription }) {
+  const { http_status_code: code, dispatched_at } = subscription;
+  return (
+    <Group gap="2px 8px">
+      <StatusBadge tone={statusTone(code)}>{statusWords(code)}</StatusBadge>
+      {dispatched_at !== undefined && (
+        <Text span size="xs" c="dimmed">
+          <Moment at={dispatched_at} />
+        </Text>
+      )}
+    </Group>
+  );
+}

@@ -1,0 +1,98 @@
+import { Text, Title } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { problemWords } from '../api/api-error.ts';
+import { deliveryQuery, redeliver } from '../api/deliveries.ts';
+import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
+import type { Delivery, DeliveryDetail } from '../api/types.ts';
+import { CodeBlock, CopyButton } from '../components/copy.tsx';
+import { GuardedButton } from '../components/guarded.tsx';
+import { toastDone, toastProblem } from '../components/page.tsx';
+import { curlCommand, prettyJson } from '../words/code.ts';
+
+const HEIGHT_MAX = 520;
+
+/** What was sent, laid out for reading; copied byte by byte. */
+export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
+  const { payload } = delivery;
+  return (
+    <section aria-labelledby="payload">
+      <Title order={2} size="h4" id="payload" mb="sm">
+        Payload
+      </Title>
+      {payload === null ? (
+        <Text size="sm">The payload is no longer kept: its event has left the log.</Text>
+      ) : (
+        <>
+          <CodeBlock
+            label="Request body"
+            code={prettyJson(payload) ?? payload}
+            copyValue={payload}
+            wrap
+            heightMax={HEIGHT_MAX}
+          />
+          <Text size="xs" c="dimmed" mt={4}>
+            Laid out for reading. Copying gives the exact bytes that were sent, which the signature is made
+            over.
+          </Text>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The request as a command, to try an endpoint with the very same body. */
+export function CopyAsCurl({ delivery, url }: { delivery: DeliveryDetail; url: string | undefined }) {
+  const { payload } = delivery;
+  if (url === undefined)
+    return <GuardedButton reason="The endpoint’s address is not known yet.">Copy as curl</GuardedButton>;
+  if (payload === null)
+    return (
+      <GuardedButton reason="The payload is no longer kept: its event has left the log.">
+        Copy as curl
+      </GuardedButton>
+    );
+  return (
+    <CopyButton
+      label="Copy as curl"
+      what="the request as a curl command"
+      size="sm"
+      value={() => curlCommand({ url, body: payload })}
+    />
+  );
+}
+
+interface RedeliverButtonProps {
+  webhook: WebhookKey;
+  delivery: Delivery;
+  isActive: boolean;
+  /** Why the caller may not change webhooks; null when it may. */
+  refusal: string | null;
+}
+
+const INACTIVE = 'The webhook is switched off. Switch it on to send this again.';
+const PENDING = 'It is still being delivered.';
+
+/** Sends it again. What comes of it appears among the attempts. */
+export function RedeliverButton({ webhook, delivery, isActive, refusal }: RedeliverButtonProps) {
+  const client = useQueryClient();
+  const { queryKey } = deliveryQuery(webhook, delivery.id);
+  const again = useMutation({
+    mutationFn: () => redeliver(webhook, delivery.id),
+    onSuccess: (now) => {
+      toastDone('It is being sent again.');
+      client.setQueryData<DeliveryDetail>(queryKey, (before) => before && { ...before, ...now });
+    },
+    onError: (error) => {
+      toastProblem('It was not sent again', problemWords(error));
+      void client.invalidateQueries({
+        queryKey: subscriptionQuery(webhook).queryKey,
+      });
+    },
+  });
+  const state = delivery.status === 'pending' ? PENDING : isActive ? null : INACTIVE;
+  return (
+    <GuardedButton reason={refusal ?? state} loading={again.isPending} onClick={() => again.mutate()}>
+      Redeliver
+    </GuardedButton>
+  );
+}

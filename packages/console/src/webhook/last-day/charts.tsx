@@ -1,0 +1,205 @@
+import { useId } from 'react';
+import type { DeliveryStatus, StatisticsBucket } from '../../api/types.ts';
+import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
+import { durationWords } from '../../words/time.ts';
+import classes from './hour-chart.module.css';
+import { HourChart, type Plot } from './hour-chart.tsx';
+import { axisOf, runsOf, stackOf } from './scale.ts';
+import { countOf, hourLatencyWords, hourWords, OUTCOMES, totalOf } from './summary.ts';
+
+/** The least that is still seen: one failure among thousands. */
+const SLICE_PX_MIN = 3;
+const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
+
+/** Deliveries of each hour by what became of them, each outcome with a pattern of its own. */
+export function OutcomeChart({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+  const id = useId();
+  const axis = axisOf(Math.max(...buckets.map(totalOf)));
+  const outcomes = OUTCOMES.filter((outcome) => buckets.some((bucket) => countOf(bucket, outcome) > 0));
+  return (
+    <HourChart
+      title="Deliveries per hour"
+      buckets={buckets}
+      axis={axis}
+      tickWords={(value) => compactFormat.format(value)}
+      hourWords={hourWords}
+      legend={<OutcomeLegend id={id} outcomes={outcomes} />}
+    >
+      {(plot) => (
+        <>
+          <OutcomePatterns id={id} />
+          {buckets.map((bucket, index) => (
+            <Bar key={bucket.hour_start} id={id} bucket={bucket} index={index} plot={plot} />
+          ))}
+        </>
+      )}
+    </HourChart>
+  );
+}
+
+function Bar({
+  id,
+  bucket,
+  index,
+  plot,
+}: {
+  id: string;
+  bucket: StatisticsBucket;
+  index: number;
+  plot: Plot;
+}) {
+  const slices = stackOf(OUTCOMES.map((outcome) => [outcome, countOf(bucket, outcome)] as const));
+  const gap = Math.min(3, plot.bandWidth * 0.2);
+  let top = plot.bottom;
+  return slices.map(({ name, count, below }) => {
+    const height = Math.max(SLICE_PX_MIN, plot.yOf(below) - plot.yOf(below + count));
+    top -= height;
+    return (
+      <OutcomeRect
+        key={name}
+        id={id}
+        outcome={name}
+        x={plot.xOf(index) + gap / 2}
+        y={top}
+        width={plot.bandWidth - gap}
+        height={height}
+      />
+    );
+  });
+}
+
+interface OutcomeRectProps {
+  id: string;
+  outcome: DeliveryStatus;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+function OutcomeRect({ id, outcome, ...box }: OutcomeRectProps) {
+  if (outcome === 'delivered') return <rect {...box} className={classes.delivered} />;
+  const inner = {
+    x: box.x + 0.5,
+    y: box.y + 0.5,
+    width: Math.max(0, box.width - 1),
+    height: Math.max(0, box.height - 1),
+  };
+  return (
+    <>
+      <rect {...box} fill={`url(#${patternId(id, outcome)})`} />
+      <rect {...inner} className={`${classes.outline} ${classes[outcome]}`} />
+    </>
+  );
+}
+
+function OutcomeLegend({ id, outcomes }: { id: string; outcomes: readonly DeliveryStatus[] }) {
+  return (
+    <ul className={classes.legend}>
+      {outcomes.map((outcome) => (
+        <li key={outcome}>
+          <svg width={14} height={14} aria-hidden>
+            <OutcomePatterns id={`${id}-${outcome}`} />
+            <OutcomeRect id={`${id}-${outcome}`} outcome={outcome} x={0} y={0} width={14} height={14} />
+          </svg>
+          {DELIVERY_STATUS_WORDS[outcome]}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const SIZE = 6;
+
+function patternId(id: string, outcome: DeliveryStatus): string {
+  return `${id}-pattern-${outcome}`;
+}
+
+/** What tells outcomes apart without their colours: stripes for failed, dots for pending, lines for cancelled. */
+function OutcomePatterns({ id }: { id: string }) {
+  const pattern = { width: SIZE, height: SIZE, patternUnits: 'userSpaceOnUse' } as const;
+  const ground = <rect width={SIZE} height={SIZE} className={classes.patternGround} />;
+  return (
+    <defs>
+      <pattern {...pattern} id={patternId(id, 'failed')} patternTransform="rotate(45)">
+        {ground}
+        <rect width={SIZE / 2} height={SIZE} className={classes.failedFill} />
+      </pattern>
+      <pattern {...pattern} id={patternId(id, 'pending')}>
+        {ground}
+        <circle cx={SIZE / 2} cy={SIZE / 2} r={1.6} className={classes.pendingFill} />
+      </pattern>
+      <pattern {...pattern} id={patternId(id, 'cancelled')}>
+        {ground}
+        <line x1={0} x2={SIZE} y1={SIZE / 2} y2={SIZE / 2} strokeWidth={1.5} className={classes.cancelled} />
+      </pattern>
+    </defs>
+  );
+}
+
+/** The slower one is drawn first: where both are the same, the dot stays in sight on the square. */
+const LINES = [
+  { name: 'p95', msOf: ({ p95_ms }: StatisticsBucket) => p95_ms, what: 'p95: 95 % are faster' },
+  { name: 'p50', msOf: ({ p50_ms }: StatisticsBucket) => p50_ms, what: 'p50: half are faster' },
+] as const;
+
+type LineName = (typeof LINES)[number]['name'];
+
+/** How long the endpoint took: a full line with dots for p50, a dashed one with squares for p95. */
+export function LatencyChart({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+  const axis = axisOf(Math.max(0, ...buckets.flatMap(({ p50_ms, p95_ms }) => [p50_ms ?? 0, p95_ms ?? 0])));
+  return (
+    <HourChart
+      title="How long the endpoint took"
+      buckets={buckets}
+      axis={axis}
+      tickWords={durationWords}
+      hourWords={hourLatencyWords}
+      legend={<LatencyLegend />}
+    >
+      {(plot) =>
+        LINES.map(({ name, msOf }) => <Line key={name} name={name} values={buckets.map(msOf)} plot={plot} />)
+      }
+    </HourChart>
+  );
+}
+
+function Line({ name, values, plot }: { name: LineName; values: (number | null)[]; plot: Plot }) {
+  const xOf = (index: number) => plot.xOf(index) + plot.bandWidth / 2;
+  const runs = runsOf(values);
+  return (
+    <>
+      {runs.map((run) => (
+        <polyline
+          key={run[0]?.index}
+          className={classes[`${name}Line`]}
+          points={run.map(({ index, value }) => `${xOf(index)},${plot.yOf(value)}`).join(' ')}
+        />
+      ))}
+      {runs.flat().map(({ index, value }) => (
+        <Mark key={index} name={name} x={xOf(index)} y={plot.yOf(value)} />
+      ))}
+    </>
+  );
+}
+
+function Mark({ name, x, y }: { name: LineName; x: number; y: number }) {
+  if (name === 'p50') return <circle cx={x} cy={y} r={2.5} className={classes.p50Mark} />;
+  return <rect x={x - 3} y={y - 3} width={6} height={6} className={classes.p95Mark} />;
+}
+
+function LatencyLegend() {
+  return (
+    <ul className={classes.legend}>
+      {LINES.toReversed().map(({ name, what }) => (
+        <li key={name}>
+          <svg width={22} height={10} aria-hidden>
+            <line x1={0} x2={22} y1={5} y2={5} className={classes[`${name}Line`]} />
+            <Mark name={name} x={11} y={5} />
+          </svg>
+          {what}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,127 @@
+import { Table, VisuallyHidden } from '@mantine/core';
+import { Link } from 'react-router';
+import type { Delivery } from '../../api/types.ts';
+import { Moment, StatusBadge } from '../../components/state.tsx';
+import { deliveryPath } from '../../paths.ts';
+import { useAccount } from '../../session/session.ts';
+import {
+  attemptsWords,
+  deliveryTone,
+  deliveryWords,
+  durationOf,
+  jobWords,
+  lastAnswerWords,
+} from '../../words/deliveries.ts';
+import { EVENT_WORDS } from '../../words/webhooks.ts';
+import classes from './delivery-rows.module.css';
+
+interface DeliveryRowsProps {
+  rows: readonly Delivery[];
+  /** Ids of those that came while the page was open. */
+  arrived: ReadonlySet<string>;
+}
+
+const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last answer', 'Took', 'Attempts'];
+const NUMBERS = new Set(['Took', 'Attempts']);
+
+/** The log on a screen that is wide enough. */
+export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
+  return (
+    <Table.ScrollContainer minWidth={760} type="native">
+      <Table
+        className={classes.table ?? ''}
+        verticalSpacing={5}
+        horizontalSpacing="xs"
+        aria-label="Deliveries, newest first"
+      >
+        <Table.Thead>
+          <Table.Tr>
+            {HEADINGS.map((heading) => (
+              <Table.Th key={heading} className={(NUMBERS.has(heading) && classes.number) || ''}>
+                {heading}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((delivery) => (
+            <DeliveryRow key={delivery.id} delivery={delivery} isArrived={arrived.has(delivery.id)} />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: boolean }) {
+  return (
+    <Table.Tr className={classes.row ?? ''} data-arrived={isArrived}>
+      <Table.Td>
+        <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+      </Table.Td>
+      <Table.Td>
+        <DeliveryLink delivery={delivery} />
+      </Table.Td>
+      <Table.Td>
+        <div className={classes.job} title={delivery.job_name}>
+          {jobWords(delivery)}
+        </div>
+      </Table.Td>
+      <Table.Td>{delivery.run_id}</Table.Td>
+      <Table.Td>
+        <Moment at={delivery.created_at} />
+      </Table.Td>
+      <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
+      <Table.Td className={classes.number ?? ''}>{durationOf(delivery)}</Table.Td>
+      <Table.Td className={classes.number ?? ''}>{delivery.attempt_count}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+/** The log at the width of a phone. */
+export function DeliveryCards({
+  rows,
+  arrived,
+}: {
+  rows: readonly Delivery[];
+  arrived: ReadonlySet<string>;
+}) {
+  return (
+    <ul className={classes.cards} aria-label="Deliveries, newest first">
+      {rows.map((delivery) => (
+        <li key={delivery.id} className={classes.card} data-arrived={arrived.has(delivery.id)}>
+          <div className={classes.line}>
+            <DeliveryLink delivery={delivery} />
+            <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+          </div>
+          <div className={classes.line}>
+            <span>
+              {jobWords(delivery)}, run {delivery.run_id}
+            </span>
+            <Moment at={delivery.created_at} />
+          </div>
+          <div className={`${classes.line} ${classes.dimmed}`}>
+            <span>{lastAnswerWords(delivery)}</span>
+            <span>
+              {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
+              {attemptsWords(delivery.attempt_count)}
+            </span>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Opens a delivery; all of its row or card is the link's. */
+function DeliveryLink({ delivery }: { delivery: Delivery }) {
+  const account = useAccount();
+  return (
+    <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
+      {EVENT_WORDS[delivery.event_type].label}
+      <VisuallyHidden>
+        , run {delivery.run_id}, {deliveryWords(delivery).toLowerCase()}
+      </VisuallyHidden>
+    </Link>
+  );
+}

@@ -1,0 +1,48 @@
+import type { Recovery } from '../api/types.ts';
+import { countWords, microsOf, microsOfLocal, type TimeWindow, windowProblem } from './log/log-address.ts';
+
+interface OwnWindow {
+  /** Local times as `datetime-local` has them. */
+  from: string;
+  to: string;
+}
+
+/** @param openedMs stands for an end that is not given */
+export function recoverWindow({ from, to }: OwnWindow, openedMs: number): TimeWindow {
+  return { since: microsOfLocal(from), until: to === '' ? microsOf(openedMs) : microsOfLocal(to) };
+}
+
+/** Why the window cannot be recovered, in words; null when it can. */
+export function windowRefusal({ from, to }: OwnWindow, window: TimeWindow): string | null {
+  if (window.since === '') return from === '' ? 'Say since when.' : 'The beginning is no date and time.';
+  if (window.until === '' && to !== '') return 'The end is no date and time.';
+  return windowProblem(window);
+}
+
+/** "214 failed deliveries will be sent again." */
+export function matchWords(
+  count: number | undefined,
+  status: 'failed' | 'cancelled',
+  problem: string | null,
+): string {
+  if (problem !== null) return `They could not be counted. ${problem}`;
+  if (count === undefined) return 'Counting…';
+  if (count === 0) return `No ${status} deliveries in this time. There is nothing to send again.`;
+  if (count === 1) return `1 ${status} delivery will be sent again.`;
+  const words = countWords(count);
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)} ${status} deliveries will be sent again.`;
+}
+
+type Progress = Pick<Recovery, 'status' | 'reason' | 'total_count' | 'recovered_count'>;
+
+/** How far a recovery is; what others sent again meanwhile is not counted. */
+export function progressWords({ status, reason, total_count, recovered_count }: Progress): string {
+  const recovered = recovered_count.toLocaleString();
+  const total = total_count.toLocaleString();
+  if (status === 'running') return `${recovered} of ${total} put back into the queue so far.`;
+  if (status === 'cancelled') return `Stopped after ${recovered} of ${total}. ${reason ?? ''}`.trim();
+  if (total_count === 0) return 'There was nothing to send again.';
+  const others = total_count - recovered_count;
+  const rest = others > 0 ? ` The other ${others.toLocaleString()} had been sent again in the meantime.` : '';
+  return `Done: ${recovered} of ${total} put back into the queue.${rest} The list shows what becomes of them.`;
+}

@@ -1,0 +1,151 @@
+import { CloseButton, Group, NativeSelect, Pagination, Text, TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { useEffect, useRef, useState } from 'react';
+import { useSearchParams } from 'react-router';
+import { useIsPhone } from '../components/page.tsx';
+
+const PAGE_SIZES = [10, 25, 50, 100] as const;
+const PAGE_SIZE_DEFAULT = 10;
+
+interface ListParameters {
+  search: string;
+  /** From 1. */
+  page: number;
+  pageSize: number;
+}
+
+/** What part of the list the address asks for: `?search=&page=&size=`. What is not valid counts as not given. */
+export function useListParameters(): [ListParameters, (change: Partial<ListParameters>) => void] {
+  const [parameters, setParameters] = useSearchParams();
+  const size = Number(parameters.get('size'));
+  const page = Number(parameters.get('page'));
+  const current: ListParameters = {
+    search: parameters.get('search') ?? '',
+    page: Number.isSafeInteger(page) && page >= 1 ? page : 1,
+    pageSize: PAGE_SIZES.find((known) => known === size) ?? PAGE_SIZE_DEFAULT,
+  };
+
+  function change(changed: Partial<ListParameters>) {
+    const wanted = { ...current, page: 1, ...changed };
+    const isTyping = changed.search !== undefined;
+    setParameters(
+      (before) => {
+        const next = new URLSearchParams(before);
+        put(next, 'search', wanted.search, '');
+        put(next, 'page', String(wanted.page), '1');
+        put(next, 'size', String(wanted.pageSize), String(PAGE_SIZE_DEFAULT));
+        return next;
+      },
+      // Every letter of a search would be a step back otherwise.
+      { replace: isTyping, preventScrollReset: true },
+    );
+  }
+
+  return [current, change];
+}
+
+function put(parameters: URLSearchParams, name: string, value: string, usual: string): void {
+  if (value === usual) parameters.delete(name);
+  else parameters.set(name, value);
+}
+
+const DEBOUNCE_MS = 250;
+const CHARACTERS_MAX = 255;
+
+/** Hands the text on when nobody has typed for a moment. */
+export function SearchField({ value, onSearch }: { value: string; onSearch: (text: string) => void }) {
+  const [text, setText] = useState(value);
+  const handedOn = useRef(value);
+  const handOn = useRef(onSearch);
+  handOn.current = onSearch;
+
+  // The address changed by another way than typing: back, a link.
+  useEffect(() => {
+    if (value === handedOn.current) return;
+    handedOn.current = value;
+    setText(value);
+  }, [value]);
+
+  useEffect(() => {
+    const wanted = text.trim();
+    if (wanted === handedOn.current) return;
+    const timer = setTimeout(() => {
+      handedOn.current = wanted;
+      handOn.current(wanted);
+    }, DEBOUNCE_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+
+  return (
+    <TextInput
+      type="text"
+      role="searchbox"
+      aria-label="Search webhooks"
+      placeholder="Search name, endpoint or description"
+      value={text}
+      maxLength={CHARACTERS_MAX}
+      onChange={(event) => setText(event.currentTarget.value)}
+      leftSection={<IconSearch size={16} aria-hidden />}
+      rightSection={
+        text !== '' && <CloseButton size="sm" aria-label="Clear the search" onClick={() => setText('')} />
+      }
+      flex={1}
+      maw={420}
+      miw={180}
+    />
+  );
+}
+
+const CONTROL_LABELS = {
+  first: 'First page',
+  previous: 'Previous page',
+  next: 'Next page',
+  last: 'Last page',
+};
+
+interface PagerProps {
+  /** From 1. */
+  page: number;
+  pageSize: number;
+  totalCount: number;
+  onPage: (page: number) => void;
+  onPageSize: (pageSize: number) => void;
+}
+
+/** Which part of a list is shown, and ways to the rest of it. */
+export function Pager({ page, pageSize, totalCount, onPage, onPageSize }: PagerProps) {
+  const isPhone = useIsPhone();
+  const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
+  const first = Math.min(totalCount, (page - 1) * pageSize + 1);
+  const last = Math.min(totalCount, page * pageSize);
+  return (
+    <Group justify="space-between" gap="sm" component="nav" aria-label="Pages of webhooks">
+      <Text size="sm" c="dimmed" role="status">
+        {first.toLocaleString()}–{last.toLocaleString()} of {totalCount.toLocaleString()}
+      </Text>
+      {pageCount > 1 && (
+        <Pagination
+          size="sm"
+          total={pageCount}
+          value={page}
+          onChange={onPage}
+          siblings={isPhone ? 0 : 1}
+          getControlProps={(control) => ({ 'aria-label': CONTROL_LABELS[control] })}
+          getItemProps={(number) => ({ 'aria-label': `Page ${number}` })}
+        />
+      )}
+      <Group gap={8}>
+        <Text size="sm" c="dimmed" aria-hidden>
+          Per page
+        </Text>
+        <NativeSelect
+          size="xs"
+          aria-label="webhooks per page"
+          value={String(pageSize)}
+          data={PAGE_SIZES.map(String)}
+          onChange={(event) => onPageSize(Number(event.currentTarget.value))}
+        />
+      </Group>
+    </Group>
+  );
+}

@@ -1,0 +1,172 @@
+import { ActionIcon, Group, Menu, Switch, Text, Tooltip, VisuallyHidden } from '@mantine/core';
+import { IconDots, IconEye, IconPencil, IconTrash } from '@tabler/icons-react';
+import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
+import { useId } from 'react';
+import { Link } from 'react-router';
+import { ApiError, problemWords } from '../api/api-error.ts';
+import { deleteSubscription, type SubscriptionPage, setActive, webhooksKey } from '../api/subscriptions.ts';
+import type { Subscription } from '../api/types.ts';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { toastDone, toastProblem } from '../components/page.tsx';
+import { editWebhookPath, webhookPath } from '../paths.ts';
+
+interface ActiveSwitchProps {
+  subscription: Subscription;
+  /** Why it cannot be switched, in words; null when it can. */
+  refusal: string | null;
+  onChange: (active: boolean) => void;
+}
+
+/** On or off, in a word as well. One that must not be used stays in the tab order and says why. */
+export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchProps) {
+  const { name, active } = subscription;
+  const reasonId = useId();
+  return (
+    <Group gap={8} wrap="nowrap">
+      <Tooltip
+        label={refusal}
+        disabled={refusal === null}
+        events={{ hover: true, focus: true, touch: true }}
+        multiline
+        maw={320}
+        refProp="rootRef"
+      >
+        <Switch
+          size="sm"
+          checked={active}
+          aria-label={`${name} is active`}
+          aria-disabled={refusal !== null}
+          {...(refusal !== null && { 'aria-describedby': reasonId })}
+          onChange={(event) => refusal === null && onChange(event.currentTarget.checked)}
+          withThumbIndicator={false}
+          style={refusal === null ? {} : { opacity: 0.65 }}
+        />
+      </Tooltip>
+      <Text span size="sm" aria-hidden miw={24}>
+        {active ? 'On' : 'Off'}
+      </Text>
+      {refusal !== null && <VisuallyHidden id={reasonId}>{refusal}</VisuallyHidden>}
+    </Group>
+  );
+}
+
+/** Switches a webhook on or off. Lists show it at once, and again as it was when the server refuses. */
+export function useChangeActive(accountId: number) {
+  const client = useQueryClient();
+  const lists: QueryKey = [...webhooksKey(accountId), 'list'];
+  const show = (id: string, active: boolean) =>
+    client.setQueriesData<SubscriptionPage>({ queryKey: lists }, (list) =>
+      list === undefined
+        ? list
+        : { ...list, data: list.data.map((item) => (item.id === id ? { ...item, active } : item)) },
+    );
+
+  return useMutation({
+    mutationFn: ({ subscription: { id }, active }: { subscription: Subscription; active: boolean }) =>
+      setActive({ accountId, webhookId: id }, active),
+    onMutate: async ({ subscription, active }) => {
+      await client.cancelQueries({ queryKey: lists });
+      show(subscription.id, active);
+    },
+    onSuccess: (_data, { subscription, active }) =>
+      toastDone(
+        active
+          ? `“${subscription.name}” is active: it is sent events again.`
+          : `“${subscription.name}” is switched off: it is sent nothing.`,
+      ),
+    onError: (error, { subscription, active }) => {
+      show(subscription.id, !active);
+      const title = `“${subscription.name}” was not switched ${active ? 'on' : 'off'}`;
+      toastProblem(title, problemWords(error));
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: webhooksKey(accountId) }),
+  });
+}
+
+interface RowActionsProps {
+  accountId: number;
+  subscription: Subscription;
+  mayWrite: boolean;
+  onDelete: () => void;
+}
+
+/** What can be done with one webhook of the list. */
+export function RowActions({ accountId, subscription: { id, name }, mayWrite, onDelete }: RowActionsProps) {
+  return (
+    <Menu position="bottom-end" width={180}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`More about ${name}`}>
+          <IconDots size={18} aria-hidden />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item
+          component={Link}
+          to={webhookPath(accountId, id)}
+          leftSection={<IconEye size={16} aria-hidden />}
+        >
+          Open
+        </Menu.Item>
+        {mayWrite && (
+          <>
+            <Menu.Item
+              component={Link}
+              to={editWebhookPath(accountId, id)}
+              leftSection={<IconPencil size={16} aria-hidden />}
+            >
+              Edit
+            </Menu.Item>
+            <Menu.Divider />
+            <Menu.Item color="red" leftSection={<IconTrash size={16} aria-hidden />} onClick={onDelete}>
+              Delete
+            </Menu.Item>
+          </>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+interface DeleteDialogProps {
+  accountId: number;
+  /** Null: closed. */
+  webhook: { id: string; name: string } | null;
+  onClose: () => void;
+  onDeleted?: () => void;
+}
+
+/** Asks whether the webhook is to go, by its name, and deletes it. */
+export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteDialogProps) {
+  const client = useQueryClient();
+
+  async function remove() {
+    if (webhook === null) return;
+    try {
+      await deleteSubscription({ accountId, webhookId: webhook.id });
+    } catch (error) {
+      // Somebody else was faster: it is gone, which is what was wanted.
+      if (!(error instanceof ApiError && error.code === 404)) throw error;
+    }
+    toastDone(`“${webhook.name}” is deleted.`);
+    onDeleted?.();
+    await client.invalidateQueries({ queryKey: webhooksKey(accountId) });
+  }
+
+  return (
+    <ConfirmDialog
+      isOpen={webhook !== null}
+      onClose={onClose}
+      title={`Delete “${webhook?.name ?? ''}”?`}
+      confirmLabel="Delete the webhook"
+      cancelLabel="Keep it"
+      isDangerous
+      problemTitle="It was not deleted"
+      onConfirm={remove}
+    >
+      <Text size="sm">
+        Its endpoint is sent nothing more, from now on and for what is waiting to be retried. Its recent
+        deliveries and its secret are gone with it. This cannot be undone.
+      </Text>
+    </ConfirmDialog>
+  );
+}

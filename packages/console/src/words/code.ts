@@ -1,0 +1,86 @@
+import type { EventType } from '@runhook/contract';
+
+/** JSON laid out for reading, its numbers and texts as they stand in it; null for what is no JSON. */
+export function prettyJson(text: string): string | null {
+  try {
+    JSON.parse(text);
+  } catch {
+    return null;
+  }
+  let depth = 0;
+  const lineBreak = () => `\n${'  '.repeat(depth)}`;
+  return text.replace(TOKEN, (token) => {
+    if (/^[{[]\s*[}\]]$/.test(token)) return token.replace(/\s+/, '');
+    switch (token.trim()) {
+      case '{':
+      case '[':
+        depth++;
+        return token.trim() + lineBreak();
+      case '}':
+      case ']':
+        depth--;
+        return lineBreak() + token.trim();
+      case ',':
+        return `,${lineBreak()}`;
+      case ':':
+        return ': ';
+      case '':
+        return '';
+      default:
+        return token;
+    }
+  });
+}
+
+/** Strings stay whole: punctuation inside them is theirs. */
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g;
+
+/**
+ * The request as a command for a POSIX shell with curl and openssl: the exact body, signed with the secret that
+ * $HMAC_SECRET has when it runs. Without the secret it stops before anything is sent.
+ */
+export function curlCommand({ url, body }: { url: string; body: string }): string {
+  return [
+    `: "\${HMAC_SECRET:?Set it to the secret of this webhook}" &&`,
+    `body=${shellQuoted(body)} &&`,
+    `signature=$(printf %s "$body" | openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex | sed 's/^.* //') &&`,
+    // Brackets and braces are part of an address, and curl would expand them.
+    `curl --include --globoff --request POST ${shellQuoted(url)} \\`,
+    `  --header 'Content-Type: application/json' \\`,
+    `  --header "Authorization: $signature" \\`,
+    `  --data-raw "$body"`,
+  ].join('\n');
+}
+
+/** One word of a shell, whatever is in it: nothing is special between single quotes, and they are put outside. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+interface RunSample {
+  /** Without a slash at its end. */
+  baseUrl: string;
+  accountId: number;
+  jobId: string | number;
+  /** Of the caller's own, so that the later calls need nothing from the first one's answer. */
+  runId: number;
+  eventTypes: readonly EventType[];
+}
+
+/** Shell commands that report a run as far as it takes for one of the events to be sent. */
+export function runSample({ baseUrl, accountId, jobId, runId, eventTypes }: RunSample): string {
+  const call = (path: string, body: object | null) =>
+    [
+      `curl -X POST '${baseUrl}/api/v2/accounts/${accountId}/runs/${path}' \\`,
+      `  -H "Authorization: Token $RUNHOOK_TOKEN"${body === null ? '' : ' \\'}`,
+      ...(body === null
+        ? []
+        : [`  -H 'Content-Type: application/json' \\`, `  -d '${JSON.stringify(body)}'`]),
+    ].join('\n');
+  const isErrored = !eventTypes.includes('job.run.completed');
+  const started = call('', { job_id: jobId, run_id: runId, engine_version: '1.0.0' });
+  const finished = call(`${runId}/finish/`, { status: isErrored ? 'errored' : 'success' });
+  const ingested = call(`${runId}/artifacts/`, null);
+  if (eventTypes.includes('job.run.started')) return started;
+  return [started, finished, ...(isErrored ? [] : [ingested])].join('\n');
+}

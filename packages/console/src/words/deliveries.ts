@@ -1,0 +1,170 @@
+import type { Delivery, DeliveryStatus, Verification } from '../api/types.ts';
+import { statusWords, type Tone } from './http-status.ts';
+import { durationWords, parseTime } from './time.ts';
+
+export const DELIVERY_STATUS_WORDS: Readonly<Record<DeliveryStatus, string>> = {
+  pending: 'Pending',
+  delivered: 'Delivered',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+};
+
+const TONES: Readonly<Record<DeliveryStatus, Tone>> = {
+  pending: 'waiting',
+  delivered: 'good',
+  failed: 'bad',
+  cancelled: 'neutral',
+};
+
+export function deliveryTone({ status }: Pick<Delivery, 'status'>): Tone {
+  return TONES[status];
+}
+
+/** A pending one is either on its way for the first time or waits after a failure. */
+export function deliveryWords({ status, attempt_count }: Pick<Delivery, 'status' | 'attempt_count'>): string {
+  if (status === 'pending' && attempt_count > 0) return 'Trying again';
+  return DELIVERY_STATUS_WORDS[status];
+}
+
+/** What the endpoint answered last. */
+export function lastAnswerWords({
+  attempt_count,
+  http_status_code,
+}: Pick<Delivery, 'attempt_count' | 'http_status_code'>): string {
+  return attempt_count === 0 ? 'nothing sent yet' : statusWords(http_status_code);
+}
+
+export function attemptsWords(count: number): string {
+  return count === 1 ? '1 attempt' : `${count} attempts`;
+}
+
+/** A job whose event is gone from the log has its number left. */
+export function jobWords({ job_id, job_name }: Pick<Delivery, 'job_id' | 'job_name'>): string {
+  return job_name === '' ? `Job ${job_id}` : job_name;
+}
+
+export function durationOf({ duration_ms }: Pick<Delivery, 'duration_ms'>): string {
+  return duration_ms === null ? '–' : durationWords(duration_ms);
+}
+
+/** How it came to be so: for what is over, the reason that the service gives. */
+export function stateSentence({
+  status,
+  reason,
+  attempt_count,
+}: Pick<Delivery, 'status' | 'reason' | 'attempt_count'>): string {
+  switch (status) {
+    case 'delivered':
+      return attempt_count === 1
+        ? 'Delivered with the first attempt.'
+        : `Delivered after ${attemptsWords(attempt_count)}.`;
+    case 'failed':
+      return reason ?? `Failed after ${attemptsWords(attempt_count)}.`;
+    case 'cancelled':
+      return `Cancelled before it could be delivered. ${reason ?? ''}`.trim();
+    case 'pending':
+      return attempt_count === 0 ? 'On its way.' : `${attemptsWords(attempt_count)} failed so far.`;
+  }
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_SECONDS = 60;
+const HOUR_SECONDS = 3_600;
+
+/** "Attempt 2 in 24 s", "Attempt 2 in 3 min 5 s", "Attempt 1 any moment now" */
+export function nextAttemptWords(at: string, attemptCount: number, nowMs: number): string {
+  const name = `Attempt ${attemptCount + 1}`;
+  const date = parseTime(at);
+  if (date === null) return name;
+  const seconds = Math.ceil((date.getTime() - nowMs) / SECOND_MS);
+  return seconds <= 0 ? `${name} any moment now` : `${name} in ${countdown(seconds)}`;
+}
+
+function countdown(seconds: number): string {
+  if (seconds < MINUTE_SECONDS) return `${seconds} s`;
+  if (seconds < HOUR_SECONDS)
+    return `${Math.floor(seconds / MINUTE_SECONDS)} min ${seconds % MINUTE_SECONDS} s`;
+  return `${Math.floor(seconds / HOUR_SECONDS)} h ${Math.floor((seconds % HOUR_SECONDS) / MINUTE_SECONDS)} min`;
+}
+
+const ANSWER_FIRST =
+  'An endpoint has a limited time to answer completely. Answer first, and do the work afterwards.';
+
+const BY_ERROR: Readonly<Record<string, string>> = {
+  timeout: ANSWER_FIRST,
+  address_forbidden:
+    'The endpoint’s name leads to an address that deliveries may not go to: private networks are closed. Use a public address, or ask whoever runs Runhook to open the range.',
+  dns_failed: 'Check the host name in the endpoint’s address, and that its DNS record exists.',
+  connection_refused:
+    'Nothing listens on that port. Check that the server runs, and the port in the address.',
+  connection_reset:
+    'The server or something in front of it closed the connection. Look into their logs at that time.',
+  unreachable: 'Check that the server is up, and that its firewall lets Runhook in.',
+  tls_untrusted:
+    'Install a certificate of a known authority for this very host name, with its intermediate certificates.',
+  tls_failed: 'Check that the port speaks HTTPS, with TLS 1.2 or newer.',
+  invalid_response: 'Check that the port speaks HTTP, and what stands in front of the server.',
+  invalid_url: 'Edit the webhook and correct its endpoint.',
+};
+
+const BY_STATUS: Readonly<Record<string, string>> = {
+  '401':
+    'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it asks for a login.',
+  '403':
+    'Check that the endpoint verifies with the secret of this webhook, and that no firewall in front of it refuses.',
+  '404': 'Check the path in the endpoint’s address.',
+  '405': 'Check that the endpoint takes POST, and the path in its address.',
+  '410': 'The endpoint says that it is gone for good. Check the path in its address.',
+  '413': 'Check how large a body the endpoint and what stands in front of it accept.',
+  '415': 'The body is application/json. Check what the endpoint accepts.',
+  '429': 'The endpoint limits how often it is called. Raise its limit for Runhook.',
+  '502':
+    'Check the host and port in the endpoint’s address, that the server is up, reachable from outside, and has a trusted certificate.',
+  '503': 'The endpoint is busy or being maintained.',
+  '504': ANSWER_FIRST,
+};
+
+const BY_CLASS: Readonly<Record<string, string>> = {
+  '3': 'Redirects are not followed. Edit the webhook and use the address that the redirect leads to.',
+  '4': 'The endpoint refused the request. Its logs say why.',
+  '5': 'The endpoint had a problem of its own. Look into its logs at that time.',
+};
+
+/** What to check after an attempt that failed; null when there was no problem. */
+export function answerAdvice(statusCode: string, errorCode: string | null): string | null {
+  if (/^2\d\d$/.test(statusCode) && errorCode === null) return null;
+  return (
+    BY_ERROR[errorCode ?? ''] ??
+    BY_STATUS[statusCode] ??
+    BY_CLASS[statusCode.charAt(0)] ??
+    'Look into the endpoint’s logs at that time.'
+  );
+}
+
+interface VerificationWords {
+  isGood: boolean;
+  title: string;
+  /** What to check; null when all is well. */
+  advice: string | null;
+}
+
+/** 502 and 504 are ours when no answer came, and then the sentence of the service says more than the number. */
+export function verificationWords({
+  verification_error,
+  verification_status_code,
+}: Verification): VerificationWords {
+  const isGood = verification_error === null;
+  const isOurs = verification_status_code === '502' || verification_status_code === '504';
+  return {
+    isGood,
+    title:
+      isOurs && verification_error !== null
+        ? withoutFullStop(verification_error)
+        : `Your endpoint answered ${statusWords(verification_status_code)}`,
+    advice: isGood ? null : answerAdvice(verification_status_code, null),
+  };
+}
+
+function withoutFullStop(sentence: string): string {
+  return sentence.replace(/\.$/, '');
+}

@@ -1,0 +1,80 @@
+import type { EventType } from '@runhook/contract';
+import type { Account } from '../api/types.ts';
+
+interface EventWords {
+  /** In a list: short. */
+  label: string;
+  /** When it fires, one line. */
+  fires: string;
+}
+
+/** In the order in which a run sends them (spec, section 6). */
+export const EVENT_WORDS: Readonly<Record<EventType, EventWords>> = {
+  'job.run.started': {
+    label: 'Run started',
+    fires: 'When a run starts.',
+  },
+  'job.run.completed': {
+    label: 'Run completed',
+    fires: 'When a run finishes, failed or succeeded, once its metadata and artifacts are available.',
+  },
+  'job.run.errored': {
+    label: 'Run errored',
+    fires: 'At once when a run fails; metadata and artifacts may not be available yet.',
+  },
+};
+
+export const EVENT_TYPES_IN_ORDER = Object.keys(EVENT_WORDS) as EventType[];
+
+/** Why somebody who takes both gets two deliveries for one failed run. */
+export const ERRORED_IS_PART_OF_COMPLETED =
+  'Errored runs are part of completed: with both chosen, a failed run is delivered twice, first as errored, then as completed.';
+
+/** "Run started, completed": in a list, in a run's own order. */
+export function eventsWords(types: readonly EventType[]): string {
+  const chosen = EVENT_TYPES_IN_ORDER.filter((type) => types.includes(type));
+  return `Run ${chosen.map((type) => type.slice('job.run.'.length)).join(', ')}`;
+}
+
+/** Up to this many are told by name. */
+export const JOBS_NAMED_MAX = 2;
+
+/** "All jobs", names for few, else "12 jobs". @param names by id; a job that is no more has none */
+export function jobsWords(ids: readonly string[], names: ReadonlyMap<string, string>): string {
+  if (ids.length === 0) return 'All jobs';
+  if (ids.length > JOBS_NAMED_MAX) return `${ids.length.toLocaleString()} jobs`;
+  return ids.map((id) => names.get(id) ?? `Job ${id}`).join(', ');
+}
+
+type Permissions = Pick<Account, 'plan' | 'license' | 'webhooks_unavailable' | 'may_write_webhooks'>;
+
+export const PLAN_NAMES: Readonly<Record<Account['plan'], string>> = {
+  free: 'Free',
+  developer: 'Developer',
+  team: 'Team',
+  enterprise: 'Enterprise',
+};
+
+const LICENSE_NAMES: Readonly<Record<Account['license'], string>> = {
+  developer: 'Developer',
+  read_only: 'Read-only',
+  it: 'IT',
+};
+
+/** Why the account has no webhooks, in words; null when it has them (spec, section 1). */
+export function webhooksRefusal(account: Pick<Account, 'plan' | 'webhooks_unavailable'>): string | null {
+  if (account.webhooks_unavailable === null) return null;
+  return account.webhooks_unavailable === 'plan'
+    ? `Webhooks are part of the Team and Enterprise plans. This account is on the ${PLAN_NAMES[account.plan]} plan.`
+    : 'Webhooks are not available on single-tenant private deployments.';
+}
+
+/** Why the caller may not change webhooks here, in words; null when it may (spec, section 5.2). */
+export function writeRefusal(account: Permissions): string | null {
+  if (account.may_write_webhooks) return null;
+  const unavailable = webhooksRefusal(account);
+  if (unavailable !== null) return unavailable;
+  return account.plan === 'team'
+    ? `Changing webhooks on the Team plan takes a Developer license. Yours is ${LICENSE_NAMES[account.license]}.`
+    : 'Changing webhooks on the Enterprise plan takes the permission set Account Admin, Admin or Developer. You have none of them.';
+}

@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { curlCommand, prettyJson, runSample, shellQuoted } from '../src/words/code.ts';
+
+const run = promisify(execFile);
+const SECRET = `whsec_a'b"c$d\`e f`;
+const BODY = `{"webhookName":"Ada's \\"best\\" $HOME \`id\` \\\\ hook %s\\n","reason":"naïve – 東京"}`;
+
+interface Received {
+  method: string | undefined;
+  path: string | undefined;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+let receiver: Server;
+let origin: string;
+let received: Received[];
+beforeEach(async () => {
+  received = [];
+  receiver = createServer(async (request, response) => {
+    const { method, url: path, headers } = request;
+    received.push({ method, path, headers, body: await buffer(request) });
+    response.writeHead(204, { connection: 'close' }).end();
+  });
+  await once(receiver.listen(0, '127.0.0.1'), 'listening');
+  origin = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+});
+afterEach(async () => {
+  await once(receiver.close(), 'close');
+});
+
+const inShell = (command: string, environment: NodeJS.ProcessEnv) =>
+  run('sh', ['-c', command], { env: { PATH: process.env.PATH, ...environment } });
+
+test('the command sends the exact bytes, signed as the receiver verifies them', async () => {
+  const url = `${origin}/hooks/it's?ids[]={1,2}&q=a%20b`;
+  await inShell(curlCommand({ url, body: BODY }), { HMAC_SECRET: SECRET });
+  const [request] = received;
+  expect(received).toHaveLength(1);
+  expect(request?.method).toBe('POST');
+  expect(request?.path).toBe("/hooks/it's?ids[]={1,2}&q=a%20b");
+  expect(request?.headers['content-type']).toBe('application/json');
+  expect(request?.body.toString()).toBe(BODY);
+  const expected = createHmac('sha256', SECRET)
+    .update(request?.body ?? '')
+    .digest('hex');
+  expect(request?.headers.authorization).toBe(expected);
+});
+
+test('without the secret nothing is sent, and the shell says what is missing', async () => {
+  const failure = await inShell(curlCommand({ url: origin, body: '{}' }), {}).catch((error) => error);
+  expect(failure.stderr).toContain('HMAC_SECRET');
+  expect(received).toEqual([]);
+});
+
+test.each([
+  ['nothing special', "'nothing special'"],
+  ["it's", "'it'\\''s'"],
+  ["''", "''\\'''\\'''"],
+])('%s is one word of the shell', (text, quoted) => {
+  expect(shellQuoted(text)).toBe(quoted);
+});
+
+test('laid out as JSON is, for every shape', () => {
+  const value = {
+    a: 1,
+    b: [1, [], {}, [{ c: null }]],
+    'd:{,[': 'a "quoted", {brace}: [bracket] \\ \n',
+    e: { f: { g: true } },
+  };
+  for (const text of [JSON.stringify(value), JSON.stringify(value, null, '\t')])
+    expect(prettyJson(text)).toBe(JSON.stringify(value, null, 2));
+});
+
+test('numbers keep their digits', () => {
+  expect(prettyJson('{"id":12345678901234567890,"x":1.50}')).toBe(
+    '{\n  "id": 12345678901234567890,\n  "x": 1.50\n}',
+  );
+});
+
+test('what is no JSON is told as such', () => {
+  expect(prettyJson('not json')).toBeNull();
+  expect(prettyJson('')).toBeNull();
+});
+
+test('the sample reports a run as far as the webhook needs it', () => {
+  const sample = (...eventTypes: Parameters<typeof runSample>[0]['eventTypes']) =>
+    runSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
+  expect(sample('job.run.started').match(/curl/g)).toHaveLength(1);
+  expect(sample('job.run.errored')).toContain('"errored"');
+  expect(sample('job.run.errored').match(/curl/g)).toHaveLength(2);
+  expect(sample('job.run.completed').match(/curl/g)).toHaveLength(3);
+});

@@ -1,0 +1,89 @@
+import { expect, test } from '@jest/globals';
+import { matchWords, progressWords, recoverWindow, windowRefusal } from '../src/webhook/recover-words.ts';
+import {
+  answerAdvice,
+  deliveryWords,
+  lastAnswerWords,
+  nextAttemptWords,
+  stateSentence,
+  verificationWords,
+} from '../src/words/deliveries.ts';
+
+test.each([
+  [null, '204', true, 'Your endpoint answered 204 No content'],
+  ['The endpoint answered 500.', '500', false, 'Your endpoint answered 500 Internal server error'],
+  ['Timed out after 10 s.', '504', false, 'Timed out after 10 s'],
+  ['Connection refused.', '502', false, 'Connection refused'],
+  ['The endpoint answered 502.', '502', false, 'The endpoint answered 502'],
+])('a test that ended with %s is told in words, with what to check', (error, code, isGood, title) => {
+  const words = verificationWords({ verification_error: error, verification_status_code: code });
+  expect(words).toMatchObject({ isGood, title });
+  expect(words.advice === null).toBe(isGood);
+});
+
+test('every error of an attempt comes with something to check', () => {
+  const seen = ['timeout', 'address_forbidden', 'dns_failed', 'connection_refused', 'tls_untrusted'].map(
+    (code) => answerAdvice('502', code),
+  );
+  expect(new Set(seen).size).toBe(seen.length);
+  for (const status of ['301', '404', '418', '500', '999'])
+    expect(answerAdvice(status, 'unsuccessful_status')).toMatch(/\.$/);
+  expect(answerAdvice('200', null)).toBeNull();
+  // A 2xx that broke off in the middle is a failure.
+  expect(answerAdvice('200', 'connection_reset')).not.toBeNull();
+});
+
+test('the next attempt counts down, never below now', () => {
+  const at = '1000000000000';
+  const words = (secondsBefore: number) => nextAttemptWords(at, 1, 1_000_000_000 - secondsBefore * 1_000);
+  expect(words(24)).toBe('Attempt 2 in 24 s');
+  expect(words(185)).toBe('Attempt 2 in 3 min 5 s');
+  expect(words(3_720)).toBe('Attempt 2 in 1 h 2 min');
+  expect(words(0)).toBe('Attempt 2 any moment now');
+  expect(words(-5)).toBe('Attempt 2 any moment now');
+});
+
+test('a delivery says how it stands and why', () => {
+  const sentence = (
+    status: 'pending' | 'delivered' | 'failed' | 'cancelled',
+    attempt_count: number,
+    reason: string | null = null,
+  ) => stateSentence({ status, attempt_count, reason });
+  expect(sentence('delivered', 1)).toBe('Delivered with the first attempt.');
+  expect(sentence('delivered', 3)).toBe('Delivered after 3 attempts.');
+  expect(sentence('failed', 6, 'All 6 attempts failed. Last: Connection refused.')).toContain(
+    'Connection refused',
+  );
+  expect(sentence('cancelled', 0, 'The subscription is inactive.')).toContain('inactive');
+  expect(sentence('pending', 0)).toBe('On its way.');
+  expect(deliveryWords({ status: 'pending', attempt_count: 0 })).toBe('Pending');
+  expect(deliveryWords({ status: 'pending', attempt_count: 2 })).toBe('Trying again');
+  expect(lastAnswerWords({ attempt_count: 0, http_status_code: '0' })).toBe('nothing sent yet');
+});
+
+test('a recovery says what it will do before it does it', () => {
+  expect(matchWords(undefined, 'failed', null)).toBe('Counting…');
+  expect(matchWords(0, 'failed', null)).toContain('nothing to send');
+  expect(matchWords(1, 'cancelled', null)).toBe('1 cancelled delivery will be sent again.');
+  expect(matchWords(1_000_000, 'failed', null)).toMatch(/^At least 1.000.000 failed deliveries/);
+  expect(matchWords(3, 'failed', 'No answer.')).toContain('No answer.');
+});
+
+test('the window of a recovery ends when the dialog was opened unless told otherwise', () => {
+  const window = recoverWindow({ from: '2026-01-31T10:00', to: '' }, 5_000);
+  expect(window.until).toBe('5000000');
+  expect(windowRefusal({ from: '', to: '' }, recoverWindow({ from: '', to: '' }, 5_000))).toBe(
+    'Say since when.',
+  );
+  const backwards = { from: '2026-01-31T10:00', to: '2026-01-30T10:00' };
+  expect(windowRefusal(backwards, recoverWindow(backwards, 0))).toContain('later');
+});
+
+test('a recovery says how far it is', () => {
+  const words = (status: 'running' | 'done' | 'cancelled', total_count: number, recovered_count: number) =>
+    progressWords({ status, total_count, recovered_count, reason: 'The subscription is inactive.' });
+  expect(words('running', 10, 4)).toContain('4 of 10');
+  expect(words('done', 10, 8)).toContain('other 2');
+  expect(words('done', 0, 0)).toContain('nothing');
+  expect(words('cancelled', 10, 4)).toContain('inactive');
+});

@@ -1,0 +1,29 @@
+import { expect, test } from '@jest/globals';
+import { ownPath } from '../src/paths.ts';
+
+test.each([
+  '/profile/api-access',
+  '/accounts/7/settings/webhooks?search=a%20b&page=2',
+  '/accounts/7/settings/webhooks/wsu_1/edit',
+])('after signing in, %s is gone back to', (path) => {
+  expect(ownPath(path)).toBe(path);
+});
+
+test.each([
+  null,
+  '',
+  'https://evil.example/',
+  '//evil.example/',
+  '/\\evil.example/',
+  '/\t/evil.example/',
+  '\t//evil.example/',
+  '/\n/evil.example',
+  '/..//evil.example/',
+  '/a/../..//evil.example/',
+  'javascript:alert(1)',
+  'evil',
+  '/sign-in?next=/sign-in',
+  '/sign-out',
+])('after signing in, %j leads to the start', (path) => {
+  expect(ownPath(path)).toBe('/');
+});

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Of what these files and folders of a checkout hold; another as soon as a byte or a name in them is. */
+export function hashOfSources(checkout, sources) {
+  const hash = createHash('sha256').update(process.versions.node);
+  for (const path of sources.flatMap((source) => filesOf(checkout, source))) {
+    const content = readFileSync(join(checkout, path));
+    hash.update(`${path}\0${content.length}\0`).update(content);
+  }
+  return hash.digest('hex');
+}
+
+/** The files of a folder, in order, or the file itself. */
+function filesOf(checkout, path) {
+  const absolute = join(checkout, path);
+  if (!existsSync(absolute)) return [];
+  if (/\.\w+$/.test(path)) return [path];
+  return readdirSync(absolute, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(checkout.length)
+        .replace(/^[\\/]/, ''),
+    )
+    .sort();
+}
