@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { EVENT_TYPES, type EventType } from './events.ts';
+import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
   integerIdFromText,
   isIntegerId,
