@@ -1,57 +1,28 @@
-/** The three event types a subscription may name (docs/contract.md#subscriptions). */
-export const EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
+import {
+  EVENT_TYPE_TABLE,
+  type EventData,
+  type EventType,
+  RUN_STATUS_CODES,
+  type RunDetails,
+  type RunStatus,
+  type RunTime,
+} from './event-types.ts';
 
-export type EventType = (typeof EVENT_TYPES)[number];
-
-export function isEventType(value: unknown): value is EventType {
-  return EVENT_TYPES.includes(value as EventType);
-}
-
-/**
- * Run statuses as payloads name them, with their codes (docs/contract.md#events). `Canceled` is recorded and never
- * sent, so its code appears in the runs API only.
- */
-export const RUN_STATUS_CODES = { Running: 3, Success: 10, Errored: 20, Canceled: 30 } as const;
-
-export type RunStatus = keyof typeof RUN_STATUS_CODES;
-
-/** Run details that every event carries (docs/contract.md#events). Ids are strings here. */
-export interface RunDetails {
-  jobId: string;
-  jobName: string;
-  runId: string;
-  environmentId: string;
-  environmentName: string;
-  engineVersion: string;
-  projectName: string;
-  projectId: string;
-  runStatus: string;
-  runStatusCode: number;
-  runStatusMessage: string;
-  runReason: string;
-  /** ISO 8601 UTC, seconds precision, `Z`. */
-  runStartedAt: string;
-}
-
-export type StartedData = RunDetails;
-export type CompletedData = RunDetails & { runFinishedAt: string };
-export type ErroredData = RunDetails & { runErroredAt: string };
-
-interface EventOf<Type extends EventType, Data> {
+interface EventIdentity {
   /** `wev_` and a KSUID. */
   eventId: string;
-  eventType: Type;
   accountId: number;
   /** RFC 3339 UTC, nine fractional digits. */
   timestamp: string;
-  data: Data;
 }
 
-/** An event, discriminated by `eventType`: only completed has `runFinishedAt`, only errored has `runErroredAt`. */
-export type JobRunEvent =
-  | EventOf<'job.run.started', StartedData>
-  | EventOf<'job.run.completed', CompletedData>
-  | EventOf<'job.run.errored', ErroredData>;
+interface EventOf<Type extends EventType> extends EventIdentity {
+  eventType: Type;
+  data: EventData<Type>;
+}
+
+/** An event, discriminated by `eventType`, which decides the time that its data carries. */
+export type JobRunEvent = { [Type in EventType]: EventOf<Type> }[EventType];
 
 type OptionalIdentity<E> = E extends JobRunEvent
   ? Omit<E, 'eventId' | 'timestamp'> & { eventId?: string | undefined; timestamp?: string | undefined }
@@ -60,21 +31,43 @@ type OptionalIdentity<E> = E extends JobRunEvent
 /** What a publisher may send: the queue contract lets it leave out `eventId` and `timestamp`. */
 export type PublishedEvent = OptionalIdentity<JobRunEvent>;
 
-interface PayloadOf<Type extends EventType, Data> {
-  accountId: number;
+interface PayloadOf<Type extends EventType> extends EventOf<Type> {
   webhooksID: string;
-  eventId: string;
-  timestamp: string;
-  eventType: Type;
   webhookName: string;
-  data: Data;
 }
 
 /** The body of a delivery (docs/contract.md#events), as a receiver parses it. */
-export type DeliveryPayload =
-  | PayloadOf<'job.run.started', StartedData>
-  | PayloadOf<'job.run.completed', CompletedData>
-  | PayloadOf<'job.run.errored', ErroredData>;
+export type DeliveryPayload = { [Type in EventType]: PayloadOf<Type> }[EventType];
+
+/** @param timeOf called when the type carries a time */
+export function createEvent(
+  eventType: EventType,
+  identity: EventIdentity,
+  run: RunDetails,
+  timeOf: (time: RunTime) => string,
+): JobRunEvent {
+  const { time } = EVENT_TYPE_TABLE[eventType];
+  const data = time === null ? run : { ...run, [time]: timeOf(time) };
+  return { ...identity, eventType, data } as JobRunEvent;
+}
+
+/** An event as its type's sample has it. */
+export function createSampleEvent(
+  eventType: EventType,
+  identity: EventIdentity,
+  run: Omit<RunDetails, 'runStatus' | 'runStatusCode' | 'runStatusMessage'>,
+  timeOf: (time: RunTime) => string,
+): JobRunEvent {
+  const { status, message } = EVENT_TYPE_TABLE[eventType].sample;
+  const told = { runStatus: status, runStatusCode: RUN_STATUS_CODES[status], runStatusMessage: message };
+  return createEvent(eventType, identity, { ...run, ...told }, timeOf);
+}
+
+/** The status in which the event tells its run to be. `runStatus` itself is free text of the publisher. */
+export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {
+  const { statuses } = EVENT_TYPE_TABLE[eventType];
+  return statuses.find((status) => status === data.runStatus) ?? statuses[0];
+}
 
 /** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
 export const JOB_RUN_EVENTS = 'job-run-events';

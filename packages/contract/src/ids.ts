@@ -61,6 +61,7 @@ function requiredTimeMs(eventId: string): number {
  * text sorts by time, and the time in it decides the day partition of what it names.
  */
 const EPOCH_SECONDS = 1_400_000_000;
+const MAX_SECONDS = 0xffff_ffff;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const CODE_OF_DIGIT = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
 const LENGTH = 27;
@@ -84,7 +85,7 @@ const limbs = new Array<number>(LIMBS).fill(0);
 const digits = Buffer.alloc(LENGTH);
 
 /** @param payload 16 bytes; random when omitted. */
-export function createKsuid(timeMs: number, payload: Buffer = randomBytes(16)): string {
+function createKsuid(timeMs: number, payload: Buffer = randomBytes(16)): string {
   const seconds = Math.floor(timeMs / 1000) - EPOCH_SECONDS;
   if (!(seconds >= 0 && seconds <= MAX_SECONDS)) throw new RangeError(`no KSUID has the time ${timeMs}`);
   limbs[0] = Math.floor(seconds / LIMB_BASE);
@@ -101,7 +102,7 @@ export function createKsuid(timeMs: number, payload: Buffer = randomBytes(16)): 
 }
 
 /** Milliseconds since the epoch that the KSUID carries (whole seconds), or null when the text is no KSUID. */
-export function ksuidTimeMs(text: string): number | null {
+function ksuidTimeMs(text: string): number | null {
   if (text.length !== LENGTH) return null;
   let head = 0;
   for (let index = 0; index < LENGTH; index += 1) {
@@ -113,7 +114,6 @@ export function ksuidTimeMs(text: string): number | null {
   return seconds === null || seconds > MAX_SECONDS ? null : (seconds + EPOCH_SECONDS) * 1000;
 }
 
-const MAX_SECONDS = 0xffff_ffff;
 const HEAD_DIGITS = 8;
 const SECONDS_OF_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
 /** Far more than the numbers here are rounded by. */

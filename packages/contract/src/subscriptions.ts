@@ -1,5 +1,5 @@
 import Joi from 'joi';
-import { EVENT_TYPES, type EventType } from './events.ts';
+import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
   integerIdFromText,
   isIntegerId,
@@ -31,6 +31,18 @@ export interface SubscriptionFields {
 
 /** Completes "client_url …" with what is wrong, or null. Comes from the egress guard, which does the sending. */
 export type UrlProblem = (url: string) => string | null;
+
+export type SubscriptionParsing =
+  | { fields: SubscriptionFields; problems?: never }
+  | { fields?: never; problems: Problem[] };
+
+/** The body of a create or an update; unknown fields are ignored. Whether the jobs exist is for the caller to ask. */
+export function parseSubscription(body: unknown, urlProblem: UrlProblem): SubscriptionParsing {
+  const { value, error } = schema
+    .required()
+    .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
+  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+}
 
 const schema = Joi.object<SubscriptionFields>({
   name: textWithoutNul(SUBSCRIPTION_LIMITS.nameCharactersMax).required(),
@@ -75,18 +87,6 @@ function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
     });
   }
   return unique;
-}
-
-export type SubscriptionParsing =
-  | { fields: SubscriptionFields; problems?: never }
-  | { fields?: never; problems: Problem[] };
-
-/** The body of a create or an update; unknown fields are ignored. Whether the jobs exist is for the caller to ask. */
-export function parseSubscription(body: unknown, urlProblem: UrlProblem): SubscriptionParsing {
-  const { value, error } = schema
-    .required()
-    .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
-  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { JobRunEvent, RunDetails } from '@runhook/contract';
+import type { EventType, JobRunEvent, RunDetails } from '@runhook/contract';
 
 export const HMAC_SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 export const SUBSCRIPTION = { id: 'wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA', name: 'Nightly – run «alerts»' };
@@ -43,4 +43,4 @@ export const EVENTS = {
       runErroredAt: '2026-01-31T19:31:19Z',
     },
   },
-} as const satisfies Record<string, JobRunEvent>;
+} as const satisfies Record<EventType, JobRunEvent>;

@@ -1,6 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
-import { EVENT_TYPES, renderPayload, sign, verify } from '@runhook/contract';
+import {
+  EVENT_TYPES,
+  type EventType,
+  type JobRunEvent,
+  renderPayload,
+  sign,
+  verify,
+} from '@runhook/contract';
 import { EVENTS, HMAC_SECRET, SUBSCRIPTION } from './fixtures.ts';
 
 /**
@@ -59,11 +66,9 @@ test('the contract orders the keys: identity first, then data', () => {
 
 test('runFinishedAt is only on completed, runErroredAt only on errored, whatever the event carries besides', () => {
   const stray = { runFinishedAt: '2026-01-31T19:31:20Z', runErroredAt: '2026-01-31T19:31:20Z', other: 1 };
-  const dataOf = (eventType: keyof typeof EVENTS) => {
-    const event = { ...EVENTS[eventType], data: { ...stray, ...EVENTS[eventType].data } };
-    return Object.keys(
-      JSON.parse(renderPayload(event as (typeof EVENTS)[typeof eventType], SUBSCRIPTION)).data,
-    ).slice(13);
+  const dataOf = (eventType: EventType) => {
+    const event = { ...EVENTS[eventType], data: { ...stray, ...EVENTS[eventType].data } } as JobRunEvent;
+    return Object.keys(JSON.parse(renderPayload(event, SUBSCRIPTION)).data).slice(13);
   };
   expect(dataOf('job.run.started')).toEqual([]);
   expect(dataOf('job.run.completed')).toEqual(['runFinishedAt']);

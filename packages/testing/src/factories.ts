@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto';
 import {
   createHmacSecret,
   createId,
+  createSampleEvent,
   type Deployment,
+  EVENT_TYPES,
   type EventType,
   type JobRunEvent,
   type Plan,
-  RUN_STATUS_CODES,
+  type RunTime,
 } from '@runhook/contract';
 import { createAccount, createJob, createSecretBox, type Database, type JobView } from '@runhook/database';
 
@@ -69,7 +71,7 @@ export async function seedSubscription(
       accountId: BigInt(options.accountId),
       name: options.name ?? 'Test subscription',
       description: '',
-      eventTypes: options.eventTypes ?? ['job.run.started', 'job.run.completed', 'job.run.errored'],
+      eventTypes: options.eventTypes ?? [...EVENT_TYPES],
       jobIds: (options.jobIds ?? []).map(BigInt),
       clientUrl: options.clientUrl,
       active: options.active ?? true,
@@ -79,16 +81,15 @@ export async function seedSubscription(
   return { id, name, hmacSecret };
 }
 
-const STATUS_OF = {
-  'job.run.started': 'Running',
-  'job.run.completed': 'Success',
-  'job.run.errored': 'Errored',
-} as const;
+const TIMES: Record<RunTime, string> = {
+  runFinishedAt: '2026-01-31T19:31:20Z',
+  runErroredAt: '2026-01-31T19:31:19Z',
+};
 
 /** A valid event of a run of the job. */
 export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001): JobRunEvent {
-  const runStatus = STATUS_OF[eventType];
-  const data = {
+  const timestamp = `${new Date().toISOString().slice(0, -1)}123456Z`;
+  const run = {
     jobId: String(job.id),
     jobName: job.name,
     runId: String(runId),
@@ -97,14 +98,9 @@ export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001):
     engineVersion: '1.9.2',
     projectName: job.project_name,
     projectId: String(job.project_id),
-    runStatus,
-    runStatusCode: RUN_STATUS_CODES[runStatus],
-    runStatusMessage: 'None',
     runReason: 'Started by a test',
     runStartedAt: '2026-01-31T19:28:07Z',
-    ...(eventType === 'job.run.completed' ? { runFinishedAt: '2026-01-31T19:31:20Z' } : {}),
-    ...(eventType === 'job.run.errored' ? { runErroredAt: '2026-01-31T19:31:19Z' } : {}),
   };
-  const timestamp = `${new Date().toISOString().slice(0, -1)}123456Z`;
-  return { eventId: createId('event'), eventType, accountId: job.account_id, timestamp, data } as JobRunEvent;
+  const identity = { eventId: createId('event'), accountId: job.account_id, timestamp };
+  return createSampleEvent(eventType, identity, run, (time) => TIMES[time]);
 }

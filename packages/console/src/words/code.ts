@@ -1,4 +1,4 @@
-import type { EventType } from '@runhook/contract';
+import { EVENT_TYPE_TABLE, type EventType, type RunStatus } from '@runhook/contract/event-types';
 
 /** JSON laid out for reading, its numbers and texts as they stand in it; null for what is no JSON. */
 export function prettyJson(text: string): string | null {
@@ -67,6 +67,14 @@ interface RunSample {
   eventTypes: readonly EventType[];
 }
 
+/** How a run is reported to have ended so; null when it has not. */
+const FINISHES: Record<RunStatus, string | null> = {
+  Running: null,
+  Success: 'success',
+  Errored: 'errored',
+  Canceled: 'cancelled',
+};
+
 /** Shell commands that report a run as far as it takes for one of the events to be sent. */
 export function runSample({ baseUrl, accountId, jobId, runId, eventTypes }: RunSample): string {
   const call = (path: string, body: object | null) =>
@@ -77,10 +85,13 @@ export function runSample({ baseUrl, accountId, jobId, runId, eventTypes }: RunS
         ? []
         : [`  -H 'Content-Type: application/json' \\`, `  -d '${JSON.stringify(body)}'`]),
     ].join('\n');
-  const isErrored = !eventTypes.includes('job.run.completed');
+  const rows = eventTypes.map((eventType) => EVENT_TYPE_TABLE[eventType]);
+  const atStart = rows.some(({ statuses }) => statuses.includes('Running'));
+  const row = rows.find(({ afterArtifacts }) => afterArtifacts) ?? rows[0];
+  const finish = row ? FINISHES[row.statuses[0]] : null;
   const started = call('', { job_id: jobId, run_id: runId, engine_version: '1.0.0' });
-  const finished = call(`${runId}/finish/`, { status: isErrored ? 'errored' : 'success' });
+  const finished = call(`${runId}/finish/`, { status: finish });
   const ingested = call(`${runId}/artifacts/`, null);
-  if (eventTypes.includes('job.run.started')) return started;
-  return [started, finished, ...(isErrored ? [] : [ingested])].join('\n');
+  if (atStart || finish === null) return started;
+  return [started, finished, ...(row?.afterArtifacts ? [ingested] : [])].join('\n');
 }

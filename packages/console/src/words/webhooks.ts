@@ -1,4 +1,4 @@
-import type { EventType } from '@runhook/contract';
+import { EVENT_TYPE_TABLE, EVENT_TYPES, type EventType } from '@runhook/contract/event-types';
 import type { Account } from '../api/types.ts';
 
 interface EventWords {
@@ -8,23 +8,9 @@ interface EventWords {
   fires: string;
 }
 
-/** In the order in which a run sends them (spec, section 6). */
-export const EVENT_WORDS: Readonly<Record<EventType, EventWords>> = {
-  'job.run.started': {
-    label: 'Run started',
-    fires: 'When a run starts.',
-  },
-  'job.run.completed': {
-    label: 'Run completed',
-    fires: 'When a run finishes, failed or succeeded, once its metadata and artifacts are available.',
-  },
-  'job.run.errored': {
-    label: 'Run errored',
-    fires: 'At once when a run fails; metadata and artifacts may not be available yet.',
-  },
-};
+export const EVENT_WORDS: Readonly<Record<EventType, EventWords>> = EVENT_TYPE_TABLE;
 
-export const EVENT_TYPES_IN_ORDER = Object.keys(EVENT_WORDS) as EventType[];
+export const EVENT_TYPES_IN_ORDER = EVENT_TYPES;
 
 /** Why somebody who takes both gets two deliveries for one failed run. */
 export const ERRORED_IS_PART_OF_COMPLETED =

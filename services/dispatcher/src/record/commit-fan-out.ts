@@ -1,4 +1,4 @@
-import { idDay, type JobRunEvent } from '@runhook/contract';
+import { EVENT_TYPE_TABLE, idDay, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
 import { runStatement } from '@runhook/database';
 import type pg from 'pg';
 import { FINGERPRINT } from './accounts.ts';
@@ -134,7 +134,7 @@ export interface RunOfEvents {
   environmentId: string;
   environmentName: string;
   engineVersion: string;
-  status: 'Running' | 'Success' | 'Errored';
+  status: RunStatus;
   statusMessage: string | null;
   reason: string | null;
   startedAt: string;
@@ -157,6 +157,7 @@ export function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
 
 function runOf(event: JobRunEvent): RunOfEvents {
   const { data } = event;
+  const { afterArtifacts } = EVENT_TYPE_TABLE[event.eventType];
   return {
     accountId: event.accountId,
     id: data.runId,
@@ -167,20 +168,14 @@ function runOf(event: JobRunEvent): RunOfEvents {
     environmentId: data.environmentId,
     environmentName: columnText(data.environmentName),
     engineVersion: columnText(data.engineVersion),
-    status: statusOf(event),
+    status: toldStatus(event),
     statusMessage: givenText(data.runStatusMessage),
     reason: givenText(data.runReason),
     startedAt: data.runStartedAt,
-    finishedAt: event.eventType === 'job.run.completed' ? event.data.runFinishedAt : null,
-    erroredAt: event.eventType === 'job.run.errored' ? event.data.runErroredAt : null,
-    artifactsIngestedAt:
-      event.eventType === 'job.run.completed' ? event.timestamp.replace(/\.\d+Z$/, 'Z') : null,
+    finishedAt: 'runFinishedAt' in data ? data.runFinishedAt : null,
+    erroredAt: 'runErroredAt' in data ? data.runErroredAt : null,
+    artifactsIngestedAt: afterArtifacts ? event.timestamp.replace(/\.\d+Z$/, 'Z') : null,
   };
-}
-
-function statusOf(event: JobRunEvent): RunOfEvents['status'] {
-  if (event.eventType === 'job.run.started') return 'Running';
-  return event.eventType === 'job.run.errored' || event.data.runStatus === 'Errored' ? 'Errored' : 'Success';
 }
 
 function merged(a: RunOfEvents, b: RunOfEvents): RunOfEvents {

@@ -1,8 +1,12 @@
 import {
+  createEvent,
   createId,
+  EVENT_TYPE_TABLE,
+  EVENT_TYPES,
   type EventType,
   type JobRunEvent,
   nanosecondTimestamp,
+  RUN_TIMES,
   type RunDetails,
   type RunStatus,
 } from '@runhook/contract';
@@ -34,14 +38,14 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
 };
 
 /**
- * The life of a run. `job.run.errored` goes out at once and `job.run.completed` only once the artifacts are
- * ingested, whichever of finish and artifacts comes first; a cancelled run sends nothing more (docs/contract.md#events).
+ * The life of a run, and what it sends on the way (docs/contract.md#runs-and-jobs). Finish and artifacts come in either
+ * order.
  */
 export function runTransition(state: RunState | null, call: RunCall): RunTransition {
   if (call.call === 'start') {
-    return state
-      ? { kind: 'unchanged' }
-      : { kind: 'changed', status: 'Running', events: ['job.run.started'] };
+    if (state) return { kind: 'unchanged' };
+    const status = 'Running';
+    return { kind: 'changed', status, events: eventsOf(null, { status, artifactsIngested: false }) };
   }
   if (!state) return { kind: 'conflict', message: 'The run has not been started.' };
   return call.call === 'finish' ? finish(state, FINAL_STATUS[call.status]) : ingestArtifacts(state);
@@ -52,15 +56,27 @@ function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTran
   if (state.status !== 'Running') {
     return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot end as ${status}.` };
   }
-  const events: EventType[] = status === 'Errored' ? ['job.run.errored'] : [];
-  if (state.artifactsIngested && status !== 'Canceled') events.push('job.run.completed');
-  return { kind: 'changed', status, events };
+  return { kind: 'changed', status, events: eventsOf(state, { ...state, status }) };
 }
 
 function ingestArtifacts(state: RunState): RunTransition {
   if (state.artifactsIngested) return { kind: 'unchanged' };
-  const completes = state.status === 'Success' || state.status === 'Errored';
-  return { kind: 'changed', artifactsIngested: true, events: completes ? ['job.run.completed'] : [] };
+  const artifactsIngested = true;
+  return { kind: 'changed', artifactsIngested, events: eventsOf(state, { ...state, artifactsIngested }) };
+}
+
+/** What goes out at once goes before what waited for the artifacts. */
+const IN_ORDER = EVENT_TYPES.toSorted((a, b) => Number(waits(a)) - Number(waits(b)));
+
+function waits(eventType: EventType): boolean {
+  return EVENT_TYPE_TABLE[eventType].afterArtifacts;
+}
+
+/** The types of the events that a run has come to by a step: it has what they need, and did not have it before. */
+function eventsOf(before: RunState | null, after: RunState): EventType[] {
+  const isReached = (eventType: EventType, { status, artifactsIngested }: RunState) =>
+    EVENT_TYPE_TABLE[eventType].statuses.includes(status) && (artifactsIngested || !waits(eventType));
+  return IN_ORDER.filter((type) => isReached(type, after) && !(before && isReached(type, before)));
 }
 
 /** What a text that every payload carries says when the run has none (docs/contract.md#events). */
@@ -78,23 +94,9 @@ export function runEvent(
 ): JobRunEvent {
   const timestamp = nanosecondTimestamp(new Date(arrivedAtMs).toISOString()) as string;
   const identity = { eventId, accountId: run.account_id, timestamp };
-  const details = runDetails(run);
-  switch (eventType) {
-    case 'job.run.started':
-      return { ...identity, eventType, data: details };
-    case 'job.run.completed':
-      return {
-        ...identity,
-        eventType,
-        data: { ...details, runFinishedAt: reached(run.finished_at, run, eventType) },
-      };
-    case 'job.run.errored':
-      return {
-        ...identity,
-        eventType,
-        data: { ...details, runErroredAt: reached(run.errored_at, run, eventType) },
-      };
-  }
+  return createEvent(eventType, identity, runDetails(run), (time) =>
+    reached(run[RUN_TIMES[time].runField], run, eventType),
+  );
 }
 
 function runDetails(run: RunView): RunDetails {

@@ -1,4 +1,9 @@
-import { EVENT_TYPES, SUBSCRIPTION_LIMITS, type SubscriptionFields } from '@runhook/contract';
+import {
+  EVENT_TYPE_TABLE,
+  EVENT_TYPES,
+  SUBSCRIPTION_LIMITS,
+  type SubscriptionFields,
+} from '@runhook/contract';
 import {
   CREATED_SUBSCRIPTION_EXAMPLE,
   DELETED_EXAMPLE,
@@ -120,8 +125,7 @@ const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, job
 export const EVENT_TYPE: Schema = {
   type: 'string',
   enum: EVENT_TYPES,
-  description:
-    'What happened to a run: it started; it finished, well or badly, and its artifacts are ingested; it failed a moment ago.',
+  description: EVENT_TYPES.map((type) => `\`${type}\`: ${EVENT_TYPE_TABLE[type].fires}`).join(' '),
 };
 
 type StoredView = Omit<SubscriptionView, 'hmac_secret'>;

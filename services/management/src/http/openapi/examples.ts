@@ -1,4 +1,10 @@
-import type { DeliveryPayload } from '@runhook/contract';
+import {
+  createSampleEvent,
+  type DeliveryPayload,
+  EVENT_TYPES,
+  type EventType,
+  renderPayload,
+} from '@runhook/contract';
 import type { JobView } from '@runhook/database';
 import type { AttemptView, DeliveryView } from '../../deliveries/delivery.ts';
 import type { RecoveryView } from '../../deliveries/recover.ts';
@@ -95,15 +101,9 @@ export const INGESTED_EXAMPLE: RunView = {
   artifacts_ingested_at: '2026-11-20T10:00:05Z',
 };
 
-const identity = {
-  accountId: 1,
-  webhooksID: SUBSCRIPTION_ID,
-  eventId: EVENT_ID,
-  timestamp: '2026-11-20T10:00:00.123456000Z',
-  webhookName: 'Runs to the pager',
-};
+const IDENTITY = { accountId: 1, eventId: EVENT_ID, timestamp: '2026-11-20T10:00:00.123456000Z' };
 
-const details = {
+const TOLD_RUN = {
   jobId: '12',
   jobName: 'Nightly',
   runId: '345',
@@ -112,30 +112,19 @@ const details = {
   engineVersion: '1.9.0',
   projectName: 'Analytics',
   projectId: '3',
-  runStatus: 'Errored',
-  runStatusCode: 20,
-  runStatusMessage: 'Two models failed',
   runReason: 'Scheduled',
   runStartedAt: SECONDS_BEFORE,
 };
 
-export const PAYLOAD_EXAMPLES: Record<DeliveryPayload['eventType'], DeliveryPayload> = {
-  'job.run.started': {
-    ...identity,
-    eventType: 'job.run.started',
-    data: { ...details, runStatus: 'Running', runStatusCode: 3, runStatusMessage: 'None' },
-  },
-  'job.run.completed': {
-    ...identity,
-    eventType: 'job.run.completed',
-    data: { ...details, runFinishedAt: SECONDS_AT },
-  },
-  'job.run.errored': {
-    ...identity,
-    eventType: 'job.run.errored',
-    data: { ...details, runErroredAt: SECONDS_AT },
-  },
-};
+/** The exact body of a delivery of such an event. */
+function bodyExample(eventType: EventType): string {
+  const event = createSampleEvent(eventType, IDENTITY, TOLD_RUN, () => SECONDS_AT);
+  return renderPayload(event, NEW_SUBSCRIPTION);
+}
+
+export const PAYLOAD_EXAMPLES = Object.fromEntries(
+  EVENT_TYPES.map((eventType) => [eventType, JSON.parse(bodyExample(eventType))]),
+) as Record<EventType, DeliveryPayload>;
 
 export const DELIVERY_EXAMPLE: DeliveryView = {
   id: 'wdl_3MMmREvOSGeIvAOczCddVh2Ios8',
@@ -177,7 +166,7 @@ const ATTEMPT_EXAMPLE: AttemptView = {
 
 export const DELIVERY_WITH_ATTEMPTS_EXAMPLE = {
   ...DELIVERY_EXAMPLE,
-  payload: JSON.stringify(PAYLOAD_EXAMPLES['job.run.errored']),
+  payload: bodyExample('job.run.errored'),
   attempts: [ATTEMPT_EXAMPLE],
 };
 

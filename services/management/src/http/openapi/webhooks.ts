@@ -1,8 +1,11 @@
 import {
   type DeliveryPayload,
   EVENT_LIMITS,
+  EVENT_TYPE_TABLE,
   EVENT_TYPES,
   type EventType,
+  RUN_STATUS_CODES,
+  RUN_TIMES,
   type RunDetails,
   SUBSCRIPTION_LIMITS,
 } from '@runhook/contract';
@@ -25,7 +28,9 @@ import {
 const name = (description: string) => text(description, { maxLength: EVENT_LIMITS.nameCharactersMax });
 const message = (description: string) => text(description, { maxLength: EVENT_LIMITS.messageCharactersMax });
 
-/** `data` of an event (docs/contract.md#events). */
+const SENT_STATUSES = [...new Set(EVENT_TYPES.flatMap((eventType) => EVENT_TYPE_TABLE[eventType].statuses))];
+
+/** `data` of every event (docs/contract.md#events). */
 const runDetails: PropertiesOf<RunDetails> = {
   jobId: idText('Id of the job.', '12'),
   jobName: name('Name of the job.'),
@@ -35,19 +40,27 @@ const runDetails: PropertiesOf<RunDetails> = {
   engineVersion: name('Version of the engine that ran the job.'),
   projectName: name('Name of the project.'),
   projectId: idText('Id of the project.', '3'),
-  runStatus: { ...name('Name of the status of the run.'), examples: ['Running', 'Success', 'Errored'] },
+  runStatus: { ...name('Name of the status of the run.'), examples: SENT_STATUSES },
   runStatusCode: {
     type: 'integer',
     description: 'The status as a number.',
-    examples: [3, 10, 20],
+    examples: SENT_STATUSES.map((status) => RUN_STATUS_CODES[status]),
   },
   runStatusMessage: message('What there is to say about the status; "None" when there is nothing.'),
   runReason: message('How the run came to be started, in free text.'),
   runStartedAt: secondsTime('When the run started.'),
 };
 
-function payload(eventType: EventType, description: string, data: Schema): Schema {
-  return answerObject<DeliveryPayload>(description, {
+function data(eventType: EventType): Schema {
+  const { time } = EVENT_TYPE_TABLE[eventType];
+  return answerObject('The run, as it was then.', {
+    ...runDetails,
+    ...(time !== null && { [time]: secondsTime(RUN_TIMES[time].description) }),
+  });
+}
+
+function payload(eventType: EventType): Schema {
+  return answerObject<DeliveryPayload>(EVENT_TYPE_TABLE[eventType].fires, {
     accountId: integerId('The account.', 1),
     webhooksID: prefixedId('wsu_', 'The webhook that this delivery is for.'),
     eventId: prefixedId('wev_', 'The event, the same in every attempt: drop what you have seen.'),
@@ -60,18 +73,20 @@ function payload(eventType: EventType, description: string, data: Schema): Schem
     },
     eventType: { type: 'string', const: eventType, description: 'Which event it is.' },
     webhookName: text('Name of the webhook.', { maxLength: SUBSCRIPTION_LIMITS.nameCharactersMax }),
-    data,
+    data: data(eventType),
   });
 }
 
-const SCHEMA_NAMES: Record<EventType, string> = {
-  'job.run.started': 'RunStartedPayload',
-  'job.run.completed': 'RunCompletedPayload',
-  'job.run.errored': 'RunErroredPayload',
-};
+/** `job.run.started` is `RunStarted` in names. */
+function nameOf(eventType: EventType): string {
+  const word = eventType.slice('job.run.'.length);
+  return `Run${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+}
 
-export function payloadRef(eventType: EventType): Schema {
-  return schemaRef(SCHEMA_NAMES[eventType]);
+const schemaName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
+
+function payloadRef(eventType: EventType): Schema {
+  return schemaRef(schemaName(eventType));
 }
 
 export const payloadSchemas: Record<string, Schema> = {
@@ -83,50 +98,7 @@ export const payloadSchemas: Record<string, Schema> = {
       mapping: Object.fromEntries(EVENT_TYPES.map((type) => [type, payloadRef(type).$ref ?? ''])),
     },
   },
-
-  RunStartedPayload: payload(
-    'job.run.started',
-    'A run has started.',
-    answerObject<RunDetails>('The run, as it started.', runDetails),
-  ),
-
-  RunCompletedPayload: payload(
-    'job.run.completed',
-    'A run has finished, well or badly, and its artifacts are ingested.',
-    answerObject<RunDetails & { runFinishedAt: string }>('The run, as it finished.', {
-      ...runDetails,
-      runFinishedAt: secondsTime('When the run finished.'),
-    }),
-  ),
-
-  RunErroredPayload: payload(
-    'job.run.errored',
-    'A run has failed. Its artifacts may not be there yet.',
-    answerObject<RunDetails & { runErroredAt: string }>('The run, as it failed.', {
-      ...runDetails,
-      runErroredAt: secondsTime('When the run failed.'),
-    }),
-  ),
-};
-
-const TEXTS: Record<EventType, { operationId: string; summary: string; description: string }> = {
-  'job.run.started': {
-    operationId: 'onRunStarted',
-    summary: 'A run has started',
-    description: 'Sent when it starts.',
-  },
-  'job.run.completed': {
-    operationId: 'onRunCompleted',
-    summary: 'A run has finished, well or badly',
-    description:
-      'Sent once its metadata and artifacts are ingested and can be asked for. Whoever needs logs or statuses of parts should use this one and look at `runStatus`.',
-  },
-  'job.run.errored': {
-    operationId: 'onRunErrored',
-    summary: 'A run has failed',
-    description:
-      'Sent at once; metadata and artifacts may not be there yet. `job.run.completed` follows for the same run, with an `eventId` of its own.',
-  },
+  ...Object.fromEntries(EVENT_TYPES.map((type) => [schemaName(type), payload(type)])),
 };
 
 const header = (name: string, description: string, pattern: string): Parameter => ({
@@ -146,8 +118,11 @@ const HEADERS: Parameter[] = [
 ];
 
 function delivery(eventType: EventType): Operation {
+  const { label, fires, remark } = EVENT_TYPE_TABLE[eventType];
   return {
-    ...TEXTS[eventType],
+    operationId: `on${nameOf(eventType)}`,
+    summary: label,
+    description: `${fires} ${remark}`.trim(),
     tags: ['Received by endpoints'],
     security: [{ deliverySignature: [] }],
     parameters: HEADERS,

@@ -1,0 +1,69 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  createId,
+  createSampleEvent,
+  EVENT_TYPE_TABLE,
+  EVENT_TYPES,
+  type JobRunEvent,
+  parseEvent,
+  RUN_STATUS_CODES,
+  RUN_TIMES,
+  toldStatus,
+} from '@runhook/contract';
+import { isPlainEvent } from '../src/event-schema.ts';
+import { RUN_FIELDS } from '../src/event-types.ts';
+import { EVENTS } from './fixtures.ts';
+
+const nowMs = Date.UTC(2026, 1, 1);
+const defaults = { eventId: () => createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays: 30 };
+const identity = {
+  eventId: createId('event', nowMs),
+  accountId: 1,
+  timestamp: '2026-02-01T00:00:00.000000000Z',
+};
+const {
+  runStatus: _status,
+  runStatusCode: _code,
+  runStatusMessage: _message,
+  ...run
+} = EVENTS['job.run.started'].data;
+const sampleOf = (eventType: (typeof EVENT_TYPES)[number]) =>
+  createSampleEvent(eventType, identity, run, () => '2026-01-31T19:31:20Z');
+
+describe.each(EVENT_TYPES)('%s', (eventType) => {
+  const { statuses, time, sample } = EVENT_TYPE_TABLE[eventType];
+
+  test('has a sample that needs no schema and comes out as it went in, its time as the last key', () => {
+    const event = sampleOf(eventType);
+    expect(isPlainEvent(event)).toBe(true);
+    expect(parseEvent(event, defaults).event).toEqual(event);
+    expect(Object.keys(parseEvent(event, defaults).event?.data ?? {})).toEqual([
+      ...Object.keys(RUN_FIELDS),
+      ...(time === null ? [] : [time]),
+    ]);
+  });
+
+  test('has a sample in a status that it is sent in', () => {
+    expect(statuses).toContain(sample.status);
+    expect(toldStatus(sampleOf(eventType))).toBe(sample.status);
+    expect(sampleOf(eventType).data.runStatusCode).toBe(RUN_STATUS_CODES[sample.status]);
+  });
+
+  test('refuses an event without its time, and is not given another', () => {
+    const event = sampleOf(eventType);
+    for (const name of Object.keys(RUN_TIMES)) {
+      const { [name]: _removed, ...data } = event.data as Record<string, unknown>;
+      const problems = parseEvent({ ...event, data }, defaults).problems ?? [];
+      expect(problems.map(({ field }) => field)).toEqual(name === time ? [`data.${name}`] : []);
+    }
+  });
+});
+
+test('a status that the type does not know tells the first that it does', () => {
+  const told = (event: JobRunEvent, runStatus: string) =>
+    toldStatus({ ...event, data: { ...event.data, runStatus } } as JobRunEvent);
+  expect(told(EVENTS['job.run.completed'], 'Errored')).toBe('Errored');
+  expect(told(EVENTS['job.run.completed'], 'Fine')).toBe('Success');
+  expect(told(EVENTS['job.run.errored'], 'Success')).toBe('Errored');
+  expect(told(EVENTS['job.run.started'], 'Canceled')).toBe('Running');
+});
