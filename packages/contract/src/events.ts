@@ -98,3 +98,17 @@ export interface DeliveryJob {
 export function deliveryJobId({ deliveryId, cycle }: DeliveryJob): string {
   return `${deliveryId}-${cycle}`;
 }
+
+/** How far a delivery is: its attempts in all, and those made before its cycle began. */
+export interface CycleProgress {
+  cycle: number;
+  attemptCount: number;
+}
+
+/**
+ * Attempts that a delivery's cycle has left (docs/contract.md#retries): the first one and its retries, less those made.
+ * Whoever asks whether there is another attempt, or tells the queue how many to expect, asks here.
+ */
+export function attemptsLeft(limit: { retriesMax: number }, { cycle, attemptCount }: CycleProgress): number {
+  return Math.max(0, 1 + limit.retriesMax - (attemptCount - cycle));
+}

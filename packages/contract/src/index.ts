@@ -1,6 +1,8 @@
 export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export {
+  attemptsLeft,
   type CompletedData,
+  type CycleProgress,
   type DeliveryJob,
   type DeliveryPayload,
   deliveryJobId,

@@ -78,7 +78,8 @@ async function send(
   inFlight.attempts -= 1;
   const report = reportOf(result);
   const number = delivery.attemptCount + 1;
-  const outcome = outcomeOf(report, result.response?.headers ?? {}, number - delivery.cycle, retryPolicy, {
+  const progress = { cycle: delivery.cycle, attemptCount: number };
+  const outcome = outcomeOf(report, result.response?.headers ?? {}, progress, retryPolicy, {
     nowMs: Date.now(),
     random: Math.random(),
   });

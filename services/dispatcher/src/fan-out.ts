@@ -1,4 +1,4 @@
-import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import type { QueuedDelivery } from '@runhook/queue';
 import { type Attemptable, type AttemptDependencies, type AttemptLog, attemptAt } from './attempt.ts';
 import type { EndpointShares } from './policy/endpoint-limits.ts';
@@ -115,14 +115,18 @@ async function deliverFirst(
 ): Promise<void> {
   const { shares, room, attemptLog, retryPolicy, metrics } = dependencies;
   const { endpoint } = target;
-  const attemptsPerCycle = retryPolicy.retriesMax + 1;
   await room.enter();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
   const place = isFresh ? shares.takeInPlace(endpoint) : null;
   if (!place) {
     room.leave();
     metrics.deliveries.overflow.inc();
-    const queued = { deliveryId: delivery.id, cycle: 0, delayMs: 0, attemptsLeft: attemptsPerCycle };
+    const queued = {
+      deliveryId: delivery.id,
+      cycle: 0,
+      delayMs: 0,
+      attemptsLeft: attemptsLeft(retryPolicy, delivery),
+    };
     return await enqueueInTrace(dependencies, queued);
   }
   metrics.deliveries.in_place.inc();
@@ -130,8 +134,8 @@ async function deliverFirst(
   await attemptLog.record(delivery, record);
   if (outcome.kind === 'retry') {
     const { delayMs } = outcome;
-    const queued = { deliveryId: delivery.id, cycle: 0, delayMs, attemptsLeft: attemptsPerCycle - 1 };
-    await enqueueInTrace(dependencies, queued);
+    const left = attemptsLeft(retryPolicy, { cycle: 0, attemptCount: 1 });
+    await enqueueInTrace(dependencies, { deliveryId: delivery.id, cycle: 0, delayMs, attemptsLeft: left });
   }
 }
 
@@ -147,8 +151,8 @@ async function resume(dependencies: FanOutDependencies, eventId: string): Promis
   const pending = await pendingOf(eventId);
   await Promise.all(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
-      const attemptsLeft = retryPolicy.retriesMax + 1 - (attemptCount - cycle);
-      return enqueueInTrace(dependencies, { deliveryId: id, cycle, delayMs, attemptsLeft });
+      const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
+      return enqueueInTrace(dependencies, { deliveryId: id, cycle, delayMs, attemptsLeft: left });
     }),
   );
   return pending.length;

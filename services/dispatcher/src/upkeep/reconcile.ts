@@ -1,4 +1,4 @@
-import { deliveryJobId, type JobRunEvent } from '@runhook/contract';
+import { attemptsLeft, deliveryJobId, type JobRunEvent } from '@runhook/contract';
 import { inTransaction, type Pool, type Queryable, runStatement, type Transaction } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
@@ -99,8 +99,8 @@ async function putBackDeliveries(
     const lost = await lostOnes(dependencies, page);
     await deliveries.add(
       lost.map(({ id, cycle, attemptCount }) => {
-        const attemptsLeft = retryPolicy.retriesMax + 1 - (attemptCount - cycle);
-        return { deliveryId: id, cycle, delayMs: 0, attemptsLeft };
+        const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
+        return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
       }),
     );
     putBack += lost.length;
