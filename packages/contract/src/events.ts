@@ -79,7 +79,7 @@ export type DeliveryPayload =
 /** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
 export const JOB_RUN_EVENTS = 'job-run-events';
 
-/** Deliveries that wait for a retry or exceeded their endpoint's share: job data = {@link DeliveryJob}. */
+/** Deliveries that wait for a retry or exceeded their endpoint's limit: job data = {@link DeliveryJob}. */
 export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
 
 /** What the dispatchers do on a schedule, one of them at a time: job name = the task's name, no data. */
