@@ -72,7 +72,7 @@ export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {
 /** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
 export const JOB_RUN_EVENTS = 'job-run-events';
 
-/** Deliveries that wait for a retry or exceeded their endpoint's share: job data = {@link DeliveryJob}. */
+/** Deliveries that wait for a retry or exceeded their endpoint's limit: job data = {@link DeliveryJob}. */
 export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
 
 /** What the dispatchers do on a schedule, one of them at a time: job name = the task's name, no data. */
@@ -90,4 +90,18 @@ export interface DeliveryJob {
 /** One queue job per cycle of a delivery; adding it again while it waits adds nothing. */
 export function deliveryJobId({ deliveryId, cycle }: DeliveryJob): string {
   return `${deliveryId}-${cycle}`;
+}
+
+/** How far a delivery is: its attempts in all, and those made before its cycle began. */
+export interface CycleProgress {
+  cycle: number;
+  attemptCount: number;
+}
+
+/**
+ * Attempts that a delivery's cycle has left (docs/contract.md#retries): the first one and its retries, less those made.
+ * Whoever asks whether there is another attempt, or tells the queue how many to expect, asks here.
+ */
+export function attemptsLeft(limit: { retriesMax: number }, { cycle, attemptCount }: CycleProgress): number {
+  return Math.max(0, 1 + limit.retriesMax - (attemptCount - cycle));
 }

@@ -11,6 +11,8 @@ export {
   type RunTime,
 } from './event-types.ts';
 export {
+  attemptsLeft,
+  type CycleProgress,
   createEvent,
   createSampleEvent,
   type DeliveryJob,

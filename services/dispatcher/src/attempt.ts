@@ -1,26 +1,10 @@
 import { deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
-import type { Egress } from '@runhook/egress';
-import type { Logger } from '@runhook/runtime';
-import type { Place } from './policy/endpoint-limits.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { Slot } from './policy/endpoint-limits.ts';
 import type { Delivery, Target } from './policy/next-step.ts';
-import { type Outcome, outcomeOf, type RetryPolicy, reportOf } from './policy/outcome.ts';
-import type { AttemptRecord, SubscriptionStatus } from './record/attempts.ts';
-import type { DispatcherMetrics, InFlight } from './telemetry/metrics.ts';
-import type { Spans } from './telemetry/spans.ts';
-
-export interface AttemptDependencies {
-  egress: Pick<Egress, 'post'>;
-  readSecret: (ciphertext: string) => string;
-  retryPolicy: RetryPolicy;
-  inFlight: InFlight;
-  /** Null while no traces are exported: the path is then as short as without them. */
-  spans: Spans | null;
-}
-
-export interface AttemptResult {
-  record: AttemptRecord;
-  outcome: Outcome;
-}
+import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
+import type { AttemptRecord } from './record/attempts.ts';
+import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
 /** What an attempt needs to know of its delivery. */
 export type Attemptable = Pick<
@@ -28,57 +12,56 @@ export type Attemptable = Pick<
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
 
-/**
- * One signed request, and what it means. The body is rendered from what was fixed at fan-out, so every attempt sends
- * the same bytes; where it goes and with which secret is as the subscription is now. Records nothing.
- */
-export function attempt(
-  dependencies: AttemptDependencies,
-  delivery: Attemptable,
-  target: Target,
-): Promise<AttemptResult> {
-  const { spans } = dependencies;
-  if (!spans) return send(dependencies, delivery, target, null);
-  return spans.attempt(delivery, target, (headers) => send(dependencies, delivery, target, headers));
+export interface AttemptResult {
+  record: AttemptRecord;
+  outcome: Outcome;
 }
 
-/** The place is given back whatever happens, and told whether the endpoint took the delivery. */
-export async function attemptAt(
-  place: Place,
-  dependencies: AttemptDependencies,
+/**
+ * One signed request, and what it means. The body is rendered from what was fixed at fan-out, so every attempt sends
+ * the same bytes; where it goes and with which secret is as the subscription is now. Records nothing. The slot is
+ * released whatever happens.
+ */
+export async function attempt(
+  dispatcher: Dispatcher,
+  slot: Slot,
   delivery: Attemptable,
   target: Target,
 ): Promise<AttemptResult> {
+  const { spans, limits } = dispatcher;
   let delivered = false;
   try {
-    const result = await attempt(dependencies, delivery, target);
+    const result = await spans.attempt(delivery, target, (traceHeaders) =>
+      send(dispatcher, delivery, target, traceHeaders),
+    );
     delivered = result.outcome.kind === 'delivered';
     return result;
   } finally {
-    place.end(delivered);
+    limits.release(slot, delivered);
   }
 }
 
 async function send(
-  { egress, readSecret, retryPolicy, inFlight }: AttemptDependencies,
+  { egress, secrets, retryPolicy, metrics }: Dispatcher,
   delivery: Attemptable,
   target: Target,
-  traceHeaders: Record<string, string> | null,
+  traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
   const body = renderPayload(delivery.event, { id: delivery.subscriptionId, name: delivery.webhookName });
   const headers = deliveryHeaders({
     body,
     eventId: delivery.event.eventId,
-    hmacSecret: readSecret(target.hmacSecretCiphertext),
+    hmacSecret: secrets.read(target.hmacSecretCiphertext),
     sentAt: new Date(),
   });
-  if (traceHeaders) Object.assign(headers, traceHeaders);
-  inFlight.attempts += 1;
+  Object.assign(headers, traceHeaders);
+  metrics.inFlight.attempts += 1;
   const result = await egress.post({ url: target.clientUrl, headers, body });
-  inFlight.attempts -= 1;
+  metrics.inFlight.attempts -= 1;
   const report = reportOf(result);
   const number = delivery.attemptCount + 1;
-  const outcome = outcomeOf(report, result.response?.headers ?? {}, number - delivery.cycle, retryPolicy, {
+  const progress = { cycle: delivery.cycle, attemptCount: number };
+  const outcome = outcomeOf(report, result.response?.headers ?? {}, progress, retryPolicy, {
     nowMs: Date.now(),
     random: Math.random(),
   });
@@ -102,47 +85,53 @@ async function send(
   };
 }
 
-/** Where an attempt leaves its trace: the database's log, the subscription's status, metrics, and one wide line. */
-export interface AttemptLog {
-  /** Resolves once the attempt is committed. */
-  record(delivery: Attemptable, record: AttemptRecord): Promise<void>;
+const LOGGED_BYTES_MAX = 16_384;
+
+/**
+ * The part of a response body that the log keeps: up to 16 KiB as UTF-8, with U+FFFD for what is not UTF-8 and for
+ * NUL, which PostgreSQL text cannot hold.
+ */
+export function loggedBody(body: Buffer, cutBefore: boolean): { body: string; truncated: boolean } {
+  const kept = body.subarray(0, LOGGED_BYTES_MAX);
+  return {
+    body: kept.toString('utf8').replaceAll('\0', '\uFFFD'),
+    truncated: cutBefore || body.length > LOGGED_BYTES_MAX,
+  };
 }
 
-export function createAttemptLog(dependencies: {
-  commit: (record: AttemptRecord) => Promise<void>;
-  noteStatus: (status: SubscriptionStatus) => void;
-  metrics: DispatcherMetrics;
-  logger: Logger;
-}): AttemptLog {
-  const { commit, noteStatus, metrics, logger } = dependencies;
-  return {
-    async record(delivery, record) {
-      await commit(record);
-      noteStatus({
-        subscriptionId: delivery.subscriptionId,
-        dispatchedAt: record.startedAt,
-        httpStatusCode: record.httpStatusCode,
-      });
-      measure(metrics, delivery, record);
-      logger.info(
-        {
-          deliveryId: record.deliveryId,
-          eventId: delivery.event.eventId,
-          eventType: delivery.event.eventType,
-          subscriptionId: delivery.subscriptionId,
-          accountId: delivery.event.accountId,
-          attempt: record.number,
-          trigger: record.trigger,
-          status: record.status,
-          httpStatusCode: record.httpStatusCode,
-          errorCode: record.error?.code,
-          durationMs: record.durationMs,
-          nextDelayMs: record.nextDelayMs ?? undefined,
-        },
-        'attempt',
-      );
+/**
+ * Where an attempt leaves its trace: the database's log, the subscription's status, metrics, and one wide line. Resolves
+ * once the attempt is committed.
+ */
+export async function logAttempt(
+  { record, metrics, logger }: Dispatcher,
+  delivery: Attemptable,
+  attempted: AttemptRecord,
+): Promise<void> {
+  await record.recordAttempt(attempted);
+  record.noteStatus({
+    subscriptionId: delivery.subscriptionId,
+    dispatchedAt: attempted.startedAt,
+    httpStatusCode: attempted.httpStatusCode,
+  });
+  measure(metrics, delivery, attempted);
+  logger.info(
+    {
+      deliveryId: attempted.deliveryId,
+      eventId: delivery.event.eventId,
+      eventType: delivery.event.eventType,
+      subscriptionId: delivery.subscriptionId,
+      accountId: delivery.event.accountId,
+      attempt: attempted.number,
+      trigger: attempted.trigger,
+      status: attempted.status,
+      httpStatusCode: attempted.httpStatusCode,
+      errorCode: attempted.error?.code,
+      durationMs: attempted.durationMs,
+      nextDelayMs: attempted.nextDelayMs ?? undefined,
     },
-  };
+    'attempt',
+  );
 }
 
 function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: AttemptRecord): void {
@@ -163,18 +152,4 @@ function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: Atte
     metrics.attemptErrors.inc({ code: error.code });
     if (error.code === 'address_forbidden') metrics.blockedAddresses.inc();
   }
-}
-
-const LOGGED_BYTES_MAX = 16_384;
-
-/**
- * The part of a response body that the log keeps: up to 16 KiB as UTF-8, with U+FFFD for what is not UTF-8 and for
- * NUL, which PostgreSQL text cannot hold.
- */
-export function loggedBody(body: Buffer, cutBefore: boolean): { body: string; truncated: boolean } {
-  const kept = body.subarray(0, LOGGED_BYTES_MAX);
-  return {
-    body: kept.toString('utf8').replaceAll('\0', '\uFFFD'),
-    truncated: cutBefore || body.length > LOGGED_BYTES_MAX,
-  };
 }

@@ -1,29 +1,12 @@
-import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
-import type { QueuedDelivery } from '@runhook/queue';
-import { type Attemptable, type AttemptDependencies, type AttemptLog, attemptAt } from './attempt.ts';
-import type { EndpointShares } from './policy/endpoint-limits.ts';
+import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import { type Attemptable, attempt, logAttempt } from './attempt.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import { type KnownSubscription, matching, type Target } from './policy/next-step.ts';
-
-import type { Room } from './policy/semaphore.ts';
-import type { SubscriptionCache } from './record/accounts.ts';
-import type { FanOutCommit, FanOutRows } from './record/commit-fan-out.ts';
-import type { PendingDelivery } from './record/deliveries.ts';
-import type { DispatcherMetrics } from './telemetry/metrics.ts';
-
-export interface FanOutDependencies extends AttemptDependencies {
-  accounts: SubscriptionCache;
-  commit: (rows: FanOutRows) => Promise<FanOutCommit>;
-  pendingOf: (eventId: string) => Promise<PendingDelivery[]>;
-  enqueue: (delivery: QueuedDelivery) => Promise<void>;
-  attemptLog: AttemptLog;
-  shares: EndpointShares;
-  room: Room;
-  metrics: DispatcherMetrics;
-}
+import type { FanOutCommit } from './record/commit-fan-out.ts';
 
 /**
  * How long a plan may wait for its attempt. The commit found the subscription as it was planned with; what waits
- * longer goes to the overflow queue, where it is read again when its turn comes.
+ * longer goes to the overflow queue, where it is read again for its attempt.
  */
 const FRESH_MS = 500;
 
@@ -35,47 +18,47 @@ export type FanOutResult =
 
 /**
  * Turns an event into deliveries and makes their first attempts: the event and one row per matching subscription
- * are committed first, then each delivery is attempted in place or, beyond its endpoint's share, handed to the
+ * are committed first, then each delivery is attempted in place or, beyond its endpoint's limit, handed to the
  * overflow queue. When this resolves, every delivery is attempted and recorded, or queued: the job may go.
  * @param interrupted this job ran before and did not end, so deliveries it committed may be left undone
  */
-export async function fanOut(
-  dependencies: FanOutDependencies,
+export function fanOut(
+  dispatcher: Dispatcher,
   event: JobRunEvent,
   interrupted: boolean,
 ): Promise<FanOutResult> {
-  const { spans, metrics } = dependencies;
-  const committed = await commitPlan(dependencies, event);
-  if (!committed) return { kind: 'unknown_account' };
-  const { planned, plannedAtMs, result } = committed;
-  if (result === 'claimed') {
-    metrics.fanOutSize.observe(planned.length);
-    await Promise.all(
-      planned.map(({ delivery, target }) =>
-        spans
-          ? spans.first(delivery, () => deliverFirst(dependencies, delivery, target, plannedAtMs))
-          : deliverFirst(dependencies, delivery, target, plannedAtMs),
-      ),
-    );
-    return { kind: 'fanned_out', deliveries: planned.length };
-  }
-  // Another job with this event's id owns what is pending, and a second request must not come from here.
-  if (!interrupted) return { kind: 'duplicate' };
-  return { kind: 'resumed', deliveries: await resume(dependencies, event.eventId) };
+  const { spans, metrics } = dispatcher;
+  return spans.fanOut(event, async () => {
+    const committed = await commitPlan(dispatcher, event);
+    if (!committed) return { kind: 'unknown_account' };
+    const { planned, plannedAtMs, result } = committed;
+    if (result === 'claimed') {
+      metrics.fanOutSize.observe(planned.length);
+      await Promise.all(
+        planned.map((one) =>
+          spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)),
+        ),
+      );
+      return { kind: 'fanned_out', deliveries: planned.length };
+    }
+    // Another job with this event's id owns what is pending, and a second request must not come from here.
+    if (!interrupted) return { kind: 'duplicate' };
+    return { kind: 'resumed', deliveries: await resume(dispatcher, event.eventId) };
+  });
 }
 
-interface Planned {
+interface PlannedDelivery {
   delivery: Attemptable;
   target: Target;
 }
 
-/** Plans with the subscriptions as they are known, and again whenever the commit says that they are others by now. */
+/** Plans with the subscriptions as they are known, and again whenever the commit finds that they are others by now. */
 async function commitPlan(
-  { accounts, commit }: FanOutDependencies,
+  { record }: Dispatcher,
   event: JobRunEvent,
-): Promise<{ planned: Planned[]; plannedAtMs: number; result: FanOutCommit } | null> {
+): Promise<{ planned: PlannedDelivery[]; plannedAtMs: number; result: FanOutCommit } | null> {
   while (true) {
-    const account = await accounts.of(event.accountId);
+    const account = await record.accounts.of(event.accountId);
     if (!account) return null;
     const plannedAtMs = performance.now();
     const day = idDay('event', event.eventId);
@@ -85,13 +68,13 @@ async function commitPlan(
       subscriptionId: delivery.subscriptionId,
       webhookName: delivery.webhookName,
     }));
-    const result = await commit({ event, fingerprint: account.fingerprint, deliveries });
+    const result = await record.commitFanOut({ event, fingerprint: account.fingerprint, deliveries });
     if (result !== 'outdated') return { planned, plannedAtMs, result };
-    accounts.forget(account);
+    record.accounts.forget(account);
   }
 }
 
-function plan(event: JobRunEvent, day: string, { id, name, target }: KnownSubscription): Planned {
+function plan(event: JobRunEvent, day: string, { id, name, target }: KnownSubscription): PlannedDelivery {
   return {
     target,
     delivery: {
@@ -108,47 +91,38 @@ function plan(event: JobRunEvent, day: string, { id, name, target }: KnownSubscr
 }
 
 async function deliverFirst(
-  dependencies: FanOutDependencies,
-  delivery: Attemptable,
-  target: Target,
+  dispatcher: Dispatcher,
+  { delivery, target }: PlannedDelivery,
   plannedAtMs: number,
 ): Promise<void> {
-  const { shares, room, attemptLog, retryPolicy, metrics } = dependencies;
-  const { endpoint } = target;
-  const attemptsPerCycle = retryPolicy.retriesMax + 1;
-  await room.enter();
+  const { queue, limits, semaphore, retryPolicy, metrics } = dispatcher;
+  const { id: deliveryId, cycle } = delivery;
+  await semaphore.acquire();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
-  const place = isFresh ? shares.takeInPlace(endpoint) : null;
-  if (!place) {
-    room.leave();
+  const slot = isFresh ? limits.acquireInPlace(target.endpoint) : null;
+  if (!slot) {
+    semaphore.release();
     metrics.deliveries.overflow.inc();
-    const queued = { deliveryId: delivery.id, cycle: 0, delayMs: 0, attemptsLeft: attemptsPerCycle };
-    return await enqueueInTrace(dependencies, queued);
+    const left = attemptsLeft(retryPolicy, delivery);
+    return await queue.enqueue({ deliveryId, cycle, delayMs: 0, attemptsLeft: left });
   }
   metrics.deliveries.in_place.inc();
-  const { record, outcome } = await attemptAt(place, dependencies, delivery, target).finally(room.leave);
-  await attemptLog.record(delivery, record);
+  const attempted = attempt(dispatcher, slot, delivery, target);
+  const { record, outcome } = await attempted.finally(() => semaphore.release());
+  await logAttempt(dispatcher, delivery, record);
   if (outcome.kind === 'retry') {
-    const { delayMs } = outcome;
-    const queued = { deliveryId: delivery.id, cycle: 0, delayMs, attemptsLeft: attemptsPerCycle - 1 };
-    await enqueueInTrace(dependencies, queued);
+    const left = attemptsLeft(retryPolicy, { cycle, attemptCount: record.number });
+    await queue.enqueue({ deliveryId, cycle, delayMs: outcome.delayMs, attemptsLeft: left });
   }
-}
-
-/** Batches are made of deliveries of many traces, so each takes its own along. */
-function enqueueInTrace({ enqueue, spans }: FanOutDependencies, queued: QueuedDelivery): Promise<void> {
-  if (spans) queued.traceContext = spans.carried();
-  return enqueue(queued);
 }
 
 /** Queues what is pending; what is queued already stays as it is. */
-async function resume(dependencies: FanOutDependencies, eventId: string): Promise<number> {
-  const { pendingOf, retryPolicy } = dependencies;
-  const pending = await pendingOf(eventId);
+async function resume({ record, queue, retryPolicy }: Dispatcher, eventId: string): Promise<number> {
+  const pending = await record.pendingDeliveriesOf(eventId);
   await Promise.all(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
-      const attemptsLeft = retryPolicy.retriesMax + 1 - (attemptCount - cycle);
-      return enqueueInTrace(dependencies, { deliveryId: id, cycle, delayMs, attemptsLeft });
+      const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
+      return queue.enqueue({ deliveryId: id, cycle, delayMs, attemptsLeft: left });
     }),
   );
   return pending.length;

@@ -6,7 +6,7 @@ import Joi from 'joi';
 
 const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
 
-/** What the service is told by its environment (docs/configuration.md). */
+/** What the service reads from its environment (docs/configuration.md). */
 interface Environment {
   DATABASE_URL: string;
   QUEUE_URL: string;
@@ -19,7 +19,7 @@ interface Environment {
   /** Retries after the first attempt of a cycle. */
   DELIVERY_MAX_RETRIES: number;
   RETRY_BASE_DELAY_MS: number;
-  /** Jobs that each worker has in hand at a time. */
+  /** Jobs that each worker has in flight at a time. */
   DELIVERY_CONCURRENCY: number;
   LOG_RETENTION_DAYS: number;
   /** Ranges opened beside the public addresses. */

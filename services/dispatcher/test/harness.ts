@@ -20,6 +20,8 @@ export interface Harness {
   databaseUrl: string;
   queueUrl: string;
   account: TestAccount;
+  /** A dispatcher's, unless a test has others. */
+  settings: DispatcherSettings;
   receiver: Receiver;
   /** Adds an event to the queue by its contract. */
   publisher: EventPublisher;
@@ -40,23 +42,21 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
   const publisher = createEventPublisher({ queueUrl });
   closers.push(() => publisher.close());
 
+  const settings = fastSettings(testDatabase.url, queueUrl);
   return {
     database,
     databaseUrl: testDatabase.url,
     queueUrl,
     account: await seedAccount(database),
+    settings,
     receiver,
     publisher,
-    async startDispatcher(settings = {}) {
+    async startDispatcher(changed = {}) {
       const logger = createLogger({ service: 'dispatcher', level: process.env.TEST_LOG_LEVEL ?? 'silent' });
       const lifecycle = new Lifecycle({ logger });
       const stop = () => lifecycle.close('test');
       closers.push(stop);
-      const { port } = await startDispatcher(
-        { ...fastSettings(testDatabase.url, queueUrl), ...settings },
-        lifecycle,
-        logger,
-      );
+      const { port } = await startDispatcher({ ...settings, ...changed }, lifecycle, logger);
       return { port, stop };
     },
     async close() {

@@ -7,6 +7,51 @@ import {
   webhooksUnavailableReason,
 } from '@runhook/contract';
 
+/** An account with its active subscriptions, as they were at one moment. */
+export interface AccountSubscriptions {
+  accountId: number;
+  /** One number for all that decides where the account's events go; another one as soon as any of it changes. */
+  fingerprint: string;
+  plan: Plan;
+  deployment: Deployment;
+  subscriptions: KnownSubscription[];
+}
+
+export interface KnownSubscription {
+  id: string;
+  name: string;
+  eventTypes: readonly EventType[];
+  /** Empty means all jobs. */
+  jobIds: readonly string[];
+  target: Target;
+}
+
+/** Where a delivery goes, as the subscription and its account are at this moment. */
+export interface Target {
+  clientUrl: string;
+  /** The server behind `clientUrl`, see {@link endpointOf}. */
+  endpoint: string;
+  hmacSecretCiphertext: string;
+  active: boolean;
+  deleted: boolean;
+  plan: Plan;
+  deployment: Deployment;
+}
+
+/** Subscriptions that post to the same server share its fate: scheme, host and port. */
+export function endpointOf(clientUrl: string): string {
+  return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
+}
+
+/** The subscriptions that an event of the account fires for; none when the account has no webhooks. */
+export function matching(account: AccountSubscriptions, event: JobRunEvent): KnownSubscription[] {
+  if (webhooksUnavailableReason(account) !== null) return [];
+  const { eventType, data } = event;
+  return account.subscriptions.filter(({ eventTypes, jobIds }) =>
+    subscriptionMatches({ active: true, eventTypes, jobIds }, { eventType, jobId: data.jobId }),
+  );
+}
+
 /** A delivery as the dispatcher handles it: its row, its event, and its subscription as it is now. */
 export interface Delivery {
   id: string;
@@ -27,25 +72,8 @@ export interface Delivery {
   target: Target | null;
 }
 
-/** Where a delivery goes, as the subscription and its account are at this moment. */
-export interface Target {
-  clientUrl: string;
-  /** The server behind `clientUrl`, see endpoint-of.ts. */
-  endpoint: string;
-  hmacSecretCiphertext: string;
-  active: boolean;
-  deleted: boolean;
-  plan: Plan;
-  deployment: Deployment;
-}
-
-/** Subscriptions that post to the same server share its fate: scheme, host and port. */
-export function endpointOf(clientUrl: string): string {
-  return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
-}
-
-/** What to do with a queued delivery whose turn has come. */
-export type Turn =
+/** What to do with a delivery whose queue job has come. */
+export type NextStep =
   | { kind: 'attempt'; target: Target }
   | { kind: 'cancel'; reason: string }
   /** Its attempt was recorded, and the process died before the queue knew: the next one is not due yet. */
@@ -59,7 +87,7 @@ const CLOCK_TOLERANCE_MS = 1_000;
 const DELETED = 'The subscription was deleted.';
 
 /** The subscription as it is now decides (docs/contract.md#while-retries-wait). */
-export function turnOf(delivery: Delivery | null, jobCycle: number, nowMs: number): Turn {
+export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: number): NextStep {
   if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle) return { kind: 'skip' };
   const { target } = delivery;
   if (!target) return { kind: 'cancel', reason: DELETED };
@@ -78,32 +106,4 @@ export function undeliverableReason(
   if (!target.active) return 'The subscription is inactive.';
   const unavailable = webhooksUnavailableReason(target);
   return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;
-}
-
-/** An account with its active subscriptions, as they were at one moment. */
-export interface AccountSubscriptions {
-  accountId: number;
-  /** One number for all that decides where the account's events go; another one as soon as any of it changes. */
-  fingerprint: string;
-  plan: Plan;
-  deployment: Deployment;
-  subscriptions: KnownSubscription[];
-}
-
-export interface KnownSubscription {
-  id: string;
-  name: string;
-  eventTypes: readonly EventType[];
-  /** Empty means all jobs. */
-  jobIds: readonly string[];
-  target: Target;
-}
-
-/** The subscriptions that an event of the account fires for; none when the account has no webhooks. */
-export function matching(account: AccountSubscriptions, event: JobRunEvent): KnownSubscription[] {
-  if (webhooksUnavailableReason(account) !== null) return [];
-  const { eventType, data } = event;
-  return account.subscriptions.filter(({ eventTypes, jobIds }) =>
-    subscriptionMatches({ active: true, eventTypes, jobIds }, { eventType, jobId: data.jobId }),
-  );
 }

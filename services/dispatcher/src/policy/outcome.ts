@@ -1,3 +1,4 @@
+import { attemptsLeft, type CycleProgress } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
 
 /** What one attempt means for its delivery. */
@@ -23,21 +24,22 @@ export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'e
 }
 
 /**
- * @param attemptsMade attempts of this cycle, this one included
+ * @param progress of the delivery, this attempt included
  * @param random from 0 to 1, for the jitter
  */
 export function outcomeOf(
   report: AttemptReport,
   responseHeaders: Record<string, string>,
-  attemptsMade: number,
+  progress: CycleProgress,
   policy: RetryPolicy,
   now: { nowMs: number; random: number },
 ): Outcome {
   if (report.error === null) return { kind: 'delivered' };
   const askedMs = retryAfterMs(report.httpStatusCode, responseHeaders, now.nowMs);
-  const delayMs = retryDelayMs(policy, attemptsMade, askedMs, now.random);
+  const delayMs = retryDelayMs(policy, progress, askedMs, now.random);
   if (delayMs !== null) return { kind: 'retry', delayMs };
-  const count = attemptsMade === 1 ? 'The only attempt' : `All ${attemptsMade} attempts`;
+  const made = attemptsMade(progress);
+  const count = made === 1 ? 'The only attempt' : `All ${made} attempts`;
   return { kind: 'failed', reason: `${count} failed. Last: ${report.error.message}` };
 }
 
@@ -55,20 +57,25 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 
 /**
  * The wait before the next attempt, or null when the cycle has no attempt left.
- * @param attemptsMade attempts of this cycle so far, the one that just failed included
+ * @param progress of the delivery, the attempt that just failed included
  * @param retryAfterMs what the endpoint asked for; it lengthens the wait, up to an hour, and never shortens it
  * @param random from 0 to 1
  */
 export function retryDelayMs(
   policy: RetryPolicy,
-  attemptsMade: number,
+  progress: CycleProgress,
   retryAfterMs: number | null,
   random: number,
 ): number | null {
-  if (attemptsMade > policy.retriesMax) return null;
-  const exponentialMs = policy.baseDelayMs * 2 ** (attemptsMade - 1);
+  if (attemptsLeft(policy, progress) === 0) return null;
+  const exponentialMs = policy.baseDelayMs * 2 ** (attemptsMade(progress) - 1);
   const jitteredMs = Math.round(exponentialMs * (JITTER_LOW + (JITTER_HIGH - JITTER_LOW) * random));
   return Math.max(jitteredMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+}
+
+/** In the cycle that the delivery is in. */
+function attemptsMade({ cycle, attemptCount }: CycleProgress): number {
+  return attemptCount - cycle;
 }
 
 const HONOURED_STATUS_CODES = new Set([429, 503]);

@@ -1,35 +1,34 @@
-/** Bounds how many attempts are made in place at the same time, whatever events come to: the others wait in line. */
-export interface Room {
-  /** Undefined when there is room now. Whoever entered must leave. */
-  enter(): Promise<void> | undefined;
-  leave(): void;
-}
+/** Bounds how many attempts are made in place at the same time, whatever events come to. First come, first served. */
+export class Semaphore {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+  #first = 0;
 
-export function createRoom(size: number): Room {
-  const line: (() => void)[] = [];
-  let first = 0;
-  let inside = 0;
-  return {
-    enter() {
-      if (inside < size) {
-        inside += 1;
-        return undefined;
-      }
-      return new Promise((resolve) => line.push(resolve));
-    },
-    leave() {
-      const next = line[first];
-      if (!next) {
-        inside -= 1;
-        return;
-      }
-      first += 1;
-      // Shifting a long array for each one that enters would cost its whole length every time.
-      if (first > 1_024 || first === line.length) {
-        line.splice(0, first);
-        first = 0;
-      }
-      next();
-    },
-  };
+  constructor(size: number) {
+    this.#free = size;
+  }
+
+  /** Undefined when it was free, so that nobody has to wait for nothing. Whoever acquired must release, once. */
+  acquire(): Promise<void> | undefined {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return undefined;
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  release(): void {
+    const next = this.#waiting[this.#first];
+    if (!next) {
+      this.#free += 1;
+      return;
+    }
+    this.#first += 1;
+    // Shifting a long array for each one that enters would cost its whole length every time.
+    if (this.#first > 1_024 || this.#first === this.#waiting.length) {
+      this.#waiting.splice(0, this.#first);
+      this.#first = 0;
+    }
+    next();
+  }
 }

@@ -1,5 +1,6 @@
 import type { Deployment, EventType, Plan } from '@runhook/contract';
 import { type Queryable, runStatement, type SecretBox } from '@runhook/database';
+import { LRUCache } from 'lru-cache';
 import { type AccountSubscriptions, endpointOf, type KnownSubscription } from '../policy/next-step.ts';
 
 /**
@@ -73,87 +74,67 @@ function known(row: Row, id: string): KnownSubscription {
   };
 }
 
-/**
- * Accounts with their subscriptions, kept while nobody says that they changed. The cache itself never asks: every
- * fan-out is committed under the condition that the account still has the fingerprint the plan was made with, and
- * whoever is told otherwise calls `forget` and plans again.
- */
-export interface SubscriptionCache {
-  /** Null when there is no such account; that is not remembered. */
-  of(accountId: number): Promise<AccountSubscriptions | null>;
-  /** Only what has this fingerprint: somebody else may have loaded the account anew meanwhile. */
-  forget(account: Pick<AccountSubscriptions, 'accountId' | 'fingerprint'>): void;
-}
-
-export function createSubscriptionCache(options: {
+export interface SubscriptionCacheOptions {
   load: (accountId: number) => Promise<AccountSubscriptions | null>;
   /** How much is kept, in accounts and subscriptions together; what was used longest ago goes first. */
   sizeMax: number;
-}): SubscriptionCache {
-  const { load, sizeMax } = options;
-  const kept = new Map<number, AccountSubscriptions>();
-  const loading = new Map<number, Promise<AccountSubscriptions | null>>();
-  let size = 0;
-
-  const sizeOf = ({ subscriptions }: AccountSubscriptions) => 1 + subscriptions.length;
-
-  function remove(account: AccountSubscriptions): void {
-    kept.delete(account.accountId);
-    size -= sizeOf(account);
-  }
-
-  function keep(account: AccountSubscriptions): void {
-    const former = kept.get(account.accountId);
-    if (former) remove(former);
-    kept.set(account.accountId, account);
-    size += sizeOf(account);
-    for (const oldest of kept.values()) {
-      if (size <= sizeMax) break;
-      remove(oldest);
-    }
-  }
-
-  async function loadOnce(accountId: number): Promise<AccountSubscriptions | null> {
-    try {
-      const account = await load(accountId);
-      if (account) keep(account);
-      return account;
-    } finally {
-      loading.delete(accountId);
-    }
-  }
-
-  return {
-    async of(accountId) {
-      const account = kept.get(accountId);
-      if (account) {
-        // A Map keeps the order of insertion: the end is what was used last.
-        kept.delete(accountId);
-        kept.set(accountId, account);
-        return account;
-      }
-      const running = loading.get(accountId) ?? loadOnce(accountId);
-      if (!kept.has(accountId)) loading.set(accountId, running);
-      return await running;
-    },
-    forget({ accountId, fingerprint }) {
-      const account = kept.get(accountId);
-      if (account?.fingerprint === fingerprint) remove(account);
-    },
-  };
 }
 
-const REMEMBERED_MAX = 10_000;
+/**
+ * Accounts with their subscriptions, kept while nobody says that they changed. The cache itself never asks: every
+ * fan-out is committed under the condition that the account still has the fingerprint the plan was made with, and
+ * whoever finds that it has another calls `forget` and plans again.
+ */
+export class SubscriptionCache {
+  readonly #load: SubscriptionCacheOptions['load'];
+  readonly #kept: LRUCache<number, AccountSubscriptions>;
+  readonly #loading = new Map<number, Promise<AccountSubscriptions | null>>();
 
-/** Decrypts `hmac_secret`s, remembering the latest ones; a changed secret has another ciphertext. */
-export function createSecretReader(secrets: SecretBox): (ciphertext: string) => string {
-  const remembered = new Map<string, string>();
-  return (ciphertext) => {
-    const known = remembered.get(ciphertext);
-    if (known !== undefined) return known;
-    const secret = secrets.decrypt(ciphertext);
-    if (remembered.size >= REMEMBERED_MAX) remembered.clear();
-    remembered.set(ciphertext, secret);
-    return secret;
-  };
+  constructor({ load, sizeMax }: SubscriptionCacheOptions) {
+    this.#load = load;
+    this.#kept = new LRUCache({
+      maxSize: sizeMax,
+      sizeCalculation: ({ subscriptions }) => 1 + subscriptions.length,
+    });
+  }
+
+  /** Null when there is no such account; that is not remembered. */
+  async of(accountId: number): Promise<AccountSubscriptions | null> {
+    return this.#kept.get(accountId) ?? (await (this.#loading.get(accountId) ?? this.#loadOnce(accountId)));
+  }
+
+  /** Only what has this fingerprint: somebody else may have loaded the account anew meanwhile. */
+  forget({ accountId, fingerprint }: Pick<AccountSubscriptions, 'accountId' | 'fingerprint'>): void {
+    if (this.#kept.peek(accountId)?.fingerprint === fingerprint) this.#kept.delete(accountId);
+  }
+
+  /** For all who ask meanwhile. */
+  #loadOnce(accountId: number): Promise<AccountSubscriptions | null> {
+    const loading = this.#load(accountId)
+      .then((account) => {
+        if (account) this.#kept.set(accountId, account);
+        return account;
+      })
+      .finally(() => this.#loading.delete(accountId));
+    this.#loading.set(accountId, loading);
+    return loading;
+  }
+}
+
+const SECRETS_MAX = 10_000;
+
+/** Decrypts `hmac_secret`s, remembering those in use; a changed secret has another ciphertext. */
+export class SecretReader {
+  readonly #remembered: LRUCache<string, string>;
+
+  constructor(secrets: SecretBox) {
+    this.#remembered = new LRUCache({
+      max: SECRETS_MAX,
+      memoMethod: (ciphertext) => secrets.decrypt(ciphertext),
+    });
+  }
+
+  read(ciphertext: string): string {
+    return this.#remembered.memo(ciphertext);
+  }
 }

@@ -1,13 +1,5 @@
 import type { SubscriptionStatus } from './attempts.ts';
 
-/**
- * Collects items that arrive at about the same time and hands them on together: at once while a slot is free and no
- * batch has just begun, so that a quiet service adds no wait, and in ever larger batches the more there is to do.
- */
-export interface MicroBatcher<Item, Result> {
-  add(item: Item): Promise<Result>;
-}
-
 export interface MicroBatcherOptions<Item, Result> {
   /** Answers one result per item, in order. */
   run: (items: Item[]) => Promise<Result[]>;
@@ -18,7 +10,7 @@ export interface MicroBatcherOptions<Item, Result> {
   spacingMs: number;
   /** Whether a failed batch may have failed for one of its items, so that each gets a try of its own. */
   mayBeItemFault: (error: unknown) => boolean;
-  /** Told of each batch's size. */
+  /** Called with each batch's size. */
   onBatch?: (size: number) => void;
 }
 
@@ -28,112 +20,120 @@ interface Waiting<Item, Result> {
   reject: (error: unknown) => void;
 }
 
-export function createMicroBatcher<Item, Result>(
-  options: MicroBatcherOptions<Item, Result>,
-): MicroBatcher<Item, Result> {
-  let waiting: Waiting<Item, Result>[] = [];
-  let inFlight = 0;
-  let lastStartMs = Number.NEGATIVE_INFINITY;
-  let scheduled: NodeJS.Immediate | undefined;
-  let delayed: NodeJS.Timeout | undefined;
+/**
+ * Collects items that arrive at about the same time and hands them on together: at once while a slot is free and no
+ * batch has just begun, so that a quiet service adds no wait, and in ever larger batches the more there is to do.
+ */
+export class MicroBatcher<Item, Result> {
+  readonly #options: MicroBatcherOptions<Item, Result>;
+  #waiting: Waiting<Item, Result>[] = [];
+  #inFlight = 0;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
+  #scheduled: NodeJS.Immediate | undefined;
+  #delayed: NodeJS.Timeout | undefined;
 
-  function schedule(): void {
-    if (scheduled || waiting.length === 0 || inFlight >= options.slots) return;
-    const waitMs = lastStartMs + options.spacingMs - performance.now();
-    if (waitMs <= 0 || waiting.length >= options.sizeMax) {
-      clearTimeout(delayed);
-      delayed = undefined;
-      scheduled = setImmediate(start);
+  constructor(options: MicroBatcherOptions<Item, Result>) {
+    this.#options = options;
+  }
+
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    const { slots, spacingMs, sizeMax } = this.#options;
+    if (this.#scheduled || this.#waiting.length === 0 || this.#inFlight >= slots) return;
+    const waitMs = this.#lastStartMs + spacingMs - performance.now();
+    if (waitMs <= 0 || this.#waiting.length >= sizeMax) {
+      clearTimeout(this.#delayed);
+      this.#delayed = undefined;
+      this.#scheduled = setImmediate(() => this.#start());
     } else {
-      delayed ??= setTimeout(start, waitMs);
+      this.#delayed ??= setTimeout(() => this.#start(), waitMs);
     }
   }
 
-  function start(): void {
-    scheduled = undefined;
-    delayed = undefined;
-    const batch = waiting.slice(0, options.sizeMax);
-    waiting = waiting.slice(options.sizeMax);
-    inFlight += 1;
-    lastStartMs = performance.now();
-    options.onBatch?.(batch.length);
-    void settle(batch).finally(() => {
-      inFlight -= 1;
-      schedule();
+  #start(): void {
+    const { sizeMax, onBatch } = this.#options;
+    this.#scheduled = undefined;
+    this.#delayed = undefined;
+    const batch = this.#waiting.slice(0, sizeMax);
+    this.#waiting = this.#waiting.slice(sizeMax);
+    this.#inFlight += 1;
+    this.#lastStartMs = performance.now();
+    onBatch?.(batch.length);
+    void this.#settle(batch).finally(() => {
+      this.#inFlight -= 1;
+      this.#schedule();
     });
-    schedule();
+    this.#schedule();
   }
 
-  async function settle(batch: Waiting<Item, Result>[]): Promise<void> {
+  async #settle(batch: Waiting<Item, Result>[]): Promise<void> {
+    const { run, mayBeItemFault } = this.#options;
     try {
-      const results = await options.run(batch.map(({ item }) => item));
+      const results = await run(batch.map(({ item }) => item));
       batch.forEach(({ resolve }, index) => {
         resolve(results[index] as Result);
       });
     } catch (error) {
       // One bad item must not take its neighbours down.
-      if (batch.length > 1 && options.mayBeItemFault(error)) for (const one of batch) await settle([one]);
+      if (batch.length > 1 && mayBeItemFault(error)) for (const one of batch) await this.#settle([one]);
       else for (const { reject } of batch) reject(error);
     }
   }
+}
 
-  return {
-    add: (item) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ item, resolve, reject });
-        schedule();
-      }),
-  };
+export interface StatusCoalescerOptions {
+  write: (statuses: SubscriptionStatus[]) => Promise<void>;
+  periodMs: number;
+  onError: (error: unknown) => void;
 }
 
 /**
  * Keeps `dispatched_at` and `http_status_code` of subscriptions current with one write per subscription and period,
  * however many deliveries it had.
  */
-export interface StatusCoalescer {
-  note(status: SubscriptionStatus): void;
-  /** Writes what is left and ends the timer. */
-  close(): Promise<void>;
-}
+export class StatusCoalescer {
+  readonly #options: StatusCoalescerOptions;
+  readonly #timer: NodeJS.Timeout;
+  #latest = new Map<string, SubscriptionStatus>();
+  #writing = Promise.resolve();
 
-export function createStatusCoalescer(options: {
-  write: (statuses: SubscriptionStatus[]) => Promise<void>;
-  periodMs: number;
-  onError: (error: unknown) => void;
-}): StatusCoalescer {
-  let latest = new Map<string, SubscriptionStatus>();
-  let writing = Promise.resolve();
-
-  function note(status: SubscriptionStatus): void {
-    const known = latest.get(status.subscriptionId);
-    if (!known || known.dispatchedAt <= status.dispatchedAt) latest.set(status.subscriptionId, status);
+  constructor(options: StatusCoalescerOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      this.#writing = this.#writing.then(() => this.#flush());
+    }, options.periodMs);
+    this.#timer.unref();
   }
 
-  async function flush(): Promise<void> {
-    if (latest.size === 0) return;
-    const statuses = [...latest.values()];
-    latest = new Map();
+  note(status: SubscriptionStatus): void {
+    const known = this.#latest.get(status.subscriptionId);
+    if (!known || known.dispatchedAt <= status.dispatchedAt) this.#latest.set(status.subscriptionId, status);
+  }
+
+  /** Writes what is left and ends the timer. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#writing;
+    await this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#latest.size === 0) return;
+    const statuses = [...this.#latest.values()];
+    this.#latest = new Map();
     try {
-      await options.write(statuses);
+      await this.#options.write(statuses);
     } catch (error) {
       // Kept for the next period, unless something newer has come.
       for (const status of statuses)
-        if (!latest.has(status.subscriptionId)) latest.set(status.subscriptionId, status);
-      options.onError(error);
+        if (!this.#latest.has(status.subscriptionId)) this.#latest.set(status.subscriptionId, status);
+      this.#options.onError(error);
     }
   }
-
-  const timer = setInterval(() => {
-    writing = writing.then(flush);
-  }, options.periodMs);
-  timer.unref();
-
-  return {
-    note,
-    async close() {
-      clearInterval(timer);
-      await writing;
-      await flush();
-    },
-  };
 }

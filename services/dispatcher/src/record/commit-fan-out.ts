@@ -119,8 +119,8 @@ export async function commitFanOut(
     ],
     'commit-fan-out',
   );
-  const told = new Map(results.map(({ id, result }) => [id, result]));
-  return new Map(events.map(({ eventId }) => [eventId, told.get(eventId) ?? 'known']));
+  const resultById = new Map(results.map(({ id, result }) => [id, result]));
+  return new Map(events.map(({ eventId }) => [eventId, resultById.get(eventId) ?? 'known']));
 }
 
 /** What the events of one run tell of it, for the table of runs. */

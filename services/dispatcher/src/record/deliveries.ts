@@ -108,10 +108,12 @@ const CANCEL_DELIVERIES = `
   FROM unnest($1::date[], $2::text[], $3::text[]) AS i (day, id, reason)
   WHERE d.day = i.day AND d.id = i.id AND d.status = 'pending'`;
 
-export async function cancelDeliveries(
-  pool: pg.Pool,
-  cancellations: readonly { deliveryId: string; reason: string }[],
-): Promise<void> {
+export interface Cancellation {
+  deliveryId: string;
+  reason: string;
+}
+
+export async function cancelDeliveries(pool: pg.Pool, cancellations: readonly Cancellation[]): Promise<void> {
   await runStatement(
     pool,
     CANCEL_DELIVERIES,

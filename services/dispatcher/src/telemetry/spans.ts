@@ -11,10 +11,10 @@ import type { Target } from '../policy/next-step.ts';
  */
 export interface Spans {
   fanOut(event: JobRunEvent, work: () => Promise<FanOutResult>): Promise<FanOutResult>;
-  /** A delivery's first turn, within its event's fan-out. */
-  first(delivery: Attemptable, work: () => Promise<void>): Promise<void>;
-  /** A later turn, with a queue job of its own. */
-  again(job: DeliveryJob, work: () => Promise<DeliverResult>): Promise<DeliverResult>;
+  /** A delivery's first step, within its event's fan-out. */
+  deliverFirst(delivery: Attemptable, work: () => Promise<void>): Promise<void>;
+  /** A later step, with a queue job of its own. */
+  deliver(job: DeliveryJob, work: () => Promise<DeliverResult>): Promise<DeliverResult>;
   /** @param work is given the headers that go to the endpoint beside its own: none, unless that is wanted */
   attempt(
     delivery: Attemptable,
@@ -27,6 +27,16 @@ export interface Spans {
   detached<T>(work: () => T): T;
 }
 
+/** While no traces are exported. */
+export const noSpans: Spans = {
+  fanOut: (_event, work) => work(),
+  deliverFirst: (_delivery, work) => work(),
+  deliver: (_job, work) => work(),
+  attempt: (_delivery, _target, work) => work({}),
+  carried: () => null,
+  detached: (work) => work(),
+};
+
 export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: boolean }): Spans {
   return {
     fanOut: (event, work) =>
@@ -38,9 +48,9 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
         });
         return result;
       }),
-    first: (delivery, work) =>
+    deliverFirst: (delivery, work) =>
       traces.within('deliver', { attributes: { 'runhook.delivery.id': delivery.id } }, work),
-    again: (job, work) =>
+    deliver: (job, work) =>
       traces.within('deliver', { attributes: { 'runhook.delivery.id': job.deliveryId } }, async (span) => {
         const result = await work();
         span.set({ 'runhook.result': result.kind });

@@ -3,10 +3,10 @@ import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhoo
 import { Gauge, type Registry } from 'prom-client';
 import type { StartedWorker } from '../worker.ts';
 
-/** What a worker has in hand, counted by its processor. */
-export interface Hand {
-  jobs: number;
-  /** Jobs that were ever begun. */
+/** The jobs of a worker, counted by its processor. */
+export interface JobsInFlight {
+  now: number;
+  /** Ever. */
   begun: number;
 }
 
@@ -30,27 +30,27 @@ export interface WorkerWatch {
 
 export interface WorkerWatchOptions {
   worker: { readonly name: string; isRunning(): boolean };
-  hand: Hand;
-  /** Jobs that the worker may have in hand. */
+  jobsInFlight: JobsInFlight;
+  /** Jobs that the worker may have in flight. */
   concurrency: number;
   firstInLine: () => Promise<Pick<JobInLine, 'id' | 'isPaused'> | null>;
-  /** How long the same job may be first in line while the worker has room and begins nothing; default 6,000. */
-  patienceMs?: number;
+  /** How long the same job may be first in line while the worker has a free slot and begins nothing; default 6,000. */
+  stuckAfterMs?: number;
   nowMs?: () => number;
 }
 
 /**
  * A worker whose loop has ended says so itself. One whose connection is dead, or whose loop hangs, still calls itself
- * running: it is known by a job that stays first in line while it has room. Other dispatchers take jobs from the same
- * line, so a healthy one that has nothing to do never sees the same job there for long; and while the queue does not
+ * running: it is known by a job that stays first in line while it has a free slot. Other dispatchers take jobs from the
+ * same queue, so a healthy one that has nothing to do never sees the same job there for long; and while the queue does not
  * answer nothing is held against the worker, which has to wait for it as everybody else.
  */
 export function createWorkerWatch({
   worker,
-  hand,
+  jobsInFlight,
   concurrency,
   firstInLine,
-  patienceMs = 6_000,
+  stuckAfterMs = 6_000,
   nowMs = Date.now,
 }: WorkerWatchOptions): WorkerWatch {
   let begunAtLook = -1;
@@ -58,8 +58,8 @@ export function createWorkerWatch({
 
   return {
     async look() {
-      const isIdle = hand.jobs < concurrency && hand.begun === begunAtLook;
-      begunAtLook = hand.begun;
+      const isIdle = jobsInFlight.now < concurrency && jobsInFlight.begun === begunAtLook;
+      begunAtLook = jobsInFlight.begun;
       if (!isIdle) {
         waiting = null;
         return;
@@ -68,23 +68,23 @@ export function createWorkerWatch({
         waiting = null;
         throw error;
       });
-      if (first === null || first.isPaused || hand.begun !== begunAtLook) waiting = null;
+      if (first === null || first.isPaused || jobsInFlight.begun !== begunAtLook) waiting = null;
       else if (waiting?.jobId !== first.id) waiting = { jobId: first.id, sinceMs: nowMs() };
     },
     check() {
       const { name } = worker;
       if (!worker.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${name} is not running`);
-      if (waiting !== null && hand.begun === begunAtLook && nowMs() - waiting.sinceMs >= patienceMs) {
+      if (waiting === null || jobsInFlight.begun !== begunAtLook) return;
+      if (nowMs() - waiting.sinceMs >= stuckAfterMs)
         throw new WorkerStoppedError('WORKER_STUCK', `${name} does not take ${waiting.jobId}, which waits`);
-      }
     },
   };
 }
 
-/** With the watch's patience, a worker that takes nothing is known within ten seconds. */
+/** With `stuckAfterMs`, a worker that takes nothing is known within ten seconds. */
 const LOOK_EVERY_MS = 2_000;
 
-export interface WatchedWorker extends Pick<StartedWorker, 'worker' | 'hand'> {
+export interface WatchedWorker extends Pick<StartedWorker, 'worker' | 'jobsInFlight'> {
   firstInLine: EventQueue['firstInLine'];
 }
 
@@ -144,7 +144,7 @@ function registerWorkerMetrics(
     labelNames,
     registers,
     collect() {
-      for (const { worker, hand } of workers) this.set({ queue: worker.name }, hand.jobs);
+      for (const { worker, jobsInFlight } of workers) this.set({ queue: worker.name }, jobsInFlight.now);
     },
   });
   new Gauge({

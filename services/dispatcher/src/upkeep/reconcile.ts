@@ -1,44 +1,7 @@
-import { deliveryJobId, type JobRunEvent } from '@runhook/contract';
+import { attemptsLeft, deliveryJobId, type JobRunEvent } from '@runhook/contract';
 import { inTransaction, type Pool, type Queryable, runStatement, type Transaction } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
-
-/** A pending delivery whose time has passed, as far as the reconciler needs it. */
-export interface OverdueDelivery {
-  id: string;
-  eventId: string;
-  cycle: number;
-  attemptCount: number;
-  /** Where the next page begins: microseconds since the epoch as digits, with the id to part those of one moment. */
-  dueMicros: string;
-}
-
-export type OverdueCursor = Pick<OverdueDelivery, 'dueMicros' | 'id'>;
-
-export const FIRST_OVERDUE: OverdueCursor = { dueMicros: '0', id: '' };
-
-const PAGE = `
-  SELECT id, event_id AS "eventId", cycle, attempt_count AS "attemptCount",
-         (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS "dueMicros"
-  FROM deliveries
-  WHERE status = 'pending' AND next_attempt_at < now() - $1::int * interval '1 millisecond'
-    AND (next_attempt_at, id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
-  ORDER BY next_attempt_at, id
-  LIMIT $4`;
-
-/** Longest overdue first. */
-export async function overdueDeliveries(
-  database: Queryable,
-  page: { graceMs: number; after: OverdueCursor; limit: number },
-): Promise<OverdueDelivery[]> {
-  const values = [page.graceMs, page.after.dueMicros, page.after.id, page.limit];
-  return await runStatement<OverdueDelivery & { [column: string]: unknown }>(
-    database,
-    PAGE,
-    values,
-    'overdue-deliveries',
-  );
-}
 
 /** What one run of the reconciler put back onto the queue. */
 export interface Reconciliation {
@@ -87,20 +50,52 @@ async function putBackEvents(
   return lost.length;
 }
 
+interface EventRow {
+  eventId: string;
+  eventType: string;
+  accountId: string;
+  timestamp: string;
+  data: JobRunEvent['data'];
+}
+
+const FORGOTTEN = `
+  SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
+  FROM events e
+  WHERE e.fanned_out_at IS NULL AND e.created_at < now() - $1::int * interval '1 millisecond'
+    AND NOT EXISTS (SELECT FROM outbox o WHERE o.day = e.day AND o.event_id = e.id)
+  ORDER BY e.created_at
+  LIMIT $2`;
+
+/** Events that management committed, that left the outbox, and that nobody fanned out. Oldest first. */
+async function forgottenEvents(
+  database: Queryable,
+  options: { graceMs: number; limit: number },
+): Promise<JobRunEvent[]> {
+  const rows = await runStatement<EventRow & { [column: string]: unknown }>(
+    database,
+    FORGOTTEN,
+    [options.graceMs, options.limit],
+    'forgotten-events',
+  );
+  return rows.map(({ eventId, eventType, accountId, timestamp, data }) => {
+    return { eventId, eventType, accountId: Number(accountId), timestamp, data } as JobRunEvent;
+  });
+}
+
 async function putBackDeliveries(
   dependencies: ReconcileDependencies,
   transaction: Transaction,
 ): Promise<number> {
   const { deliveries, retryPolicy, graceMs } = dependencies;
-  let after = FIRST_OVERDUE as Pick<OverdueDelivery, 'dueMicros' | 'id'>;
+  let after = FIRST_OVERDUE;
   let putBack = 0;
   for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && putBack < PUT_BACK_MAX; lookedAt += PAGE_SIZE) {
     const page = await overdueDeliveries(transaction, { graceMs, after, limit: PAGE_SIZE });
     const lost = await lostOnes(dependencies, page);
     await deliveries.add(
       lost.map(({ id, cycle, attemptCount }) => {
-        const attemptsLeft = retryPolicy.retriesMax + 1 - (attemptCount - cycle);
-        return { deliveryId: id, cycle, delayMs: 0, attemptsLeft };
+        const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
+        return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
       }),
     );
     putBack += lost.length;
@@ -125,34 +120,39 @@ async function lostOnes({ events, deliveries }: ReconcileDependencies, page: Ove
   );
 }
 
-interface Row {
+/** A pending delivery whose time has passed, as far as the reconciler needs it. */
+interface OverdueDelivery {
+  id: string;
   eventId: string;
-  eventType: string;
-  accountId: string;
-  timestamp: string;
-  data: JobRunEvent['data'];
+  cycle: number;
+  attemptCount: number;
+  /** Where the next page begins: microseconds since the epoch as digits, with the id to part those of one moment. */
+  dueMicros: string;
 }
 
-const FORGOTTEN = `
-  SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
-  FROM events e
-  WHERE e.fanned_out_at IS NULL AND e.created_at < now() - $1::int * interval '1 millisecond'
-    AND NOT EXISTS (SELECT FROM outbox o WHERE o.day = e.day AND o.event_id = e.id)
-  ORDER BY e.created_at
-  LIMIT $2`;
+type OverdueCursor = Pick<OverdueDelivery, 'dueMicros' | 'id'>;
 
-/** Events that management committed, that left the outbox, and that nobody fanned out. Oldest first. */
-export async function forgottenEvents(
+const FIRST_OVERDUE: OverdueCursor = { dueMicros: '0', id: '' };
+
+const OVERDUE = `
+  SELECT id, event_id AS "eventId", cycle, attempt_count AS "attemptCount",
+         (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS "dueMicros"
+  FROM deliveries
+  WHERE status = 'pending' AND next_attempt_at < now() - $1::int * interval '1 millisecond'
+    AND (next_attempt_at, id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
+  ORDER BY next_attempt_at, id
+  LIMIT $4`;
+
+/** Longest overdue first. */
+async function overdueDeliveries(
   database: Queryable,
-  options: { graceMs: number; limit: number },
-): Promise<JobRunEvent[]> {
-  const rows = await runStatement<Row & { [column: string]: unknown }>(
+  page: { graceMs: number; after: OverdueCursor; limit: number },
+): Promise<OverdueDelivery[]> {
+  const values = [page.graceMs, page.after.dueMicros, page.after.id, page.limit];
+  return await runStatement<OverdueDelivery & { [column: string]: unknown }>(
     database,
-    FORGOTTEN,
-    [options.graceMs, options.limit],
-    'forgotten-events',
+    OVERDUE,
+    values,
+    'overdue-deliveries',
   );
-  return rows.map(({ eventId, eventType, accountId, timestamp, data }) => {
-    return { eventId, eventType, accountId: Number(accountId), timestamp, data } as JobRunEvent;
-  });
 }

@@ -1,4 +1,4 @@
-import type { Deployment, Plan } from '@runhook/contract';
+import { attemptsLeft, type Deployment, type Plan } from '@runhook/contract';
 import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
 import { undeliverableReason } from '../policy/next-step.ts';
@@ -33,9 +33,11 @@ export async function recover(dependencies: RecoverDependencies): Promise<Recove
   const { pool, deliveries, retryPolicy } = dependencies;
   const turn = await beginRecoveryTurn(pool);
   if (!turn) return null;
-  const attemptsLeft = 1 + retryPolicy.retriesMax;
   await deliveries.add(
-    turn.begun.map(({ id, cycle }) => ({ deliveryId: id, cycle, delayMs: 0, attemptsLeft })),
+    turn.begun.map(({ id, cycle }) => {
+      const left = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
+      return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
+    }),
   );
   return { deliveries: turn.begun.length, cancelled: turn.cancelled };
 }

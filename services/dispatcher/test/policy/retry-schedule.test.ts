@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { retryAfterMs, retryDelayMs } from '../../src/policy/outcome.ts';
 
 const policy = { retriesMax: 5, baseDelayMs: 30_000 };
+const after = (attempts: number) => ({ cycle: 0, attemptCount: attempts });
 
 /** Lowest, middle and highest wait before each retry, in seconds; null: the delivery has failed. */
 test.each([
@@ -11,13 +12,13 @@ test.each([
   [4, 192, 240, 288],
   [5, 384, 480, 576],
   [6, null, null, null],
-])('after attempt %i: %s to %s to %s seconds', (attemptsMade, lowest, middle, highest) => {
-  const waits = [0, 0.5, 1].map((random) => retryDelayMs(policy, attemptsMade, null, random));
+])('after attempt %i: %s to %s to %s seconds', (attempts, lowest, middle, highest) => {
+  const waits = [0, 0.5, 1].map((random) => retryDelayMs(policy, after(attempts), null, random));
   expect(waits).toEqual([lowest, middle, highest].map((seconds) => seconds && seconds * 1_000));
 });
 
 test('without retries the first attempt is the last', () => {
-  expect(retryDelayMs({ ...policy, retriesMax: 0 }, 1, null, 0.5)).toBeNull();
+  expect(retryDelayMs({ ...policy, retriesMax: 0 }, after(1), null, 0.5)).toBeNull();
 });
 
 describe('Retry-After', () => {
@@ -26,11 +27,11 @@ describe('Retry-After', () => {
     ['never shortens one', 1_000, 30_000],
     ['is honoured up to an hour', 86_400_000, 3_600_000],
   ])('%s', (_case, askedMs, waitMs) => {
-    expect(retryDelayMs(policy, 1, askedMs, 0.5)).toBe(waitMs);
+    expect(retryDelayMs(policy, after(1), askedMs, 0.5)).toBe(waitMs);
   });
 
   test('gives no attempt to a delivery that has none left', () => {
-    expect(retryDelayMs(policy, 6, 1_000, 0.5)).toBeNull();
+    expect(retryDelayMs(policy, after(6), 1_000, 0.5)).toBeNull();
   });
 
   const nowMs = Date.UTC(2026, 0, 31, 12);

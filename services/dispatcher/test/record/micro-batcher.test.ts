@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createMicroBatcher } from '../../src/record/batcher.ts';
+import { MicroBatcher } from '../../src/record/batcher.ts';
 
 /** A `run` that the test lets go, batch by batch. */
 function heldRun() {
@@ -10,7 +10,7 @@ function heldRun() {
     });
   return { batches, run };
 }
-const turn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+const eventLoopTurn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 const always = () => true;
 
 test('items of one turn go together, and each gets its own result', async () => {
@@ -19,22 +19,22 @@ test('items of one turn go together, and each gets its own result', async () => 
     sizes.push(items.length);
     return items.map((item) => item * 10);
   };
-  const batcher = createMicroBatcher({ run, sizeMax: 200, slots: 2, spacingMs: 0, mayBeItemFault: always });
-  expect(await Promise.all([1, 2, 3].map(batcher.add))).toEqual([10, 20, 30]);
+  const batcher = new MicroBatcher({ run, sizeMax: 200, slots: 2, spacingMs: 0, mayBeItemFault: always });
+  expect(await Promise.all([1, 2, 3].map((item) => batcher.add(item)))).toEqual([10, 20, 30]);
   expect(sizes).toEqual([3]);
 });
 
 test('while the slots are busy items collect, up to the largest batch', async () => {
   const { batches, run } = heldRun();
-  const batcher = createMicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, mayBeItemFault: always });
+  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, mayBeItemFault: always });
   const results = [batcher.add(1)];
-  await turn();
-  results.push(...[2, 3, 4, 5].map(batcher.add));
-  await turn();
+  await eventLoopTurn();
+  results.push(...[2, 3, 4, 5].map((item) => batcher.add(item)));
+  await eventLoopTurn();
   expect(batches.map(({ items }) => items)).toEqual([[1]]);
   for (let batch = 0; batch < 3; batch += 1) {
     batches[batch]?.release();
-    await turn();
+    await eventLoopTurn();
   }
   expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3, 4], [5]]);
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
@@ -45,8 +45,8 @@ test('a bad item fails alone; its neighbours get their results', async () => {
     if (items.includes(2)) throw new Error('two');
     return items;
   };
-  const batcher = createMicroBatcher({ run, sizeMax: 10, slots: 1, spacingMs: 0, mayBeItemFault: always });
-  const settled = await Promise.allSettled([1, 2, 3].map(batcher.add));
+  const batcher = new MicroBatcher({ run, sizeMax: 10, slots: 1, spacingMs: 0, mayBeItemFault: always });
+  const settled = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
   expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
 });
 
@@ -56,14 +56,14 @@ test('a fault that is no item’s fails the batch, once', async () => {
     runs += 1;
     throw new Error('away');
   };
-  const batcher = createMicroBatcher({
+  const batcher = new MicroBatcher({
     run,
     sizeMax: 10,
     slots: 1,
     spacingMs: 0,
     mayBeItemFault: () => false,
   });
-  const settled = await Promise.allSettled([1, 2, 3].map(batcher.add));
+  const settled = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   expect(runs).toBe(1);
 });

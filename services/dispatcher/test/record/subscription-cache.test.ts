@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, verify } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription, testSecrets } from '@runhook/testing';
-import { createSubscriptionCache } from '../../src/record/accounts.ts';
+import { SubscriptionCache } from '../../src/record/accounts.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
@@ -122,7 +122,7 @@ describe('the cache', () => {
       loaded.push(id);
       return id === 404 ? null : account(id, subscriptions);
     };
-    return { loaded, cache: createSubscriptionCache({ load, sizeMax }) };
+    return { loaded, cache: new SubscriptionCache({ load, sizeMax }) };
   }
 
   test('events that come at the same time share one load, and later ones need none', async () => {

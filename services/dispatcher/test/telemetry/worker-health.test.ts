@@ -1,11 +1,11 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import {
-  createEventPublisher,
   createQueueBackend,
-  type EventPublisher,
+  type DeliveryQueue,
   type EventQueue,
+  openDeliveryQueue,
   openEventQueue,
 } from '@runhook/queue';
 import {
@@ -16,76 +16,60 @@ import {
   Lifecycle,
   startProbeServer,
 } from '@runhook/runtime';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  eventually,
-  exampleEvent,
-  queueBackends,
-  startTcpProxy,
-  type TcpProxy,
-} from '@runhook/testing';
+import { eventually, exampleEvent, queueBackends, startTcpProxy, type TcpProxy } from '@runhook/testing';
+import { openDispatcher } from '../../src/dispatcher.ts';
 import { createDispatcherMetrics } from '../../src/telemetry/metrics.ts';
+import { noSpans } from '../../src/telemetry/spans.ts';
 import { watchWorkers } from '../../src/telemetry/worker-liveness.ts';
 import { type StartedWorker, startEventWorker } from '../../src/worker.ts';
+import { type Harness, openHarness } from '../harness.ts';
 
-const JOB = {
-  id: 1,
-  account_id: 1,
-  name: 'Nightly',
-  project_id: 1,
-  project_name: 'Warehouse',
-  environment_id: 1,
-  environment_name: 'Production',
-};
-/** Long enough for a worker to see that nothing waits. */
-const SETTLED_MS = 500;
-const RED_WITHIN = { timeoutMs: 10_000, intervalMs: 100 };
+const CONCURRENCY = 4;
+/** How long to wait for a look that shows it; how soon it must is worker-watch.test.ts's subject. */
+const UNTIL_SEEN = { timeoutMs: 60_000, intervalMs: 100 };
 
 describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
   const closers: (() => Promise<unknown>)[] = [];
-  let publisher: EventPublisher;
+  let harness: Harness;
   let queue: EventQueue;
   let proxy: TcpProxy;
   let started: StartedWorker;
   let origin: string;
-  let queueUrl: string;
-  let fannedOut = 0;
 
   beforeEach(async () => {
-    const testDatabase = await createTestDatabase();
-    closers.push(() => testDatabase.drop());
-    queueUrl = await createTestQueueUrl(backend, testDatabase.url);
-    publisher = createEventPublisher({ queueUrl });
-    closers.push(() => publisher.close());
-    queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
+    harness = await openHarness(backend);
+    closers.push(() => harness.close());
+    const unhindered = createQueueBackend(harness.queueUrl);
+    queue = openEventQueue(unhindered, () => undefined);
     closers.push(() => queue.close());
+    const deliveryQueue: DeliveryQueue = openDeliveryQueue(unhindered, () => undefined);
+    closers.push(() => deliveryQueue.close());
     // The worker's way to its queue can be cut off; the others' stays.
-    proxy = await startTcpProxy(queueUrl);
+    proxy = await startTcpProxy(harness.queueUrl);
 
     const logger = createLogger({ service: 'test', level: process.env.TEST_LOG_LEVEL ?? 'silent' });
+    const lifecycle = new Lifecycle({ logger });
     const registry = createMetricsRegistry({ service: 'test' });
-    fannedOut = 0;
-    started = startEventWorker({
-      backend: createQueueBackend(proxy.url),
-      concurrency: 4,
-      retentionDays: 30,
-      fanOut: async () => {
-        fannedOut += 1;
-        return { kind: 'fanned_out', deliveries: 0 };
-      },
-      deliver: async () => ({ kind: 'done' }),
+    const dispatcher = openDispatcher({
+      settings: harness.settings,
+      lifecycle,
+      stopping: new AbortController().signal,
+      database: harness.database,
+      deliveryQueue,
       metrics: createDispatcherMetrics(registry),
+      spans: noSpans,
       logger,
+    });
+    started = startEventWorker(dispatcher, {
+      backend: createQueueBackend(proxy.url),
+      concurrency: CONCURRENCY,
+      retentionDays: 30,
       telemetry: undefined,
     });
-    closers.push(() => started.worker.close(true));
-    // Before the worker, which would wait for an answer over a connection that is stalled.
-    closers.push(() => proxy.close());
-    const lifecycle = new Lifecycle({ logger });
+    const foundNothing = once(started.worker, 'drained');
     const health = createHealth({ lifecycle, logger });
     const watched = [{ ...started, firstInLine: queue.firstInLine }];
-    watchWorkers({ health, lifecycle, logger, registry }, watched, started.worker, 4);
+    watchWorkers({ health, lifecycle, logger, registry }, watched, started.worker, CONCURRENCY);
     const probes = await startProbeServer({
       port: 0,
       host: '127.0.0.1',
@@ -93,14 +77,23 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     });
     lifecycle.onClose('probes', () => probes.close());
     closers.push(() => lifecycle.close('test'));
+    closers.push(() => started.worker.close(true));
+    // Before the worker, which would wait for an answer over a connection that is stalled.
+    closers.push(() => proxy.close());
     origin = `http://127.0.0.1:${probes.port}`;
-    await started.worker.waitUntilReady();
+    await foundNothing;
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
   });
 
-  const publish = () => publisher.publish(exampleEvent('job.run.started', JOB));
+  const publish = () =>
+    harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
+  const fannedOut = (count: number) =>
+    eventually(async () => {
+      const { prisma } = harness.database;
+      expect(await prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(count);
+    }, UNTIL_SEEN);
   const probe = async (path: string) => {
     const response = await fetch(`${origin}${path}`);
     return { status: response.status, report: (await response.json()) as object };
@@ -112,17 +105,15 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     }
   };
   /** The end of a job asks for the next one: cut off in between, the worker would have taken it unawares. */
-  const untilIdle = async () => {
-    await eventually(async () => expect(await queue.counts()).toMatchObject({ active: 0, waiting: 0 }));
-    await wait(SETTLED_MS);
-  };
+  const worksUntilIdle = () =>
+    Promise.all([once(started.worker, 'completed'), once(started.worker, 'drained')]);
   const isGreen = async () => {
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });
   };
 
   test('is alive while it works and while it has nothing to do', async () => {
     await publish();
-    await eventually(() => expect(fannedOut).toBe(1));
+    await fannedOut(1);
     await isGreen();
     expect(await queue.firstInLine()).toBeNull();
   });
@@ -135,13 +126,13 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
 
   test('that is paused is neither alive nor ready until it is resumed', async () => {
     await started.worker.pause();
-    await eventually(() => isRed('WORKER_STOPPED'), RED_WITHIN);
+    await eventually(() => isRed('WORKER_STOPPED'), UNTIL_SEEN);
     started.worker.resume();
-    await eventually(isGreen, RED_WITHIN);
+    await eventually(isGreen, UNTIL_SEEN);
   });
 
   test('is alive while somebody has paused its queue, and jobs wait', async () => {
-    const paused = createQueueBackend(queueUrl).createQueue(JOB_RUN_EVENTS);
+    const paused = createQueueBackend(harness.queueUrl).createQueue(JOB_RUN_EVENTS);
     closers.push(() => paused.close());
     await paused.pause();
     await publish();
@@ -149,21 +140,21 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       isPaused: true,
     });
     await paused.resume();
-    await eventually(() => expect(fannedOut).toBe(1));
+    await fannedOut(1);
     await isGreen();
   });
 
-  test('that takes nothing although a job waits is known within ten seconds, and so is that it works again', async () => {
+  test('that takes nothing although a job waits is known, and so is that it works again', async () => {
+    const idle = worksUntilIdle();
     await publish();
-    await eventually(() => expect(fannedOut).toBe(1));
-    await untilIdle();
+    await idle;
     proxy.stall();
     await publish();
-    await eventually(() => isRed('WORKER_STUCK'), { timeoutMs: 12_000, intervalMs: 100 });
+    await eventually(() => isRed('WORKER_STUCK'), UNTIL_SEEN);
     expect(started.worker.isRunning()).toBe(true);
     await proxy.cut();
     await proxy.restore();
-    await eventually(isGreen, { timeoutMs: 20_000, intervalMs: 100 });
-    await eventually(() => expect(fannedOut).toBe(2));
-  }, 60_000);
+    await eventually(isGreen, UNTIL_SEEN);
+    await fannedOut(2);
+  }, 150_000);
 });

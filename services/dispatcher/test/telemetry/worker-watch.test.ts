@@ -1,25 +1,25 @@
 import { expect, test } from '@jest/globals';
-import { createWorkerWatch, type Hand } from '../../src/telemetry/worker-liveness.ts';
+import { createWorkerWatch, type JobsInFlight } from '../../src/telemetry/worker-liveness.ts';
 
-function setUp(lines: (string | null | Error)[], isPaused = false) {
-  const hand: Hand = { jobs: 0, begun: 0 };
+function setUp(firsts: (string | null | Error)[], isPaused = false) {
+  const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
   let now = 0;
   let isRunning = true;
   const watch = createWorkerWatch({
     worker: { name: 'queue', isRunning: () => isRunning },
-    hand,
+    jobsInFlight,
     concurrency: 2,
-    patienceMs: 6_000,
+    stuckAfterMs: 6_000,
     nowMs: () => now,
     firstInLine: async () => {
-      const first = lines.shift();
+      const first = firsts.shift();
       if (first instanceof Error) throw first;
       return first == null ? null : { id: first, isPaused };
     },
   });
   return {
     watch,
-    hand,
+    jobsInFlight,
     after: (ms: number) => {
       now += ms;
     },
@@ -29,7 +29,7 @@ function setUp(lines: (string | null | Error)[], isPaused = false) {
   };
 }
 
-test('a worker is stuck when the same job stays first in line while it has room', async () => {
+test('a worker is stuck when the same job stays first in line while it has a free slot', async () => {
   const { watch, after } = setUp(['a', 'a', 'a', 'a']);
   await watch.look();
   for (const _ of [1, 2, 3]) {
@@ -50,17 +50,17 @@ test('a worker whose neighbours take the jobs is not stuck', async () => {
   }
 });
 
-test('a worker that has its hands full, or takes other jobs meanwhile, is not stuck', async () => {
-  const { watch, hand, after } = setUp(Array(20).fill('a'));
-  hand.jobs = 2;
+test('a worker whose slots are all taken, or takes other jobs meanwhile, is not stuck', async () => {
+  const { watch, jobsInFlight, after } = setUp(Array(20).fill('a'));
+  jobsInFlight.now = 2;
   for (let look = 0; look < 5; look += 1) {
     await watch.look();
     after(10_000);
     watch.check();
   }
-  hand.jobs = 0;
+  jobsInFlight.now = 0;
   for (let look = 0; look < 5; look += 1) {
-    hand.begun += 1;
+    jobsInFlight.begun += 1;
     await watch.look();
     after(10_000);
     watch.check();
@@ -90,11 +90,11 @@ test('a worker of a queue that somebody paused is not stuck', async () => {
 });
 
 test('a worker that takes the job between two looks is not stuck', async () => {
-  const { watch, hand, after } = setUp(['a', 'a']);
+  const { watch, jobsInFlight, after } = setUp(['a', 'a']);
   await watch.look();
   await watch.look();
   after(10_000);
-  hand.begun += 1;
+  jobsInFlight.begun += 1;
   watch.check();
 });
 

@@ -1,4 +1,4 @@
-import { idDay } from '@runhook/contract';
+import { attemptsLeft, idDay } from '@runhook/contract';
 import { type Database, runStatement } from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
 import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
@@ -33,8 +33,9 @@ export function redeliverEndpoint(deps: {
       const begun = await beginRedelivery(pool, key);
       if (!begun) throw new ConflictError(subscription.active ? PENDING : INACTIVE);
       try {
-        const attemptsLeft = 1 + deliveryMaxRetries;
-        await deliveryQueue.add([{ deliveryId: key.id, cycle: begun.cycle, delayMs: 0, attemptsLeft }]);
+        const { cycle } = begun;
+        const left = attemptsLeft({ retriesMax: deliveryMaxRetries }, { cycle, attemptCount: cycle });
+        await deliveryQueue.add([{ deliveryId: key.id, cycle, delayMs: 0, attemptsLeft: left }]);
       } catch (error) {
         await undoRedelivery(pool, key.id, begun);
         throw error;

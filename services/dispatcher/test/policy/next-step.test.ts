@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { type Delivery, type Target, turnOf } from '../../src/policy/next-step.ts';
+import { type Delivery, nextStep, type Target } from '../../src/policy/next-step.ts';
 
 const target: Target = {
   clientUrl: 'https://example.com',
@@ -56,6 +56,6 @@ test.each([
     { ...delivery, target: { ...target, deployment: 'single_tenant_private' } },
     { kind: 'cancel', reason: "The account's deployment does not include webhooks." },
   ],
-])('a queued delivery %s', (_case, candidate, turn) => {
-  expect(turnOf(candidate as Delivery | null, 0, nowMs)).toEqual(turn);
+])('a queued delivery %s', (_case, candidate, step) => {
+  expect(nextStep(candidate as Delivery | null, 0, nowMs)).toEqual(step);
 });

@@ -1,0 +1,75 @@
+import { createSecretBox, type Database } from '@runhook/database';
+import { createEgress, type Egress } from '@runhook/egress';
+import type { DeliveryQueue } from '@runhook/queue';
+import type { Lifecycle, Logger } from '@runhook/runtime';
+import { DeliveryEnqueuer } from './enqueue.ts';
+import { EndpointLimits } from './policy/endpoint-limits.ts';
+import type { RetryPolicy } from './policy/outcome.ts';
+import { Semaphore } from './policy/semaphore.ts';
+import { SecretReader } from './record/accounts.ts';
+import { DispatchRecord } from './record/dispatch-record.ts';
+import type { DispatcherSettings } from './settings.ts';
+import type { DispatcherMetrics } from './telemetry/metrics.ts';
+import type { Spans } from './telemetry/spans.ts';
+
+/** What an event needs on its way from the worker to the endpoint and into the log. */
+export interface Dispatcher {
+  record: DispatchRecord;
+  queue: DeliveryEnqueuer;
+  egress: Egress;
+  secrets: SecretReader;
+  retryPolicy: RetryPolicy;
+  /** Of attempts on one endpoint. */
+  limits: EndpointLimits;
+  /** Of first attempts in place, over all event jobs. */
+  semaphore: Semaphore;
+  metrics: DispatcherMetrics;
+  spans: Spans;
+  logger: Logger;
+}
+
+export interface DispatcherParts {
+  settings: Pick<
+    DispatcherSettings,
+    | 'egressAllowCidrs'
+    | 'deliveryTimeoutMs'
+    | 'encryptionKeys'
+    | 'deliveryMaxRetries'
+    | 'retryBaseDelayMs'
+    | 'deliveryConcurrency'
+  >;
+  lifecycle: Lifecycle;
+  /** Ends the waits for a database or a queue that is away. */
+  stopping: AbortSignal;
+  database: Database;
+  deliveryQueue: DeliveryQueue;
+  metrics: DispatcherMetrics;
+  spans: Spans;
+  logger: Logger;
+}
+
+/** An event has many deliveries, or a far-away endpoint: attempts in flight are bounded over all event jobs. */
+const IN_PLACE_PER_JOB = 4;
+
+export function openDispatcher(parts: DispatcherParts): Dispatcher {
+  const { settings, lifecycle, stopping, database, deliveryQueue, metrics, spans, logger } = parts;
+  const egress = createEgress({
+    allowCidrs: settings.egressAllowCidrs,
+    timeoutMs: settings.deliveryTimeoutMs,
+  });
+  lifecycle.onClose('egress', () => egress.close());
+  const record = new DispatchRecord({ pool: database.pool, stopping, metrics, logger });
+  lifecycle.onClose('subscription statuses', () => record.close());
+  return {
+    record,
+    queue: new DeliveryEnqueuer({ deliveryQueue, stopping, metrics, spans, logger }),
+    egress,
+    secrets: new SecretReader(createSecretBox(settings.encryptionKeys)),
+    retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
+    limits: new EndpointLimits({ concurrency: settings.deliveryConcurrency }),
+    semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
+    metrics,
+    spans,
+    logger,
+  };
+}

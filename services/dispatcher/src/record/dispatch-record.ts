@@ -1,0 +1,142 @@
+import type { Pool } from '@runhook/database';
+import type { Logger } from '@runhook/runtime';
+import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
+import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { loadAccountSubscriptions, SubscriptionCache } from './accounts.ts';
+import {
+  type AttemptRecord,
+  recordAttempts,
+  type SubscriptionStatus,
+  updateSubscriptionStatuses,
+} from './attempts.ts';
+import { MicroBatcher, StatusCoalescer } from './batcher.ts';
+import { commitFanOut, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
+import {
+  type Cancellation,
+  cancelDeliveries,
+  loadDeliveries,
+  type PendingDelivery,
+  pendingDeliveriesOf,
+} from './deliveries.ts';
+import { retryWhileUnavailable, StoppingError } from './retry-while-unavailable.ts';
+
+const BATCH_SIZE_MAX = 200;
+/**
+ * The next batch waits for the one before: the busier the database, the larger the batches, and a statement of a hundred
+ * rows costs little more than one of twenty.
+ */
+const BATCH_SLOTS = 1;
+/** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
+const SPACING_MS = { match: 2, commit: 5, load: 5, record: 10, cancel: 10 };
+/** About a kilobyte each. */
+const CACHED_SUBSCRIPTIONS_MAX = 50_000;
+const STATUS_PERIOD_MS = 500;
+
+export interface DispatchRecordOptions {
+  pool: Pool;
+  /** Ends the waits for a database that is away. */
+  stopping: AbortSignal;
+  metrics: Pick<DispatcherMetrics, 'batchSize'>;
+  logger: Logger;
+}
+
+/**
+ * PostgreSQL as the way of an event uses it: calls for one item each, put together into one statement for all that
+ * arrive at about the same time, and tried again while the database is away.
+ */
+export class DispatchRecord {
+  /** The accounts' subscriptions, from memory where they are known. */
+  readonly accounts: SubscriptionCache;
+  readonly #options: DispatchRecordOptions;
+  readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
+  readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
+  readonly #loads: MicroBatcher<string, Delivery | null>;
+  readonly #attempts: MicroBatcher<AttemptRecord, void>;
+  readonly #cancellations: MicroBatcher<Cancellation, void>;
+  readonly #statuses: StatusCoalescer;
+
+  constructor(options: DispatchRecordOptions) {
+    const { pool, logger } = options;
+    this.#options = options;
+    this.#accountLoads = this.#batcher('match', (ids) => loadAccountSubscriptions(pool, ids));
+    this.#commits = this.#batcher('commit', (rows) => commitEach(pool, rows));
+    this.#loads = this.#batcher('load', (ids) => loadDeliveries(pool, ids));
+    this.#attempts = this.#batcher<AttemptRecord, void>('record', async (records) => {
+      await recordAttempts(pool, records);
+      return records.map(() => undefined);
+    });
+    this.#cancellations = this.#batcher<Cancellation, void>('cancel', async (cancellations) => {
+      await cancelDeliveries(pool, cancellations);
+      return cancellations.map(() => undefined);
+    });
+    this.#statuses = new StatusCoalescer({
+      write: (statuses) => updateSubscriptionStatuses(pool, statuses),
+      periodMs: STATUS_PERIOD_MS,
+      onError: (error) => logger.warn({ err: error }, 'subscription statuses wait for the next period'),
+    });
+    this.accounts = new SubscriptionCache({
+      load: (accountId) => this.#accountLoads.add(accountId),
+      sizeMax: CACHED_SUBSCRIPTIONS_MAX,
+    });
+  }
+
+  /** Claims the event and commits its deliveries, if its account still is as they were planned for. */
+  commitFanOut(rows: FanOutRows): Promise<FanOutCommit> {
+    return this.#commits.add(rows);
+  }
+
+  /** What an interrupted job of the event left to do. */
+  pendingDeliveriesOf(eventId: string): Promise<PendingDelivery[]> {
+    return retryWhileUnavailable(this.#options, () => pendingDeliveriesOf(this.#options.pool, eventId));
+  }
+
+  /** Null when retention took it. */
+  loadDelivery(deliveryId: string): Promise<Delivery | null> {
+    return this.#loads.add(deliveryId);
+  }
+
+  /** Resolves once the attempt is committed. */
+  recordAttempt(attempt: AttemptRecord): Promise<void> {
+    return this.#attempts.add(attempt);
+  }
+
+  cancelDelivery(cancellation: Cancellation): Promise<void> {
+    return this.#cancellations.add(cancellation);
+  }
+
+  /** Written twice a second. */
+  noteStatus(status: SubscriptionStatus): void {
+    this.#statuses.note(status);
+  }
+
+  /** Writes the statuses that are left. */
+  close(): Promise<void> {
+    return this.#statuses.close();
+  }
+
+  #batcher<Item, Result>(
+    name: keyof typeof SPACING_MS,
+    run: (items: Item[]) => Promise<Result[]>,
+  ): MicroBatcher<Item, Result> {
+    return new MicroBatcher({
+      run: (items) => retryWhileUnavailable(this.#options, () => run(items)),
+      sizeMax: BATCH_SIZE_MAX,
+      slots: BATCH_SLOTS,
+      spacingMs: SPACING_MS[name],
+      mayBeItemFault: (error) => !(error instanceof StoppingError),
+      onBatch: this.#options.metrics.batchSize[name],
+    });
+  }
+}
+
+/** An id that is in the batch twice is claimed by its first place in it. */
+async function commitEach(pool: Pool, rows: readonly FanOutRows[]): Promise<FanOutCommit[]> {
+  const firstById = new Map<string, FanOutRows>();
+  for (const row of rows) if (!firstById.has(row.event.eventId)) firstById.set(row.event.eventId, row);
+  const results = await commitFanOut(pool, [...firstById.values()]);
+  return rows.map((row) => {
+    const { eventId } = row.event;
+    const result = results.get(eventId) ?? 'known';
+    return result === 'claimed' && firstById.get(eventId) !== row ? 'known' : result;
+  });
+}

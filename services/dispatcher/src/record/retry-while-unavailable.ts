@@ -1,0 +1,37 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDatabaseUnavailable } from '@runhook/database';
+import { QueueUnavailableError } from '@runhook/queue';
+import type { Logger } from '@runhook/runtime';
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 5_000;
+
+/** The dispatcher is stopping: what was waiting for the database or the queue stays undone and comes back. */
+export class StoppingError extends Error {
+  readonly code = 'stopping';
+}
+
+export interface Waiting {
+  /** Ends every wait with a {@link StoppingError}. */
+  stopping: AbortSignal;
+  /** Hears of it when a wait begins, not at every try. */
+  logger: Pick<Logger, 'warn'>;
+}
+
+/** Does work that needs the database or the queue, and waits for as long as they are away. Other errors pass. */
+export async function retryWhileUnavailable<Result>(
+  { stopping, logger }: Waiting,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isDatabaseUnavailable(error) && !(error instanceof QueueUnavailableError)) throw error;
+      if (waitMs === FIRST_WAIT_MS) logger.warn({ err: error }, 'waiting for the database or the queue');
+      await sleep(waitMs, undefined, { signal: stopping }).catch(() => {
+        throw new StoppingError('The dispatcher is stopping.', { cause: error });
+      });
+    }
+  }
+}
