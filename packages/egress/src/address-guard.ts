@@ -1,41 +1,45 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { isLocalhostName, literalAddress, parseEndpointUrl } from './endpoint-url.ts';
 
-/**
- * Stricter than the WHATWG parser, which repairs what it reads: it takes `http:host`, `http:\\host` and line breaks,
- * and other readers of the same text would then see another host.
- */
-const absoluteHttpUrl = /^https?:\/\/[^\s\p{Cc}\\/][^\s\p{Cc}\\]*$/iu;
-
-/** Returns the URL, or a phrase that completes "client_url …" when the text cannot be an endpoint's URL. */
-export function parseEndpointUrl(text: string): URL | string {
-  const url = absoluteHttpUrl.test(text) ? parseUrl(text) : null;
-  if (url === null) return 'must be an absolute http or https URL';
-  if (url.username !== '' || url.password !== '') return 'must not carry credentials';
-  return url;
+export interface AddressGuard {
+  /** Whether a request may be sent to this address. Text that is not an address is not allowed. */
+  allows(ip: string): boolean;
+  /**
+   * Judges a subscription's URL up front, without DNS: null, or a phrase that completes "client_url …". A name is
+   * judged by the address it resolves to, when it is dialled.
+   */
+  urlProblem(url: string): string | null;
 }
 
-/** Parses once: asking URL.canParse first would double the cost of the hottest path. */
-function parseUrl(text: string): URL | null {
-  try {
-    return new URL(text);
-  } catch {
+/**
+ * The rule of which addresses may be reached: the public ones, and those in `allowCidrs` (as parseCidrs returns them).
+ * An IPv4 entry opens IPv4 addresses only, never an IPv6 form that embeds one.
+ * @throws Error naming the entry of `allowCidrs` that is not a range.
+ */
+export function createAddressGuard(allowCidrs: readonly string[]): AddressGuard {
+  const opened = allowCidrs.map(parseRange);
+  const forbidden = [...forbiddenIpv4, ...forbiddenIpv6].map(parseRange);
+
+  function allows(ip: string): boolean {
+    const address = parseAddress(ip);
+    if (address === null) return false;
+    return inAnyRange(address, opened) || !inAnyRange(address, forbidden);
+  }
+
+  function urlProblem(text: string): string | null {
+    const url = parseEndpointUrl(text);
+    if (typeof url === 'string') return url;
+    const literal = literalAddress(url);
+    if (literal !== null) {
+      return allows(literal) ? null : `must not point to the address ${literal}, which is not allowed`;
+    }
+    if (isLocalhostName(url.hostname) && !allows('127.0.0.1') && !allows('::1'))
+      return 'must not point to localhost';
     return null;
   }
-}
 
-/**
- * The address a URL names without DNS, or null when its host is a name. The parser has already turned decimal, octal,
- * hexadecimal, shortened and full-width forms, and a trailing dot, into four decimal parts.
- */
-export function literalAddress(url: URL): string | null {
-  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
-  return isIP(host) === 0 ? null : host;
-}
-
-/** RFC 6761: `localhost` and everything below it is this machine, whatever a DNS server says. */
-export function isLocalhostName(hostname: string): boolean {
-  return /(^|\.)localhost\.?$/i.test(hostname);
+  return { allows, urlProblem };
 }
 
 /**
@@ -82,46 +86,6 @@ export const forbiddenIpv6 = [
   '3ffe::/16', // the former 6bone
   '3fff::/20', // documentation
 ] as const;
-
-export interface AddressGuard {
-  /** Whether a request may be sent to this address. Text that is not an address is not allowed. */
-  allows(ip: string): boolean;
-  /**
-   * Judges a subscription's URL up front, without DNS: null, or a phrase that completes "client_url …". A name is
-   * judged by the address it resolves to, when it is dialled.
-   */
-  urlProblem(url: string): string | null;
-}
-
-/**
- * The rule of which addresses may be reached: the public ones, and those in `allowCidrs` (as parseCidrs returns them).
- * An IPv4 entry opens IPv4 addresses only, never an IPv6 form that embeds one.
- * @throws Error naming the entry of `allowCidrs` that is not a range.
- */
-export function createAddressGuard(allowCidrs: readonly string[]): AddressGuard {
-  const opened = allowCidrs.map(parseRange);
-  const forbidden = [...forbiddenIpv4, ...forbiddenIpv6].map(parseRange);
-
-  function allows(ip: string): boolean {
-    const address = parseAddress(ip);
-    if (address === null) return false;
-    return inAnyRange(address, opened) || !inAnyRange(address, forbidden);
-  }
-
-  function urlProblem(text: string): string | null {
-    const url = parseEndpointUrl(text);
-    if (typeof url === 'string') return url;
-    const literal = literalAddress(url);
-    if (literal !== null) {
-      return allows(literal) ? null : `must not point to the address ${literal}, which is not allowed`;
-    }
-    if (isLocalhostName(url.hostname) && !allows('127.0.0.1') && !allows('::1'))
-      return 'must not point to localhost';
-    return null;
-  }
-
-  return { allows, urlProblem };
-}
 
 /** A range of addresses of one family: the network and the number of leading bits that count. */
 export type AddressRange = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, prefixBits: number];

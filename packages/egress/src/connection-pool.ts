@@ -1,46 +1,10 @@
-import type { RequestOptions } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { createSecureContext, rootCertificates } from 'node:tls';
-import { urlToHttpOptions } from 'node:url';
-import { type AddressGuard, literalAddress, parseEndpointUrl } from './address-guard.ts';
+import { LRUCache } from 'lru-cache';
+import type { AddressGuard } from './address-guard.ts';
 import { AddressForbiddenError, EgressClosedError } from './failure.ts';
-
-/**
- * Bounds how many idle keep-alive sockets a process holds over all endpoints. Agent's own total would count idle
- * sockets against new connections, so that endpoints nobody calls any more could stop the ones in use; here the socket
- * that was idle longest makes room.
- */
-export class IdleSockets {
-  readonly #sockets = new Set<Socket>();
-  readonly #known = new WeakSet<Socket>();
-  readonly #sizeMax: number;
-
-  constructor(sizeMax: number) {
-    this.#sizeMax = sizeMax;
-  }
-
-  add(socket: Socket): void {
-    if (this.#sockets.size >= this.#sizeMax) this.#dropOldest();
-    this.#sockets.add(socket);
-    if (this.#known.has(socket)) return;
-    this.#known.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-  }
-
-  delete(socket: Socket): void {
-    this.#sockets.delete(socket);
-  }
-
-  #dropOldest(): void {
-    for (const oldest of this.#sockets) {
-      this.#sockets.delete(oldest);
-      oldest.destroy();
-      return;
-    }
-  }
-}
 
 export interface ConnectionPoolOptions {
   guard: AddressGuard;
@@ -60,15 +24,25 @@ export interface ConnectionPool {
   agents: { http: http.Agent; https: https.Agent };
   /** Whether this request went out on a socket kept from an earlier one and not a byte has come back since. */
   reusedInSilence(request: http.ClientRequest): boolean;
+  /** Whether every connection that its endpoint may have is taken. */
+  waitsForConnection(request: http.ClientRequest): boolean;
   /** Destroys every connection; requests that come later, or wait for a connection, get none. */
   close(): void;
 }
 
 /** The agents that every connection passes through; the guard cannot be gone round from above. */
 export function createConnectionPool(options: ConnectionPoolOptions): ConnectionPool {
-  const idle = new IdleSockets(options.idleSocketsMax);
+  const idle = createIdleSockets(options.idleSocketsMax);
+  const watched = new WeakSet<Socket>();
   const bytesReadAtReuse = new WeakMap<object, number>();
   let closed = false;
+
+  function markIdle(socket: Socket): void {
+    idle.set(socket, true);
+    if (watched.has(socket)) return;
+    watched.add(socket);
+    socket.once('close', () => idle.delete(socket));
+  }
 
   function guardAgent<A extends http.Agent>(agent: A): A {
     const connect = agent.createConnection.bind(agent);
@@ -86,7 +60,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
     // Agent's typings say void, but false is what makes it drop the socket.
     agent.keepSocketAlive = (socket) => {
       const kept = keep(socket) as unknown as boolean;
-      if (kept) idle.add(socket as Socket);
+      if (kept) markIdle(socket as Socket);
       return kept;
     };
     agent.reuseSocket = (socket, request) => {
@@ -108,12 +82,35 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       const bytesRead = bytesReadAtReuse.get(request);
       return bytesRead !== undefined && request.socket?.bytesRead === bytesRead;
     },
+    waitsForConnection(request) {
+      return isQueued(agents.http, request) || isQueued(agents.https, request);
+    },
     close() {
       closed = true;
       agents.http.destroy();
       agents.https.destroy();
     },
   };
+}
+
+/**
+ * Bounds how many idle keep-alive sockets a process holds over all endpoints. Agent's own total would count idle
+ * sockets against new connections, so that endpoints nobody calls any more could stop the ones in use; here the socket
+ * that was idle longest makes room.
+ */
+function createIdleSockets(max: number): LRUCache<Socket, true> {
+  return new LRUCache({
+    max,
+    dispose: (_true, socket, reason) => {
+      if (reason === 'evict') socket.destroy();
+    },
+  });
+}
+
+/** Agent has no queues but in a rush, so this costs next to nothing. */
+function isQueued(agent: http.Agent, request: http.ClientRequest): boolean {
+  for (const name in agent.requests) if (agent.requests[name]?.includes(request as never)) return true;
+  return false;
 }
 
 function agentOptions(options: ConnectionPoolOptions): http.AgentOptions {
@@ -148,62 +145,4 @@ function forgetEmptyEntry(agent: http.Agent, target: http.ClientRequestArgs): vo
   const name = agent.getName(target);
   const sockets = agent.sockets as Record<string, Socket[] | undefined>;
   if (sockets[name]?.length === 0) delete sockets[name];
-}
-
-/** A URL as it was parsed and judged once, so that not every request to it costs that again. */
-export type KnownEndpoint =
-  | { url: URL; problem?: never; forbiddenAddress?: never }
-  /** A phrase that completes "The URL …". */
-  | { url?: never; problem: string; forbiddenAddress?: never }
-  /** What the URL names without DNS, and the guard does not allow. */
-  | { url?: never; problem?: never; forbiddenAddress: string };
-
-/** What node needs to know of a URL. */
-export type Destination = Pick<RequestOptions, 'protocol' | 'hostname' | 'port' | 'path'>;
-
-/** Remembers the URLs used lately; the one that was learnt first makes room. */
-export class KnownEndpoints {
-  readonly #byText = new Map<string, KnownEndpoint>();
-  readonly #destinations = new Map<string, Destination>();
-  readonly #guard: AddressGuard;
-  readonly #sizeMax: number;
-
-  constructor(guard: AddressGuard, sizeMax: number) {
-    this.#guard = guard;
-    this.#sizeMax = sizeMax;
-  }
-
-  of(text: string): KnownEndpoint {
-    const known = this.#byText.get(text);
-    if (known !== undefined) return known;
-    const endpoint = this.#judge(text);
-    remember(this.#byText, text, endpoint, this.#sizeMax);
-    return endpoint;
-  }
-
-  #judge(text: string): KnownEndpoint {
-    const url = parseEndpointUrl(text);
-    if (typeof url === 'string') return { problem: url };
-    const literal = literalAddress(url);
-    return literal === null || this.#guard.allows(literal) ? { url } : { forbiddenAddress: literal };
-  }
-
-  destinationOf(url: URL): Destination {
-    const known = this.#destinations.get(url.href);
-    if (known !== undefined) return known;
-    const { protocol, hostname, port, path } = urlToHttpOptions(url);
-    const destination: Destination = { protocol, hostname, port, path };
-    remember(this.#destinations, url.href, destination, this.#sizeMax);
-    return destination;
-  }
-}
-
-function remember<Value>(map: Map<string, Value>, key: string, value: Value, sizeMax: number): void {
-  if (map.size >= sizeMax) {
-    for (const first of map.keys()) {
-      map.delete(first);
-      break;
-    }
-  }
-  map.set(key, value);
 }

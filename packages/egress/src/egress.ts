@@ -1,13 +1,24 @@
 import type { Buffer } from 'node:buffer';
-import http, { type RequestOptions } from 'node:http';
-import https from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { performance } from 'node:perf_hooks';
-import got from 'got';
 import { type AddressGuard, createAddressGuard } from './address-guard.ts';
-import { type ConnectionPool, createConnectionPool, KnownEndpoints } from './connection-pool.ts';
-import { type EgressResponse, type ExchangeEnd, exchange, type Sender } from './exchange.ts';
-import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
+import { createConnectionPool } from './connection-pool.ts';
+import { KnownEndpoints } from './endpoint-url.ts';
+import {
+  type EgressResponse,
+  type EgressTimings,
+  type ExchangeEnd,
+  exchange,
+  type Sender,
+} from './exchange.ts';
+import {
+  AddressForbiddenError,
+  describeFailure,
+  EgressClosedError,
+  type EgressFailure,
+  errorCode,
+  timedOut,
+} from './failure.ts';
+import { createGotClient } from './got-client.ts';
 import { createGuardedLookup, createHostLookup } from './host-lookup.ts';
 
 export interface EgressOptions {
@@ -45,6 +56,8 @@ export interface EgressResult {
   /** With an error: what had come by then, if the head of the answer had. */
   response: EgressResponse | null;
   error: EgressFailure | null;
+  /** Of the request that gave this result; null when none was made. */
+  timings: EgressTimings | null;
 }
 
 /** The way out: sends what is addressed to subscribers' endpoints, and to nothing else. */
@@ -55,14 +68,9 @@ export interface Egress {
   close(): void;
 }
 
-interface PooledSender extends Sender {
-  pool: ConnectionPool;
-}
-
-type Outcome = Pick<EgressResult, 'response' | 'error'>;
+type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings'>;
 
 const KNOWN_ENDPOINTS_MAX = 4_096;
-const HEADER_BYTES_MAX = 16_384;
 
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 65_536 } = options;
@@ -74,16 +82,16 @@ export function createEgress(options: EgressOptions): Egress {
   let closed = false;
 
   async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
-    if (closed) return { response: null, error: describeFailure(new EgressClosedError()) };
+    if (closed) return refused(describeFailure(new EgressClosedError()));
     const { url, problem, forbiddenAddress } = endpoints.of(request.url);
-    if (problem !== undefined) return refused('invalid_url', `The URL ${problem}.`);
+    if (problem !== undefined) return refused({ code: 'invalid_url', message: `The URL ${problem}.` });
     if (forbiddenAddress !== undefined) {
-      return refused('address_forbidden', `The address ${forbiddenAddress} is not allowed.`);
+      return refused(describeFailure(new AddressForbiddenError(forbiddenAddress)));
     }
     const { headers, body } = request;
-    let end = await exchange(pooled, { url, headers, body, responseBytesMax, timeoutMs });
+    let end = await exchange(pooled, { url, headers, body, responseBytesMax });
     const leftMs = timeoutMs - (performance.now() - startedMs);
-    if (leftMs > 0 && wasStale(end, pooled.pool)) {
+    if (leftMs > 0 && wasStale(end, pooled)) {
       end = await exchange(fresh, { url, headers, body, responseBytesMax, timeoutMs: leftMs });
     }
     return outcomeOf(end, timeoutMs);
@@ -109,8 +117,9 @@ export function createEgress(options: EgressOptions): Egress {
 function createSender(
   options: EgressOptions,
   way: { guard: AddressGuard; lookup: LookupFunction; endpoints: KnownEndpoints; keepAlive: boolean },
-): PooledSender {
+): Sender {
   const { guard, lookup, endpoints, keepAlive } = way;
+  const { timeoutMs } = options;
   const pool = createConnectionPool({
     guard,
     lookup,
@@ -119,37 +128,11 @@ function createSender(
     idleSocketsMax: options.idleSocketsMax ?? 2_048,
     idleSocketTimeoutMs: options.idleSocketTimeoutMs ?? 15_000,
     // Node's 250 ms would give up on a distant endpoint that has several addresses; a lost first one may not eat it all.
-    addressAttemptTimeoutMs: Math.min(1_000, Math.max(10, Math.floor(options.timeoutMs / 4))),
+    addressAttemptTimeoutMs: Math.min(1_000, Math.max(10, Math.floor(timeoutMs / 4))),
     certificateAuthorities: options.certificateAuthorities ?? [],
   });
-  const { agents } = pool;
-  const client = got.extend({
-    agent: agents,
-    method: 'POST',
-    isStream: true,
-    headers: { 'user-agent': undefined, 'accept-encoding': 'identity' },
-    decompress: false,
-    followRedirect: false,
-    throwHttpErrors: false,
-    retry: { limit: 0 },
-    mutableDefaults: true,
-    // got would hand node some forty options, which node copies twice for each request. These are all that count here.
-    request: (url, { headers }) => {
-      const isHttps = url.protocol === 'https:';
-      const native: RequestOptions = {
-        ...endpoints.destinationOf(url),
-        method: 'POST',
-        headers: headers as http.OutgoingHttpHeaders,
-        agent: isHttps ? agents.https : agents.http,
-        maxHeaderSize: HEADER_BYTES_MAX,
-      };
-      return isHttps ? https.request(native) : http.request(native);
-    },
-  });
-  // Nothing is cached here. got begins each request's native options with a copy of these, and node (20) takes the slow
-  // path for the thirty that follow when the copy is not empty: 20 us of CPU a request, more than all else in got.
-  client.defaults.options.cacheOptions = {};
-  return { client, pool, inFlight: new Set() };
+  const client = createGotClient({ agents: pool.agents, endpoints, timeoutMs });
+  return { client, pool, timeoutMs, inFlight: new Set() };
 }
 
 /**
@@ -158,18 +141,19 @@ function createSender(
  * Without it a healthy endpoint that closes idle connections would show failed attempts and get its events late. A new
  * connection that breaks, or one that gave a single byte of an answer, is never repeated here.
  */
-function wasStale(end: ExchangeEnd, pool: ConnectionPool): boolean {
+function wasStale(end: ExchangeEnd, { pool }: Sender): boolean {
   if (end.kind !== 'failed' || end.request === null || end.response !== null) return false;
   const code = errorCode(end.error);
   return (code === 'ECONNRESET' || code === 'EPIPE') && pool.reusedInSilence(end.request);
 }
 
 function outcomeOf(end: ExchangeEnd, timeoutMs: number): Outcome {
-  if (end.kind === 'answered') return { response: end.response, error: null };
-  if (end.kind === 'timeout') return { response: end.response, error: timedOut(timeoutMs) };
-  return { response: end.response, error: describeFailure(end.error) };
+  const { response, timings } = end;
+  if (end.kind === 'answered') return { response, error: null, timings };
+  if (end.kind === 'timeout') return { response, error: timedOut(timeoutMs), timings };
+  return { response, error: describeFailure(end.error), timings };
 }
 
-function refused(code: EgressFailure['code'], message: string): Outcome {
-  return { response: null, error: { code, message } };
+function refused(error: EgressFailure): Outcome {
+  return { response: null, error, timings: null };
 }

@@ -1,7 +1,167 @@
 import { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { Got, Request as GotRequest } from 'got';
+import { type Got, type Request as GotRequest, TimeoutError } from 'got';
+import type { ConnectionPool } from './connection-pool.ts';
 import { UnexpectedAnswerError } from './failure.ts';
+
+export interface EgressResponse {
+  statusCode: number;
+  /** Lower-case names; several values of one name are joined by ', '. */
+  headers: Record<string, string>;
+  /** The first bytes of the body as they came: not decompressed, not decoded. */
+  body: Buffer;
+  /** Whether the body went on after `body`. */
+  truncated: boolean;
+}
+
+/**
+ * How long each phase took, in whole milliseconds. Null is a phase that did not take place: it was not reached, a kept
+ * connection had it behind it, or the scheme has none.
+ */
+export interface EgressTimings {
+  /** Name resolution; 0 for an address. */
+  dnsMs: number | null;
+  connectMs: number | null;
+  tlsMs: number | null;
+  /** From the whole request sent to the head of the answer. */
+  firstByteMs: number | null;
+  /** From the request to the end, whichever it was; the wait for a free connection is in it. */
+  totalMs: number;
+}
+
+/** What exchanges go out through, and how those still open are ended from outside. */
+export interface Sender {
+  /** Its defaults say POST and stream: options that are given with a request are merged one by one. */
+  client: Got;
+  pool: ConnectionPool;
+  /** The client's own deadline. */
+  timeoutMs: number;
+  inFlight: Set<(reason: Error) => void>;
+}
+
+export interface ExchangeRequest {
+  url: URL;
+  headers: Record<string, string>;
+  body: Buffer | string;
+  responseBytesMax: number;
+  /** When less than the client's own is left. */
+  timeoutMs?: number;
+}
+
+/**
+ * How one request on one connection ended. `answered`: whole, or up to the cap. Otherwise `response` is what had come by
+ * then, null before the head of the answer was complete.
+ */
+export type ExchangeEnd = { timings: EgressTimings | null } & (
+  | { kind: 'answered'; response: EgressResponse }
+  | { kind: 'timeout'; response: EgressResponse | null }
+  | { kind: 'failed'; response: EgressResponse | null; error: unknown; request: ClientRequest | null }
+);
+
+/** An endpoint may send a few 1xx answers before the real one; without a limit it could send them as fast as it likes. */
+const informationalAnswersMax = 16;
+
+/**
+ * Sends one POST and resolves with how it ended, exactly once and never with a rejection. From then on nothing of it is
+ * left: the socket is back in the pool after a whole answer and destroyed after anything else.
+ */
+export function exchange(sender: Sender, options: ExchangeRequest): Promise<ExchangeEnd> {
+  const { client, pool, inFlight } = sender;
+  const { url, headers, body, responseBytesMax, timeoutMs } = options;
+  return new Promise((resolve) => {
+    const collector = new BodyCollector(responseBytesMax);
+    let answer: IncomingMessage | null = null;
+    let request: ClientRequest | null = null;
+    let connectionDeadline: NodeJS.Timeout | undefined;
+    let informationalAnswers = 0;
+    let settled = false;
+
+    const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
+    const stream = client(url, { headers, body, ...ofThisRequest }) as unknown as GotRequest;
+    const abort = (reason: Error) => settle('failed', reason);
+    inFlight.add(abort);
+
+    function settle(kind: ExchangeEnd['kind'], error?: unknown): void {
+      if (settled) return;
+      settled = true;
+      clearTimeout(connectionDeadline);
+      inFlight.delete(abort);
+      const response = answer === null ? null : readResponse(answer, collector);
+      const timings = readTimings(stream.timings, request?.reusedSocket === true);
+      if (kind === 'answered' && response !== null) resolve({ kind, response, timings });
+      else if (kind === 'timeout') resolve({ kind, response, timings });
+      else resolve({ kind: 'failed', response, error, request, timings });
+      // An endpoint may answer before it has read the request; such a socket would stay busy for as long as it likes.
+      const reusable = kind === 'answered' && !collector.truncated && request?.writableFinished === true;
+      if (!reusable) stream.destroy();
+    }
+
+    // These listeners stay after the end: a destroyed request still reports its hang-up, which nobody else would hear.
+    stream.on('error', (error) => settle(error instanceof TimeoutError ? 'timeout' : 'failed', error));
+    stream.on('request', (created) => {
+      request = created;
+      created.on('error', ignore);
+      if (!pool.waitsForConnection(created)) return;
+      // got's deadline destroys such a request as well, but node reports that only once a connection is free for it.
+      connectionDeadline = setTimeout(() => settle('timeout'), timeoutMs ?? sender.timeoutMs);
+    });
+    stream.on('response', (received: IncomingMessage) => {
+      answer = received;
+    });
+    stream.on('data', (chunk: Buffer) => {
+      if (settled) return;
+      collector.add(chunk);
+      if (collector.truncated) settle('answered');
+    });
+    stream.on('end', () => settle('answered'));
+    stream.on('information', () => {
+      // The rest of a flood is parsed even after the end, thousands of answers from one read.
+      if (settled) return;
+      informationalAnswers += 1;
+      if (informationalAnswers <= informationalAnswersMax) return;
+      settle('failed', new UnexpectedAnswerError('The endpoint sent too many interim answers.'));
+    });
+    // got listens for this event, so node hands the socket over, out of the pool: it is ours to destroy.
+    stream.on('upgrade', (_response: IncomingMessage, socket: ClientRequest['socket']) => {
+      socket?.on('error', ignore).destroy();
+      settle('failed', new UnexpectedAnswerError('The endpoint answered 101 and switched protocols.'));
+    });
+  });
+}
+
+function readResponse(answer: IncomingMessage, collector: BodyCollector): EgressResponse {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return {
+    statusCode: answer.statusCode ?? 0,
+    headers,
+    body: collector.bytes(),
+    truncated: collector.truncated,
+  };
+}
+
+/** For a kept connection got tells the phases of when it was made, which are no part of this request. */
+function readTimings(timings: GotRequest['timings'], isKept: boolean): EgressTimings | null {
+  if (timings === undefined) return null;
+  const { phases, start, socket, lookup } = timings;
+  return {
+    // Not got's own phase: that is 0 whenever the connection took less than a millisecond, however slow the name was.
+    dnsMs: isKept || lookup === undefined || socket === undefined ? null : wholeMs(lookup - socket),
+    connectMs: isKept ? null : wholeMs(phases.tcp),
+    tlsMs: isKept ? null : wholeMs(phases.tls),
+    firstByteMs: wholeMs(phases.firstByte),
+    totalMs: wholeMs(phases.total) ?? Math.max(0, Date.now() - start),
+  };
+}
+
+/** The clock may be set back meanwhile; and an answer may come before the request was sent, which got makes NaN. */
+function wholeMs(ms: number | undefined): number | null {
+  return ms === undefined || Number.isNaN(ms) ? null : Math.max(0, Math.round(ms));
+}
+
+function ignore(): void {}
 
 /** A chunk costs memory beside its bytes; an endpoint that sends single bytes would multiply the cap by a hundred. */
 const chunksMax = 64;
@@ -31,118 +191,3 @@ export class BodyCollector {
     return Buffer.concat(this.#chunks, Math.min(this.#bytesSeen, this.#bytesMax));
   }
 }
-
-/** An endpoint may send a few 1xx answers before the real one; without a limit it could send them as fast as it likes. */
-const informationalAnswersMax = 16;
-
-export interface EgressResponse {
-  statusCode: number;
-  /** Lower-case names; several values of one name are joined by ', '. */
-  headers: Record<string, string>;
-  /** The first bytes of the body as they came: not decompressed, not decoded. */
-  body: Buffer;
-  /** Whether the body went on after `body`. */
-  truncated: boolean;
-}
-
-/** What exchanges go out through, and how those still open are ended from outside. */
-export interface Sender {
-  /** Its defaults say POST and stream: options that are given with a request are merged one by one. */
-  client: Got;
-  inFlight: Set<(reason: Error) => void>;
-}
-
-export interface ExchangeRequest {
-  url: URL;
-  headers: Record<string, string>;
-  body: Buffer | string;
-  responseBytesMax: number;
-  /** What is left of the request's one deadline. */
-  timeoutMs: number;
-}
-
-/**
- * How one request on one connection ended. `answered`: whole, or up to the cap. Otherwise `response` is what had come by
- * then, null before the head of the answer was complete.
- */
-export type ExchangeEnd =
-  | { kind: 'answered'; response: EgressResponse }
-  | { kind: 'timeout'; response: EgressResponse | null }
-  | { kind: 'failed'; response: EgressResponse | null; error: unknown; request: ClientRequest | null };
-
-/**
- * Sends one POST and resolves with how it ended, exactly once and never with a rejection. From then on nothing of it is
- * left: the socket is back in the pool after a whole answer and destroyed after anything else.
- */
-export function exchange({ client, inFlight }: Sender, options: ExchangeRequest): Promise<ExchangeEnd> {
-  return new Promise((resolve) => {
-    const collector = new BodyCollector(options.responseBytesMax);
-    let answer: IncomingMessage | null = null;
-    let request: ClientRequest | null = null;
-    let informationalAnswers = 0;
-    let settled = false;
-
-    const stream = client(options.url, {
-      headers: options.headers,
-      body: options.body,
-    }) as unknown as GotRequest;
-    const deadline = setTimeout(() => settle('timeout'), options.timeoutMs);
-    const abort = (reason: Error) => settle('failed', reason);
-    inFlight.add(abort);
-
-    function settle(kind: ExchangeEnd['kind'], error?: unknown): void {
-      if (settled) return;
-      settled = true;
-      clearTimeout(deadline);
-      inFlight.delete(abort);
-      const response = answer === null ? null : readResponse(answer, collector);
-      if (kind === 'answered' && response !== null) resolve({ kind, response });
-      else if (kind === 'timeout') resolve({ kind, response });
-      else resolve({ kind: 'failed', response, error, request });
-      // An endpoint may answer before it has read the request; such a socket would stay busy for as long as it likes.
-      const reusable = kind === 'answered' && !collector.truncated && request?.writableFinished === true;
-      if (!reusable) stream.destroy();
-    }
-
-    // These listeners stay after the end: a destroyed request still reports its hang-up, which nobody else would hear.
-    stream.on('error', (error) => settle('failed', error));
-    stream.on('request', (created) => {
-      request = created;
-      created.on('error', ignore);
-    });
-    stream.on('response', (received: IncomingMessage) => {
-      answer = received;
-    });
-    stream.on('data', (chunk: Buffer) => {
-      if (settled) return;
-      collector.add(chunk);
-      if (collector.truncated) settle('answered');
-    });
-    stream.on('end', () => settle('answered'));
-    stream.on('information', () => {
-      informationalAnswers += 1;
-      if (informationalAnswers <= informationalAnswersMax) return;
-      settle('failed', new UnexpectedAnswerError('The endpoint sent too many interim answers.'));
-    });
-    // got listens for this event, so node hands the socket over, out of the pool: it is ours to destroy.
-    stream.on('upgrade', (_response: IncomingMessage, socket: ClientRequest['socket']) => {
-      socket?.on('error', ignore).destroy();
-      settle('failed', new UnexpectedAnswerError('The endpoint answered 101 and switched protocols.'));
-    });
-  });
-}
-
-function readResponse(answer: IncomingMessage, collector: BodyCollector): EgressResponse {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(answer.headers)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
-  }
-  return {
-    statusCode: answer.statusCode ?? 0,
-    headers,
-    body: collector.bytes(),
-    truncated: collector.truncated,
-  };
-}
-
-function ignore(): void {}

@@ -1,32 +1,4 @@
-/** The name has no address, or its servers did not say in time. */
-export class NameNotResolvedError extends Error {
-  override readonly name = 'NameNotResolvedError';
-  readonly code = 'ERR_NAME_NOT_RESOLVED';
-}
-
-/** The guard refuses every address the target has; `address` is one of them. */
-export class AddressForbiddenError extends Error {
-  override readonly name = 'AddressForbiddenError';
-  readonly code = 'ERR_ADDRESS_FORBIDDEN';
-  readonly address: string;
-
-  constructor(address: string) {
-    super(`The address ${address} is not allowed.`);
-    this.address = address;
-  }
-}
-
-/** The endpoint said something HTTP allows but a webhook's endpoint has no reason to say. */
-export class UnexpectedAnswerError extends Error {
-  override readonly name = 'UnexpectedAnswerError';
-  readonly code = 'ERR_UNEXPECTED_ANSWER';
-}
-
-/** The egress was closed by its owner. */
-export class EgressClosedError extends Error {
-  override readonly name = 'EgressClosedError';
-  readonly code = 'ERR_EGRESS_CLOSED';
-}
+import { isNativeError } from 'node:util/types';
 
 export type EgressErrorCode =
   | 'timeout'
@@ -45,6 +17,67 @@ export type EgressErrorCode =
 export interface EgressFailure {
   code: EgressErrorCode;
   message: string;
+}
+
+/** Renders what went wrong with a request, from the error's class and code; messages of errors are never read. */
+export function describeFailure(error: unknown): EgressFailure {
+  const root = rootCause(error);
+  if (root instanceof AddressForbiddenError) return { code: 'address_forbidden', message: root.message };
+  if (root instanceof UnexpectedAnswerError) return { code: 'invalid_response', message: root.message };
+  if (root instanceof EgressClosedError) {
+    return { code: 'request_failed', message: 'The sender was shut down before the request was complete.' };
+  }
+  if (root instanceof NameNotResolvedError) {
+    return { code: 'dns_failed', message: 'The host name could not be resolved.' };
+  }
+  return describeCode(errorCode(error));
+}
+
+export function timedOut(timeoutMs: number): EgressFailure {
+  return { code: 'timeout', message: `Timed out after ${timeoutMs / 1000} s.` };
+}
+
+/** got wraps what the socket reported, and the lookup wraps what DNS reported; ours are recognised by class on the way. */
+function rootCause(error: unknown): unknown {
+  let current = error;
+  for (let depth = 0; depth < 5 && isNativeError(current); depth += 1) {
+    if (isOurs(current) || !isNativeError(current.cause)) return current;
+    current = current.cause;
+  }
+  return current;
+}
+
+function isOurs(error: Error): boolean {
+  return (
+    error instanceof AddressForbiddenError ||
+    error instanceof NameNotResolvedError ||
+    error instanceof UnexpectedAnswerError ||
+    error instanceof EgressClosedError
+  );
+}
+
+/**
+ * The code of an error, or '' when it has none that could be shown. Node's own errors may come from another realm (a
+ * broken TLS write under node 24 in a test's sandbox does), where `instanceof Error` is false.
+ */
+export function errorCode(error: unknown): string {
+  const code = isNativeError(error) && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : '';
+}
+
+function describeCode(code: string): EgressFailure {
+  const known = failureBySystemCode[code];
+  if (known !== undefined) return known;
+  const problem = certificateProblems[code];
+  if (problem !== undefined) {
+    return { code: 'tls_untrusted', message: `The certificate is not trusted: ${problem}.` };
+  }
+  if (code.startsWith('HPE_')) return { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
+  if (/^ERR_(SSL|TLS)_/.test(code)) return { code: 'tls_failed', message: 'The TLS handshake failed.' };
+  return {
+    code: 'request_failed',
+    message: code === '' ? 'The request failed.' : `The request failed (${code}).`,
+  };
 }
 
 const failureBySystemCode: Record<string, EgressFailure> = {
@@ -86,64 +119,36 @@ const certificateProblems: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'it is for another host name',
 };
 
-/** Renders what went wrong with a request, from the error's class and code; messages of errors are never read. */
-export function describeFailure(error: unknown): EgressFailure {
-  const root = rootCause(error);
-  if (root instanceof AddressForbiddenError) return { code: 'address_forbidden', message: root.message };
-  if (root instanceof UnexpectedAnswerError) return { code: 'invalid_response', message: root.message };
-  if (root instanceof EgressClosedError) {
-    return { code: 'request_failed', message: 'The sender was shut down before the request was complete.' };
-  }
-  if (root instanceof NameNotResolvedError) {
-    return { code: 'dns_failed', message: 'The host name could not be resolved.' };
-  }
-  return describeCode(errorCode(error));
-}
-
-export function timedOut(timeoutMs: number): EgressFailure {
-  return { code: 'timeout', message: `Timed out after ${timeoutMs / 1000} s.` };
-}
-
-/** The code of an error, or '' when it has none that could be shown. */
-export function errorCode(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : '';
-}
-
-function describeCode(code: string): EgressFailure {
-  const known = failureBySystemCode[code];
-  if (known !== undefined) return known;
-  const problem = certificateProblems[code];
-  if (problem !== undefined) {
-    return { code: 'tls_untrusted', message: `The certificate is not trusted: ${problem}.` };
-  }
-  if (code.startsWith('HPE_')) return { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
-  if (/^ERR_(SSL|TLS)_/.test(code)) return { code: 'tls_failed', message: 'The TLS handshake failed.' };
-  return {
-    code: 'request_failed',
-    message: code === '' ? 'The request failed.' : `The request failed (${code}).`,
-  };
-}
-
-/** got wraps what the socket reported, and the lookup wraps what DNS reported; ours are recognised by class on the way. */
-function rootCause(error: unknown): unknown {
-  let current = error;
-  for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
-    if (isOurs(current) || !(current.cause instanceof Error)) return current;
-    current = current.cause;
-  }
-  return current;
-}
-
-function isOurs(error: Error): boolean {
-  return (
-    error instanceof AddressForbiddenError ||
-    error instanceof NameNotResolvedError ||
-    error instanceof UnexpectedAnswerError ||
-    error instanceof EgressClosedError
-  );
-}
-
 function connectionClosed(): EgressFailure {
   return { code: 'connection_reset', message: 'The connection was closed before the answer was complete.' };
+}
+
+/** The name has no address, or its servers did not say in time. */
+export class NameNotResolvedError extends Error {
+  override readonly name = 'NameNotResolvedError';
+  readonly code = 'ERR_NAME_NOT_RESOLVED';
+}
+
+/** The guard refuses every address the target has; `address` is one of them. */
+export class AddressForbiddenError extends Error {
+  override readonly name = 'AddressForbiddenError';
+  readonly code = 'ERR_ADDRESS_FORBIDDEN';
+  readonly address: string;
+
+  constructor(address: string) {
+    super(`The address ${address} is not allowed.`);
+    this.address = address;
+  }
+}
+
+/** The endpoint said something HTTP allows but a webhook's endpoint has no reason to say. */
+export class UnexpectedAnswerError extends Error {
+  override readonly name = 'UnexpectedAnswerError';
+  readonly code = 'ERR_UNEXPECTED_ANSWER';
+}
+
+/** The egress was closed by its owner. */
+export class EgressClosedError extends Error {
+  override readonly name = 'EgressClosedError';
+  readonly code = 'ERR_EGRESS_CLOSED';
 }

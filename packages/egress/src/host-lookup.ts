@@ -1,6 +1,7 @@
 import { promises as dns, type LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { type AddressGuard, isLocalhostName } from './address-guard.ts';
+import type { AddressGuard } from './address-guard.ts';
+import { isLocalhostName } from './endpoint-url.ts';
 import { AddressForbiddenError, NameNotResolvedError } from './failure.ts';
 
 /** c-ares doubles this for its second try, so a name is given up after about 6 s, inside a delivery's 10 s. */

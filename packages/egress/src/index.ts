@@ -6,5 +6,5 @@ export {
   type EgressRequest,
   type EgressResult,
 } from './egress.ts';
-export type { EgressResponse } from './exchange.ts';
+export type { EgressResponse, EgressTimings } from './exchange.ts';
 export type { EgressErrorCode, EgressFailure } from './failure.ts';

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from '@jest/globals';
 import { createEgress, type Egress } from '../src/index.ts';
-import { type Listening, listen } from './listening.ts';
+import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 let server: Listening;
 let egress: Egress;
 
 async function start(listener: RequestListener, options: { responseBytesMax?: number } = {}): Promise<void> {
   server = await listen(createServer(listener));
-  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 5_000, ...options });
+  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, ...options });
 }
 
 const post = (path = '/', headers: Record<string, string> = {}, body = Buffer.from('{"a":1}')) =>

@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
-import { type Listening, listen } from './listening.ts';
+import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 let server: Listening;
 let egress: Egress;
@@ -22,7 +22,7 @@ function answering(...answers: string[][]): NonNullable<EgressOptions['lookup']>
 }
 
 function open(options: Partial<EgressOptions>): void {
-  egress = createEgress({ allowCidrs: [], timeoutMs: 2_000, ...options });
+  egress = createEgress({ allowCidrs: [], timeoutMs: NO_DEADLINE_MS, ...options });
 }
 
 const post = (host: string, scheme = 'http') =>

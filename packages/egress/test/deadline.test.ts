@@ -1,132 +1,190 @@
-import { createServer } from 'node:http';
 import type { Server, Socket } from 'node:net';
-import { afterEach, describe, expect, test } from '@jest/globals';
-import { createEgress, type Egress } from '../src/index.ts';
-import { type Listening, listen, rawServer } from './listening.ts';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createEgress, type Egress, type EgressOptions, type EgressResult } from '../src/index.ts';
+import {
+  clientHasRead,
+  type Listening,
+  listen,
+  rawServer,
+  resetConnection,
+  turnsUntil,
+} from './listening.ts';
+import { GOT_GRACE_MS, passMs, startClock, stopClock } from './stopped-clock.ts';
 
-const timeoutMs = 300;
-const body = Buffer.from('{}');
+const timeoutMs = 10_000;
+const timeout = { code: 'timeout', message: 'Timed out after 10 s.' };
+const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 let server: Listening;
 let egress: Egress;
+/** Requests that arrived and have no answer yet, in order; one connection may be here more than once. */
+let arrived: Socket[];
 
-async function postTo(behaviour: Server, options: { maxSocketsPerEndpoint?: number } = {}) {
-  server = await listen(behaviour);
-  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs, ...options });
-  return post();
-}
-const post = () => egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
-
-/** Writes the text one character at a time, forever slower than anyone wants to wait. */
-function drip(socket: Socket, text: string): void {
-  let sent = 0;
-  const timer = setInterval(() => {
-    socket.write(text[sent % text.length] ?? '');
-    sent += 1;
-  }, 30);
-  socket.on('close', () => clearInterval(timer));
-}
-
-const timeout = { code: 'timeout', message: 'Timed out after 0.3 s.' };
-
+beforeEach(() => {
+  arrived = [];
+  stopClock();
+});
 afterEach(async () => {
   egress.close();
+  startClock();
   await server.close();
 });
 
+async function start(
+  behaviour: Server = rawServer((socket) => void arrived.push(socket)),
+  options: Partial<EgressOptions> = {},
+): Promise<void> {
+  server = await listen(behaviour);
+  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs, ...options });
+}
+
+/** A request with what has become of it so far. */
+interface Posted {
+  result: EgressResult | null;
+  ended: Promise<EgressResult>;
+}
+
+function post(body: Buffer | string = '{}'): Posted {
+  const ended = egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
+  const posted: Posted = { result: null, ended };
+  void ended.then((result) => {
+    posted.result = result;
+  });
+  return posted;
+}
+
+async function arrival(count: number): Promise<Socket> {
+  await turnsUntil(() => arrived.length >= count);
+  return arrived[count - 1] as Socket;
+}
+
 describe('one deadline covers everything, and no connection is left after it, when an endpoint', () => {
-  const silent: [string, Server][] = [
-    ['accepts and never answers', rawServer(() => {})],
-    [
-      'drips its headers',
-      rawServer(
-        (socket, nth) => void (nth === 1 && drip(socket, 'HTTP/1.1 200 OK\r\nX-A: aaaaaaaaaaaaaaaaa')),
-      ),
-    ],
-    ['sends half a status line', rawServer((socket) => void socket.write('HTTP/1.1 2'))],
-    [
-      'sends 1xx answers now and then',
-      rawServer((socket, nth) => void (nth === 1 && drip(socket, 'HTTP/1.1 102 P\r\n\r\n'))),
-    ],
-  ];
-  test.each(silent)('%s', async (_name, behaviour) => {
-    const result = await postTo(behaviour);
-    expect(result).toMatchObject({ response: null, error: timeout });
-    expect(result.durationMs).toBeGreaterThanOrEqual(timeoutMs - 1);
-    expect(result.durationMs).toBeLessThan(timeoutMs + 200);
+  const drip = (text: string) => [...text];
+  const head = 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n';
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+  test.each<[string, string[], string | null]>([
+    ['accepts and never answers', [], null],
+    ['drips its headers', drip('HTTP/1.1 200 OK\r\nX-A: aaaa'), null],
+    ['sends half a status line', ['HTTP/1.1 2'], null],
+    ['sends 1xx answers now and then', Array(12).fill('HTTP/1.1 102 P\r\n\r\n'), null],
+    ['hangs after its headers', [head], ''],
+    ['hangs within its body', [`${head}half`], 'half'],
+    ['never ends a chunked body', [chunked, '2\r\nok\r\n'], 'ok'],
+    ['drips its body', [head, ...drip('xxxxxxxxxxxx')], 'xxxxxxxxxxxx'],
+    ['drips a chunked body', [chunked, ...Array(9).fill('1\r\ny\r\n')], 'yyyyyyyyy'],
+  ])('%s; what had come is kept', async (_name, pieces, body) => {
+    await start();
+    const posted = post();
+    const socket = await arrival(1);
+    const paceMs = Math.floor((timeoutMs - 1) / (pieces.length + 1));
+    let sentBytes = 0;
+    for (const piece of pieces) {
+      await passMs(paceMs);
+      socket.write(piece);
+      sentBytes += piece.length;
+      await clientHasRead(socket, sentBytes);
+    }
+    await passMs(timeoutMs - 1 - paceMs * pieces.length);
+    expect(posted.result).toBeNull();
+    await passMs(1 + GOT_GRACE_MS);
+    expect(posted.result).toMatchObject({
+      error: timeout,
+      response: body === null ? null : { statusCode: 200, body: Buffer.from(body), truncated: false },
+    });
     await server.drained();
   });
 
-  const begun: [string, Server, string][] = [
-    [
-      'hangs after its headers',
-      rawServer((s) => void s.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n')),
-      '',
-    ],
-    [
-      'hangs within its body',
-      rawServer((s) => void s.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf')),
-      'half',
-    ],
-    [
-      'never ends a chunked body',
-      rawServer((s) => void s.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n')),
-      'ok',
-    ],
-  ];
-  test.each(begun)('%s; what had come is kept', async (_name, behaviour, partial) => {
-    const result = await postTo(behaviour);
-    expect(result.error).toEqual(timeout);
-    expect(result.response).toMatchObject({ statusCode: 200, body: Buffer.from(partial), truncated: false });
-    await server.drained();
-  });
-
-  test('drips its body; what had come is kept', async () => {
-    const result = await postTo(
-      createServer((_request, response) => {
-        response.writeHead(200, { 'content-length': 1_000 });
-        const timer = setInterval(() => response.write('x'), 30);
-        response.on('close', () => clearInterval(timer));
+  test('does not read what it is sent', async () => {
+    await start(
+      rawServer((socket, nth) => {
+        if (nth > 1) return;
+        socket.pause();
+        arrived.push(socket);
       }),
     );
-    expect(result.error).toEqual(timeout);
-    expect(result.response?.statusCode).toBe(200);
-    expect(result.response?.body.toString()).toMatch(/^x{2,}$/);
+    const posted = post(Buffer.alloc(30_000_000));
+    const socket = await arrival(1);
+    await passMs(timeoutMs - 1);
+    expect(posted.result).toBeNull();
+    await passMs(1 + GOT_GRACE_MS);
+    expect(posted.result).toMatchObject({ error: timeout, response: null });
+    socket.resume();
     await server.drained();
   });
 });
 
 test('an answer after the deadline is a timeout, and does not reach the next request', async () => {
-  let requests = 0;
-  const first = await postTo(
-    createServer((_request, response) => {
-      requests += 1;
-      if (requests > 1) response.end('second');
-      else setTimeout(() => response.end('first'), timeoutMs + 100);
-    }),
-  );
-  expect(first.error).toEqual(timeout);
-  expect((await post()).response?.body.toString()).toBe('second');
-});
-
-test('a request that waits for a connection to its endpoint is under the same deadline', async () => {
-  const waiting = [
-    postTo(
-      rawServer(() => {}),
-      { maxSocketsPerEndpoint: 1 },
-    ),
-  ];
-  await waiting[0];
-  const results = await Promise.all([post(), post(), post()]);
-  for (const result of results) {
-    expect(result.error).toEqual(timeout);
-    expect(result.durationMs).toBeLessThan(timeoutMs + 200);
-  }
-  await server.drained();
+  await start();
+  const late = post();
+  const socket = await arrival(1);
+  await passMs(timeoutMs + GOT_GRACE_MS);
+  expect(late.result?.error).toEqual(timeout);
+  socket.write(answer.replace('ok', 'no'));
+  const next = post();
+  (await arrival(2)).write(answer);
+  expect((await next.ended).response?.body.toString()).toBe('ok');
 });
 
 test('a name whose servers never answer is a timeout', async () => {
-  server = await listen(rawServer(() => {}));
-  egress = createEgress({ allowCidrs: [], timeoutMs, lookup: () => {} });
-  const result = await egress.post({ url: 'http://slow.example/', headers: {}, body });
-  expect(result).toMatchObject({ response: null, error: timeout });
+  await start(undefined, { lookup: () => {} });
+  const ended = egress.post({ url: 'http://slow.example/', headers: {}, body: '{}' });
+  await passMs(timeoutMs + GOT_GRACE_MS);
+  expect(await ended).toMatchObject({ response: null, error: timeout });
+});
+
+test('requests that wait for a connection to their endpoint are under the same deadline', async () => {
+  await start(undefined, { maxSocketsPerEndpoint: 1 });
+  const posted = [post(), post(), post()];
+  await arrival(1);
+  await passMs(timeoutMs + GOT_GRACE_MS);
+  for (const { ended } of posted) expect((await ended).error).toEqual(timeout);
+  await server.drained();
+});
+
+test('a request whose kept connection broke is repeated within the same deadline', async () => {
+  await start();
+  const first = post();
+  (await arrival(1)).write(answer);
+  await first.ended;
+
+  const posted = post();
+  const kept = await arrival(2);
+  await passMs(4_000);
+  await resetConnection(kept);
+  await arrival(3);
+  await passMs(5_999);
+  expect(posted.result).toBeNull();
+  await passMs(1 + GOT_GRACE_MS);
+  expect(posted.result?.error).toEqual(timeout);
+});
+
+/** What got's deadline does not reach: node keeps the end of a request to itself until a connection is free for it. */
+test('a repeat that waits for a connection is under the same deadline, though others hold theirs longer', async () => {
+  await start(undefined, { maxSocketsPerEndpoint: 2 });
+  const kept = [post(), post()];
+  (await arrival(1)).write(answer);
+  (await arrival(2)).write(answer);
+  await Promise.all(kept.map(({ ended }) => ended));
+  const posted = post();
+  const connection = await arrival(3);
+
+  // A second later two others take both connections that repeats may have.
+  await passMs(1_000);
+  const holders = [post()];
+  await resetConnection(await arrival(4));
+  await arrival(5);
+  const keptAgain = post();
+  (await arrival(6)).write(answer);
+  await keptAgain.ended;
+  holders.push(post());
+  await resetConnection(await arrival(7));
+  await arrival(8);
+
+  await resetConnection(connection);
+  await passMs(8_999);
+  expect(posted.result).toBeNull();
+  await passMs(1);
+  expect(posted.result?.error).toEqual(timeout);
+  expect(holders.map(({ result }) => result)).toEqual([null, null]);
+  expect(arrived).toHaveLength(8);
 });

@@ -104,12 +104,15 @@ test('names whose servers stay silent hold up no other name', async () => {
   const zone: Zone = { 'healthy.test': { a: '203.0.113.1' } };
   for (let n = 0; n < 100; n += 1) zone[`dead-${n}.test`] = 'silent';
   const lookup = createHostLookup(await serve(zone));
+  let givenUp = 0;
   const dead = Array.from({ length: 100 }, (_, n) =>
-    resolve(lookup, `dead-${n}.test`).catch((error) => error.code),
+    resolve(lookup, `dead-${n}.test`).catch((error) => {
+      givenUp += 1;
+      return error.code;
+    }),
   );
-  const startedMs = performance.now();
   expect(await resolve(lookup, 'healthy.test')).toEqual([{ address: '203.0.113.1', family: 4 }]);
-  expect(performance.now() - startedMs).toBeLessThan(500);
+  expect(givenUp).toBe(0);
   expect(new Set(await Promise.all(dead))).toEqual(new Set(['ETIMEOUT']));
 });
 

@@ -1,7 +1,14 @@
 import type { Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress } from '../src/index.ts';
-import { type Listening, listen, rawServer, writeForever } from './listening.ts';
+import {
+  clientHasRead,
+  type Listening,
+  listen,
+  NO_DEADLINE_MS,
+  rawServer,
+  writeForever,
+} from './listening.ts';
 
 const loose: unknown[] = [];
 const catchLoose = (reason: unknown) => void loose.push(reason);
@@ -10,7 +17,7 @@ let egress: Egress;
 
 async function postTo(behaviour: Server, body: Buffer = Buffer.from('{}')) {
   server = await listen(behaviour);
-  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 2_000, responseBytesMax: 1_000 });
+  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, responseBytesMax: 1_000 });
   return post(body);
 }
 const post = (body: Buffer = Buffer.from('{}')) =>
@@ -88,7 +95,6 @@ describe('an endpoint gives a clean error and keeps no connection when it', () =
   test.each(cases)('%s', async (_name, behaviour, error) => {
     const result = await postTo(behaviour);
     expect(result).toMatchObject({ response: null, error });
-    expect(result.durationMs).toBeLessThan(1_500);
     await server.drained();
   });
 
@@ -96,10 +102,12 @@ describe('an endpoint gives a clean error and keeps no connection when it', () =
     ['closes within its body', rawServer((s) => void s.end(`${ok}Content-Length: 9\r\n\r\nhalf`)), closed],
     [
       'resets within its body',
-      rawServer(
-        (s) =>
-          void s.write(`${ok}Content-Length: 9\r\n\r\nhalf`, () => setTimeout(() => s.resetAndDestroy(), 50)),
-      ),
+      rawServer((s) => {
+        const answer = `${ok}Content-Length: 9\r\n\r\nhalf`;
+        s.write(answer);
+        // A reset takes along what the client has not read.
+        void clientHasRead(s, answer.length).then(() => s.resetAndDestroy());
+      }),
       closed,
     ],
     [
@@ -199,7 +207,7 @@ test('what an endpoint sends after its answer does not become the answer to the 
   expect(second.response?.body.toString() ?? 'first').toBe('first');
 });
 
-test('a thousand bad answers leave no connection behind', async () => {
+test('hundreds of bad answers leave no connection behind', async () => {
   const answers = [
     'garbage\r\n\r\n',
     `${ok}Content-Length: 9\r\n\r\nhalf`,
@@ -212,7 +220,7 @@ test('a thousand bad answers leave no connection behind', async () => {
     socket.end(answers[turn % answers.length] ?? '');
   });
   await postTo(behaviour);
-  for (let n = 0; n < 20; n += 1) {
+  for (let n = 0; n < 6; n += 1) {
     const results = await Promise.all(Array.from({ length: 50 }, () => post()));
     for (const result of results) expect(result.error).not.toBeNull();
   }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
-import { type Listening, listen, rawServer } from './listening.ts';
+import { type Listening, listen, NO_DEADLINE_MS, rawServer } from './listening.ts';
 
 interface Identity {
   key: string;
@@ -50,8 +50,10 @@ function selfSigned(name: string, subjectAltName: string): Identity {
   });
 
   async function start(identity: Identity, options: Partial<EgressOptions> = {}): Promise<void> {
-    server = await listen(createServer(identity, (_request, response) => void response.end('sealed')));
-    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 1_000, ...options });
+    server = await listen(
+      createServer({ ...identity, keepAliveTimeout: 0 }, (_request, response) => void response.end('sealed')),
+    );
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, ...options });
   }
   const post = (host = '127.0.0.1') =>
     egress.post({ url: `https://${host}:${server.port}/`, headers: {}, body: Buffer.from('{}') });
@@ -67,13 +69,16 @@ function selfSigned(name: string, subjectAltName: string): Identity {
       certificateAuthorities: [loopback.cert],
       lookup: (_hostname, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
     });
-    expect((await post('hooks.test')).response?.body.toString()).toBe('sealed');
+    const result = await post('hooks.test');
+    expect(result.response?.body.toString()).toBe('sealed');
+    expect(result.timings).toMatchObject({ connectMs: expect.any(Number), tlsMs: expect.any(Number) });
+    expect((await post('hooks.test')).timings).toMatchObject({ connectMs: null, tlsMs: null });
   });
 
   test('a kept connection that the endpoint drops is repeated on a new one', async () => {
     let requests = 0;
     server = await listen(
-      createServer(loopback, (request, response) => {
+      createServer({ ...loopback, keepAliveTimeout: 0 }, (request, response) => {
         requests += 1;
         if (requests === 2) request.socket.destroy();
         else response.end('sealed');
@@ -81,7 +86,7 @@ function selfSigned(name: string, subjectAltName: string): Identity {
     );
     egress = createEgress({
       allowCidrs: ['127.0.0.0/8'],
-      timeoutMs: 1_000,
+      timeoutMs: NO_DEADLINE_MS,
       certificateAuthorities: [loopback.cert],
     });
     await post();
@@ -108,7 +113,7 @@ function selfSigned(name: string, subjectAltName: string): Identity {
 
   test('an endpoint that speaks plain HTTP fails the handshake', async () => {
     server = await listen(rawServer((socket) => void socket.write('HTTP/1.1 200 OK\r\n\r\n')));
-    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 1_000 });
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS });
     expect((await post()).error).toEqual({ code: 'tls_failed', message: 'The TLS handshake failed.' });
     await server.drained();
   });
@@ -123,7 +128,7 @@ function selfSigned(name: string, subjectAltName: string): Identity {
 
   test('an endpoint that closes in the handshake gives a clean error', async () => {
     server = await listen(rawServer((socket) => void socket.destroy()));
-    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 1_000 });
+    egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS });
     expect((await post()).error?.code).toBe('connection_reset');
     await server.drained();
   });

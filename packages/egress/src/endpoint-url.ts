@@ -1,0 +1,89 @@
+import type { RequestOptions } from 'node:http';
+import { isIP } from 'node:net';
+import { urlToHttpOptions } from 'node:url';
+import { LRUCache } from 'lru-cache';
+
+/** A URL as it was parsed and judged once, so that not every request to it costs that again. */
+export type KnownEndpoint =
+  | { url: URL; problem?: never; forbiddenAddress?: never }
+  /** A phrase that completes "The URL …". */
+  | { url?: never; problem: string; forbiddenAddress?: never }
+  /** What the URL names without DNS, and the guard does not allow. */
+  | { url?: never; problem?: never; forbiddenAddress: string };
+
+/** What node needs to know of a URL. */
+export type Destination = Pick<RequestOptions, 'protocol' | 'hostname' | 'port' | 'path'>;
+
+/** Remembers the URLs used lately. */
+export class KnownEndpoints {
+  readonly #guard: { allows(address: string): boolean };
+  readonly #byText: LRUCache<string, KnownEndpoint>;
+  readonly #destinations: LRUCache<string, Destination>;
+
+  constructor(guard: { allows(address: string): boolean }, max: number) {
+    this.#guard = guard;
+    this.#byText = new LRUCache({ max });
+    this.#destinations = new LRUCache({ max });
+  }
+
+  of(text: string): KnownEndpoint {
+    const known = this.#byText.get(text);
+    if (known !== undefined) return known;
+    const endpoint = this.#judge(text);
+    this.#byText.set(text, endpoint);
+    return endpoint;
+  }
+
+  destinationOf(url: URL): Destination {
+    const known = this.#destinations.get(url.href);
+    if (known !== undefined) return known;
+    const { protocol, hostname, port, path } = urlToHttpOptions(url);
+    const destination: Destination = { protocol, hostname, port, path };
+    this.#destinations.set(url.href, destination);
+    return destination;
+  }
+
+  #judge(text: string): KnownEndpoint {
+    const url = parseEndpointUrl(text);
+    if (typeof url === 'string') return { problem: url };
+    const literal = literalAddress(url);
+    return literal === null || this.#guard.allows(literal) ? { url } : { forbiddenAddress: literal };
+  }
+}
+
+/**
+ * Stricter than the WHATWG parser, which repairs what it reads: it takes `http:host`, `http:\\host` and line breaks,
+ * and other readers of the same text would then see another host.
+ */
+const absoluteHttpUrl = /^https?:\/\/[^\s\p{Cc}\\/][^\s\p{Cc}\\]*$/iu;
+
+/** Returns the URL, or a phrase that completes "client_url …" when the text cannot be an endpoint's URL. */
+export function parseEndpointUrl(text: string): URL | string {
+  const url = absoluteHttpUrl.test(text) ? parseUrl(text) : null;
+  if (url === null) return 'must be an absolute http or https URL';
+  if (url.username !== '' || url.password !== '') return 'must not carry credentials';
+  return url;
+}
+
+/** Parses once: asking URL.canParse first would double the cost of the hottest path. */
+function parseUrl(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The address a URL names without DNS, or null when its host is a name. The parser has already turned decimal, octal,
+ * hexadecimal, shortened and full-width forms, and a trailing dot, into four decimal parts.
+ */
+export function literalAddress(url: URL): string | null {
+  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+  return isIP(host) === 0 ? null : host;
+}
+
+/** RFC 6761: `localhost` and everything below it is this machine, whatever a DNS server says. */
+export function isLocalhostName(hostname: string): boolean {
+  return /(^|\.)localhost\.?$/i.test(hostname);
+}

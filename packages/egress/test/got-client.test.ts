@@ -1,0 +1,79 @@
+import { createServer } from 'node:http';
+import { expect, test } from '@jest/globals';
+import got, { type Got, Options } from 'got';
+import { createConnectionPool } from '../src/connection-pool.ts';
+import { KnownEndpoints } from '../src/endpoint-url.ts';
+import { createGotClient } from '../src/got-client.ts';
+import { createEgress } from '../src/index.ts';
+import { listen, NO_DEADLINE_MS } from './listening.ts';
+
+/** What the client relies on in got beyond its documentation: these fail when an update of got changes it. */
+const CACHE_OPTIONS = ['shared', 'cacheHeuristic', 'immutableMinTimeToLive', 'ignoreCargoCult'];
+const reasons = 'got has changed what docs/adr/0025-got-prepared-once.md relies on: ';
+
+function ourClient(): Got {
+  const guard = { allows: () => true, urlProblem: () => null };
+  const { agents } = createConnectionPool({
+    guard,
+    lookup: () => {},
+    keepAlive: true,
+    maxSocketsPerEndpoint: 1,
+    idleSocketsMax: 1,
+    idleSocketTimeoutMs: 1_000,
+    addressAttemptTimeoutMs: 1_000,
+    certificateAuthorities: [],
+  });
+  return createGotClient({ agents, endpoints: new KnownEndpoints(guard, 10), timeoutMs: 1_000 });
+}
+
+/** As got makes them for a request of this client. */
+function nativeOptionNames(client: Got): string[] {
+  const options = new Options('http://127.0.0.1/', { body: '' }, client.defaults.options);
+  return Object.keys(options.createNativeRequestOptions());
+}
+
+test('got by itself begins the options of each request with those of its cache', () => {
+  const names = nativeOptionNames(got.extend({ mutableDefaults: true }));
+  expect(`${reasons}${names.slice(0, CACHE_OPTIONS.length)}`).toBe(`${reasons}${CACHE_OPTIONS}`);
+});
+
+test('our client has none of them, and they come back with no request', () => {
+  const client = ourClient();
+  expect(`${reasons}${Object.keys(client.defaults.options.cacheOptions)}`).toBe(reasons);
+  const names = nativeOptionNames(client);
+  expect(names).toContain('maxHeaderSize');
+  expect(`${reasons}${names.filter((name) => CACHE_OPTIONS.includes(name))}`).toBe(reasons);
+});
+
+test('of the timeouts of got the one over the whole request is set', () => {
+  const { timeout } = ourClient().defaults.options;
+  expect(Object.entries(timeout).filter(([, ms]) => ms !== undefined)).toEqual([['request', 1_000]]);
+});
+
+test('a URL is parsed and judged once, and the one not used for longest is forgotten', () => {
+  const judged: string[] = [];
+  const endpoints = new KnownEndpoints({ allows: (address) => judged.push(address) > 0 }, 2);
+  const urlOf = (n: number) => `http://192.0.2.${n}/`;
+  for (const n of [1, 2, 1, 3, 1]) expect(endpoints.of(urlOf(n)).url?.href).toBe(urlOf(n));
+  expect(judged).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3']);
+  endpoints.of(urlOf(2));
+  expect(judged).toHaveLength(4);
+});
+
+test('requests to more URLs than are remembered all arrive where they belong', async () => {
+  const paths: (string | undefined)[] = [];
+  const server = await listen(
+    createServer((request, response) => {
+      paths.push(request.url);
+      response.end();
+    }),
+  );
+  const egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS });
+  const wanted = Array.from({ length: 50 }, (_, n) => `/hook/${n % 25}?n=${n % 25}`);
+  for (const path of wanted) {
+    await egress.post({ url: `http://127.0.0.1:${server.port}${path}`, headers: {}, body: '{}' });
+  }
+  expect(paths).toEqual(wanted);
+  egress.close();
+  await server.close();
+});
