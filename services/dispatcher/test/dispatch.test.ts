@@ -180,11 +180,12 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('what waits for a retry is cancelled, with the reason, once the subscription is inactive', async () => {
     const { id } = await subscribe();
-    harness.receiver.respondWith(500);
-    await harness.startDispatcher({ retryBaseDelayMs: 300 });
+    harness.receiver.respondWith(async () => {
+      await harness.database.prisma.subscription.update({ where: { id }, data: { active: false } });
+      return { status: 500 };
+    });
+    await harness.startDispatcher();
     await harness.publisher.publish(event('job.run.started'));
-    await harness.receiver.waitFor(1);
-    await harness.database.prisma.subscription.update({ where: { id }, data: { active: false } });
     await eventually(async () => {
       expect(await deliveriesOf(harness.database)).toMatchObject([
         { status: 'cancelled', reason: 'The subscription is inactive.', attempt_count: 1 },
@@ -195,14 +196,16 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('a retry goes where the subscription points now, with the same body', async () => {
     const subscription = await subscribe();
-    harness.receiver.respondWith((_request, index) => ({ status: index === 0 ? 500 : 200 }));
-    await harness.startDispatcher({ retryBaseDelayMs: 300 });
-    await harness.publisher.publish(event('job.run.started'));
-    await harness.receiver.waitFor(1);
-    await harness.database.prisma.subscription.update({
-      where: { id: subscription.id },
-      data: { clientUrl: `${harness.receiver.url}/moved`, name: 'Renamed' },
+    harness.receiver.respondWith(async (_request, index) => {
+      if (index > 0) return { status: 200 };
+      await harness.database.prisma.subscription.update({
+        where: { id: subscription.id },
+        data: { clientUrl: `${harness.receiver.url}/moved`, name: 'Renamed' },
+      });
+      return { status: 500 };
     });
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.started'));
     const [first, second] = await harness.receiver.waitFor(2);
     expect([first?.path, second?.path]).toEqual(['/hook', '/moved']);
     expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);

@@ -37,7 +37,8 @@ describe.each(queueBackends())('on $name', (backend) => {
     const proxy = await throughProxy(harness.databaseUrl);
     const { port } = await harness.startDispatcher({ databaseUrl: proxy.url });
     const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status;
-    expect(await ready()).toBe(200);
+    // A check that takes two seconds has failed, and on a busy machine one may.
+    await eventually(async () => expect(await ready()).toBe(200));
     await proxy.cut();
     const events = Array.from({ length: 20 }, event);
     await harness.publisher.publishMany(events);
@@ -49,7 +50,7 @@ describe.each(queueBackends())('on $name', (backend) => {
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(20);
     });
-    expect(await ready()).toBe(200);
+    await eventually(async () => expect(await ready()).toBe(200));
     expect(harness.receiver.requests).toHaveLength(20);
   });
 
@@ -78,9 +79,9 @@ describe.each(queueBackends())('on $name', (backend) => {
     await proxy.cut();
     await publisher.publish(event());
     await proxy.restore();
-    await harness.receiver.waitFor(2, { timeoutMs: 25_000 });
+    await harness.receiver.waitFor(2, { timeoutMs: 90_000 });
     await publisher.close();
-  }, 40_000);
+  }, 120_000);
 
   test('a dispatcher that starts before its database and queue waits for them', async () => {
     const database = await throughProxy(harness.databaseUrl);

@@ -18,7 +18,8 @@ export interface ReconcileDependencies {
   graceMs: number;
 }
 
-const PAGE_SIZE = 500;
+/** A call to the queue has a few seconds and looks for each id by itself: with more it would fail while all is slow. */
+const PAGE_SIZE = 100;
 /** So that one run neither floods the queue nor outlasts its turn; the next run goes on with what is left. */
 const PUT_BACK_MAX = 5_000;
 const LOOKED_AT_MAX = 20_000;
@@ -44,10 +45,15 @@ async function putBackEvents(
   transaction: Transaction,
 ): Promise<number> {
   const forgotten = await forgottenEvents(transaction, { graceMs, limit: PUT_BACK_MAX });
-  const held = await events.holds(forgotten.map(({ eventId }) => eventId));
-  const lost = forgotten.filter(({ eventId }) => !held.has(eventId));
-  await events.add(lost);
-  return lost.length;
+  let putBack = 0;
+  for (let start = 0; start < forgotten.length; start += PAGE_SIZE) {
+    const page = forgotten.slice(start, start + PAGE_SIZE);
+    const held = await events.holds(page.map(({ eventId }) => eventId));
+    const lost = page.filter(({ eventId }) => !held.has(eventId));
+    await events.add(lost);
+    putBack += lost.length;
+  }
+  return putBack;
 }
 
 interface EventRow {

@@ -99,12 +99,13 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
           const count = await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } });
           expect(count).toBe(1 + WAITING);
         },
-        { timeoutMs: 20_000 },
+        { timeoutMs: 60_000 },
       );
-      if (change === 'moved') await harness.receiver.waitFor(1 + WAITING);
+      if (change === 'moved') await harness.receiver.waitFor(1 + WAITING, { timeoutMs: 60_000 });
       expect(pathsOf().filter((path) => path === '/old')).toHaveLength(1);
       expect(await deliveriesOf(harness.database)).toHaveLength(change === 'moved' ? 1 + WAITING : 1);
     },
+    150_000,
   );
 });
 
