@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import { describeConsole } from './support/describe-console.ts';
-import { headingOf } from './support/page-parts.ts';
+import { expectCopied, headingOf } from './support/page-parts.ts';
 
 const MASKED = /^rhu_•+.{4}$/;
 
@@ -16,7 +16,7 @@ describeConsole('API access', (story) => {
       expect(await key.textContent()).toMatch(MASKED);
       expect(await page.content()).not.toContain(apiKey);
       await page.getByRole('button', { name: 'Copy the API key' }).click();
-      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(apiKey);
+      await expectCopied(page, apiKey);
       expect(await page.content()).not.toContain(apiKey);
 
       await page.getByRole('button', { name: 'Reveal' }).click();
@@ -25,7 +25,7 @@ describeConsole('API access', (story) => {
       expect(await key.textContent()).toMatch(MASKED);
 
       await page.getByRole('button', { name: 'Copy The webhooks of Test account' }).click();
-      const sample = String(await page.evaluate('navigator.clipboard.readText()'));
+      const sample = await expectCopied(page, /^curl -s /);
       const url = /'(http[^']+)'/.exec(sample)?.[1] ?? '';
       const authorization = /Authorization: ([^']+)'/.exec(sample)?.[1] ?? '';
       expect((await fetch(url, { headers: { authorization } })).status).toBe(200);

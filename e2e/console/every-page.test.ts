@@ -1,9 +1,10 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import { expect } from '@jest/globals';
-import { eventually, seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { seedSubscription, seedSubscriptions } from '@runhook/testing';
 import { describeConsole, type Visit } from './support/describe-console.ts';
 import { headingOf } from './support/page-parts.ts';
 import type { PersonName } from './support/people.ts';
+import { ELEMENT_TIMEOUT_MS, onThePage, STORY_TIMEOUT_MS } from './support/waiting.ts';
 import { sidewaysOverflow } from './support/watch-page.ts';
 import type { World } from './support/world.ts';
 
@@ -163,7 +164,7 @@ describeConsole(
         }
         expect(found).toEqual([]);
       },
-      { timeoutMs: 300_000 },
+      { timeoutMs: 3 * STORY_TIMEOUT_MS },
     );
 
     story(
@@ -197,9 +198,7 @@ async function openPage(visit: Visit, { person, path, heading }: PageToWalk): Pr
   if (person !== null) await as(person);
   await page.goto(at(path(world)));
   await headingOf(page, heading);
-  await eventually(async () => expect(await page.locator(UNFINISHED).count()).toBe(0), {
-    timeoutMs: 15_000,
-  });
+  await onThePage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
 }
 
 /** What stands in for something that is loaded. */
@@ -227,13 +226,10 @@ async function problemsOf({ page }: Visit, name: string): Promise<string[]> {
 /** The page has to hear of its width first. What is still too wide after that stays so. */
 async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
   let wide: string[] = [];
-  const settled = eventually(
-    async () => {
-      wide = await sidewaysOverflow(page);
-      expect(wide).toEqual([]);
-    },
-    { timeoutMs: 3_000 },
-  );
+  const settled = onThePage(async () => {
+    wide = await sidewaysOverflow(page);
+    expect(wide).toEqual([]);
+  });
   await settled.catch(() => {});
   return wide;
 }
@@ -264,16 +260,13 @@ async function prepare(world: World): Promise<void> {
       `/v3/accounts/${accountId}/webhooks/subscription/${walked.id}/deliveries`,
     );
   await world.run();
-  await receiver.waitFor(1);
+  await receiver.waitFor(1, { timeoutMs: ELEMENT_TIMEOUT_MS });
   receiver.respondWith({ status: 500, body: '{"problem": "the endpoint is out of order"}' });
   await world.run();
-  const ended = await eventually(
-    async () => {
-      const found = await deliveries();
-      expect(found.map(({ status }) => status).sort()).toEqual(['delivered', 'failed']);
-      return found;
-    },
-    { timeoutMs: 30_000 },
-  );
+  const ended = await onThePage(async () => {
+    const found = await deliveries();
+    expect(found.map(({ status }) => status).sort()).toEqual(['delivered', 'failed']);
+    return found;
+  });
   for (const { id, status } of ended) ids[status as 'failed' | 'delivered'] = id;
 }

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from '@jest/globals';
+import type { Response } from 'playwright-core';
 import { describeConsole, type Visit } from './support/describe-console.ts';
 import { headingOf } from './support/page-parts.ts';
 
@@ -31,15 +32,14 @@ describeConsole('the first load', (story) => {
   );
 });
 
-/** Of every script that the browser asks for meanwhile, each compressed by itself, as it is on the wire. */
+/** Of every script that the browser has been given when the page is there, each compressed by itself, as it is on the wire. */
 async function scriptBytesOf({ page }: Visit, load: () => Promise<void>): Promise<number> {
   const bodies: Promise<Buffer>[] = [];
-  const note = (response: Awaited<ReturnType<typeof page.waitForResponse>>) => {
+  const note = (response: Response) => {
     if (response.url().endsWith('.js')) bodies.push(response.body());
   };
   page.on('response', note);
   await load();
-  await page.waitForLoadState('networkidle');
   page.off('response', note);
   return (await Promise.all(bodies)).reduce((sum, body) => sum + gzipSync(body).length, 0);
 }

@@ -2,7 +2,8 @@ import { expect } from '@jest/globals';
 import { seedDeliveries } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole } from './support/describe-console.ts';
-import { held, onThePage, subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+import { held, onThePage } from './support/waiting.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
 
 const SEEDED = 4_000;
 const DAYS = 2;
@@ -37,7 +38,7 @@ describeConsole(
 
       await world.run();
       await onThePage(async () => expect(await rowsOf(page).count()).toBe(3));
-      expect(await page.getByRole('status').allTextContents()).toContain('1 new delivery');
+      await page.getByRole('status').filter({ hasText: '1 new delivery' }).waitFor({ state: 'attached' });
       world.receiver.respondWith(200);
     });
 
@@ -75,6 +76,8 @@ describeConsole(
       await onThePage(async () => expect(new Set(await runsOf(page))).toEqual(new Set([run_id])));
       await page.getByLabel('Time').selectOption({ label: 'Last hour' });
       await page.getByText('No delivery matches.').waitFor();
+      // What is new is counted from the first reading on.
+      await page.waitForResponse((response) => new URL(response.url()).searchParams.get('limit') === '1');
       await world.run();
       await page.getByText(/new deliver(y does|ies do) not match the filters\./).waitFor();
       await page.reload();
@@ -117,9 +120,9 @@ describeConsole(
         const { world, page, at, as } = visit;
         await as('ada');
         await page.goto(at(webhookPathOf(world, longLog)));
-        const first = await firstRuns(page);
         await page.getByRole('link', { name: 'Next page' }).click();
-        await onThePage(async () => expect(await firstRuns(page)).not.toEqual(first));
+        await page.getByText(/^26–50 of /).waitFor();
+        await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' });
         expect(new URL(page.url()).searchParams.get('page')).toBe('2');
         const second = await runsOf(page);
         await world.run();
@@ -250,11 +253,6 @@ describeConsole(
     },
   },
 );
-
-async function firstRuns(page: Page): Promise<unknown[]> {
-  await linksOf(page).first().waitFor();
-  return (await runsOf(page)).slice(0, 5);
-}
 
 /** One from the middle of the long log. */
 async function someDelivery({ world }: { world: Parameters<typeof subscribe>[0] }) {

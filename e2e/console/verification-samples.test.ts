@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { eventually, type Receiver, startReceiver } from '@runhook/testing';
 import { verificationSamples } from '../../packages/console/src/webhook-form/verification-samples.ts';
+import { ELEMENT_TIMEOUT_MS, STORY_TIMEOUT_MS } from './support/waiting.ts';
 
+const NET = { timeoutMs: ELEMENT_TIMEOUT_MS };
 // What people paste is run as they would run it.
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
 const BODY =
@@ -52,32 +54,36 @@ const cases = SERVERS.filter(({ isThere }) => isThere).flatMap((server) =>
   PATHS.map((path) => ({ ...server, path })),
 );
 
-test.each(cases)('the $key sample takes a genuine delivery at $path, and no other', async (server) => {
-  const port = await freePort();
-  const clientUrl = `http://127.0.0.1:${port}${server.path}`;
-  const file = join(folder, server.file);
-  writeFileSync(file, codeOf(server.key, clientUrl));
-  const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: String(port) };
-  child = spawn(server.command, [file], { cwd: folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
-  let output = '';
-  child.stdout?.on('data', (text) => {
-    output += text;
-  });
-  const post = async (url: string, authorization: string, body = BODY) =>
-    (await fetch(url, { method: 'POST', headers: { authorization }, body })).status;
-  const genuine = await eventually(() => post(clientUrl, signature), { timeoutMs: 20_000 });
-  expect(genuine).toBe(204);
-  expect(
-    await post(
-      clientUrl,
-      signature.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
-    ),
-  ).toBe(401);
-  expect(await post(clientUrl, '')).toBe(401);
-  expect(await post(clientUrl, signature, `${BODY} `)).toBe(401);
-  expect(await post(`http://127.0.0.1:${port}/elsewhere`, signature)).toBe(404);
-  await eventually(() => expect(output).toContain('job.run.started 7 Täglich ✓'));
-});
+test.each(cases)(
+  'the $key sample takes a genuine delivery at $path, and no other',
+  async (server) => {
+    const port = await freePort();
+    const clientUrl = `http://127.0.0.1:${port}${server.path}`;
+    const file = join(folder, server.file);
+    writeFileSync(file, codeOf(server.key, clientUrl));
+    const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: String(port) };
+    child = spawn(server.command, [file], { cwd: folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
+    let output = '';
+    child.stdout?.on('data', (text) => {
+      output += text;
+    });
+    const post = async (url: string, authorization: string, body = BODY) =>
+      (await fetch(url, { method: 'POST', headers: { authorization }, body })).status;
+    const genuine = await eventually(() => post(clientUrl, signature), NET);
+    expect(genuine).toBe(204);
+    expect(
+      await post(
+        clientUrl,
+        signature.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
+      ),
+    ).toBe(401);
+    expect(await post(clientUrl, '')).toBe(401);
+    expect(await post(clientUrl, signature, `${BODY} `)).toBe(401);
+    expect(await post(`http://127.0.0.1:${port}/elsewhere`, signature)).toBe(404);
+    await eventually(() => expect(output).toContain('job.run.started 7 Täglich ✓'), NET);
+  },
+  STORY_TIMEOUT_MS,
+);
 
 (hasTools ? test : test.skip)(
   'the openssl sample computes the signature and sends a signed body',
@@ -99,6 +105,7 @@ test.each(cases)('the $key sample takes a genuine delivery at $path, and no othe
     expect(request?.body.toString()).toBe(BODY);
     expect(request?.path).toBe(`${PATHS[1]}?a=1&b=2`);
   },
+  STORY_TIMEOUT_MS,
 );
 
 function codeOf(key: string, clientUrl: string): string {

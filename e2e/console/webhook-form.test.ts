@@ -1,8 +1,9 @@
 import { expect } from '@jest/globals';
-import { eventually, seedJobs } from '@runhook/testing';
+import { seedJobs } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from './support/describe-console.ts';
-import { expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+import { expectCopied, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+import { onThePage } from './support/waiting.ts';
 
 const JOBS_MANY = 1_200;
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
@@ -26,12 +27,12 @@ describeConsole(
       await page.keyboard.press('Tab');
       await expectFocus(jobsOf(page));
       await page.keyboard.type('job 1199');
-      await eventually(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await onThePage(async () => expect(await page.getByRole('option').count()).toBe(1));
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
       await page.keyboard.type('nightly');
       await page.getByRole('option', { name: /^Nightly build/ }).waitFor();
-      await eventually(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await onThePage(async () => expect(await page.getByRole('option').count()).toBe(1));
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
       await page.keyboard.press('Escape');
@@ -47,7 +48,7 @@ describeConsole(
       await expectFocus(page.getByRole('button', { name: 'Copy the secret' }));
       await page.keyboard.press('Enter');
       await page.getByText('The secret is copied.').waitFor();
-      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(secret);
+      await expectCopied(page, secret);
       // It is nowhere that outlives the page.
       const kept = await page.evaluate(
         'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])',
@@ -199,7 +200,7 @@ describeConsole(
       await page.getByText('The webhook could not be loaded').waitFor();
       await page.unroute('**/webhooks/subscription/*');
       await page.getByRole('button', { name: 'Try again' }).click();
-      await eventually(async () =>
+      await onThePage(async () =>
         expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Cannot be loaded'),
       );
     });

@@ -1,7 +1,8 @@
 import { expect } from '@jest/globals';
-import { eventually, seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { seedSubscription, seedSubscriptions } from '@runhook/testing';
 import { describeConsole } from './support/describe-console.ts';
 import { descriptionOf, headingOf, placeOf } from './support/page-parts.ts';
+import { noteCalls, onThePage } from './support/waiting.ts';
 import type { World } from './support/world.ts';
 
 const MANY = 23;
@@ -53,11 +54,15 @@ describeConsole(
           .getByRole('tooltip')
           .getByText(/takes the permission set/)
           .waitFor();
+        const changes = noteCalls(page, /\/webhooks\/subscription\//);
+        const place = placeOf(page);
         await page.keyboard.press('Enter');
         const active = page.getByRole('switch', { name: 'Told answered is active' });
         await active.focus();
         await page.keyboard.press('Space');
+        expect(await changes()).toEqual([]);
         expect(await active.isChecked()).toBe(true);
+        expect(placeOf(page)).toBe(place);
         expect(await descriptionOf(active)).toMatch(/takes the permission set/);
         await page.getByRole('button', { name: 'More about Told answered' }).click();
         await page.getByRole('menuitem', { name: 'Open' }).waitFor();
@@ -109,9 +114,7 @@ describeConsole(
         await page.goto(at(list));
         const search = page.getByRole('searchbox');
         await search.fill('receiver-1');
-        await eventually(() => expect(placeOf(page)).toBe(`${list}?search=receiver-1`), {
-          timeoutMs: 10_000,
-        });
+        await onThePage(() => expect(placeOf(page)).toBe(`${list}?search=receiver-1`));
         await page.getByText('1–10 of 11').waitFor();
         await page.getByRole('button', { name: 'Next page' }).click();
         await page.getByText('11–11 of 11').waitFor();
@@ -123,7 +126,7 @@ describeConsole(
         await page.getByText('1–10 of 11').waitFor();
         await page.getByLabel('webhooks per page').selectOption('25');
         await page.getByText('1–11 of 11').waitFor();
-        await eventually(async () => expect(await page.getByRole('row').count()).toBe(12));
+        await onThePage(async () => expect(await page.getByRole('row').count()).toBe(12));
         await search.fill('no such thing');
         await page.getByText('No name, endpoint or description has “no such thing” in it.').waitFor();
         await page.getByRole('button', { name: 'Clear the search', exact: true }).last().click();
@@ -155,11 +158,11 @@ describeConsole(
           });
         });
         await active.click({ force: true });
-        await eventually(async () => expect(await active.isChecked()).toBe(false));
+        await onThePage(async () => expect(await active.isChecked()).toBe(false));
         release();
         await page.getByRole('alert').getByText('“Webhook 7” was not switched off').waitFor();
         await page.getByText('Try again in 5 seconds', { exact: false }).waitFor();
-        await eventually(async () => expect(await active.isChecked()).toBe(true));
+        await onThePage(async () => expect(await active.isChecked()).toBe(true));
 
         await page.unroute('**/webhooks/subscription/*');
         await active.click({ force: true });
@@ -228,11 +231,8 @@ async function prepare(world: World): Promise<void> {
   const jobIds = accounts.enterprise.jobs.map(({ id }) => id);
   await seed('Told never', 'https://never.example.com', { jobIds, active: false });
   await world.run();
-  await eventually(
-    async () => {
-      const told = await database.prisma.subscription.findMany({ where: { name: { startsWith: 'Told' } } });
-      expect(told.map(({ httpStatusCode }) => httpStatusCode).sort()).toEqual([0, 200, 502]);
-    },
-    { timeoutMs: 20_000 },
-  );
+  await onThePage(async () => {
+    const told = await database.prisma.subscription.findMany({ where: { name: { startsWith: 'Told' } } });
+    expect(told.map(({ httpStatusCode }) => httpStatusCode).sort()).toEqual([0, 200, 502]);
+  });
 }

@@ -11,6 +11,7 @@ import {
   type Page,
 } from 'playwright-core';
 import type { PersonName } from './people.ts';
+import { ELEMENT_TIMEOUT_MS, START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './waiting.ts';
 import { watchContext } from './watch-page.ts';
 import { openWorld, type World } from './world.ts';
 
@@ -19,11 +20,6 @@ if (chromiumPath === null) process.stderr.write(`browser tests are skipped: ${NO
 
 /** Whether there is one: what is to be started for the tests is not, without. */
 export const hasBrowser = chromiumPath !== null;
-
-const START_TIMEOUT_MS = 90_000;
-const STORY_TIMEOUT_MS = 60_000;
-/** For an element to appear; generous, because the machine may be busy. */
-const ELEMENT_TIMEOUT_MS = 15_000;
 
 /** One test's window onto the console: a context of its own, nobody signed in. */
 export interface Visit {

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
-import { eventually } from '@runhook/testing';
 import type { Locator, Page } from 'playwright-core';
+import { onThePage } from './waiting.ts';
 
 /** Waits for a page by its heading, and gives it. */
 export async function headingOf(page: Page, name: string | RegExp): Promise<Locator> {
@@ -31,13 +31,23 @@ export async function descriptionOf(locator: Locator): Promise<string> {
 
 /** Waits until the element has the focus. */
 export async function expectFocus(locator: Locator): Promise<void> {
-  await eventually(async () => expect(await hasFocus(locator)).toBe(true), { timeoutMs: 10_000 });
+  await onThePage(async () => expect(await hasFocus(locator)).toBe(true));
 }
 
 async function hasFocus(locator: Locator): Promise<boolean> {
   return await locator.evaluate((node) => {
     const element = node as unknown as ElementInPage;
     return element.ownerDocument.activeElement === element;
+  });
+}
+
+/** Waits until the clipboard has it, and gives what it has: a press of a button does not wait for that. */
+export async function expectCopied(page: Page, expected: string | RegExp): Promise<string> {
+  return await onThePage(async () => {
+    const copied = String(await page.evaluate('navigator.clipboard.readText()'));
+    if (typeof expected === 'string') expect(copied).toBe(expected);
+    else expect(copied).toMatch(expected);
+    return copied;
   });
 }
 

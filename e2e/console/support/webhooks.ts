@@ -1,4 +1,3 @@
-import { eventually } from '@runhook/testing';
 import type { World } from './world.ts';
 
 /** Subscribes the world's receiver to all events of the enterprise account, unless told otherwise; answers the id. */
@@ -22,20 +21,4 @@ export function webhookPathOf(world: World, id: string): string {
 export function webhookApiOf(world: World, id: string, rest = ''): string {
   const path = `/v3/accounts/${world.accounts.enterprise.id}/webhooks/subscription/${id}`;
   return rest === '' ? path : `${path}/${rest}`;
-}
-
-/** An answer that is held back until a test lets it go. */
-export function held(): { status: Promise<number>; answer: (status: number) => void } {
-  let answer: (status: number) => void = () => undefined;
-  const status = new Promise<number>((resolve) => {
-    answer = resolve;
-  });
-  return { status, answer };
-}
-
-const PAGE_TIMEOUT_MS = 15_000;
-
-/** As `eventually`, with the patience that a browser on a busy machine takes. */
-export function onThePage<T>(assertion: () => T | Promise<T>): Promise<T> {
-  return eventually(assertion, { timeoutMs: PAGE_TIMEOUT_MS });
 }

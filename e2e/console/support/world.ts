@@ -11,7 +11,7 @@ export interface World extends People {
   receiver: Receiver;
   management: RunningService;
   dispatcher: RunningService;
-  environment: { DATABASE_URL: string; QUEUE_URL: string };
+  environment: Record<string, string>;
   /** Calls the API with the person's key. @param path below `/api`, with its slash: `/v3/profile` */
   call<Data>(person: PersonName, method: string, path: string, body?: object): Promise<Data>;
   /** Reports a run of the enterprise account's first job, from its start to its artifacts; answers its id. */
@@ -34,6 +34,8 @@ export async function openWorld(extraEnvironment: Record<string, string> = {}): 
     const environment = {
       DATABASE_URL: testDatabase.url,
       QUEUE_URL: await createTestQueueUrl({ name: 'PostgreSQL' }, testDatabase.url),
+      // An endpoint of the tests is as slow as the machine is busy, and some hold an answer back.
+      DELIVERY_TIMEOUT_MS: '60000',
     };
     const receiver = await startReceiver();
     closers.push(() => receiver.close());

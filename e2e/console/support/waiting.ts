@@ -1,0 +1,37 @@
+import { eventually } from '@runhook/testing';
+import type { Page } from 'playwright-core';
+
+// Nets under what should have come long before. The machine may be busy with other things, and no test of the console
+// is about how fast it is: where one of these ends a wait, what was waited for is missing.
+export const ELEMENT_TIMEOUT_MS = 60_000;
+export const STORY_TIMEOUT_MS = 300_000;
+export const START_TIMEOUT_MS = 300_000;
+
+/** As `eventually`, for as long as an element is waited for. */
+export function onThePage<T>(assertion: () => T | Promise<T>): Promise<T> {
+  return eventually(assertion, { timeoutMs: ELEMENT_TIMEOUT_MS });
+}
+
+/** An answer that is held back until a test lets it go. */
+export function held(): { status: Promise<number>; answer: (status: number) => void } {
+  let answer: (status: number) => void = () => undefined;
+  const status = new Promise<number>((resolve) => {
+    answer = resolve;
+  });
+  return { status, answer };
+}
+
+/**
+ * Notes the calls to such addresses from now on. What it gives answers those that the page has begun: a call of our own
+ * comes after them, and is told when theirs have been.
+ */
+export function noteCalls(page: Page, address: RegExp): () => Promise<string[]> {
+  const calls: string[] = [];
+  page.on('request', (request) => {
+    if (address.test(request.url())) calls.push(`${request.method()} ${request.url()}`);
+  });
+  return async () => {
+    await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
+    return [...calls];
+  };
+}
