@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { IN_VAIN_MS } from './waiting.ts';
 
 /** A request as it arrived, recorded when its last body byte is in. */
 export interface ReceivedRequest {
@@ -53,7 +54,7 @@ export interface Receiver {
   handleWith(handler: RawHandler): void;
   /**
    * Waits for that many requests, or for one that the predicate is true of (called as by `Array.filter`). Gives all
-   * requests, or those that match. After `timeoutMs` (10,000) it rejects and lists what did arrive.
+   * requests, or those that match. After `timeoutMs` (60,000) it rejects and lists what did arrive.
    */
   waitFor(
     expected: number | ((request: ReceivedRequest, index: number, all: ReceivedRequest[]) => boolean),
@@ -108,7 +109,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     handleWith(handler) {
       rawHandler = handler;
     },
-    waitFor(expected, { timeoutMs = 10_000 } = {}) {
+    waitFor(expected, { timeoutMs = IN_VAIN_MS } = {}) {
       const matching = () => (typeof expected === 'number' ? requests : requests.filter(expected));
       const needed = typeof expected === 'number' ? expected : 1;
       const what = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
