@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { IN_VAIN_MS } from './waiting.ts';
 
@@ -60,6 +60,8 @@ export interface Receiver {
     expected: number | ((request: ReceivedRequest, index: number, all: ReceivedRequest[]) => boolean),
     options?: { timeoutMs?: number },
   ): Promise<ReceivedRequest[]>;
+  /** Resolves when no connection is open any more: everything that its senders have sent is recorded. */
+  everyoneGone(): Promise<void>;
   /** Cuts every connection, answered or not. */
   close(): Promise<void>;
 }
@@ -83,6 +85,15 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       if (handleRaw === null) void answer(received, index, response);
     });
     handleRaw?.(request, response);
+  });
+
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => {
+      sockets.delete(socket);
+      arrivals.emit('gone');
+    });
   });
 
   async function answer(received: ReceivedRequest, index: number, response: ServerResponse): Promise<void> {
@@ -135,6 +146,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
         arrivals.on('request', check);
         check();
       });
+    },
+    async everyoneGone() {
+      // A turn of the event loop takes in whoever stood at the door.
+      for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
+      while (sockets.size > 0) await once(arrivals, 'gone');
     },
     async close() {
       closing.abort();
