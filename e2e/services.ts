@@ -28,6 +28,8 @@ export async function startService(
       ENCRYPTION_KEYS: testEncryptionKeysText,
       EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
       RETRY_BASE_DELAY_MS: '50',
+      // An endpoint of a test does not time out because the machine is busy.
+      DELIVERY_TIMEOUT_MS: '60000',
       HOST: '127.0.0.1',
       PORT: '0',
       ...environment,

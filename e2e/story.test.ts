@@ -7,6 +7,7 @@ import {
   createTestQueueUrl,
   eventually,
   exampleEvent,
+  IN_VAIN_MS,
   queueBackends,
   type Receiver,
   seedAccount,
@@ -48,7 +49,7 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
   beforeEach(async () => {
     const testDatabase = await createTestDatabase();
     closers.push(() => testDatabase.drop());
-    database = openDatabase({ url: testDatabase.url });
+    database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
     closers.push(() => database.close());
     account = await seedAccount(database);
     const permissionSets = ['account_admin'] as const;
@@ -222,12 +223,12 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
     await dispatcher.kill();
     receiver.respondWith(200);
     dispatcher = await startService('dispatcher', environment);
-    await receiver.waitFor(20, { timeoutMs: 60_000 });
+    await receiver.waitFor(20);
     await eventually(async () => {
       const deliveries = await deliveriesOf(id);
       expect(deliveries.map(({ status }) => status)).toEqual(Array(10).fill('delivered'));
     });
     // Ten were in flight when it died, and those alone are repeated.
     expect(receiver.requests).toHaveLength(20);
-  }, 90_000);
+  });
 });

@@ -11,8 +11,10 @@ import { openWorld, type World } from './world.ts';
 const isLong = process.env.CHAOS === 'long';
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const only = process.env.CHAOS_ONLY ?? '';
+/** Of the measurement, which is taken on a machine that does nothing else. */
 const DRAINED_WITHIN_SECONDS = 60;
-const FAULT_TIMEOUT_MS = 200_000;
+/** A net under what hangs. */
+const FAULT_TIMEOUT_MS = 600_000;
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
@@ -26,7 +28,6 @@ function expectNothingLost(row: Row): void {
   expect(row.delivered + row.failed + row.cancelled).toBe(row.expected);
   expect(row.published).toBeGreaterThan(20);
   expect(row.repeated).toBeLessThanOrEqual(row.inFlightAtKills);
-  expect(row.drainedSeconds).toBeLessThan(DRAINED_WITHIN_SECONDS);
 }
 
 if (isLong) {
@@ -39,8 +40,8 @@ if (isLong) {
     let world: World;
     beforeAll(async () => {
       world = await openWorld(backend, random);
-    }, 60_000);
-    afterAll(() => world.close(), 60_000);
+    });
+    afterAll(() => world.close());
 
     const faults = faultsOf(backend).filter(({ name }) => name.includes(only));
     test.each(faults)(
@@ -52,6 +53,7 @@ if (isLong) {
         say(`         ${row.missing} missing, ${row.repeated} repeated, ${row.drainedSeconds.toFixed(1)} s`);
         for (const problem of row.problems) say(`         ${problem}`);
         expectNothingLost(row);
+        expect(row.drainedSeconds).toBeLessThan(DRAINED_WITHIN_SECONDS);
       },
       FAULT_TIMEOUT_MS,
     );

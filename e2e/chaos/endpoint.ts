@@ -16,6 +16,8 @@ export interface Arrival {
 export interface Endpoint {
   url: string;
   arrivals: Arrival[];
+  /** Resolves when no connection is open: what the dead have sent is in. */
+  everyoneGone(): Promise<void>;
   /** Cuts every connection and refuses new ones. */
   goAway(): Promise<void>;
   /** On the same port. */
@@ -53,6 +55,7 @@ export async function startEndpoint(random: SeededRandom): Promise<Endpoint> {
   return {
     url,
     arrivals,
+    everyoneGone: async () => await receiver?.everyoneGone(),
     goAway,
     comeBack: async () => {
       receiver ??= await startReceiver({ port, respond });

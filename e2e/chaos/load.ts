@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { EventType } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
 import { createEventPublisher } from '@runhook/queue';
-import { exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
 import { FLAKY, HEALTHY, REFUSING } from './endpoint.ts';
 import type { World } from './world.ts';
 
@@ -27,7 +27,8 @@ export interface LoadOptions {
 
 /** One run, of two or three events, every so often. */
 const RUN_EVERY_MS = 100;
-const CALL_TIMEOUT_MS = 10_000;
+/** Of a call to what was killed meanwhile. */
+const CALL_TIMEOUT_MS = 30_000;
 const ARTIFACTS_EVERY = 4;
 
 /** Starts at once: about 25 events a second, half of them over REST. */
@@ -120,13 +121,7 @@ export async function startLoad(world: World, { publishesDirectly }: LoadOptions
         client_url: `${world.endpoint.url}${REFUSING}/leaving`,
         active: false,
       };
-      for (const deadline = Date.now() + 60_000; ; await wait(200)) {
-        try {
-          return await request('PUT', path, body);
-        } catch (error) {
-          if (Date.now() > deadline) throw error;
-        }
-      }
+      await eventually(() => request('PUT', path, body), { intervalMs: 200 });
     },
     stop: async () => {
       stopped = true;

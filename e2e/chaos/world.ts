@@ -20,9 +20,6 @@ export const ATTEMPTS_MAX = 6;
 const IN_THE_SOCKETS_MS = 50;
 /** A timer that is later than this tells that this process, where the receiver is, is behind with its reading. */
 const LATE_MS = 15;
-/** With nothing left that could send, the receiver has all the time it may need. */
-const NOBODY_SENDS_MS = 1_500;
-const RECOVERY_MS = 30_000;
 
 /** Both services as processes, the servers they need, and the endpoints: everything that can be made to fail. */
 export interface World {
@@ -86,7 +83,8 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
       kill: async (...victims) => {
         const logged = await loggedAttempts(database);
         await Promise.all(victims.map((kill) => kill()));
-        await socketsRead(victims.length > world.dispatchers.length ? NOBODY_SENDS_MS : IN_THE_SOCKETS_MS);
+        // The sockets of the dead are closed; those of who lives tell nothing of what was sent on them.
+        await (victims.length > world.dispatchers.length ? endpoint.everyoneGone() : socketsRead());
         for (const [key, count] of unloggedArrivals(endpoint, logged)) {
           world.inFlightAtKills.set(key, count);
         }
@@ -103,11 +101,11 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
   }
 }
 
-async function socketsRead(waitMs: number): Promise<void> {
+async function socketsRead(): Promise<void> {
   while (true) {
     const beganMs = performance.now();
-    await new Promise((resolve) => setTimeout(resolve, waitMs));
-    if (performance.now() - beganMs < waitMs + LATE_MS) return;
+    await new Promise((resolve) => setTimeout(resolve, IN_THE_SOCKETS_MS));
+    if (performance.now() - beganMs < IN_THE_SOCKETS_MS + LATE_MS) return;
   }
 }
 
@@ -121,7 +119,7 @@ export async function loggedAttempts(database: Database): Promise<Map<string, nu
          WHERE coalesce(a.error_code, '') NOT IN ('connection_refused', 'unreachable', 'dns_failed', 'request_failed')
          GROUP BY 1, 2`,
       ),
-    { timeoutMs: RECOVERY_MS, intervalMs: 200 },
+    { intervalMs: 200 },
   );
   return new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), Number(row.reached)]));
 }

@@ -65,10 +65,10 @@ beforeAll(async () => {
       expect(failed?.value).toBeGreaterThan(0);
       return { text, samples };
     },
-    { timeoutMs: 30_000, intervalMs: 250 },
+    { intervalMs: 250 },
   );
-}, 60_000);
-afterAll(() => busy.close(), 30_000);
+});
+afterAll(() => busy.close());
 
 async function scrape(): Promise<string> {
   const services = [busy.management, busy.dispatcher];
@@ -184,7 +184,7 @@ describe('with the programs of Prometheus', () => {
               expect({ title, expr, hasData: finite.length > 0 }).toEqual({ title, expr, hasData: true });
               return finite;
             },
-            { timeoutMs: 25_000, intervalMs: 500 },
+            { intervalMs: 500 },
           );
           if (isTold) tell(title, expr, series.length, series[0]?.value);
         }
@@ -194,7 +194,7 @@ describe('with the programs of Prometheus', () => {
     } finally {
       await prometheus.close();
     }
-  }, 90_000);
+  });
 });
 
 function tell(title: string, expr: string, count: number, first: number | undefined): void {

@@ -66,7 +66,7 @@ export async function startPrometheus(targets: Record<string, string>): Promise<
         const { ok } = await fetch(`http://${address}/-/ready`);
         if (!ok) throw new Error('Prometheus is not ready');
       },
-      { timeoutMs: 20_000, intervalMs: 100 },
+      { intervalMs: 100 },
     );
     return prometheus;
   } catch (error) {

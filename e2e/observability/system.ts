@@ -2,6 +2,7 @@ import { createServiceToken, type Database, openDatabase } from '@runhook/databa
 import {
   createTestDatabase,
   createTestQueueUrl,
+  IN_VAIN_MS,
   type QueueBackend,
   type Receiver,
   seedAccount,
@@ -28,7 +29,7 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
   const closers: (() => Promise<unknown>)[] = [];
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
-  const database = openDatabase({ url: testDatabase.url, onConnectionError: () => undefined });
+  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   closers.push(() => database.close());
   const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
   const receiver = await startReceiver();

@@ -10,8 +10,6 @@ import { callApi, openSystem, type System } from './system.ts';
 
 const PUBLISHER = fileURLToPath(new URL('./publish-in-trace.mjs', import.meta.url));
 const EXPORT_SOON = { OTEL_BSP_SCHEDULE_DELAY: '100' };
-/** Two processes start for each test, on a machine that may be busy. */
-const TEST_TIMEOUT_MS = 90_000;
 const QUERY_SECRET = 'token=in-the-query';
 
 describe.each(queueBackends())('traces, with the queue on $name', (backend) => {
@@ -52,116 +50,103 @@ describe.each(queueBackends())('traces, with the queue on $name', (backend) => {
   };
   const attempts = () => collector.spans.filter(({ name }) => name === 'attempt');
 
-  test(
-    'one event is one tree: REST, relay, fan-out, delivery, attempt, its retry, and on to the endpoint',
-    async () => {
-      await subscribe();
-      [management] = await Promise.all([
-        system.start('management', traced),
-        system.start('dispatcher', { ...traced, TRACE_PROPAGATE_TO_ENDPOINTS: 'true' }),
+  test('one event is one tree: REST, relay, fan-out, delivery, attempt, its retry, and on to the endpoint', async () => {
+    await subscribe();
+    [management] = await Promise.all([
+      system.start('management', traced),
+      system.start('dispatcher', { ...traced, TRACE_PROPAGATE_TO_ENDPOINTS: 'true' }),
+    ]);
+    system.receiver.respondWith((_request, index) => ({ status: index === 0 ? 503 : 200 }));
+    const callersTrace = randomBytes(16).toString('hex');
+    const callersSpan = randomBytes(8).toString('hex');
+    await reportRun({ traceparent: `00-${callersTrace}-${callersSpan}-01` });
+    await system.receiver.waitFor(2);
+
+    const [first, retry] = await eventually(() => {
+      expect(attempts()).toHaveLength(2);
+      const ends = attempts().sort((a, b) => numberOf(a) - numberOf(b));
+      // The export of the queue jobs' own spans may come later.
+      for (const end of ends) expect(lineOf(end).at(-1)).toMatch(/^POST /);
+      return ends as [CollectedSpan, CollectedSpan];
+    });
+    const rest = 'POST /api/v2/accounts/:account_id/runs';
+    const fanOut = ['deliver', 'fan-out', 'process job-run-events', 'relay', rest];
+    expect(lineOf(first)).toEqual(['attempt', ...fanOut]);
+    expect(lineOf(retry)).toEqual(['attempt', 'deliver', 'process webhook-deliveries', ...fanOut]);
+
+    // Nothing of it lies outside the caller's trace, and nothing in that trace hangs in the air.
+    const spans = spansOf(callersTrace);
+    const ids = new Set(spans.map(({ spanId }) => spanId));
+    const roots = spans.filter(({ parentSpanId }) => !ids.has(parentSpanId));
+    expect(roots).toMatchObject([{ name: rest, parentSpanId: callersSpan, service: 'runhook-management' }]);
+    expect([first, retry].map(({ traceId }) => traceId)).toEqual([callersTrace, callersTrace]);
+
+    expect(first).toMatchObject({
+      service: 'runhook-dispatcher',
+      kind: 3,
+      statusCode: 2,
+      attributes: {
+        'http.request.method': 'POST',
+        'http.response.status_code': 503,
+        'error.type': 'unsuccessful_status',
+        'server.address': '127.0.0.1',
+        'server.port': system.receiver.port,
+        'runhook.attempt.number': 1,
+        'runhook.outcome': 'retry',
+      },
+    });
+    expect(retry.attributes).toMatchObject({
+      'http.request.resend_count': 1,
+      'http.response.status_code': 200,
+    });
+    // The endpoint's own spans would hang below the attempt that reached it.
+    expect(system.receiver.requests.map(({ headers }) => headers.traceparent)).toEqual(
+      [first, retry].map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`),
+    );
+    const exported = collector.bodies.join('\n');
+    for (const secret of [QUERY_SECRET, 'in-the-path', system.token, 'Nightly build', 'whsec_']) {
+      expect(exported).not.toContain(secret);
+    }
+  });
+
+  test('what a publisher puts on the queue goes on in its trace, and endpoints are told nothing unless asked', async () => {
+    await subscribe();
+    await system.start('dispatcher', traced);
+    const event = exampleEvent('job.run.started', system.account.jobs[0] as never);
+    await promisify(execFile)(process.execPath, [PUBLISHER, JSON.stringify(event)], {
+      env: { ...traced, QUEUE_URL: system.queueUrl },
+    });
+    await system.receiver.waitFor(1);
+    await eventually(() => {
+      const [attempt] = attempts();
+      expect(attempt && lineOf(attempt)).toEqual([
+        'attempt',
+        'deliver',
+        'fan-out',
+        'process job-run-events',
+        'addBulk job-run-events',
+        'job',
       ]);
-      system.receiver.respondWith((_request, index) => ({ status: index === 0 ? 503 : 200 }));
-      const callersTrace = randomBytes(16).toString('hex');
-      const callersSpan = randomBytes(8).toString('hex');
-      await reportRun({ traceparent: `00-${callersTrace}-${callersSpan}-01` });
-      await system.receiver.waitFor(2);
+    });
+    expect(system.receiver.requests[0]?.headers).not.toHaveProperty('traceparent');
+  });
 
-      const [first, retry] = await eventually(() => {
-        expect(attempts()).toHaveLength(2);
-        const ends = attempts().sort((a, b) => numberOf(a) - numberOf(b));
-        // The export of the queue jobs' own spans may come later.
-        for (const end of ends) expect(lineOf(end).at(-1)).toMatch(/^POST /);
-        return ends as [CollectedSpan, CollectedSpan];
-      });
-      const rest = 'POST /api/v2/accounts/:account_id/runs';
-      const fanOut = ['deliver', 'fan-out', 'process job-run-events', 'relay', rest];
-      expect(lineOf(first)).toEqual(['attempt', ...fanOut]);
-      expect(lineOf(retry)).toEqual(['attempt', 'deliver', 'process webhook-deliveries', ...fanOut]);
-
-      // Nothing of it lies outside the caller's trace, and nothing in that trace hangs in the air.
-      const spans = spansOf(callersTrace);
-      const ids = new Set(spans.map(({ spanId }) => spanId));
-      const roots = spans.filter(({ parentSpanId }) => !ids.has(parentSpanId));
-      expect(roots).toMatchObject([{ name: rest, parentSpanId: callersSpan, service: 'runhook-management' }]);
-      expect([first, retry].map(({ traceId }) => traceId)).toEqual([callersTrace, callersTrace]);
-
-      expect(first).toMatchObject({
-        service: 'runhook-dispatcher',
-        kind: 3,
-        statusCode: 2,
-        attributes: {
-          'http.request.method': 'POST',
-          'http.response.status_code': 503,
-          'error.type': 'unsuccessful_status',
-          'server.address': '127.0.0.1',
-          'server.port': system.receiver.port,
-          'runhook.attempt.number': 1,
-          'runhook.outcome': 'retry',
-        },
-      });
-      expect(retry.attributes).toMatchObject({
-        'http.request.resend_count': 1,
-        'http.response.status_code': 200,
-      });
-      // The endpoint's own spans would hang below the attempt that reached it.
-      expect(system.receiver.requests.map(({ headers }) => headers.traceparent)).toEqual(
-        [first, retry].map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`),
-      );
-      const exported = collector.bodies.join('\n');
-      for (const secret of [QUERY_SECRET, 'in-the-path', system.token, 'Nightly build', 'whsec_']) {
-        expect(exported).not.toContain(secret);
-      }
-    },
-    TEST_TIMEOUT_MS,
-  );
-
-  test(
-    'what a publisher puts on the queue goes on in its trace, and endpoints are told nothing unless asked',
-    async () => {
-      await subscribe();
-      await system.start('dispatcher', traced);
-      const event = exampleEvent('job.run.started', system.account.jobs[0] as never);
-      await promisify(execFile)(process.execPath, [PUBLISHER, JSON.stringify(event)], {
-        env: { ...traced, QUEUE_URL: system.queueUrl },
-        timeout: 20_000,
-      });
-      await system.receiver.waitFor(1);
-      await eventually(() => {
-        const [attempt] = attempts();
-        expect(attempt && lineOf(attempt)).toEqual([
-          'attempt',
-          'deliver',
-          'fan-out',
-          'process job-run-events',
-          'addBulk job-run-events',
-          'job',
-        ]);
-      });
-      expect(system.receiver.requests[0]?.headers).not.toHaveProperty('traceparent');
-    },
-    TEST_TIMEOUT_MS,
-  );
-
-  test(
-    'a sampler that drops everything exports nothing',
-    async () => {
-      await subscribe();
-      const dropping = { ...traced, OTEL_TRACES_SAMPLER: 'always_off' };
-      const dispatcher = await Promise.all([
-        system.start('management', dropping),
-        system.start('dispatcher', dropping),
-      ]).then(([started, other]) => {
-        management = started;
-        return other;
-      });
-      await reportRun();
-      await system.receiver.waitFor(1);
-      // A stop exports what is left.
-      expect(await Promise.all([management.stop(), dispatcher.stop()])).toEqual([0, 0]);
-      expect(collector.bodies).toEqual([]);
-    },
-    TEST_TIMEOUT_MS,
-  );
+  test('a sampler that drops everything exports nothing', async () => {
+    await subscribe();
+    const dropping = { ...traced, OTEL_TRACES_SAMPLER: 'always_off' };
+    const dispatcher = await Promise.all([
+      system.start('management', dropping),
+      system.start('dispatcher', dropping),
+    ]).then(([started, other]) => {
+      management = started;
+      return other;
+    });
+    await reportRun();
+    await system.receiver.waitFor(1);
+    // A stop exports what is left.
+    expect(await Promise.all([management.stop(), dispatcher.stop()])).toEqual([0, 0]);
+    expect(collector.bodies).toEqual([]);
+  });
 });
 
 function numberOf({ attributes }: CollectedSpan): number {

@@ -3,7 +3,7 @@ import { Prisma } from './generated/client.ts';
 
 /** SQLSTATE classes that say "not now": connection exceptions, out of resources, operator intervention. */
 const TRANSIENT_SQLSTATE = /^(08|53|57P|25006$)/;
-const TRANSIENT_PRISMA_CODES = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2037']);
+const TRANSIENT_PRISMA_CODES = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037']);
 const TRANSIENT_ADAPTER_KINDS = new Set([
   'DatabaseNotReachable',
   'ConnectionClosed',

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Database, openDatabase, runStatement } from '@runhook/database';
-import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
 import fc from 'fast-check';
 import { arrayLiteral } from '../src/statements.ts';
 
@@ -8,7 +8,7 @@ let testDatabase: TestDatabase;
 let database: Database;
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url, connectionsMax: 1, onConnectionError: () => undefined });
+  database = openDatabase({ url: testDatabase.url, connectionsMax: 1, connectTimeoutMs: IN_VAIN_MS });
 });
 afterAll(async () => {
   await database.close();

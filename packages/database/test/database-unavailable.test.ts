@@ -3,6 +3,7 @@ import { type Database, isDatabaseUnavailable, openDatabase, runStatement } from
 import {
   createTestDatabase,
   eventually,
+  IN_VAIN_MS,
   startTcpProxy,
   type TcpProxy,
   type TestDatabase,
@@ -14,7 +15,7 @@ let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   proxy = await startTcpProxy(testDatabase.url);
-  database = openDatabase({ url: proxy.url });
+  database = openDatabase({ url: proxy.url, connectTimeoutMs: IN_VAIN_MS });
 });
 afterEach(async () => {
   await database.close();
@@ -38,16 +39,26 @@ test('a database that is away is told from one that answers with an error, by Pr
 
 test('a connection that is cut in the middle of a query counts as away', async () => {
   const running = [
-    errorOf(runStatement(database.pool, 'SELECT pg_sleep(10)', [])),
-    errorOf(database.prisma.$queryRaw`SELECT pg_sleep(10)::text`),
+    errorOf(runStatement(database.pool, 'SELECT pg_sleep(3600)', [])),
+    errorOf(database.prisma.$queryRaw`SELECT pg_sleep(3600)::text`),
   ];
   await runStatement(database.pool, 'SELECT 1', []);
   await proxy.cut();
   for (const error of await Promise.all(running)) expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
+test('a transaction that gets no connection counts as away', async () => {
+  const full = openDatabase({ url: testDatabase.url, connectionsMax: 1, connectTimeoutMs: 50 });
+  // A busy machine may need more tries for the one connection.
+  const holder = await eventually(() => full.pool.connect());
+  const error = await errorOf(full.prisma.$transaction((transaction) => transaction.account.count()));
+  expect(isDatabaseUnavailable(error)).toBe(true);
+  holder.release();
+  await full.close();
+});
+
 test('a session that the server ended counts as away', async () => {
-  const running = errorOf(runStatement(database.pool, 'SELECT pg_sleep(10)', []));
+  const running = errorOf(runStatement(database.pool, 'SELECT pg_sleep(3600)', []));
   await eventually(async () => {
     const ended = await runStatement(
       database.pool,

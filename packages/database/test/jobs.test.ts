@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createAccount, createJob, type Database, openDatabase } from '@runhook/database';
-import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
 });
 afterEach(async () => {
   await database.close();

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, KNOWN_MIGRATIONS, migrate, openDatabase, requireSchema } from '@runhook/database';
-import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
 });
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import { openDatabase, withSchemaEngine } from '@runhook/database';
-import { createTestDatabase } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
 
 const schemaPath = new URL('../../../prisma/schema.prisma', import.meta.url);
 
@@ -43,7 +43,7 @@ const CATALOGUE = `
   ORDER BY 1`;
 
 async function catalogue(databaseUrl: string): Promise<string[]> {
-  const database = openDatabase({ url: databaseUrl });
+  const database = openDatabase({ url: databaseUrl, connectTimeoutMs: IN_VAIN_MS });
   try {
     return (await database.pool.query<{ line: string }>(CATALOGUE)).rows.map(({ line }) => line);
   } finally {
@@ -55,7 +55,7 @@ test('the migrations make the tables that schema.prisma describes', async () => 
   const migrated = await createTestDatabase();
   const described = await createTestDatabase();
   try {
-    const database = openDatabase({ url: described.url });
+    const database = openDatabase({ url: described.url, connectTimeoutMs: IN_VAIN_MS });
     await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
     await database.pool.query(await sqlOfSchema(described.url));
     await database.close();

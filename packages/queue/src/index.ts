@@ -13,6 +13,7 @@ export {
   migrateQueue,
   type QueueBackend,
   type QueueBackendName,
+  type QueueBackendOptions,
   QueueUnavailableError,
   queueBackendName,
 } from './queue-backend.ts';

@@ -49,8 +49,18 @@ const REDIS_PREFIX = '{runhook}';
 /** Of what happens to jobs BullMQ keeps 10,000 entries for whoever listens. Nobody does. */
 const EVENT_STREAM = { events: { maxLen: 100 } };
 export const POSTGRES_SCHEMA = 'bullmq';
-/** A queue call of a producer fails within about this time when the backend is gone, instead of waiting for it. */
-const PRODUCER_CONNECT_TIMEOUT_MS = 3_000;
+
+/** Of each queue and worker to PostgreSQL; Redis takes one or two. */
+const CONNECTIONS_MAX = 4;
+
+export interface QueueBackendOptions {
+  /** How long a producer's call waits for a backend that may be gone, before it fails; 5 s when omitted. */
+  callMs?: number | undefined;
+}
+
+const CALL_MS = 5_000;
+/** Less than the call: its error says more. */
+const CONNECT_SHARE = 0.6;
 
 type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
@@ -59,6 +69,8 @@ export interface QueueBackend {
   name: QueueBackendName;
   createQueue<Data>(name: string, telemetry?: Telemetry): Queue<Data>;
   createWorker<Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions): Worker<Data>;
+  /** Bounds a producer's call: a driver that keeps waiting for its backend must not keep a request waiting. */
+  withinCallTimeout<T>(call: Promise<T>): Promise<T>;
 }
 
 /** Throws when the URL is neither of PostgreSQL nor of a form of Redis that `parseRedisUrl` reads. */
@@ -73,16 +85,22 @@ export function queueBackendName(queueUrl: string): QueueBackendName {
   return 'Redis';
 }
 
-/** @param connectionsMax connections of each queue and worker to PostgreSQL; Redis takes one or two */
-export function createQueueBackend(queueUrl: string, connectionsMax = 4): QueueBackend {
-  return queueBackendName(queueUrl) === 'Redis'
-    ? redisBackend(queueUrl)
-    : postgresBackend(queueUrl, connectionsMax);
+export function createQueueBackend(
+  queueUrl: string,
+  { callMs = CALL_MS }: QueueBackendOptions = {},
+): QueueBackend {
+  const connectMs = callMs * CONNECT_SHARE;
+  const withinCallTimeout: QueueBackend['withinCallTimeout'] = (call) => within(callMs, call);
+  const backend =
+    queueBackendName(queueUrl) === 'Redis'
+      ? redisBackend(queueUrl, connectMs)
+      : postgresBackend(queueUrl, connectMs);
+  return { ...backend, withinCallTimeout };
 }
 
-function redisBackend(url: string): QueueBackend {
+function redisBackend(url: string, connectMs: number): Omit<QueueBackend, 'withinCallTimeout'> {
   const place = parseRedisUrl(url);
-  const producing = { maxRetriesPerRequest: 1, connectTimeout: PRODUCER_CONNECT_TIMEOUT_MS };
+  const producing = { maxRetriesPerRequest: 1, connectTimeout: connectMs };
   const working = { maxRetriesPerRequest: null };
   return {
     name: 'Redis',
@@ -135,15 +153,18 @@ const PLANNED_FOR_INDEXES = '-c enable_seqscan=off -c jit=off';
  */
 const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
 
-function postgresBackend(connectionString: string, max: number): QueueBackend {
+function postgresBackend(
+  connectionString: string,
+  connectMs: number,
+): Omit<QueueBackend, 'withinCallTimeout'> {
   const Postgres = withBackend(createPatientBackend);
   const connection = {
     connectionString,
     schema: POSTGRES_SCHEMA,
     migrate: true,
-    max,
+    max: CONNECTIONS_MAX,
     Client: ListenedClient,
-    connectionTimeoutMillis: PRODUCER_CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: connectMs,
   };
   return {
     name: 'PostgreSQL',
@@ -165,15 +186,12 @@ export class QueueUnavailableError extends Error {
   readonly code = 'queue_unavailable';
 }
 
-const CALL_TIMEOUT_MS = 5_000;
-
-/** Bounds a producer's call: a driver that keeps waiting for its backend must not keep a request waiting. */
-export async function withinCallTimeout<T>(call: Promise<T>): Promise<T> {
+async function within<T>(callMs: number, call: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new QueueUnavailableError(`The queue did not answer within ${CALL_TIMEOUT_MS} ms.`)),
-      CALL_TIMEOUT_MS,
+      () => reject(new QueueUnavailableError(`The queue did not answer within ${callMs} ms.`)),
+      callMs,
     );
   });
   try {

@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
-import { createTestDatabase, createTestQueueUrl, exampleEvent, queueBackends } from '@runhook/testing';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  exampleEvent,
+  IN_VAIN_MS,
+  queueBackends,
+} from '@runhook/testing';
 import { createAccountAllowance, type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 
 test('an account has a thousand events at once, and gets five hundred a second back', () => {
@@ -37,7 +43,8 @@ describe.each(queueBackends())('on $name', (backend) => {
   test('an event of an account is taken before the rest of a burst of another, and none is lost', async () => {
     // A clock that stands still: however slow this machine puts them in line, nothing of the allowance comes back.
     const allowance = createAccountAllowance(() => 0);
-    const events = openEventQueue(createQueueBackend(queueUrl), () => undefined, undefined, allowance);
+    const queueBackend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
+    const events = openEventQueue(queueBackend, () => undefined, undefined, allowance);
     closers.push(() => events.close());
     const eventOf = (accountId: number): IdentifiedEvent => ({
       ...exampleEvent('job.run.started', {

@@ -1,36 +1,41 @@
-import { expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { startPeriodic } from '../src/index.ts';
 
+const EVERY_MS = 100;
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
 test('measurements never overlap, one that fails is followed by the next, and a stop waits for the last', async () => {
+  const underway: { end: () => void; fail: (error: Error) => void }[] = [];
   let calls = 0;
-  let underway = 0;
-  let atOnceMax = 0;
   const errors: unknown[] = [];
-  let isEnough: () => void = () => undefined;
-  const enough = new Promise<void>((resolve) => {
-    isEnough = resolve;
-  });
-  const periodic = startPeriodic(
-    1,
-    async () => {
+  const measure = () =>
+    new Promise<void>((end, fail) => {
       calls += 1;
-      underway += 1;
-      atOnceMax = Math.max(atOnceMax, underway);
-      await new Promise((settle) => setTimeout(settle, 5));
-      underway -= 1;
-      if (calls > 4) isEnough();
-      if (calls === 2) throw new Error('the second');
-    },
-    (error) => errors.push(error),
-  );
-  await enough;
-  await periodic.stop();
-  expect({ atOnceMax, underway, errors }).toEqual({
-    atOnceMax: 1,
-    underway: 0,
-    errors: [new Error('the second')],
+      underway.push({ end, fail });
+    });
+  const periodic = startPeriodic(EVERY_MS, measure, (error) => errors.push(error));
+  const pass = () => jest.advanceTimersByTimeAsync(EVERY_MS);
+
+  // However long the first one takes, the second comes only after it.
+  for (let times = 0; times < 3; times++) await pass();
+  expect(calls).toBe(1);
+  underway[0]?.end();
+  await pass();
+  expect(calls).toBe(2);
+  underway[1]?.fail(new Error('the second'));
+  await pass();
+  expect({ calls, errors }).toEqual({ calls: 3, errors: [new Error('the second')] });
+
+  let isStopped = false;
+  const stopped = periodic.stop().then(() => {
+    isStopped = true;
   });
-  const callsAtStop = calls;
-  await new Promise((settle) => setTimeout(settle, 20));
-  expect(calls).toBe(callsAtStop);
+  await pass();
+  expect(isStopped).toBe(false);
+  underway[2]?.end();
+  await stopped;
+  await pass();
+  expect(calls).toBe(3);
 });

@@ -27,4 +27,4 @@ export {
   removeTestDatabases,
   type TestDatabase,
 } from './template-database.ts';
-export { eventually } from './waiting.ts';
+export { eventually, IN_VAIN_MS } from './waiting.ts';

@@ -1,7 +1,8 @@
 import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { IN_VAIN_MS } from './waiting.ts';
 
 /** A request as it arrived, recorded when its last body byte is in. */
 export interface ReceivedRequest {
@@ -53,12 +54,14 @@ export interface Receiver {
   handleWith(handler: RawHandler): void;
   /**
    * Waits for that many requests, or for one that the predicate is true of (called as by `Array.filter`). Gives all
-   * requests, or those that match. After `timeoutMs` (10,000) it rejects and lists what did arrive.
+   * requests, or those that match. After `timeoutMs` (60,000) it rejects and lists what did arrive.
    */
   waitFor(
     expected: number | ((request: ReceivedRequest, index: number, all: ReceivedRequest[]) => boolean),
     options?: { timeoutMs?: number },
   ): Promise<ReceivedRequest[]>;
+  /** Resolves when no connection is open any more: everything that its senders have sent is recorded. */
+  everyoneGone(): Promise<void>;
   /** Cuts every connection, answered or not. */
   close(): Promise<void>;
 }
@@ -82,6 +85,15 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       if (handleRaw === null) void answer(received, index, response);
     });
     handleRaw?.(request, response);
+  });
+
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => {
+      sockets.delete(socket);
+      arrivals.emit('gone');
+    });
   });
 
   async function answer(received: ReceivedRequest, index: number, response: ServerResponse): Promise<void> {
@@ -108,7 +120,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     handleWith(handler) {
       rawHandler = handler;
     },
-    waitFor(expected, { timeoutMs = 10_000 } = {}) {
+    waitFor(expected, { timeoutMs = IN_VAIN_MS } = {}) {
       const matching = () => (typeof expected === 'number' ? requests : requests.filter(expected));
       const needed = typeof expected === 'number' ? expected : 1;
       const what = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
@@ -134,6 +146,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
         arrivals.on('request', check);
         check();
       });
+    },
+    async everyoneGone() {
+      // A turn of the event loop takes in whoever stood at the door.
+      for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
+      while (sockets.size > 0) await once(arrivals, 'gone');
     },
     async close() {
       closing.abort();

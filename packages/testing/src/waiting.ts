@@ -1,12 +1,18 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
 /**
- * Runs the assertion until it does not throw, and gives its value; after `timeoutMs` (5,000) it throws what the
- * assertion threw last. For what is written asynchronously and sends no signal. `intervalMs` (25) lies between tries.
+ * When a wait in vain ends, to say what it waited for: half of jest's own timeout, which would not. No test is about how
+ * long something takes, so this is far beyond what a busy machine needs.
+ */
+export const IN_VAIN_MS = 60_000;
+
+/**
+ * Runs the assertion until it does not throw, and gives its value; after `timeoutMs` ({@link IN_VAIN_MS}) it throws what
+ * the assertion threw last. For what is written asynchronously and sends no signal. `intervalMs` (25) lies between tries.
  */
 export async function eventually<T>(
   assertion: () => T | Promise<T>,
-  { timeoutMs = 5_000, intervalMs = 25 }: { timeoutMs?: number; intervalMs?: number } = {},
+  { timeoutMs = IN_VAIN_MS, intervalMs = 25 }: { timeoutMs?: number; intervalMs?: number } = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   while (true) {

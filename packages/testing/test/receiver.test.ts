@@ -106,6 +106,23 @@ test('waiting ends with the request that was waited for, and gives those that ma
   expect((await special).map(({ path }) => path)).toEqual(['/special']);
 });
 
+test('everyone has gone when the last connection is closed', async () => {
+  await receiver.everyoneGone();
+  receiver.respondWith((_request, index) => (index === 0 ? { never: true } : { status: 200 }));
+  const held = sendRequest(receiver.url, { agent: false }).on('error', () => undefined);
+  held.end();
+  await receiver.waitFor(1);
+  const gone = receiver.everyoneGone().then(() => 'gone');
+  const answered = new Promise((resolve) => {
+    sendRequest(receiver.url, { agent: false }, (answer) =>
+      answer.resume().on('end', () => resolve('answered')),
+    ).end();
+  });
+  expect(await Promise.race([gone, answered])).toBe('answered');
+  held.destroy();
+  expect(await gone).toBe('gone');
+});
+
 test('waiting in vain says what did arrive', async () => {
   await post('/only', { body: 'its body' });
   const failure = receiver.waitFor(2, { timeoutMs: 50 });

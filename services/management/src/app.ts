@@ -47,6 +47,21 @@ const TRACES_FLUSH_MS = 3_000;
 
 const REQUEST_LIMIT_WINDOW_SECONDS = 60;
 
+/**
+ * How long the service waits for what it needs, before a caller gets a 503 or another way is taken. What is omitted is
+ * as the package or file that waits has it.
+ */
+export interface Timeouts {
+  /** A request for its answer. */
+  requestMs?: number;
+  /** A query for a connection of the pool. */
+  databaseMs?: number;
+  /** A call of the queue. */
+  queueMs?: number;
+  /** A count of a limit for Redis. */
+  countMs?: number;
+}
+
 export interface Management {
   port: number;
   /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
@@ -59,17 +74,19 @@ export interface Management {
  * queue that is away stops nothing: requests are answered with 503 until it is back.
  * @param options `destination`: where the log goes, standard output when omitted; `consoleFolder`: what was built of
  * the console, that of its package when omitted, and none when null; `process`: whose end it is part of, for a caller
- * that obeys signals before everything is open, and closes what was opened if this throws
+ * that obeys signals before everything is open, and closes what was opened if this throws; `timeouts`: for tests, which
+ * must not fail because a machine is busy
  */
 export async function createManagement(
   settings: Settings,
   options: Pick<LoggerOptions, 'destination'> & {
     consoleFolder?: string | null;
     process?: { logger: Logger; lifecycle: Lifecycle };
+    timeouts?: Timeouts;
   } = {},
 ): Promise<Management> {
   const service = 'management';
-  const { consoleFolder = findConsole(), process, ...logging } = options;
+  const { consoleFolder = findConsole(), process, timeouts = {}, ...logging } = options;
   const logger = process?.logger ?? createLogger({ service, level: settings.logLevel, ...logging });
   const lifecycle = process?.lifecycle ?? new Lifecycle({ logger });
   const health = createHealth({ lifecycle, logger });
@@ -85,6 +102,7 @@ export async function createManagement(
     const queueTelemetry = traces ? openQueueTelemetry : undefined;
     const database = openDatabase({
       url: settings.databaseUrl,
+      connectTimeoutMs: timeouts.databaseMs,
       onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
     });
     lifecycle.onClose('database', () => database.close());
@@ -92,7 +110,7 @@ export async function createManagement(
     // Asks the database, too.
     health.register('database', 'ready', () => requireSchema(database.pool));
 
-    const queueBackend = createQueueBackend(settings.queueUrl);
+    const queueBackend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs });
     const onQueueError = (err: Error) => logger.warn({ err }, 'the queue connection has trouble');
     const deliveryQueue = openDeliveryQueue(queueBackend, onQueueError, queueTelemetry);
     lifecycle.onClose('delivery queue', () => deliveryQueue.close());
@@ -105,6 +123,7 @@ export async function createManagement(
     const limitStore = await openLimitStore({
       queueUrl: settings.queueUrl,
       pool: database.pool,
+      countTimeoutMs: timeouts.countMs,
       onError: (err) => logger.warn({ err }, 'the connection that rate limits are counted on has trouble'),
     });
     lifecycle.onClose('limit store', () => limitStore.close());
@@ -200,6 +219,7 @@ export async function createManagement(
         findSession: (sessionId) => sessions.find(sessionId),
         requestLimit,
         idempotency,
+        deadlineMs: timeouts.requestMs,
       },
       trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),

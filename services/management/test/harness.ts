@@ -13,8 +13,8 @@ import {
   type PermissionSet,
   type SecretBox,
 } from '@runhook/database';
-import { createTestDatabase, createTestQueueUrl, queueBackends } from '@runhook/testing';
-import { createManagement, type Management } from '../src/app.ts';
+import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import { createManagement, type Management, type Timeouts } from '../src/app.ts';
 import type { Settings } from '../src/settings.ts';
 import { checkedFetch } from './checked-fetch.ts';
 
@@ -87,13 +87,22 @@ export const SUBSCRIPTION_FIELDS = {
   client_url: 'https://receiver.example.com/hooks',
 };
 
+/** For whoever is not about what happens when something is away: a busy machine is not, it is slow. */
+export const UNHURRIED = {
+  requestMs: IN_VAIN_MS,
+  databaseMs: IN_VAIN_MS,
+  queueMs: IN_VAIN_MS,
+  countMs: IN_VAIN_MS,
+} as const satisfies Timeouts;
+
 /**
  * @param overrides settings, or a function that makes them from the URL of the test's database
- * @param logging where the log goes, and where a built console is; none when omitted
+ * @param options where the log goes, and where a built console is, none when omitted; {@link UNHURRIED} unless it has
+ *   timeouts
  */
 export async function startHarness(
   overrides: Partial<Settings> | ((databaseUrl: string) => Promise<Partial<Settings>>) = {},
-  logging: Parameters<typeof createManagement>[1] = {},
+  options: Parameters<typeof createManagement>[1] = {},
 ): Promise<Harness> {
   const testDatabase = await createTestDatabase();
   const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
@@ -115,9 +124,17 @@ export async function startHarness(
     logLevel: 'silent',
     ...(typeof overrides === 'function' ? await overrides(testDatabase.url) : overrides),
   };
-  const database = openDatabase({ url: testDatabase.url, connectionsMax: 2 });
+  const database = openDatabase({
+    url: testDatabase.url,
+    connectionsMax: 2,
+    connectTimeoutMs: IN_VAIN_MS,
+  });
   const secrets = createSecretBox(settings.encryptionKeys);
-  const management = await createManagement(settings, { consoleFolder: null, ...logging });
+  const management = await createManagement(settings, {
+    consoleFolder: null,
+    timeouts: UNHURRIED,
+    ...options,
+  });
   const origin = `http://127.0.0.1:${management.port}`;
   let emails = 0;
 
@@ -162,7 +179,10 @@ export async function startHarness(
       return { cookie: cookieOf(headers), 'sec-fetch-site': 'same-origin' };
     },
     async startSecond(overridden = {}) {
-      const second = await createManagement({ ...settings, ...overridden }, { consoleFolder: null });
+      const second = await createManagement(
+        { ...settings, ...overridden },
+        { consoleFolder: null, timeouts: UNHURRIED },
+      );
       const secondOrigin = `http://127.0.0.1:${second.port}`;
       return {
         origin: secondOrigin,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { eventually } from '@runhook/testing';
 import { createManagement } from '../src/app.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness, UNHURRIED } from './harness.ts';
 
 let harness: Harness;
 
@@ -12,7 +13,9 @@ afterEach(() => harness.close());
 
 test('the probes and the metrics answer without a token', async () => {
   for (const path of ['/healthz', '/readyz']) {
-    expect(await harness.call('GET', path)).toMatchObject({ status: 200, json: { ok: true } });
+    await eventually(async () =>
+      expect(await harness.call('GET', path)).toMatchObject({ status: 200, json: { ok: true } }),
+    );
   }
   const metrics = await fetch(`${harness.origin}/metrics`);
   expect(await metrics.text()).toContain('service="management"');
@@ -24,9 +27,9 @@ test('a service whose port is taken does not start, and leaves no connection beh
 });
 
 test('a stopped service refuses connections and has closed those to the database', async () => {
-  const second = await createManagement({ ...harness.settings, port: 0 });
+  const second = await createManagement({ ...harness.settings, port: 0 }, { timeouts: UNHURRIED });
   const origin = `http://127.0.0.1:${second.port}`;
-  expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+  await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200));
   const connections = async () => {
     const { rows } = await harness.database.pool.query(
       'SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database()',

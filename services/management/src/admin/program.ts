@@ -123,12 +123,19 @@ export async function runAdmin(args: readonly string[], surroundings: Surroundin
   }
 }
 
+/** Longer than a request's: an operator rather waits than tries again. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
 async function runCommand(command: Command, options: object, { env, stdin }: Surroundings): Promise<Answer> {
   command.check?.(options as never);
   const { databaseUrl, encryptionKeys = [] } = readAdminSettings(env, {
     needsKeys: command.needsKeys ?? false,
   });
-  const database = openDatabase({ url: databaseUrl, connectionsMax: 2 });
+  const database = openDatabase({
+    url: databaseUrl,
+    connectionsMax: 2,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+  });
   try {
     // Prisma wraps what is wrong with the connection in errors of its own; asked plainly first, it says what it is.
     await runStatement(database.pool, 'SELECT FROM accounts LIMIT 0', []);

@@ -24,7 +24,7 @@ export function redeliverEndpoint(deps: {
     method: 'POST',
     path: `${DELIVERY_PATH}/redeliver`,
     access: WRITE_WEBHOOKS,
-    deadlineMs: 2 * DEADLINE_MS,
+    extraMs: DEADLINE_MS,
     async handle(request) {
       const subscription = await requiredSubscription(pool, request);
       const key = deliveryKey(subscription, request);

@@ -39,8 +39,8 @@ interface EndpointOf<Path extends string, Request> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** An Express pattern with no slash at its end. */
   path: Path;
-  /** How long it may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
-  deadlineMs?: number;
+  /** What it may take beyond the deadline of every request before the caller gets a 503; nothing when omitted. */
+  extraMs?: number;
   /** A GET that does something outside: it needs what a POST needs of a console session. */
   hasEffect?: true;
   handle(request: Request): Promise<Answer>;

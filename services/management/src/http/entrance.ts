@@ -27,10 +27,13 @@ export interface Entrance extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
+  /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
+  deadlineMs?: number | undefined;
 }
 
 /** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
 export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entrance): Router {
+  const { deadlineMs = DEADLINE_MS } = entrance;
   const router = Router({ caseSensitive: true });
   for (const path of new Set(endpoints.map((endpoint) => endpoint.path))) {
     const ofPath = endpoints.filter((endpoint) => endpoint.path === path);
@@ -40,9 +43,10 @@ export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entranc
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const handle = await within(DEADLINE_MS, admit(endpoint, entrance, request, response));
+      const handle = await within(deadlineMs, admit(endpoint, entrance, request, response));
       const body = await readBody(request, response);
-      const answer = await within(endpoint.deadlineMs ?? DEADLINE_MS, handle({ ...partsOf(request), body }));
+      const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
+      const answer = await within(answerMs, handle({ ...partsOf(request), body }));
       sendAnswer(response, answer);
     });
   }

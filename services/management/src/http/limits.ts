@@ -73,8 +73,10 @@ export async function openLimitStore(options: {
   queueUrl: string;
   pool: Database['pool'];
   onError: (error: Error) => void;
+  /** How long Redis may take for one count; half a second when omitted. */
+  countTimeoutMs?: number | undefined;
 }): Promise<LimitStore> {
-  const { queueUrl, pool, onError } = options;
+  const { queueUrl, pool, onError, countTimeoutMs } = options;
   if (queueBackendName(queueUrl) === 'PostgreSQL') {
     return {
       createLimiter: (limiter) =>
@@ -91,7 +93,7 @@ export async function openLimitStore(options: {
       close: async () => undefined,
     };
   }
-  const redis = await openRedis(queueUrl, onError);
+  const redis = await openRedis(queueUrl, onError, countTimeoutMs);
   return {
     createLimiter: (limiter) =>
       limiterOf(

@@ -9,7 +9,7 @@ import {
 } from '@runhook/contract';
 import type { Database, SecretBox } from '@runhook/database';
 import type { Egress, EgressResult } from '@runhook/egress';
-import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from './routes.ts';
 import { findSubscription } from './statements.ts';
 
@@ -25,7 +25,7 @@ export function testSubscriptionEndpoint(deps: {
     path: `${SUBSCRIPTION_PATH}/test`,
     access: WRITE_WEBHOOKS,
     hasEffect: true,
-    deadlineMs: deps.deliveryTimeoutMs + DEADLINE_MS,
+    extraMs: deps.deliveryTimeoutMs,
     async handle(request) {
       const row = await findSubscription(deps.pool, subscriptionKey(request));
       if (!row) throw subscriptionNotFound();

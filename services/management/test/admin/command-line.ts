@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type Database, openDatabase } from '@runhook/database';
-import { createTestDatabase, testEncryptionKeysText } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, testEncryptionKeysText } from '@runhook/testing';
 import { runAdmin } from '../../src/admin/program.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a script reads it
@@ -95,7 +95,11 @@ const wordsOf = (command: string | readonly string[]) =>
 
 export async function openCommandLine(): Promise<CommandLine> {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({ url: testDatabase.url, connectionsMax: 2 });
+  const database = openDatabase({
+    url: testDatabase.url,
+    connectionsMax: 2,
+    connectTimeoutMs: IN_VAIN_MS,
+  });
   const env = { DATABASE_URL: testDatabase.url, ENCRYPTION_KEYS: testEncryptionKeysText };
   const withEnv = (options: RunOptions = {}) => ({ ...options, env: { ...env, ...options.env } });
   const run: CommandLine['run'] = (command, options) => runProgram(wordsOf(command), withEnv(options));

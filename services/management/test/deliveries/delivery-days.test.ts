@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, openDatabase, type Pool } from '@runhook/database';
-import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
 import type { DeliveryFilters } from '../../src/deliveries/log-places.ts';
 import { listDeliveries } from '../../src/deliveries/log-statements.ts';
 
@@ -11,7 +11,7 @@ let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   await database.pool.query(
     `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 40, (now() AT TIME ZONE 'UTC')::date + 1)`,
   );

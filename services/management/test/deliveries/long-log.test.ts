@@ -4,6 +4,7 @@ import { type Database, openDatabase } from '@runhook/database';
 import {
   createTestDatabase,
   eventually,
+  IN_VAIN_MS,
   seedAccount,
   seedDeliveries,
   seedSubscription,
@@ -26,7 +27,7 @@ const none: ClosedHours = { known: () => null, tookMs: () => undefined };
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const account = await seedAccount(database);
   const clientUrl = 'https://receiver.example.com/hooks';
   ({ id: subscriptionId } = await seedSubscription(database, { accountId: account.id, clientUrl }));

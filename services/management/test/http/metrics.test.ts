@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { openDatabase } from '@runhook/database';
 import { createMetricsRegistry, registerDependencyMetrics } from '@runhook/runtime';
-import { eventually, startTcpProxy } from '@runhook/testing';
+import { eventually, IN_VAIN_MS, startTcpProxy } from '@runhook/testing';
 import { createOutboxMeasure } from '../../src/metrics.ts';
 import { type Harness, startHarness } from '../harness.ts';
 
@@ -67,7 +67,11 @@ test('a test of an endpoint that leads inside is counted as a blocked address', 
 
 test('the outbox has an age and a number, and neither while the database is away', async () => {
   const proxy = await startTcpProxy(harness.settings.databaseUrl);
-  const database = openDatabase({ url: proxy.url, onConnectionError: () => undefined });
+  const database = openDatabase({
+    url: proxy.url,
+    connectTimeoutMs: IN_VAIN_MS,
+    onConnectionError: () => undefined,
+  });
   const registry = createMetricsRegistry({ service: 'test' });
   const measure = createOutboxMeasure({
     pool: database.pool,

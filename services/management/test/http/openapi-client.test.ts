@@ -93,4 +93,4 @@ test('a client that is generated from the served document compiles, with the typ
     join(directory, 'usage.ts'),
   ]).catch((error: { stdout: string }) => error);
   expect((await compiled).stdout).toBe('');
-}, 60_000);
+});

@@ -1,7 +1,12 @@
 import { createId, JOB_RUN_EVENTS, type JobRunEvent, type PublishedEvent } from '@runhook/contract';
 import { type Database, inTransaction, openDatabase } from '@runhook/database';
-import { createQueueBackend, type EventQueue, openEventQueue } from '@runhook/queue';
-import { createTestDatabase } from '@runhook/testing';
+import {
+  createQueueBackend,
+  type EventQueue,
+  openEventQueue,
+  type QueueBackendOptions,
+} from '@runhook/queue';
+import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
 import { createRelay, type Relay, type RelayOptions } from '../../src/runs/relay.ts';
 import { insertEvents } from '../../src/runs/runs.ts';
 
@@ -17,7 +22,8 @@ export interface RelayBench {
   logged: LoggedLine[];
   /** Commits that many events in one transaction, once `before` resolves; answers them in their order. */
   commit(count: number, before?: () => Promise<void>): Promise<JobRunEvent[]>;
-  openQueue(queueUrl: string): EventQueue;
+  /** Whose calls wait until the queue answers, unless the options say otherwise. */
+  openQueue(queueUrl: string, options?: QueueBackendOptions): EventQueue;
   /** Relays never poll by themselves here, unless they are told to. */
   startRelay(events: Pick<EventQueue, 'add'>, options?: Partial<RelayOptions>): Relay;
   /** What waits in the queue, oldest first. */
@@ -30,7 +36,7 @@ const NEVER_MS = 3_600_000;
 
 export async function openRelayBench(): Promise<RelayBench> {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({ url: testDatabase.url });
+  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const closers: (() => Promise<unknown>)[] = [() => testDatabase.drop(), () => database.close()];
   const logged: LoggedLine[] = [];
   const log = (level: LoggedLine['level']) => (_fields: object, message: string) => {
@@ -50,8 +56,8 @@ export async function openRelayBench(): Promise<RelayBench> {
       });
       return events;
     },
-    openQueue(queueUrl) {
-      const queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
+    openQueue(queueUrl, options = { callMs: IN_VAIN_MS }) {
+      const queue = openEventQueue(createQueueBackend(queueUrl, options), () => undefined);
       closers.push(() => queue.close());
       return queue;
     },
@@ -67,7 +73,10 @@ export async function openRelayBench(): Promise<RelayBench> {
       return relay;
     },
     async queued(queueUrl) {
-      const queue = createQueueBackend(queueUrl).createQueue<PublishedEvent>(JOB_RUN_EVENTS);
+      // Every job is a query of its own, and they take turns on a few connections.
+      const queue = createQueueBackend(queueUrl, { callMs: 2 * IN_VAIN_MS }).createQueue<PublishedEvent>(
+        JOB_RUN_EVENTS,
+      );
       queue.on('error', () => undefined);
       try {
         await queue.waitUntilReady();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { inTransaction, openDatabase } from '@runhook/database';
-import { eventually } from '@runhook/testing';
+import { eventually, IN_VAIN_MS } from '@runhook/testing';
 import { findRun } from '../../src/runs/statements.ts';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
@@ -37,7 +37,7 @@ const at = (ms: number) => `${new Date(ms).toISOString().slice(0, -1)}000000Z`;
 
 /** Holds the run's row until every call waits for it, so that all of them have begun before the first one ends. */
 async function atOnce<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
-  const observer = openDatabase({ url: server.databaseUrl });
+  const observer = openDatabase({ url: server.databaseUrl, connectTimeoutMs: IN_VAIN_MS });
   try {
     return await inTransaction(observer.pool, async (transaction) => {
       await findRun(transaction, server.accountId, 5, 'FOR UPDATE');

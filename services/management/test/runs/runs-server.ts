@@ -11,7 +11,7 @@ import {
   openDatabase,
   type PermissionSet,
 } from '@runhook/database';
-import { createTestDatabase, testSecrets } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal } from '../../src/identity/principals.ts';
@@ -57,7 +57,7 @@ export async function startRunsServer(
   options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> = {},
 ): Promise<RunsServer> {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({ url: testDatabase.url });
+  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const { prisma, pool } = database;
   let wakes = 0;
   const relay = options.relay ?? { wake: () => void wakes++ };
@@ -68,6 +68,7 @@ export async function startRunsServer(
       findSession: async () => null,
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
+      deadlineMs: IN_VAIN_MS,
     },
     trustedProxyCidrs: [],
     probes: async () => false,
