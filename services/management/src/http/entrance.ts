@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import express, { type Request, type Response, Router } from 'express';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import {
@@ -40,9 +41,11 @@ export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entranc
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const handle = await within(DEADLINE_MS, admit(endpoint, entrance, request, response));
+      const handle = await within(DEADLINE_MS, () => admit(endpoint, entrance, request, response));
       const body = await readBody(request, response);
-      const answer = await within(endpoint.deadlineMs ?? DEADLINE_MS, handle({ ...partsOf(request), body }));
+      const answer = await within(endpoint.deadlineMs ?? DEADLINE_MS, () =>
+        handle({ ...partsOf(request), body }),
+      );
       sendAnswer(response, answer);
     });
   }
@@ -105,15 +108,11 @@ function partsOf(request: Request): Omit<OpenRequest, 'body'> {
 }
 
 /** A database that neither answers nor breaks must not keep the caller. The work goes on; only the caller is let go. */
-async function within<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new UnavailableError()), deadlineMs);
-  });
+async function within<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
   try {
-    return await Promise.race([work, deadline]);
-  } finally {
-    clearTimeout(timer);
+    return await withinDeadline(deadlineMs, work);
+  } catch (error) {
+    throw error instanceof DeadlineError ? new UnavailableError() : error;
   }
 }
 
