@@ -60,10 +60,10 @@ export async function openDatabaseServer(
     ({ current }) =>
       `PostgreSQL ${versionOf(home)}, embedded, on port ${portText(current.port, POSTGRES_PORT)}`,
   );
-  const place = dirname(realpathSync(join(home.postgres, 'data')));
-  if (place !== realpathSync(home.postgres)) {
+  const folder = dirname(realpathSync(join(home.postgres, 'data')));
+  if (folder !== realpathSync(home.postgres)) {
     terminal.note(
-      `the database lies in ${place}: the account that runs PostgreSQL cannot use ${home.postgres}`,
+      `the database lies in ${folder}: the account that runs PostgreSQL cannot use ${home.postgres}`,
     );
   }
   return { url: () => server.current.url, pid: () => server.current.pid };

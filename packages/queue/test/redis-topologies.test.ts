@@ -3,15 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
-import { eventually, exampleEvent } from '@runhook/testing';
-import { createEventPublisher, createQueueBackend, openRedis } from '../src/index.ts';
+import { eventually } from '@runhook/testing';
+import { createQueueBackend, openRedis } from '../src/index.ts';
 import {
+  connectionsOf,
   makeCertificates,
   type RedisProcess,
-  STATE_TIMEOUT_MS,
   send,
   startCluster,
   startServer,
+  TEST_TIMEOUT_MS,
+  untilThen,
 } from './redis-servers.ts';
 
 const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
@@ -30,23 +32,9 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const JOB = {
-  id: 7,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
-
 interface Work {
   number: number;
 }
-
-/** It only ends a test that would hang: how fast this machine is decides nothing. */
-const TEST_TIMEOUT_MS = 300_000;
-const untilThen = { timeoutMs: STATE_TIMEOUT_MS, intervalMs: 50 };
 
 /**
  * Two workers that do not know each other, and a producer. Each keeps its first job until the other has one as well, so
@@ -127,11 +115,6 @@ async function expectCounting(queueUrl: string): Promise<void> {
   }
 }
 
-async function connectionsOf(port: number): Promise<number> {
-  const clients = String(await send(port, ['CLIENT', 'LIST', 'TYPE', 'normal']));
-  return clients.split('\n').filter((line) => line.includes('addr=') && !line.includes('cmd=client')).length;
-}
-
 describeWithRedis('a cluster of three nodes', () => {
   test(
     'carries the queues, their retries and the counters, and no connection stays open',
@@ -149,60 +132,6 @@ describeWithRedis('a cluster of three nodes', () => {
         servers.map(async ({ port }) => (await send(port, ['KEYS', '{runhook}*'])) as string[]),
       );
       expect(sizes.filter((keys) => keys.length > 0)).toHaveLength(1);
-    },
-    TEST_TIMEOUT_MS,
-  );
-});
-
-describeWithRedis('connections to a cluster that are closed while they open', () => {
-  /** At once, after a few turns of the event loop, and when they are about to be ready. */
-  const CLOSED_AFTER_TURNS = Array.from({ length: 40 }, (_, index) => index * 2);
-
-  async function turns(count: number): Promise<void> {
-    for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  // A rejection that nobody handles fails the test by itself.
-  test(
-    'leave nothing behind: neither an error that nobody handles nor a connection',
-    async () => {
-      servers = await startCluster(folder);
-      const url = `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
-      const event = exampleEvent('job.run.started', JOB);
-      const kinds: (() => { opened: Promise<unknown>; close: () => Promise<unknown> })[] = [
-        () => {
-          const queue = createQueueBackend(url).createQueue('closed');
-          queue.on('error', () => undefined);
-          return { opened: queue.add('job', {}), close: () => queue.close() };
-        },
-        () => {
-          const worker = createQueueBackend(url).createWorker('closed', async () => undefined, {});
-          worker.on('error', () => undefined);
-          return { opened: worker.waitUntilReady(), close: () => worker.close() };
-        },
-        () => {
-          const publisher = createEventPublisher({ queueUrl: url });
-          return { opened: publisher.publish(event), close: () => publisher.close() };
-        },
-        () => {
-          const redis = openRedis(url, () => undefined);
-          return { opened: redis, close: async () => (await redis).disconnect() };
-        },
-      ];
-      for (const open of kinds) {
-        await Promise.all(
-          CLOSED_AFTER_TURNS.map(async (count) => {
-            const { opened, close } = open();
-            const settled = opened.catch(() => undefined);
-            await turns(count);
-            await close();
-            await settled;
-          }),
-        );
-      }
-      await eventually(async () => {
-        for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
-      }, untilThen);
     },
     TEST_TIMEOUT_MS,
   );

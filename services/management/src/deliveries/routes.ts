@@ -15,9 +15,9 @@ import {
   findDelivery,
   listAttempts,
 } from './delivery.ts';
-import { createClosedHours } from './hourly-counts.ts';
-import type { DeliveryFilters } from './log-places.ts';
+import { createHourlyCounts } from './hourly-counts.ts';
 import { listDeliveries } from './log-statements.ts';
+import type { DeliveryFilters } from './page-seek.ts';
 
 export const DELIVERIES_PATH = `${SUBSCRIPTION_PATH}/deliveries` as const;
 export const RECOVER_PATH = `${SUBSCRIPTION_PATH}/recover` as const;
@@ -56,7 +56,7 @@ const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** The log of a subscription (docs/contract.md#deliveries), newest first. */
 export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
-  const closedHours = createClosedHours(pool);
+  const hourlyCounts = createHourlyCounts(pool);
   return {
     method: 'GET',
     path: DELIVERIES_PATH,
@@ -67,7 +67,7 @@ export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): Ac
       const filters = readFilters(reader);
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(pool, request);
-      const { rows, totalCount } = await listDeliveries(pool, closedHours, {
+      const { rows, totalCount } = await listDeliveries(pool, hourlyCounts, {
         subscriptionId,
         filters,
         ...page,

@@ -1,6 +1,6 @@
 import type { Problem } from '@runhook/contract';
-import { BODY_BYTES_MAX } from '../entrance.ts';
 import { LIMIT_MAX } from '../query-parameters.ts';
+import { BODY_BYTES_MAX } from '../router.ts';
 import {
   answerObject,
   count,

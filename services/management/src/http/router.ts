@@ -24,14 +24,14 @@ import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
 /** What every request passes on its way to an endpoint. */
-export interface Entrance extends Authentication {
+export interface RouterDependencies extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
 }
 
 /** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
-export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entrance): Router {
+export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: RouterDependencies): Router {
   const router = Router({ caseSensitive: true });
   for (const path of new Set(endpoints.map((endpoint) => endpoint.path))) {
     const ofPath = endpoints.filter((endpoint) => endpoint.path === path);
@@ -41,7 +41,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entranc
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const handle = await within(DEADLINE_MS, () => admit(endpoint, entrance, request, response));
+      const handle = await within(DEADLINE_MS, () => admit(endpoint, dependencies, request, response));
       const body = await readBody(request, response);
       const answer = await within(endpoint.deadlineMs ?? DEADLINE_MS, () =>
         handle({ ...partsOf(request), body }),
@@ -55,28 +55,28 @@ export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entranc
 /** Lets the request in, and answers what is left to do with it. Throws the refusal; nothing of the body is read yet. */
 async function admit(
   endpoint: Endpoint,
-  entrance: Entrance,
+  dependencies: RouterDependencies,
   request: Request,
   response: Response,
 ): Promise<(request: OpenRequest) => Promise<Answer>> {
   if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
   const { authorization, cookie } = request.headers;
-  const caller = await authenticate({ authorization, cookie }, entrance);
+  const caller = await authenticate({ authorization, cookie }, dependencies);
   if (caller.credential.kind === 'session' && changesSomething(endpoint)) requireSameOrigin(request);
   if (endpoint.access === 'caller') {
-    await count(requestBudget(caller.principal, null), entrance);
+    await count(requestBudget(caller.principal, null), dependencies);
     return (open) => endpoint.handle({ ...open, ...caller });
   }
   const accountIdText = request.params.account_id as string;
-  if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), entrance);
+  if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
   return (open) =>
-    handleOnce(endpoint, entrance.idempotency, { request: { ...open, ...caller, account }, params });
+    handleOnce(endpoint, dependencies.idempotency, { request: { ...open, ...caller, account }, params });
 }
 
-async function count(budget: string, { requestLimit }: Entrance): Promise<void> {
+async function count(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
   const taking = await requestLimit.take(budget);
   if (taking.kind === 'refused') throw new TooManyRequestsError(taking.retryAfterSeconds);
 }
@@ -96,13 +96,13 @@ function requireSameOrigin(request: Request): void {
 }
 
 function partsOf(request: Request): Omit<OpenRequest, 'body'> {
-  const told = request.ip ?? '';
+  const reported = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,
     query: request.query as OpenRequest['query'],
     header: (name) => request.get(name),
     // What a proxy passes on may be anything.
-    clientAddress: isIP(told) === 0 ? (request.socket.remoteAddress ?? '') : told,
+    clientAddress: isIP(reported) === 0 ? (request.socket.remoteAddress ?? '') : reported,
     secure: request.secure,
   };
 }
