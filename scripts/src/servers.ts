@@ -9,10 +9,10 @@ import {
 } from '@runhook/embedded';
 import { queueBackendName } from '@runhook/queue';
 import type { Running } from './child.ts';
+import { lastLogLines } from './child.ts';
 import type { Home } from './home.ts';
-import { type KeepRunningSurroundings, keepRunning } from './keep-running.ts';
-import { lastLogLines } from './log-tail.ts';
 import type { StartSettings } from './settings.ts';
+import { type KeepRunningSurroundings, keepRunning } from './supervise.ts';
 
 const POSTGRES_PORT = 54_329;
 const REDIS_PORT = 63_790;
