@@ -177,7 +177,7 @@ export interface RawMeter {
   reference(results: readonly RawResult[]): RawReference;
 }
 
-export function createRawMeter(receiverPort: number): RawMeter {
+function createRawMeter(receiverPort: number): RawMeter {
   const urls = Array.from(
     { length: ENDPOINTS },
     (_, index) => `http://127.200.0.${index + 1}:${receiverPort}/raw/${index}`,

@@ -88,7 +88,7 @@ interface Seeding {
  * Makes what the demonstration needs and the database does not have (any more): an account, its user, two service
  * tokens and two jobs. What is there stays as it is.
  */
-export async function seedDemo(seeding: Seeding): Promise<DemoAccount> {
+async function seedDemo(seeding: Seeding): Promise<DemoAccount> {
   const before = JSON.stringify(seeding.store.credentials);
   const account = await ensureAccount(seeding);
   const user = await ensureUser(seeding, account.id);

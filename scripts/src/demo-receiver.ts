@@ -78,7 +78,7 @@ export interface DemoSubscription {
  * The demo's subscription, through the API: made once, then kept. One that somebody deleted is made anew; one that
  * would not bring every event to `clientUrl` is set to do so again, its name and description left alone.
  */
-export async function ensureSubscription(
+async function ensureSubscription(
   api: Api,
   store: CredentialsStore,
   clientUrl: string,

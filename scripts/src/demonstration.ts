@@ -208,7 +208,7 @@ export function createJobRunner(options: {
 }
 
 /** Writes the file by which `examples/job-runner` knows a job, and gives its path. */
-export function writeJobFile(folder: string, job: JobView): string {
+function writeJobFile(folder: string, job: JobView): string {
   const file = join(folder, `${job.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.json`);
   const content = {
     accountId: job.account_id,

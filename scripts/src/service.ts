@@ -81,10 +81,10 @@ const ANSWER_TIMEOUT_MS = 2_000;
 const READY_TIMEOUT_MS = 60_000;
 
 /** A service ended before it was ready. */
-export class DiedEarly extends StartFailed {}
+class DiedEarly extends StartFailed {}
 
 /** Asks until it says yes. Throws when the child dies, does not get ready in a minute, or the signal is aborted. */
-export async function untilReady(
+async function untilReady(
   name: string,
   child: Child,
   isReady: () => Promise<boolean> | boolean,

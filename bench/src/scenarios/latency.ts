@@ -31,7 +31,7 @@ export async function latency(bench: Bench): Promise<ScenarioResult> {
   return { name: 'latency', rows: await latencyRows(bench, world, loads) };
 }
 
-export async function latencyRows(
+async function latencyRows(
   bench: Bench,
   world: World,
   loads: readonly { name: string; ratePerSecond: number }[],

@@ -186,7 +186,7 @@ const RETRY_MS = 500;
  * and the loop of a worker asks for it without a pause: with a failed one it would never work again, and never let
  * anything else of its process run.
  */
-export const createRetryingBackend: typeof createPostgresBackend = (name, options, factoryOptions) => {
+const createRetryingBackend: typeof createPostgresBackend = (name, options, factoryOptions) => {
   const backend = createPostgresBackend(name, options, factoryOptions);
   const { connection } = backend as unknown as { connection: BackendConnection };
   let readiness: Promise<void> | null = null;

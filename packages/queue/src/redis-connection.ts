@@ -42,7 +42,7 @@ export interface ClientOptions {
   enableOfflineQueue?: boolean;
 }
 
-export function reconnectDelayMs(times: number): number {
+function reconnectDelayMs(times: number): number {
   return Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS);
 }
 
@@ -83,7 +83,7 @@ export function openCluster(target: RedisTarget, options: ClientOptions): Cluste
   });
 }
 
-export function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluster {
+function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluster {
   return target.kind === 'cluster' ? openCluster(target, options) : new Redis(redisOptions(target, options));
 }
 

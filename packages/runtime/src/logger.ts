@@ -75,7 +75,7 @@ const secretName =
 const knownNames = new LRUCache<string, boolean>({ max: 1_000 });
 
 /** Whether what goes by this name is a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
-export function isSecretName(name: string): boolean {
+function isSecretName(name: string): boolean {
   const known = knownNames.get(name);
   if (known !== undefined) return known;
   const isSecret = secretName.test(name.toLowerCase().replaceAll(/[-_]/g, ''));
@@ -87,7 +87,7 @@ export function isSecretName(name: string): boolean {
  * A copy with every secret masked, at any depth a log line shows; the value itself when there is nothing to mask. Errors
  * become what pino prints of them, wherever they stand, because their own fields may hold a request with its headers.
  */
-export function redact(value: object): Record<string, unknown> {
+function redact(value: object): Record<string, unknown> {
   return redactDeep(value, 0, new Map()) as Record<string, unknown>;
 }
 

@@ -188,7 +188,7 @@ export function deliveryConditions(subscriptionId: string, filters: DeliveryFilt
 }
 
 /** The days (`YYYY-MM-DD`) that a window reads; null where it is open. */
-export function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
+function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   firstDay: string | null;
   lastDay: string | null;
 } {

@@ -159,7 +159,7 @@ type Row = StatisticsCounts & { hour_start: string | null; since: string; until:
 };
 
 /** A subscription's hours up to now, and their totals. */
-export async function readStatistics(
+async function readStatistics(
   pool: Database['pool'],
   { subscriptionId, hours }: { subscriptionId: string; hours: number },
 ): Promise<StatisticsView> {
@@ -196,7 +196,7 @@ const NOTHING: StatisticsCounts = {
 };
 
 /** @param found the hours that have deliveries, in any order */
-export function statisticsView(
+function statisticsView(
   span: { since: string; until: string; hours: number },
   totals: StatisticsCounts,
   found: readonly StatisticsBucket[],

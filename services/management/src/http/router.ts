@@ -122,7 +122,7 @@ export const BODY_BYTES_MAX = 1024 * 1024;
 const parseJson = express.json({ limit: BODY_BYTES_MAX, strict: false });
 
 /** The JSON body of a POST or PUT; undefined when there is none. Rejects with what the error mapper knows. */
-export async function readBody(request: Request, response: Response): Promise<unknown> {
+async function readBody(request: Request, response: Response): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
   if (!request.is('application/json')) throw new UnsupportedContentTypeError();
@@ -144,7 +144,7 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
  * one's API key is no account's endpoint, and so has no keys: a repeat comes with the old one, which is refused.
  * @param params of the path, by name
  */
-export async function handleOnce(
+async function handleOnce(
   endpoint: AccountEndpoint,
   idempotency: Idempotency,
   call: { request: AccountRequest; params: object },

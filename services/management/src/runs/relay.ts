@@ -97,7 +97,7 @@ export interface Sleep {
   end(): void;
 }
 
-export function createSleep(): Sleep {
+function createSleep(): Sleep {
   let woken = false;
   let ended = false;
   let current: { wakeable: boolean; finish: () => void } | undefined;
@@ -146,7 +146,7 @@ export type BatchOutcome =
  * while the lock is held: what is known to be sent is not sent again. A crash in between sends again under the same
  * ids, which the fan-out recognises. Throws when the database or the queue is away.
  */
-export async function moveBatch(
+async function moveBatch(
   pool: Pool,
   queue: Pick<EventQueue, 'add'>,
   traces: Traces | null = null,

@@ -70,7 +70,7 @@ const SCHEMA_NAMES: Record<EventType, string> = {
   'job.run.errored': 'RunErroredPayload',
 };
 
-export function payloadRef(eventType: EventType): Schema {
+function payloadRef(eventType: EventType): Schema {
   return schemaRef(SCHEMA_NAMES[eventType]);
 }
 
