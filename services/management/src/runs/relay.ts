@@ -84,54 +84,6 @@ export function createRelay(options: RelayOptions): Relay {
   };
 }
 
-/**
- * The waiting of a loop. `wake` ends a sleep that may be woken, and counts for the next one when it comes between
- * two; `end` ends every sleep for good.
- */
-export interface Sleep {
-  forMs(waitMs: number): Promise<void>;
-  forMsOrWake(waitMs: number): Promise<void>;
-  wake(): void;
-  /** Wakes up to now are answered by the work that follows. */
-  forgetWake(): void;
-  end(): void;
-}
-
-function createSleep(): Sleep {
-  let woken = false;
-  let ended = false;
-  let current: { wakeable: boolean; finish: () => void } | undefined;
-
-  function sleep(waitMs: number, wakeable: boolean): Promise<void> {
-    if (ended || (wakeable && woken)) return Promise.resolve();
-    return new Promise((resolve) => {
-      const finish = () => {
-        clearTimeout(timer);
-        current = undefined;
-        resolve();
-      };
-      const timer = setTimeout(finish, waitMs);
-      current = { wakeable, finish };
-    });
-  }
-
-  return {
-    forMs: (waitMs) => sleep(waitMs, false),
-    forMsOrWake: (waitMs) => sleep(waitMs, true),
-    wake() {
-      woken = true;
-      if (current?.wakeable) current.finish();
-    },
-    forgetWake() {
-      woken = false;
-    },
-    end() {
-      ended = true;
-      current?.finish();
-    },
-  };
-}
-
 /** One bulk call of the queue. */
 const BATCH_SIZE = 500;
 
@@ -187,4 +139,52 @@ async function addTraced(
   } finally {
     for (const { span } of relayed) span.end();
   }
+}
+
+/**
+ * The waiting of a loop. `wake` ends a sleep that may be woken, and counts for the next one when it comes between
+ * two; `end` ends every sleep for good.
+ */
+export interface Sleep {
+  forMs(waitMs: number): Promise<void>;
+  forMsOrWake(waitMs: number): Promise<void>;
+  wake(): void;
+  /** Wakes up to now are answered by the work that follows. */
+  forgetWake(): void;
+  end(): void;
+}
+
+function createSleep(): Sleep {
+  let woken = false;
+  let ended = false;
+  let current: { wakeable: boolean; finish: () => void } | undefined;
+
+  function sleep(waitMs: number, wakeable: boolean): Promise<void> {
+    if (ended || (wakeable && woken)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const finish = () => {
+        clearTimeout(timer);
+        current = undefined;
+        resolve();
+      };
+      const timer = setTimeout(finish, waitMs);
+      current = { wakeable, finish };
+    });
+  }
+
+  return {
+    forMs: (waitMs) => sleep(waitMs, false),
+    forMsOrWake: (waitMs) => sleep(waitMs, true),
+    wake() {
+      woken = true;
+      if (current?.wakeable) current.finish();
+    },
+    forgetWake() {
+      woken = false;
+    },
+    end() {
+      ended = true;
+      current?.finish();
+    },
+  };
 }
