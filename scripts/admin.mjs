@@ -15,6 +15,6 @@ async function step(name, work) {
 }
 
 await bootstrap({ step });
-const { adminEnvironment } = await import('./dist/admin-environment.js');
+const { adminEnvironment } = await import('./dist/home.js');
 Object.assign(process.env, adminEnvironment(root, process.env));
 await import('../services/management/dist/admin/main.js');

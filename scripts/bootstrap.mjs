@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { run } from './command.mjs';
+import { step as defaultStep, run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
 import { hashOfSources } from './source-hash.mjs';
-import { step as defaultStep } from './step.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
 const PNPM = 'pnpm@12.21.0';

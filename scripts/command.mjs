@@ -1,4 +1,4 @@
-import { spawnGroup } from './process-group.mjs';
+import { spawn } from 'node:child_process';
 
 /** A command that ended badly. `output` is what it wrote, both streams in order. */
 export class CommandFailed extends Error {
@@ -33,4 +33,61 @@ export function run(file, args, { cwd, env = process.env, signal, name }) {
       else reject(new CommandFailed(name, code ?? killedBy, output));
     });
   });
+}
+
+/**
+ * Says what is being done while it is done, and then how long it took.
+ *
+ * @template T
+ * @param {string} name
+ * @param {() => T | Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function step(name, work) {
+  const startedAt = performance.now();
+  process.stdout.write(`${name} … `);
+  try {
+    const result = await work();
+    process.stdout.write(`${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`);
+    return result;
+  } catch (error) {
+    process.stdout.write('failed\n');
+    throw error;
+  }
+}
+
+const KILL_AFTER_MS = 5_000;
+
+/**
+ * Spawns a command in a process group of its own, so that all it starts ends with it: nothing of a run that was cut
+ * off may go on. An aborted `signal` sends SIGTERM to the group, and SIGKILL to what is left after five seconds.
+ *
+ * @param {string} file
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnOptions & { signal?: AbortSignal }} options
+ */
+export function spawnGroup(file, args, { signal, ...options }) {
+  const child = spawn(file, args, { ...options, detached: true });
+  let timer;
+  const onAbort = () => {
+    killGroup(child.pid, 'SIGTERM');
+    timer = setTimeout(() => killGroup(child.pid, 'SIGKILL'), KILL_AFTER_MS);
+  };
+  if (signal?.aborted) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+  child.once('exit', () => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+    killGroup(child.pid, 'SIGKILL');
+  });
+  return child;
+}
+
+function killGroup(pid, signal) {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // Nobody is left in it.
+  }
 }

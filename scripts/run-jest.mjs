@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { spawnGroup } from './process-group.mjs';
+import { spawnGroup } from './command.mjs';
 import { root } from './workspace.mjs';
 
 /** What a developer's shell may hold, and a test must never reach. */

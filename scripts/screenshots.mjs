@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { bootstrap } from './bootstrap.mjs';
+import { step } from './command.mjs';
 import { seedDemoData } from './screenshots/demo-data.mjs';
-import { step } from './step.mjs';
 import { startTestServers } from './test-servers.mjs';
 import { root } from './workspace.mjs';
 

@@ -1,7 +1,6 @@
 // npm start: makes the checkout ready, then hands over to what was just built.
 import { bootstrap } from './bootstrap.mjs';
-import { watchStopSignals } from './stop-signals.mjs';
-import { createTerminal } from './terminal.mjs';
+import { createTerminal, watchStopSignals } from './terminal.mjs';
 
 const args = process.argv.slice(2);
 if (args.some((arg) => arg !== '--once')) {

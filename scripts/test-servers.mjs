@@ -1,4 +1,4 @@
-import { step } from './step.mjs';
+import { step } from './command.mjs';
 
 /** Speed over safety: what these servers hold is thrown away. */
 const POSTGRES_SETTINGS = {

@@ -3,9 +3,8 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from './bootstrap.mjs';
-import { run } from './command.mjs';
+import { run, step } from './command.mjs';
 import { runJest } from './run-jest.mjs';
-import { step } from './step.mjs';
 import { startTestServers } from './test-servers.mjs';
 import { root } from './workspace.mjs';
 
@@ -31,6 +30,7 @@ try {
       ['typescript', 'bin', 'tsc'],
       ['-p', 'tsconfig.test.json'],
     );
+    await check('looking for what nobody uses', 'knip', ['knip', 'bin', 'knip.js'], ['--no-progress']);
   }
   tests = await runTests();
 } catch (error) {

@@ -1,5 +1,5 @@
 import { type Balance, isBalanced } from './measure/ledger.ts';
-import { median } from './measure/percentiles.ts';
+import { median } from './measure/timing.ts';
 import type { RawResult } from './programs/raw.ts';
 import type { QueueName, World, WorldOptions } from './world/world.ts';
 
@@ -9,7 +9,7 @@ export type Figures = Record<string, number>;
 export interface LedgerSum {
   published: number;
   delivered: number;
-  toldOtherwise: number;
+  explained: number;
   repeated: number;
   missing: number;
 }
@@ -96,7 +96,7 @@ export function rowOf(name: string, measured: readonly Measured[]): Row {
     ledger: {
       published: sum('published'),
       delivered: sum('delivered'),
-      toldOtherwise: sum('toldOtherwise'),
+      explained: sum('explained'),
       repeated: sum('repeated'),
       missing: sum('missing'),
     },

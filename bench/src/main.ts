@@ -1,11 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { BenchOptions } from './options.ts';
-import { createProgress } from './progress.ts';
 import { fillDocument, plotsOf } from './report/document.ts';
-import type { Report } from './report/report.ts';
 import { textReport } from './report/table.ts';
-import { run } from './run.ts';
+import type { Report } from './report/targets.ts';
+import { createProgress, run } from './run.ts';
 
 const RESULTS = new URL('../results/', import.meta.url);
 const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);

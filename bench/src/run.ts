@@ -1,19 +1,16 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Bench, ScenarioResult } from './bench.ts';
-import { median } from './measure/percentiles.ts';
-import type { BenchOptions, ScenarioName } from './options.ts';
-import { startProgram } from './programs/program.ts';
-import type { RawResult } from './programs/raw.ts';
-import type { Progress } from './progress.ts';
-import { createRawMeter } from './raw-reference.ts';
-import { machineFacts } from './report/machine.ts';
-import type { Report } from './report/report.ts';
+import { createHmacSecret, type JobRunEvent } from '@runhook/contract';
+import { exampleEvent } from '@runhook/testing';
+import type { Bench, RawReference, ScenarioResult } from './bench.ts';
+import { median } from './measure/timing.ts';
+import type { BenchOptions } from './options.ts';
+import { type Program, startProgram } from './programs/program.ts';
+import type { RawClient, RawResult, RawRun } from './programs/raw.ts';
+import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
-import { startGuard } from './world/guard.ts';
-import { Releases } from './world/releases.ts';
-import { openWorld, type World } from './world/world.ts';
+import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
 const QUICK = { runs: 1, seconds: 0.6, rawRuns: 1, rawSeconds: 0.7, tuneSeconds: 0 };
@@ -26,21 +23,8 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
   const startedAt = new Date();
   const startMs = performance.now();
   const releases = new Releases();
-  const folder = mkdtempSync(join(tmpdir(), 'runhook-bench-'));
-  // Other accounts may pass: PostgreSQL does not run as root.
-  chmodSync(folder, 0o711);
-  const guard = startGuard(folder);
-  releases.add(() => guard.dismiss());
-  releases.add(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
-  const voided: string[] = [];
-  const results: ScenarioResult[] = [];
   try {
-    const receiverProgram = startProgram('receiver');
-    releases.add(() => receiverProgram.stop());
-    guard.watch(receiverProgram.pid);
-    // Whatever is being measured fails without it, and everything is ended in order.
-    signal.addEventListener('abort', () => void receiverProgram.stop());
-    const receiver = Object.assign(receiverProgram, { port: await receiverProgram.call<number>('listen') });
+    const { folder, guard, receiver } = await openSurroundings(releases, signal);
     const meter = createRawMeter(receiver.port);
     const rawRuns: RawResult[] = [];
     const measureRaw = async (when: string) => {
@@ -53,47 +37,14 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
     progress.say('raw got', 'looking for the best concurrency');
     if (lengths.tuneSeconds > 0) await meter.tune(lengths.tuneSeconds * 1_000);
     await measureRaw('before');
-    const before = referenceOf(meter, rawRuns);
+    const raw = referenceOf(meter, rawRuns);
 
-    let shared: World | undefined;
     const open: Bench['openWorld'] = async (queue, worldOptions = {}) => {
       signal.throwIfAborted();
       return await openWorld({ queue, folder, guard, receiver, ...worldOptions });
     };
-    let current = '';
-    const bench: Bench = {
-      isQuick: options.isQuick,
-      stored: options.stored,
-      runMs: lengths.seconds * 1_000,
-      runs: lengths.runs,
-      raw: before,
-      async sharedWorld() {
-        if (shared === undefined) {
-          shared = await open('redis', { management: true });
-          releases.add(() => shared?.close());
-          await shared.setDispatchers(1);
-        }
-        return shared;
-      },
-      openWorld: open,
-      measureRaw: (client, runMs) => meter.measure(client, runMs),
-      progress(text) {
-        signal.throwIfAborted();
-        progress.say(current, text);
-      },
-      voids: (reason) => voided.push(`${current}: ${reason}`),
-    };
-    for (const name of options.scenarios) {
-      current = name;
-      bench.progress('');
-      try {
-        results.push(await runScenario(name, bench));
-      } catch (error) {
-        signal.throwIfAborted();
-        // What the others measured took half an hour: the run is void, and tells what it has.
-        voided.push(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
-      }
-    }
+    const measuring = { options, lengths, raw, meter, open, releases, progress, signal };
+    const { results, voided } = await runScenarios(measuring);
     await measureRaw('after');
     return {
       startedAt: startedAt.toISOString(),
@@ -102,7 +53,7 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
       lengths,
       machine: machineFacts(),
       raw: {
-        ...before,
+        ...raw,
         runs: rawRuns,
         afterRatePerSecond: median(rawRuns.slice(lengths.rawRuns).map((r) => r.ratePerSecond)),
       },
@@ -116,11 +67,170 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
   }
 }
 
-function referenceOf(meter: ReturnType<typeof createRawMeter>, runs: readonly RawResult[]) {
+/** What all measurements share: a folder, the receiver, and a guard that ends what is left if this is killed. */
+async function openSurroundings(releases: Releases, signal: AbortSignal) {
+  const folder = mkdtempSync(join(tmpdir(), 'runhook-bench-'));
+  // Other accounts may pass: PostgreSQL does not run as root.
+  chmodSync(folder, 0o711);
+  const guard = startGuard(folder);
+  releases.add(() => guard.dismiss());
+  releases.add(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  const program = startProgram('receiver');
+  releases.add(() => program.stop());
+  guard.watch(program.pid);
+  // Whatever is being measured fails without it, and everything is ended in order.
+  signal.addEventListener('abort', () => void program.stop());
+  const receiver = Object.assign(program, { port: await program.call<number>('listen') });
+  return { folder, guard, receiver };
+}
+
+async function runScenarios(measuring: {
+  options: BenchOptions;
+  lengths: { runs: number; seconds: number };
+  raw: RawReference;
+  meter: RawMeter;
+  open: Bench['openWorld'];
+  releases: Releases;
+  progress: Progress;
+  signal: AbortSignal;
+}): Promise<{ results: ScenarioResult[]; voided: string[] }> {
+  const { options, lengths, raw, meter, open, releases, progress, signal } = measuring;
+  const results: ScenarioResult[] = [];
+  const voided: string[] = [];
+  let shared: World | undefined;
+  let current = '';
+  const bench: Bench = {
+    isQuick: options.isQuick,
+    stored: options.stored,
+    runMs: lengths.seconds * 1_000,
+    runs: lengths.runs,
+    raw,
+    async sharedWorld() {
+      if (shared === undefined) {
+        shared = await open('redis', { management: true });
+        releases.add(() => shared?.close());
+        await shared.setDispatchers(1);
+      }
+      return shared;
+    },
+    openWorld: open,
+    measureRaw: (client, runMs) => meter.measure(client, runMs),
+    progress(text) {
+      signal.throwIfAborted();
+      progress.say(current, text);
+    },
+    voids: (reason) => voided.push(`${current}: ${reason}`),
+  };
+  for (const name of options.scenarios) {
+    current = name;
+    bench.progress('');
+    try {
+      results.push(await scenarios[name](bench));
+    } catch (error) {
+      signal.throwIfAborted();
+      // What the others measured took half an hour: the run is void, and tells what it has.
+      voided.push(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  return { results, voided };
+}
+
+function referenceOf(meter: RawMeter, runs: readonly RawResult[]) {
   const sorted = [...runs].sort((a, b) => a.ratePerSecond - b.ratePerSecond);
   return meter.reference([sorted[sorted.length >> 1] as RawResult]);
 }
 
-async function runScenario(name: ScenarioName, bench: Bench): Promise<ScenarioResult> {
-  return await scenarios[name](bench);
+/** One line on a terminal that is rewritten; elsewhere a line for each step. */
+export interface Progress {
+  say(what: string, detail: string): void;
+  end(): void;
+}
+
+export function createProgress(stream: NodeJS.WriteStream): Progress {
+  const startMs = performance.now();
+  return {
+    say(what, detail) {
+      const seconds = Math.round((performance.now() - startMs) / 1_000);
+      const clock = `${String(Math.floor(seconds / 60)).padStart(2, '0')}:${String(seconds % 60).padStart(2, '0')}`;
+      const line = `${clock}  ${what}${detail === '' ? '' : `: ${detail}`}`;
+      if (stream.isTTY) stream.write(`\r\u001b[2K${line.slice(0, stream.columns - 1)}`);
+      else stream.write(`${line}\n`);
+    },
+    end() {
+      if (stream.isTTY) stream.write('\r\u001b[2K');
+    },
+  };
+}
+
+const CONCURRENCIES = [16, 32, 64, 128];
+const ENDPOINTS = 20;
+const EVENTS = 1_000;
+
+/** The flags of the dispatcher's own start command: raw got gets the same heap. */
+const NODE_ARGUMENTS = ['--max-semi-space-size=64'];
+
+/** Measures got by itself. Each call is a process of its own, as a caller's would be. */
+export interface RawMeter {
+  /** Tries concurrencies and keeps to the best. */
+  tune(runMs: number): Promise<void>;
+  measure(client: RawClient, runMs: number): Promise<RawResult>;
+  reference(results: readonly RawResult[]): RawReference;
+}
+
+function createRawMeter(receiverPort: number): RawMeter {
+  const urls = Array.from(
+    { length: ENDPOINTS },
+    (_, index) => `http://127.200.0.${index + 1}:${receiverPort}/raw/${index}`,
+  );
+  const events = Array.from({ length: EVENTS }, exampleOf);
+  const hmacSecret = createHmacSecret();
+  let concurrency = 64;
+
+  async function run(client: RawClient, runMs: number, warmUpMs: number): Promise<RawResult> {
+    const program: Program = startProgram('raw', NODE_ARGUMENTS);
+    try {
+      const rawRun: RawRun = { client, urls, events, hmacSecret, durationMs: warmUpMs, concurrency };
+      await program.call('run', rawRun);
+      return await program.call<RawResult>('run', { ...rawRun, durationMs: runMs });
+    } finally {
+      await program.stop();
+    }
+  }
+
+  return {
+    async tune(runMs) {
+      let best = 0;
+      let bestConcurrency = concurrency;
+      for (const candidate of CONCURRENCIES) {
+        concurrency = candidate;
+        const { ratePerSecond } = await run('got', runMs, runMs);
+        if (ratePerSecond <= best) continue;
+        best = ratePerSecond;
+        bestConcurrency = candidate;
+      }
+      concurrency = bestConcurrency;
+    },
+    measure: (client, runMs) => run(client, runMs, runMs / 2),
+    reference: (results) => ({
+      ratePerSecond: mean(results.map(({ ratePerSecond }) => ratePerSecond)),
+      cpuMicrosPerRequest: mean(results.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)),
+      concurrency,
+    }),
+  };
+}
+
+function exampleOf(): JobRunEvent {
+  return exampleEvent('job.run.completed', {
+    id: 1,
+    account_id: 1,
+    name: 'Nightly build',
+    project_id: 1,
+    project_name: 'Warehouse',
+    environment_id: 1,
+    environment_name: 'Production',
+  });
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

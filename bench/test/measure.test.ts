@@ -1,8 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { cpuBetween, machineMsOf, parseProcessStat, readCpu } from '../src/measure/cpu.ts';
 import { balance, isBalanced } from '../src/measure/ledger.ts';
-import { median, percentile, spreadOf } from '../src/measure/percentiles.ts';
-import { dueCount, evenSchedule } from '../src/measure/schedule.ts';
+import { dueCount, evenSchedule, median, percentile, spreadOf } from '../src/measure/timing.ts';
 
 test('percentiles are values that were measured, by their rank', () => {
   const values = Array.from({ length: 100 }, (_, index) => index + 1);
@@ -38,13 +37,13 @@ test('what was late counts from when it should have been published', () => {
 test.each([
   ['all arrived once', ['a/1', 'b/1'], {}, true, { delivered: 2, missing: 0, repeated: 0, unknown: 0 }],
   ['one is missing', ['a/1'], {}, false, { missing: 1 }],
-  ['one was told otherwise', ['a/1'], { pending: 1 }, true, { missing: 0, toldOtherwise: 1 }],
-  ['told otherwise, and arrived all the same', ['a/1', 'b/1'], { pending: 1 }, false, { missing: -1 }],
+  ['one was explained', ['a/1'], { pending: 1 }, true, { missing: 0, explained: 1 }],
+  ['explained, and arrived all the same', ['a/1', 'b/1'], { pending: 1 }, false, { missing: -1 }],
   ['one came twice', ['a/1', 'a/1', 'b/1'], {}, false, { repeated: 1 }],
   ['one came to another endpoint', ['a/1', 'b/2'], {}, false, { missing: 1, unknown: 1 }],
 ])(
   'a ledger balances only when everything is accounted for once: %s',
-  (_, arrived, told, balances, figures) => {
+  (_, arrived, explained, balances, figures) => {
     const expected = ['a', 'b'].map((eventId) => ({ eventId, path: '1', intendedMs: 0 }));
     const result = balance(
       expected,
@@ -53,7 +52,7 @@ test.each([
         paths: arrived.map((text) => text.split('/')[1] as string),
         timesMs: arrived.map(() => 1),
       },
-      told as Record<string, number>,
+      explained as Record<string, number>,
     );
     expect(result).toMatchObject(figures);
     expect(isBalanced(result)).toBe(balances);

@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { rowOf, type ScenarioResult } from '../src/bench.ts';
 import { parseOptions, UsageError } from '../src/options.ts';
-import { summarise } from '../src/profile/summarise.ts';
 import { fillDocument, plotsOf } from '../src/report/document.ts';
 import { linePlot, niceMax } from '../src/report/plot.ts';
-import type { Report } from '../src/report/report.ts';
 import { textReport } from '../src/report/table.ts';
+import type { Report } from '../src/report/targets.ts';
 import { targetsOf, verdict } from '../src/report/targets.ts';
+import { summarise } from '../src/scenarios/profile.ts';
 
-const ledger = { published: 10, delivered: 10, toldOtherwise: 0, repeated: 0, missing: 0 };
+const ledger = { published: 10, delivered: 10, explained: 0, repeated: 0, missing: 0 };
 const scenario = (name: string, rows: Record<string, Record<string, number>>): ScenarioResult => ({
   name,
   rows: Object.entries(rows).map(([one, figures]) => ({ case: one, figures, runs: [figures], ledger })),

@@ -1,4 +1,4 @@
-import { StartFailed } from './start-failed.ts';
+import { StartFailed } from './settings.ts';
 
 const TIMEOUT_MS = 10_000;
 

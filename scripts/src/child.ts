@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as wait } from 'node:timers/promises';
-import { lastLogLines } from './log-tail.ts';
-import { signalGroup } from './process-group.ts';
+import { withinDeadline } from '@runhook/runtime';
 import type { RunningRecord } from './running-record.ts';
 
 /** Something that runs until it is stopped, or dies. */
@@ -97,9 +95,61 @@ export function spawnChild(options: ChildOptions): Promise<Child> {
   });
 }
 
+/** Resolves when it has ended, or when the grace is over. */
 async function endsWithin(exited: Promise<unknown>, graceMs: number): Promise<void> {
-  const timer = new AbortController();
-  const timeout = wait(graceMs, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([exited, timeout]);
-  timer.abort();
+  await withinDeadline(graceMs, () => exited).catch(() => undefined);
+}
+
+/** Sends a signal to a process that leads a group of its own, and to all it has started. False when nobody is left. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const OURS = ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'];
+
+/** What the environment has for a process that is an outsider: everything but the service's own secrets. */
+export function outsidersEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !OURS.includes(name)));
+}
+
+const TAIL_BYTES = 16_384;
+
+/** The last lines of a log, as text for people: of a JSON line its message, and its error's. None when it is gone. */
+export function lastLogLines(file: string, count: number): string[] {
+  const lines = readTail(file)
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  return lines.slice(-count).map(readable);
+}
+
+function readTail(file: string): string {
+  if (!existsSync(file)) return '';
+  const descriptor = openSync(file, 'r');
+  try {
+    const { size } = fstatSync(descriptor);
+    const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    readSync(descriptor, buffer, 0, buffer.length, size - buffer.length);
+    return buffer.toString('utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function readable(line: string): string {
+  try {
+    const { level, msg, err } = JSON.parse(line) as {
+      level?: string;
+      msg?: string;
+      err?: { message?: string };
+    };
+    if (msg === undefined) return line;
+    return [level, msg, err?.message].filter((part) => part !== undefined).join(': ');
+  } catch {
+    return line;
+  }
 }

@@ -1,10 +1,24 @@
-import { createSecretBox, migrate, openDatabase, parseEncryptionKeys } from '@runhook/database';
-import { type CredentialsStore, databaseName, openCredentials } from './credentials.ts';
-import { encryptionKeys } from './encryption-keys.ts';
-import type { Home } from './home.ts';
-import { type DemoAccount, seedDemo } from './seed.ts';
-import type { StartSettings } from './settings.ts';
-import { StartFailed } from './start-failed.ts';
+import { randomBytes } from 'node:crypto';
+import {
+  addMembership,
+  createAccount,
+  createJob,
+  createSecretBox,
+  createServiceToken,
+  createUser,
+  type Database,
+  hashCredential,
+  type JobView,
+  jobView,
+  migrate,
+  openDatabase,
+  type PermissionSet,
+  parseEncryptionKeys,
+  type SecretBox,
+  SecretBoxError,
+} from '@runhook/database';
+import { encryptionKeys, type Home, readJson, writePrivateJson } from './home.ts';
+import { StartFailed, type StartSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
 /** The data that everything else needs: tables, secrets, and the demo account. */
@@ -52,4 +66,170 @@ export async function fillDatabase(
 /** The engine's errors have a text that says it all, and a stack of WebAssembly. */
 function fail(error: Error): never {
   throw new StartFailed(`The migrations could not be applied: ${error.message.trim()}`);
+}
+
+const PASSWORD_BYTES = 15;
+const JOBS = ['Nightly build', 'Hourly load'];
+
+/** The demo account as it is in the database. */
+export interface DemoAccount extends Required<Omit<DemoCredentials, 'subscription' | 'jobs'>> {
+  jobs: [succeeding: JobView, failing: JobView];
+  /** Whether anything had to be made. */
+  wasSeeded: boolean;
+}
+
+interface Seeding {
+  prisma: Database['prisma'];
+  secrets: SecretBox;
+  store: CredentialsStore;
+}
+
+/**
+ * Makes what the demonstration needs and the database does not have (any more): an account, its user, two service
+ * tokens and two jobs. What is there stays as it is.
+ */
+async function seedDemo(seeding: Seeding): Promise<DemoAccount> {
+  const before = JSON.stringify(seeding.store.credentials);
+  const account = await ensureAccount(seeding);
+  const user = await ensureUser(seeding, account.id);
+  const serviceToken = await ensureToken(seeding, account.id, 'serviceToken', 'demo-admin', 'account_admin');
+  const runnerToken = await ensureToken(seeding, account.id, 'runnerToken', 'demo-runner', 'job_runner');
+  const jobs = await ensureJobs(seeding, account.id);
+  const wasSeeded = JSON.stringify(seeding.store.credentials) !== before;
+  return { account, user, serviceToken, runnerToken, jobs, wasSeeded };
+}
+
+async function ensureAccount({ prisma, store }: Seeding): Promise<{ id: number; identifier: string }> {
+  const { credentials } = store;
+  const identifier = credentials.account?.identifier;
+  const row = identifier === undefined ? null : await prisma.account.findUnique({ where: { identifier } });
+  if (row !== null) return { id: Number(row.id), identifier: row.identifier };
+  // The database is another or an empty one: nothing that was remembered means anything in it.
+  for (const name of Object.keys(credentials)) delete credentials[name as keyof DemoCredentials];
+  const plan = { plan: 'enterprise', deployment: 'multi_tenant' } as const;
+  const account = await createAccount(prisma, { name: 'Demo', ...plan });
+  credentials.account = account;
+  store.save();
+  return account;
+}
+
+async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number) {
+  const { credentials } = store;
+  const kept = credentials.user;
+  const row = kept === undefined ? null : await prisma.user.findUnique({ where: { id: BigInt(kept.id) } });
+  if (kept !== undefined && row !== null && row.email === kept.email) {
+    // The key may have been rotated since.
+    credentials.user = { ...kept, apiKey: decrypted(secrets, row.apiKeyCiphertext) };
+  } else {
+    const email = await freeEmail(prisma);
+    const password = randomBytes(PASSWORD_BYTES).toString('base64url');
+    const { id, apiKey } = await createUser(prisma, secrets, { email, name: 'Demo user', password });
+    credentials.user = { id, email, password, apiKey };
+  }
+  store.save();
+  const { user } = credentials;
+  const key = { accountId: BigInt(accountId), userId: BigInt(user.id) };
+  if ((await prisma.membership.findUnique({ where: { accountId_userId: key } })) === null) {
+    await addMembership(prisma, {
+      accountId,
+      userId: user.id,
+      license: 'developer',
+      permissionSets: ['account_admin'],
+    });
+  }
+  return user;
+}
+
+/** A database that others use as well may have a demo user of theirs. */
+async function freeEmail(prisma: Database['prisma']): Promise<string> {
+  for (let number = 1; ; number += 1) {
+    const email = `demo${number === 1 ? '' : `-${number}`}@runhook.local`;
+    if ((await prisma.user.findUnique({ where: { email } })) === null) return email;
+  }
+}
+
+async function ensureToken(
+  { prisma, store }: Seeding,
+  accountId: number,
+  field: 'serviceToken' | 'runnerToken',
+  name: string,
+  permissionSet: PermissionSet,
+): Promise<string> {
+  const kept = store.credentials[field];
+  if (kept !== undefined) {
+    const row = await prisma.serviceToken.findUnique({ where: { tokenHash: hashCredential(kept) } });
+    if (row !== null && row.revokedAt === null) return kept;
+  }
+  const { token } = await createServiceToken(prisma, { accountId, name, permissionSets: [permissionSet] });
+  store.credentials[field] = token;
+  store.save();
+  return token;
+}
+
+async function ensureJobs({ prisma, store }: Seeding, accountId: number): Promise<[JobView, JobView]> {
+  const jobs: JobView[] = [];
+  for (const name of JOBS) {
+    const row = await prisma.job.findFirst({
+      where: { accountId: BigInt(accountId), name },
+      orderBy: { id: 'asc' },
+      include: { project: true, environment: true },
+    });
+    const places = { projectName: 'Analytics', environmentName: 'Production' };
+    jobs.push(row === null ? await createJob(prisma, { accountId, name, ...places }) : jobView(row));
+  }
+  store.credentials.jobs = jobs.map(({ id, name }) => ({ id, name }));
+  store.save();
+  return jobs as [JobView, JobView];
+}
+
+function decrypted(secrets: SecretBox, ciphertext: string): string {
+  try {
+    return secrets.decrypt(ciphertext);
+  } catch (error) {
+    if (!(error instanceof SecretBoxError)) throw error;
+    throw new StartFailed(
+      `The database holds secrets that ENCRYPTION_KEYS cannot read (${error.message}). Start with the keys it was filled with.`,
+    );
+  }
+}
+
+/** What the demo account is known by. What is missing has not been made yet. */
+export interface DemoCredentials {
+  account?: { id: number; identifier: string };
+  user?: { id: number; email: string; password: string; apiKey: string };
+  /** Permission set `account_admin`. */
+  serviceToken?: string;
+  /** Permission set `job_runner`. */
+  runnerToken?: string;
+  jobs?: { id: number; name: string }[];
+  subscription?: { id: string; hmacSecret: string };
+}
+
+interface CredentialsFile extends DemoCredentials {
+  database?: string;
+  /** Of other databases this home has been started with, by their names. */
+  others?: Record<string, DemoCredentials>;
+}
+
+/** `credentials.json` as one database's own; saved after each thing that was made, so that a crash repeats none. */
+export interface CredentialsStore {
+  credentials: DemoCredentials;
+  save(): void;
+}
+
+/** @param database says which one it is, without a password: ids and tokens mean something in that one only */
+export function openCredentials(file: string, database: string): CredentialsStore {
+  const { database: last, others = {}, ...found } = (readJson(file) ?? {}) as CredentialsFile;
+  if (last !== undefined && last !== database) others[last] = found;
+  const isSame = last === undefined || last === database;
+  const credentials = isSame ? found : (others[database] ?? {});
+  delete others[database];
+  const rest = Object.keys(others).length === 0 ? {} : { others };
+  return { credentials, save: () => writePrivateJson(file, { database, ...credentials, ...rest }) };
+}
+
+/** A name for the database of a URL: where it is and what it is called. */
+export function databaseName(url: string): string {
+  const { hostname, port, pathname } = new URL(url);
+  return `${hostname}:${port || '5432'}${pathname}`;
 }

@@ -1,13 +1,18 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JobView } from '@runhook/database';
 import type { Api } from './api.ts';
+import { type Child, outsidersEnvironment, spawnChild } from './child.ts';
 import {
   type ExpectedDelivery,
   type LoggedDelivery,
   missingArrivals,
   missingFromLog,
-} from './expected-deliveries.ts';
-import type { ReceivedDelivery } from './received-delivery.ts';
+  type ReceivedDelivery,
+} from './deliveries.ts';
+import type { Home } from './home.ts';
+import type { RunningRecord } from './running-record.ts';
 import type { Terminal } from './terminal.ts';
 
 const POLL_MS = 100;
@@ -162,4 +167,56 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+const PROGRAM = 'examples/job-runner/dist/main.js';
+const STOP_GRACE_MS = 5_000;
+
+/** Runs `examples/job-runner`, one run at a time. */
+export interface JobRunner {
+  /** Gives the exit code. */
+  run(run: DemoRun): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export function createJobRunner(options: {
+  checkout: string;
+  home: Home;
+  record: RunningRecord;
+  queueUrl: () => string;
+}): JobRunner {
+  const { checkout, home, record, queueUrl } = options;
+  let child: Child | null = null;
+  return {
+    async run({ id, job, script }) {
+      const command = [process.execPath, '-e', script];
+      const reason = ['--reason', 'Started by npm start'];
+      const jobFile = writeJobFile(home.jobs, job);
+      child = await spawnChild({
+        name: 'job-runner',
+        args: [join(checkout, PROGRAM), jobFile, '--run-id', String(id), ...reason, '--', ...command],
+        cwd: checkout,
+        env: { ...outsidersEnvironment(process.env), QUEUE_URL: queueUrl() },
+        logFile: join(home.logs, 'job-runner.log'),
+        record,
+        stopGraceMs: STOP_GRACE_MS,
+      });
+      return await child.exitCode;
+    },
+    stop: async () => child?.stop(),
+  };
+}
+
+/** Writes the file by which `examples/job-runner` knows a job, and gives its path. */
+function writeJobFile(folder: string, job: JobView): string {
+  const file = join(folder, `${job.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.json`);
+  const content = {
+    accountId: job.account_id,
+    job: { id: job.id, name: job.name },
+    project: { id: job.project_id, name: job.project_name },
+    environment: { id: job.environment_id, name: job.environment_name },
+    engineVersion: process.versions.node,
+  };
+  writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
+  return file;
 }

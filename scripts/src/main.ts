@@ -2,20 +2,17 @@ import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ServerFailed } from '@runhook/embedded';
 import { Lifecycle } from '@runhook/runtime';
-import { deliveryLine } from './delivery-line.ts';
-import { createDemonstration, type Demonstration, demoRuns } from './demonstration.ts';
-import type { DevJson } from './dev-json.ts';
-import { clearHome, type Home, homeAt, makeHome } from './home.ts';
-import { createJobRunner } from './job-runner.ts';
-import { createPortChooser } from './ports.ts';
-import { readJson, writePrivateJson } from './private-json.ts';
+import { deliveryLine } from './deliveries.ts';
+import { createDemonstration, createJobRunner, type Demonstration, demoRuns } from './demonstration.ts';
+import type { DevJson } from './home.ts';
+import { clearHome, type Home, homeAt, makeHome, readJson, writePrivateJson } from './home.ts';
 import { claimHome, HomeInUse, type RunningRecord } from './running-record.ts';
-import { readSettings, type StartSettings } from './settings.ts';
+import { createPortChooser } from './service.ts';
+import { readSettings, StartFailed, type StartSettings } from './settings.ts';
 import { openStack, type Stack } from './stack.ts';
-import { StartFailed } from './start-failed.ts';
-import type { Stopping } from './stopping.ts';
-import { summary } from './summary.ts';
+import type { Stopping } from './supervise.ts';
 import type { Terminal } from './terminal.ts';
+import { summary } from './terminal.ts';
 
 /** Seen from `scripts/dist`. */
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));

@@ -9,10 +9,10 @@ import {
 } from '@runhook/embedded';
 import { queueBackendName } from '@runhook/queue';
 import type { Running } from './child.ts';
+import { lastLogLines } from './child.ts';
 import type { Home } from './home.ts';
-import { type KeepRunningSurroundings, keepRunning } from './keep-running.ts';
-import { lastLogLines } from './log-tail.ts';
 import type { StartSettings } from './settings.ts';
+import { type KeepRunningSurroundings, keepRunning } from './supervise.ts';
 
 const POSTGRES_PORT = 54_329;
 const REDIS_PORT = 63_790;
@@ -60,10 +60,10 @@ export async function openDatabaseServer(
     ({ current }) =>
       `PostgreSQL ${versionOf(home)}, embedded, on port ${portText(current.port, POSTGRES_PORT)}`,
   );
-  const place = dirname(realpathSync(join(home.postgres, 'data')));
-  if (place !== realpathSync(home.postgres)) {
+  const folder = dirname(realpathSync(join(home.postgres, 'data')));
+  if (folder !== realpathSync(home.postgres)) {
     terminal.note(
-      `the database lies in ${place}: the account that runs PostgreSQL cannot use ${home.postgres}`,
+      `the database lies in ${folder}: the account that runs PostgreSQL cannot use ${home.postgres}`,
     );
   }
   return { url: () => server.current.url, pid: () => server.current.pid };

@@ -1,8 +1,8 @@
 import { webhooksUrl } from './api.ts';
-import { outsidersEnvironment } from './child-environment.ts';
-import { answersWell } from './readiness.ts';
-import { parseReceiverLine, type ReceivedDelivery } from './received-delivery.ts';
+import { outsidersEnvironment } from './child.ts';
+import { parseReceiverLine, type ReceivedDelivery } from './deliveries.ts';
 import type { ServiceSpec } from './service.ts';
+import { answersWell } from './service.ts';
 import type { StartSettings } from './settings.ts';
 
 const DISPATCHER_PORT = 3001;

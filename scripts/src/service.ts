@@ -1,10 +1,10 @@
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { findFreePort } from '@runhook/embedded';
 import { type Child, spawnChild } from './child.ts';
 import type { Home } from './home.ts';
-import type { PortChooser } from './ports.ts';
-import { DiedEarly, untilReady } from './readiness.ts';
 import type { RunningRecord } from './running-record.ts';
+import { StartFailed } from './settings.ts';
 
 const HOST = '127.0.0.1';
 const PORTS_TRIED_MAX = 5;
@@ -73,5 +73,82 @@ export async function startService(
       const wasTaken = error instanceof DiedEarly && (await findFreePort(port)).wasTaken;
       if (!wasTaken || tries === PORTS_TRIED_MAX) throw error;
     }
+  }
+}
+
+const POLL_MS = 50;
+const ANSWER_TIMEOUT_MS = 2_000;
+const READY_TIMEOUT_MS = 60_000;
+
+/** A service ended before it was ready. */
+class DiedEarly extends StartFailed {}
+
+/** Asks until it says yes. Throws when the child dies, does not get ready in a minute, or the signal is aborted. */
+async function untilReady(
+  name: string,
+  child: Child,
+  isReady: () => Promise<boolean> | boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  while (true) {
+    signal.throwIfAborted();
+    const ready = await isReady();
+    // Asked after the answer: who answers on its port may be another one, because of which ours could not start.
+    if (child.hasExited()) throw new DiedEarly(failure(name, await child.exited, child));
+    if (ready) return;
+    if (Date.now() > deadline) throw new StartFailed(failure(name, 'was not ready within a minute', child));
+    await wait(POLL_MS);
+  }
+}
+
+/** Whether a GET is answered with 2xx. */
+export async function answersWell(url: string, headers: Record<string, string> = {}): Promise<boolean> {
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    await response.arrayBuffer();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+function failure(name: string, how: string, child: Child): string {
+  return [`${name} ${how}`, ...child.lastLines().map((line) => `  ${line}`)].join('\n');
+}
+
+/** Stepping by ten keeps the ports of one checkout together: 3010, 3011, 3012. */
+const STEP = 10;
+const STEPS_MAX = 20;
+
+/**
+ * Hands out ports of 127.0.0.1, by name. `preferred` when nobody has it, else one ten or more above it, else any.
+ * None is given to two names; asking again for a name may give the same one.
+ */
+export type PortChooser = (name: string, preferred: number) => Promise<number>;
+
+export function createPortChooser(): PortChooser {
+  const chosen = new Map<string, number>();
+  return async (name, preferred) => {
+    chosen.delete(name);
+    const others = new Set(chosen.values());
+    const port = (await nextFree(preferred, others)) ?? (await anyFree(others));
+    chosen.set(name, port);
+    return port;
+  };
+}
+
+async function nextFree(preferred: number, others: ReadonlySet<number>): Promise<number | null> {
+  if (preferred === 0) return null;
+  for (let port = preferred; port <= Math.min(preferred + STEP * STEPS_MAX, 65_535); port += STEP) {
+    if (!others.has(port) && !(await findFreePort(port)).wasTaken) return port;
+  }
+  return null;
+}
+
+async function anyFree(others: ReadonlySet<number>): Promise<number> {
+  while (true) {
+    const { port } = await findFreePort();
+    if (!others.has(port)) return port;
   }
 }

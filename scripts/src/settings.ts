@@ -1,6 +1,10 @@
 import { parseEncryptionKeys } from '@runhook/database';
 import { queueBackendName } from '@runhook/queue';
-import { StartFailed } from './start-failed.ts';
+
+/** A start that cannot go on, for a reason that is told in a sentence and needs no stack. */
+export class StartFailed extends Error {
+  override readonly name = 'StartFailed';
+}
 
 /** What of the environment matters to `npm start` itself; the services read the rest of it (docs/configuration.md). */
 export interface StartSettings {

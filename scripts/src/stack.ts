@@ -1,14 +1,13 @@
 import { type Api, createApi } from './api.ts';
 import { type DatabaseContents, fillDatabase } from './database-contents.ts';
 import { type DemoReceiverOptions, openDemoReceiver } from './demo-receiver.ts';
-import type { DevJson } from './dev-json.ts';
-import type { Home } from './home.ts';
-import { type KeepRunningSurroundings, keepRunning } from './keep-running.ts';
+import type { DevJson, Home } from './home.ts';
 import { openDatabaseServer, openQueueServer } from './servers.ts';
 import { type Service, type ServiceSpec, type ServiceSurroundings, startService } from './service.ts';
 import { dispatcherSpec, managementSpec, type ServiceEnvironment } from './service-specs.ts';
 import type { StartSettings } from './settings.ts';
 import type { Supervised } from './supervise.ts';
+import { type KeepRunningSurroundings, keepRunning } from './supervise.ts';
 
 export interface StackOptions extends KeepRunningSurroundings, ServiceSurroundings, DemoReceiverOptions {
   home: Home;

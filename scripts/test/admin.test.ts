@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, testEncryptionKeysText } from '../../packages/testing/src/index.ts';
-import { adminEnvironment } from '../src/admin-environment.ts';
+import { adminEnvironment } from '../src/home.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { databaseName, openCredentials } from '../src/credentials.ts';
-import { encryptionKeys } from '../src/encryption-keys.ts';
+import { databaseName, openCredentials } from '../src/database-contents.ts';
+import { encryptionKeys } from '../src/home.ts';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
 test('credentials are found again by the database they belong to, also after another one was used', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { missingArrivals, missingFromLog } from '../src/expected-deliveries.ts';
-import type { ReceivedDelivery } from '../src/received-delivery.ts';
+import type { ReceivedDelivery } from '../src/deliveries.ts';
+import { missingArrivals, missingFromLog } from '../src/deliveries.ts';
 
 const expected = [
   { runId: '7', jobName: 'Nightly build', eventType: 'job.run.started', refusals: 0 },

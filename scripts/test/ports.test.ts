@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import { createPortChooser } from '../src/ports.ts';
+import { createPortChooser } from '../src/service.ts';
 
 const open: Server[] = [];
 

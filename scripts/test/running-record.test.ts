@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { identify, isStillRunning } from '../src/process-identity.ts';
-import { claimHome, HomeInUse } from '../src/running-record.ts';
+import { claimHome, HomeInUse, identify, isStillRunning } from '../src/running-record.ts';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
 const nobody = () => undefined;

@@ -1,9 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { deliveryLine } from '../src/delivery-line.ts';
-import type { DevJson } from '../src/dev-json.ts';
-import { parseReceiverLine, type ReceivedDelivery } from '../src/received-delivery.ts';
-import { commands, summary } from '../src/summary.ts';
+import { deliveryLine, parseReceiverLine, type ReceivedDelivery } from '../src/deliveries.ts';
+import type { DevJson } from '../src/home.ts';
 import type { Terminal } from '../src/terminal.ts';
+import { commands, summary } from '../src/terminal.ts';
 
 const plain = (text: string) => text;
 const style: Terminal['style'] = { bold: plain, dim: plain, red: plain, green: plain, yellow: plain };

@@ -14,15 +14,15 @@ export interface Arrivals {
 }
 
 /** What the service itself says of deliveries that did not arrive: how many, by what it says. */
-export type ToldOtherwise = Record<string, number>;
+export type Explained = Record<string, number>;
 
 export interface Balance {
   published: number;
   delivered: number;
-  toldOtherwise: number;
+  explained: number;
   /** Arrived more than once, each beyond the first counted. */
   repeated: number;
-  /** Neither arrived nor told otherwise. */
+  /** Neither arrived nor explained. */
   missing: number;
   /** Arrived and never published. */
   unknown: number;
@@ -34,7 +34,7 @@ export interface Balance {
 export function balance(
   expected: readonly Expected[],
   arrivals: Arrivals,
-  toldOtherwise: ToldOtherwise = {},
+  explained: Explained = {},
 ): Balance {
   const intended = new Map(
     expected.map(({ eventId, path, intendedMs }) => [keyOf(eventId, path), intendedMs]),
@@ -53,13 +53,13 @@ export function balance(
       latenciesMs.push((arrivals.timesMs[index] as number) - intendedMs);
     }
   });
-  const told = Object.values(toldOtherwise).reduce((sum, count) => sum + count, 0);
+  const explainedCount = Object.values(explained).reduce((sum, count) => sum + count, 0);
   return {
     published: intended.size,
     delivered: seen.size,
-    toldOtherwise: told,
+    explained: explainedCount,
     repeated,
-    missing: intended.size - seen.size - told,
+    missing: intended.size - seen.size - explainedCount,
     unknown,
     latenciesMs: Float64Array.from(latenciesMs),
   };

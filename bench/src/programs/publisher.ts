@@ -1,14 +1,13 @@
 // A job runner that publishes straight onto the queue, by the package that job runners import.
 import { createId, type JobRunEvent } from '@runhook/contract';
 import { createEventPublisher, type EventPublisher } from '@runhook/queue';
-import { sharedNowMs } from '../measure/clock.ts';
-import { dueCount, evenSchedule } from '../measure/schedule.ts';
-import { serve } from './serve.ts';
+import { dueCount, evenSchedule, sharedNowMs } from '../measure/timing.ts';
+import { serve } from './program.ts';
 
 export interface OpenLoop {
   ratePerSecond: number;
   durationMs: number;
-  /** Taken in turn. Their ids are replaced. */
+  /** Taken one after the other. Their ids are replaced. */
   templates: JobRunEvent[];
 }
 

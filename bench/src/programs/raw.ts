@@ -2,7 +2,7 @@
 import http from 'node:http';
 import { deliveryHeaders, type JobRunEvent, renderPayload } from '@runhook/contract';
 import got, { type Got } from 'got';
-import { serve } from './serve.ts';
+import { serve } from './program.ts';
 
 /** `got` is what a caller would write first; the others are measured beside it for the record. */
 export type RawClient = 'got' | 'got.stream' | 'node:http';

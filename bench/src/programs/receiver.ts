@@ -2,8 +2,8 @@
 // /ok at once, /after-<ms> later, /never not at all.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { sharedNowMs } from '../measure/clock.ts';
-import { serve } from './serve.ts';
+import { sharedNowMs } from '../measure/timing.ts';
+import { serve } from './program.ts';
 
 /** What has arrived, in order; texts joined by line feeds, which are in none of them. */
 export interface ReceivedBatch {

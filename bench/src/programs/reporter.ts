@@ -1,6 +1,6 @@
 // A job runner that reports its runs over REST, by so many callers at a time.
 import http from 'node:http';
-import { serve } from './serve.ts';
+import { serve } from './program.ts';
 
 export interface ReporterSettings {
   /** Of the account's runs. */

@@ -1,7 +1,7 @@
 import type { Row, ScenarioResult } from '../bench.ts';
 import { linePlot } from './plot.ts';
-import type { Report } from './report.ts';
 import { figureText } from './table.ts';
+import type { Report } from './targets.ts';
 import { targetsOf, verdict } from './targets.ts';
 
 /** The files of docs/performance, by name. */
@@ -18,7 +18,7 @@ const COLUMNS: Record<string, string[]> = {
   latency: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'redis', 'postgres'].map(cpuOf)],
   far: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs'],
   'fan-out': ['ratePerSecond', 'ratioToRaw', 'cpuMicros'],
-  neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', 'toldPending'],
+  neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', 'stillPending'],
   backlog: ['ratePerSecond', 'ratioToRaw', 'redisBytes'],
   'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'postgres'].map(cpuOf)],
 };
@@ -40,7 +40,7 @@ const TITLES: Record<string, string> = {
   p50Ms: 'p50, ms',
   p99Ms: 'p99, ms',
   maxMs: 'longest, ms',
-  toldPending: 'told pending',
+  stillPending: 'still pending',
   redisBytes: 'Redis bytes',
   pagesPerSecond: 'pages per second',
   lastToOldMs: 'last to the old one after, ms',

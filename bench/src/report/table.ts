@@ -1,5 +1,5 @@
 import type { Row, ScenarioResult } from '../bench.ts';
-import type { Report } from './report.ts';
+import type { Report } from './targets.ts';
 import { targetsOf, verdict } from './targets.ts';
 
 const HIDDEN = new Set(['bench']);

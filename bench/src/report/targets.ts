@@ -1,4 +1,19 @@
-import type { Report } from './report.ts';
+import { cpus, platform, release, totalmem } from 'node:os';
+import type { RawReference, ScenarioResult } from '../bench.ts';
+import type { RawResult } from '../programs/raw.ts';
+
+/** Everything one run of the benchmark came to: the JSON file. */
+export interface Report {
+  startedAt: string;
+  seconds: number;
+  isQuick: boolean;
+  lengths: Record<string, number>;
+  machine: MachineFacts;
+  raw: RawReference & { runs: RawResult[]; afterRatePerSecond: number };
+  /** Why the run counts for nothing; empty when it does. */
+  voided: string[];
+  scenarios: ScenarioResult[];
+}
 
 /** One row of the table that the service is held against. */
 export interface Target {
@@ -86,4 +101,24 @@ function missingOrRepeated({ scenarios }: Report): number {
   return scenarios
     .flatMap(({ rows }) => rows)
     .reduce((sum, { ledger }) => sum + ledger.missing + ledger.repeated, 0);
+}
+
+/** What it ran on, as far as it matters for the figures. */
+export interface MachineFacts {
+  cores: number;
+  processor: string;
+  memoryGigabytes: number;
+  system: string;
+  node: string;
+}
+
+export function machineFacts(): MachineFacts {
+  const [first] = cpus();
+  return {
+    cores: cpus().length,
+    processor: first?.model.trim() ?? 'unknown',
+    memoryGigabytes: Math.round(totalmem() / 2 ** 30),
+    system: `${platform()} ${release()}`,
+    node: process.versions.node,
+  };
 }

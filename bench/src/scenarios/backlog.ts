@@ -4,11 +4,9 @@ import { Redis } from 'ioredis';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { balance } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
-import { takeArrivals } from '../world/arrivals.ts';
-import { createWorkload, type Workload } from '../world/workload.ts';
+import { createWorkload, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
-import { drainFigures, watchMiddle } from './drain.ts';
-import { HEALTHY_ACCOUNTS, warmUp } from './max.ts';
+import { drainFigures, HEALTHY_ACCOUNTS, warmUp, watchMiddle } from './throughput.ts';
 
 const BYTES_SAMPLE = 50_000;
 
@@ -72,7 +70,7 @@ async function withBehind(
       bench.voids(`${name}: ${expected.length} published, ${arrivedBefore} arrived, ${left} still queued`);
     }
     row.ledger.published = expected.length;
-    row.ledger.toldOtherwise = left;
+    row.ledger.explained = left;
     return row;
   } finally {
     await queue.drain();
@@ -119,7 +117,7 @@ async function bytesRow(bench: Bench, world: World): Promise<Row> {
     }));
     await queue.add(deliveries);
     const bytes = ((await used()) - before) / count;
-    const ledger = { published: count, delivered: 0, toldOtherwise: count, repeated: 0, missing: 0 };
+    const ledger = { published: count, delivered: 0, explained: count, repeated: 0, missing: 0 };
     return {
       case: 'a queued delivery',
       figures: { redisBytes: bytes },

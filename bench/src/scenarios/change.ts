@@ -2,15 +2,15 @@ import { JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
-import { sharedNowMs } from '../measure/clock.ts';
 import { balance } from '../measure/ledger.ts';
+import { sharedNowMs } from '../measure/timing.ts';
 import type { Published } from '../programs/publisher.ts';
-import { takeArrivals } from '../world/arrivals.ts';
 import {
   countDeliveries,
   createWorkload,
   settle,
   subscriptionIds,
+  takeArrivals,
   type WorkloadSubscription,
 } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
@@ -73,7 +73,7 @@ async function measureChange(bench: Bench, world: World, kind: 'updated' | 'dele
       subscriptionIds(workload, () => true),
     );
     const onePath = { ...arrivals, paths: arrivals.paths.map(() => subscription.path) };
-    const told = {
+    const explained = {
       cancelled: counts.cancelled,
       noDelivery: events - Object.values(counts).reduce((a, b) => a + b),
     };
@@ -82,9 +82,9 @@ async function measureChange(bench: Bench, world: World, kind: 'updated' | 'dele
         lastToOldMs: Math.max(0, ...old.map((atMs) => atMs - answeredMs)),
         toOldAfterwards: old.filter((atMs) => atMs > answeredMs).length,
         toNew: arrivals.paths.filter((path) => path === newPath).length,
-        notSent: told.cancelled + told.noDelivery,
+        notSent: explained.cancelled + explained.noDelivery,
       },
-      balance: balance(workload.expected(published), onePath, told),
+      balance: balance(workload.expected(published), onePath, explained),
     };
   } finally {
     await queue.close();

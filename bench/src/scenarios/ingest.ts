@@ -4,13 +4,13 @@ import { seedAccount } from '@runhook/testing';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { cpuBetween } from '../measure/cpu.ts';
 import type { Balance } from '../measure/ledger.ts';
-import { spreadOf } from '../measure/percentiles.ts';
+import { spreadOf } from '../measure/timing.ts';
 import { startProgram } from '../programs/program.ts';
 import type { Published } from '../programs/publisher.ts';
 import type { Reported, ReporterSettings } from '../programs/reporter.ts';
 import { createWorkload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
-import { HEALTHY_ACCOUNTS } from './max.ts';
+import { HEALTHY_ACCOUNTS } from './throughput.ts';
 
 const CALLERS = 32;
 const PUBLISHED_EVENTS = 40_000;
@@ -97,7 +97,7 @@ function accounted(accepted: number, missing: number): Balance {
   return {
     published: accepted,
     delivered: 0,
-    toldOtherwise: accepted - missing,
+    explained: accepted - missing,
     repeated: 0,
     missing: Math.max(0, missing),
     unknown: Math.max(0, -missing),

@@ -1,8 +1,18 @@
-import { type Bench, measureCase, type Row, type ScenarioResult } from '../bench.ts';
-import { createWorkload } from '../world/workload.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  type Bench,
+  type Measured,
+  measureCase,
+  type RawReference,
+  type Row,
+  type ScenarioResult,
+} from '../bench.ts';
+import { type Arrivals, balance, type Expected } from '../measure/ledger.ts';
+import { spreadOf } from '../measure/timing.ts';
+import type { Published } from '../programs/publisher.ts';
+import { createWorkload, settle, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
-import { HEALTHY_ACCOUNTS, warmUp } from './max.ts';
-import { openLoop } from './open-loop.ts';
+import { cpuFigures, HEALTHY_ACCOUNTS, maxRows, warmUp } from './throughput.ts';
 
 const SHARES_OF_RAW = [0.3, 0.5, 0.67];
 const LOW_RATE = 100;
@@ -21,7 +31,7 @@ export async function latency(bench: Bench): Promise<ScenarioResult> {
   return { name: 'latency', rows: await latencyRows(bench, world, loads) };
 }
 
-export async function latencyRows(
+async function latencyRows(
   bench: Bench,
   world: World,
   loads: readonly { name: string; ratePerSecond: number }[],
@@ -35,4 +45,128 @@ export async function latencyRows(
     rows.push(await measureCase(bench, name, () => openLoop(world, workload, load)));
   }
   return rows;
+}
+
+const DELAYS_MS = [5, 100, 1_000];
+const SHARE_OF_RAW = 0.3;
+
+/** Endpoints that take their time to answer: what waits for them must not hold up what could be sent. */
+export async function far(bench: Bench): Promise<ScenarioResult> {
+  const world = await bench.sharedWorld();
+  await world.setDispatchers(1);
+  const rows: Row[] = [];
+  for (const delayMs of DELAYS_MS) {
+    const name = `answer after ${delayMs} ms`;
+    const workload = await createWorkload(world, [
+      { behaviour: `after-${delayMs}`, accounts: HEALTHY_ACCOUNTS },
+    ]);
+    const load = {
+      ratePerSecond: Math.round(SHARE_OF_RAW * bench.raw.ratePerSecond),
+      durationMs: bench.runMs,
+      raw: bench.raw,
+    };
+    bench.progress(`${name}, warming up`);
+    await openLoop(world, workload, { ...load, durationMs: Math.min(bench.runMs, 2_000) });
+    rows.push(await measureCase(bench, name, () => openLoop(world, workload, load)));
+  }
+  return { name: 'far', rows };
+}
+
+const SHARES_OF_MAX = [0.3, 0.5];
+
+/** The embedded default: the queue is in PostgreSQL, which is as `npm start` runs it. */
+export async function postgresQueue(bench: Bench): Promise<ScenarioResult> {
+  const world = await bench.openWorld('postgres');
+  try {
+    const max = await maxRows(bench, world, [1]);
+    const maxRate = max[0]?.figures.ratePerSecond ?? 0;
+    const loads = [
+      { name: '100 events/s', ratePerSecond: 100 },
+      { name: '200 events/s', ratePerSecond: 200 },
+      ...SHARES_OF_MAX.map((share) => ({
+        name: `${share} of its own maximum`,
+        ratePerSecond: Math.max(10, Math.round(share * maxRate)),
+      })),
+    ];
+    const rows: Row[] = [...max, ...(await latencyRows(bench, world, loads))];
+    return { name: 'postgres-queue', rows };
+  } finally {
+    await world.close();
+  }
+}
+
+const ARRIVAL_TIMEOUT_MS = 30_000;
+const POLL_MS = 50;
+
+export interface OpenLoopOptions {
+  ratePerSecond: number;
+  durationMs: number;
+  raw: RawReference;
+  /** Put in the queue just before the schedule begins: part of the ledger, not of the latencies. */
+  before?: () => Promise<{ workload: Workload; expected: Expected[] }>;
+}
+
+/** Publishes by a fixed schedule, and measures from each event's intended time, so that no stall can hide. */
+export async function openLoop(
+  world: World,
+  workload: Workload,
+  options: OpenLoopOptions,
+): Promise<Measured> {
+  const { ratePerSecond, durationMs, raw } = options;
+  await takeArrivals(world);
+  const beside = await options.before?.();
+  const cpuBefore = world.readCpu();
+  const startMs = performance.now();
+  const published = await world.publisher.call<Published>('openLoop', {
+    ratePerSecond,
+    durationMs,
+    templates: workload.templates,
+  });
+  const expected = workload.expected(published);
+  const cpuAfter = world.readCpu();
+  const seconds = (performance.now() - startMs) / 1_000;
+  const deliveredMeanwhile = await world.receiver.call<number>('count');
+  const all = [...expected, ...(beside?.expected ?? [])];
+  await untilArrived(world, all.length);
+  await settle(world, workload);
+  if (beside !== undefined) await settle(world, beside.workload);
+  const arrivals = await takeArrivals(world);
+  const result = balance(all, arrivals);
+  const own = beside === undefined ? result : balance(expected, arrivalsAt(arrivals, expected));
+  const { p50, p99, max } = spreadOf(own.latenciesMs);
+  return {
+    balance: result,
+    figures: {
+      ratePerSecond,
+      p50Ms: p50,
+      p99Ms: p99,
+      maxMs: max,
+      acceptedP99Ms: spreadOf(
+        published.acceptedMs.map((ms, index) => ms - (published.intendedMs[index] as number)),
+      ).p99,
+      ...cpuFigures(cpuBefore, cpuAfter, deliveredMeanwhile, seconds, raw),
+    },
+  };
+}
+
+/** Those of the paths that were expected. */
+function arrivalsAt({ eventIds, paths, timesMs }: Arrivals, expected: readonly Expected[]): Arrivals {
+  const wanted = new Set(expected.map(({ path }) => path));
+  const indexes = paths.flatMap((path, index) => (wanted.has(path) ? [index] : []));
+  return {
+    eventIds: indexes.map((index) => eventIds[index] as string),
+    paths: indexes.map((index) => paths[index] as string),
+    timesMs: indexes.map((index) => timesMs[index] as number),
+  };
+}
+
+/** Gives up when nothing has arrived for a while. */
+async function untilArrived(world: World, count: number): Promise<void> {
+  let last = { arrived: -1, atMs: Date.now() };
+  while (Date.now() - last.atMs < ARRIVAL_TIMEOUT_MS) {
+    const arrived = await world.receiver.call<number>('count');
+    if (arrived >= count) return;
+    if (arrived > last.arrived) last = { arrived, atMs: Date.now() };
+    await wait(POLL_MS);
+  }
 }

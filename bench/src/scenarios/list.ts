@@ -1,7 +1,7 @@
 import { createServiceToken } from '@runhook/database';
 import { seedAccount, seedDeliveries, seedSubscriptions } from '@runhook/testing';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
-import { spreadOf } from '../measure/percentiles.ts';
+import { spreadOf } from '../measure/timing.ts';
 
 const STORED = 10_000_000;
 const STORED_QUICK = 20_000;
@@ -80,7 +80,7 @@ async function pages(url: string, token: string, durationMs: number): Promise<Me
     balance: {
       published: 0,
       delivered: 0,
-      toldOtherwise: 0,
+      explained: 0,
       repeated: 0,
       missing: 0,
       unknown: 0,

@@ -2,7 +2,7 @@ import { type Bench, measureCase, type Row, type ScenarioResult } from '../bench
 import type { Published } from '../programs/publisher.ts';
 import { countDeliveries, createWorkload, type EndpointKind, subscriptionIds } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
-import { openLoop } from './open-loop.ts';
+import { openLoop } from './latency.ts';
 
 const SHARE_OF_RAW = 0.3;
 const ENDPOINTS = 20;
@@ -58,7 +58,7 @@ async function caseOf(
       const measured = await openLoop(world, workload, { ...load, ...burst });
       const after = await countDeliveries(world, deadIds);
       const waiting = after.pending + after.failed - before.pending - before.failed;
-      return { ...measured, figures: { ...measured.figures, toldPending: waiting } };
+      return { ...measured, figures: { ...measured.figures, stillPending: waiting } };
     });
   } finally {
     await world.killDispatchers();

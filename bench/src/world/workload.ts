@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JobRunEvent } from '@runhook/contract';
 import { exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
-import type { Expected } from '../measure/ledger.ts';
+import type { Arrivals, Expected } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
+import type { ReceivedBatch } from '../programs/receiver.ts';
 import type { World } from './world.ts';
 
 /** How an endpoint behaves, and how many subscriptions of one account point to endpoints of that kind. */
@@ -122,4 +123,14 @@ export function subscriptionIds(workload: Workload, isWanted: (behaviour: string
     .flat()
     .filter(({ behaviour }) => isWanted(behaviour))
     .map(({ id }) => id);
+}
+
+/** What has arrived since the last call. */
+export async function takeArrivals({ receiver }: Pick<World, 'receiver'>): Promise<Arrivals> {
+  const { eventIds, paths, timesMs } = await receiver.call<ReceivedBatch>('take');
+  return { eventIds: linesOf(eventIds), paths: linesOf(paths), timesMs };
+}
+
+function linesOf(text: string): string[] {
+  return text === '' ? [] : text.split('\n');
 }

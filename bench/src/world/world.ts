@@ -1,13 +1,14 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type Database, migrate, openDatabase } from '@runhook/database';
 import { type RunningPostgres, type RunningRedis, startPostgres, startRedis } from '@runhook/embedded';
 import { testEncryptionKeysText } from '@runhook/testing';
 import { type CpuReading, readCpu } from '../measure/cpu.ts';
 import { type Program, startProgram } from '../programs/program.ts';
-import type { Guard } from './guard.ts';
-import { Releases } from './releases.ts';
 import { type ServiceProcess, startService } from './service.ts';
 
 export type QueueName = 'redis' | 'postgres';
@@ -61,19 +62,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     const folder = join(options.folder, randomBytes(4).toString('hex'));
     // Other accounts may pass: PostgreSQL does not run as root.
     mkdirSync(folder, { mode: 0o711 });
-    const postgres = await startPostgres({
-      dataDir: join(folder, 'postgres'),
-      settings: queue === 'redis' ? PRODUCTION_SETTINGS : {},
-    });
-    releases.add(() => postgres.stop());
-    guard.watch(postgres.pid);
-    await migrate(postgres.url);
-    const redis =
-      queue === 'redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
-    if (redis !== null) {
-      releases.add(() => redis.stop());
-      guard.watch(redis.pid);
-    }
+    const { postgres, redis } = await startServers(queue, folder, guard, releases);
     const queueUrl = redis?.url ?? postgres.url;
     const database = openDatabase({ url: postgres.url, connectionsMax: 4 });
     releases.add(() => database.close());
@@ -133,5 +122,68 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   } catch (error) {
     await releases.run();
     throw error;
+  }
+}
+
+async function startServers(queue: QueueName, folder: string, guard: Guard, releases: Releases) {
+  const postgres = await startPostgres({
+    dataDir: join(folder, 'postgres'),
+    settings: queue === 'redis' ? PRODUCTION_SETTINGS : {},
+  });
+  releases.add(() => postgres.stop());
+  guard.watch(postgres.pid);
+  await migrate(postgres.url);
+  const redis =
+    queue === 'redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
+  if (redis !== null) {
+    releases.add(() => redis.stop());
+    guard.watch(redis.pid);
+  }
+  return { postgres, redis };
+}
+
+/** Ends what the benchmark started when the benchmark itself is killed and cannot: see programs/guard.ts. */
+export interface Guard {
+  watch(pid: number): void;
+  /** Everything has ended in order: nothing is left for the guard to do. */
+  dismiss(): Promise<void>;
+}
+
+export function startGuard(folder: string): Guard {
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../programs/guard.js', import.meta.url)), folder],
+    // In a group of its own, which a kill of ours does not reach.
+    { detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
+  );
+  const exited = once(child, 'exit');
+  return {
+    watch: (pid) => child.stdin.write(`${pid}\n`),
+    async dismiss() {
+      child.stdin.end('done\n');
+      await exited;
+    },
+  };
+}
+
+/** What has to be ended, in the reverse of the order in which it was begun. */
+export class Releases {
+  readonly #steps: (() => unknown)[] = [];
+
+  add(step: () => unknown): void {
+    this.#steps.push(step);
+  }
+
+  /** Runs all of them even when one fails, and throws the first failure in the end. */
+  async run(): Promise<void> {
+    const failures: unknown[] = [];
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
+      try {
+        await step();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   }
 }

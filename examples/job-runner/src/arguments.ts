@@ -1,3 +1,5 @@
+import { parseArgs } from 'node:util';
+
 export const USAGE = `usage: QUEUE_URL=… job-runner <job file> [--run-id <integer>] [--reason <text>] -- <command> [arguments…]
 
 Runs the command as a run of the job and publishes job.run.started, job.run.errored and job.run.completed.
@@ -11,25 +13,28 @@ export interface Arguments {
   command: [string, ...string[]];
 }
 
-/** Null when they make no sense. */
+/** Null when they make no sense. What stands after `--` belongs to the command, also what looks like an option. */
 export function readArguments(args: readonly string[]): Arguments | null {
   const end = args.indexOf('--');
-  if (end === -1) return null;
-  const [jobFile, ...options] = args.slice(0, end);
   const [program, ...rest] = args.slice(end + 1);
-  if (jobFile === undefined || program === undefined || options.length % 2 !== 0) return null;
+  const own = optionsOf(args.slice(0, Math.max(end, 0)));
+  if (end === -1 || own === null || program === undefined) return null;
+  const [jobFile, ...more] = own.positionals;
+  const { 'run-id': runId = String(Date.now()), reason = 'Started from the command line' } = own.values;
+  const isRunId = Number.isSafeInteger(Number(runId)) && Number(runId) > 0;
+  if (jobFile === undefined || more.length > 0 || !isRunId) return null;
+  return { jobFile, runId: Number(runId), reason, command: [program, ...rest] };
+}
 
-  const read: Arguments = {
-    jobFile,
-    runId: Date.now(),
-    reason: 'Started from the command line',
-    command: [program, ...rest],
-  };
-  for (let index = 0; index < options.length; index += 2) {
-    const value = options[index + 1] as string;
-    if (options[index] === '--run-id') read.runId = Number(value);
-    else if (options[index] === '--reason') read.reason = value;
-    else return null;
+/** Null where an option is unknown or lacks its value. */
+function optionsOf(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: { 'run-id': { type: 'string' }, reason: { type: 'string' } },
+    });
+  } catch {
+    return null;
   }
-  return Number.isSafeInteger(read.runId) && read.runId > 0 ? read : null;
 }

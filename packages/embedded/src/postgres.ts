@@ -9,7 +9,7 @@ import {
   SUPERUSER,
   usableBinaries,
 } from './postgres-cluster.ts';
-import { readPidFile, serverPlace, stopLeftOverServer } from './server-place.ts';
+import { readPidFile, serverFolder, stopLeftOverServer } from './server-folder.ts';
 import {
   type Account,
   findFreePort,
@@ -33,7 +33,7 @@ export interface PostgresOptions {
   database?: string;
   /** Gets the server's log, and what there is to say about where it runs, line by line. */
   onLog?: (line: string) => void;
-  /** For tests: binaries other than the installed ones, and a place other than /var/tmp. */
+  /** For tests: binaries other than the installed ones, and a folder other than /var/tmp. */
   internals?: { binaries?: PostgresBinaries; elsewhere?: string };
 }
 
@@ -81,7 +81,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const { database = 'runhook', settings = {}, onLog = () => undefined, internals = {} } = options;
   const dataDir = resolve(options.dataDir);
   const account = serverAccount(dataDir);
-  const base = await serverPlace(dataDir, account, onLog, internals.elsewhere);
+  const base = await serverFolder(dataDir, account, onLog, internals.elsewhere);
   const binaries = await usableBinaries(internals.binaries ?? installedBinaries(), base, account, onLog);
   const isDurable = settings.fsync !== 'off';
   const { folder, password } = await ensureCluster({ dataDir, base, binaries, account, isDurable });

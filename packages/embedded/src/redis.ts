@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { readPidFile, stopLeftOverServer } from './server-place.ts';
+import { readPidFile, stopLeftOverServer } from './server-folder.ts';
 import {
   findFreePort,
   isPortFree,

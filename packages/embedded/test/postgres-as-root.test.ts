@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Client } from 'pg';
 import { startPostgres } from '../src/index.ts';
 import { installedBinaries } from '../src/postgres-cluster.ts';
-import { serverPlace } from '../src/server-place.ts';
+import { serverFolder } from '../src/server-folder.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -63,28 +63,28 @@ testAsRoot(
 
 testAsRoot('a folder that somebody put in the way is not used', async () => {
   const account = { uid: 65_534, gid: 65_534, name: 'nobody' };
-  const place = () => serverPlace(join(closed.path, 'database'), account, () => undefined, elsewhere.path);
-  const claimed = await place();
+  const folder = () => serverFolder(join(closed.path, 'database'), account, () => undefined, elsewhere.path);
+  const claimed = await folder();
   await rm(claimed, { recursive: true });
   await rm(join(closed.path, 'database'), { recursive: true });
   const trap = join(closed.path, 'trap');
   await mkdir(trap);
   await symlink(trap, claimed);
 
-  await expect(place()).rejects.toMatchObject({ code: 'no-place' });
+  await expect(folder()).rejects.toMatchObject({ code: 'no-folder' });
   expect(await readdir(trap)).toEqual([]);
 });
 
 testAsRoot('data that the account can no longer reach is not replaced by an empty database', async () => {
   const dataDir = join(closed.path, 'database');
   await mkdir(join(dataDir, 'data'), { recursive: true });
-  const place = serverPlace(
+  const folder = serverFolder(
     dataDir,
     { uid: 65_534, gid: 65_534, name: 'nobody' },
     () => undefined,
     elsewhere.path,
   );
-  await expect(place).rejects.toMatchObject({ code: 'no-place' });
+  await expect(folder).rejects.toMatchObject({ code: 'no-folder' });
   expect(await readdir(elsewhere.path)).toEqual([]);
 });
 

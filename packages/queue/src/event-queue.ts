@@ -1,5 +1,6 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions } from 'bullmq';
+import { LRUCache } from 'lru-cache';
 import {
   addJobs,
   createProducer,
@@ -19,8 +20,8 @@ export type IdentifiedEvent = PublishedEvent & { eventId: string };
 /** The producer's side of `job-run-events`. */
 export interface EventQueue {
   /**
-   * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its allowance
-   * the rest goes behind everybody else's. Throws `QueueUnavailableError`.
+   * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its burst
+   * limit the rest goes behind everybody else's. Throws `QueueUnavailableError`.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
@@ -41,7 +42,7 @@ export function openEventQueue(
   backend: QueueBackend,
   onError: (error: Error) => void,
   telemetry?: TelemetrySource,
-  allowance: AccountAllowance = createAccountAllowance(),
+  burstLimiter: BurstLimiter = createBurstLimiter(),
 ): EventQueue {
   const producer = createProducer<PublishedEvent>(backend, JOB_RUN_EVENTS, onError, telemetry);
   return {
@@ -49,7 +50,7 @@ export function openEventQueue(
       for (let start = 0; start < events.length; start += BULK_SIZE) {
         const jobs = events.slice(start, start + BULK_SIZE).map((event, index) => {
           const metadata = traceContexts?.[start + index];
-          const options = allowance.take(event.accountId) ? JOB_OPTIONS : BEHIND;
+          const options = burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND;
           return {
             name: event.eventType,
             data: event,
@@ -73,8 +74,8 @@ export function openEventQueue(
  * How many events an account may have put in line at once, so that a burst of one account does not stand in front of
  * everybody's events. What is beyond goes in behind: taken when nothing else waits.
  */
-export interface AccountAllowance {
-  /** Whether the account's next event is within its allowance; counts it. */
+export interface BurstLimiter {
+  /** Whether the account's next event is within its burst limit; counts it. */
   take(accountId: number): boolean;
 }
 
@@ -84,11 +85,11 @@ const EVENTS_PER_SECOND = 500;
 const ACCOUNTS_MAX = 10_000;
 
 /**
- * A token bucket for each account, in each process that puts events in line. An account that is not remembered has its
- * whole allowance, which those in use longest ago get back when there are too many to remember.
+ * A token bucket for each account, in each process that puts events in line. An account that is not remembered has a
+ * full bucket, which those in use longest ago get back when there are too many to remember.
  */
-export function createAccountAllowance(nowMs: () => number = () => performance.now()): AccountAllowance {
-  const buckets = new Map<number, { tokens: number; atMs: number }>();
+export function createBurstLimiter(nowMs: () => number = () => performance.now()): BurstLimiter {
+  const buckets = new LRUCache<number, { tokens: number; atMs: number }>({ max: ACCOUNTS_MAX });
 
   return {
     take(accountId) {
@@ -99,13 +100,7 @@ export function createAccountAllowance(nowMs: () => number = () => performance.n
         : BURST_EVENTS;
       const tokens = Math.min(BURST_EVENTS, refilled);
       const isWithin = tokens >= 1;
-      // A Map keeps the order of insertion: the end is what was used last.
-      buckets.delete(accountId);
       buckets.set(accountId, { tokens: isWithin ? tokens - 1 : tokens, atMs: now });
-      if (buckets.size > ACCOUNTS_MAX) {
-        const [oldest] = buckets.keys();
-        buckets.delete(oldest as number);
-      }
       return isWithin;
     },
   };

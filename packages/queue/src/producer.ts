@@ -27,7 +27,7 @@ export function createProducer<Data>(
     const queue = backend.createQueue<Data>(name, await telemetry?.());
     queue.on('error', onError);
     try {
-      await backend.withinCallTimeout(queue.waitUntilReady());
+      await backend.withinCallTimeout(() => queue.waitUntilReady());
       return queue;
     } catch (error) {
       ready = undefined;
@@ -40,7 +40,7 @@ export function createProducer<Data>(
     async call(work) {
       ready ??= open();
       const queue = await ready;
-      return await backend.withinCallTimeout(work(queue));
+      return await backend.withinCallTimeout(() => work(queue));
     },
     async close() {
       const queue = await ready?.catch(() => undefined);

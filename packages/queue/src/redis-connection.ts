@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type Processor, Queue, type QueueOptions, Worker, type WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
-import { parseRedisUrl, type RedisPlace } from './redis-url.ts';
+import { parseRedisUrl, type RedisTarget } from './redis-url.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
 const COMMAND_TIMEOUT_MS = 500;
@@ -25,9 +25,9 @@ export async function openRedis(
     maxRetriesPerRequest: 0,
   });
   redis.on('error', onError);
-  const patience = AbortSignal.timeout(2 * commandTimeoutMs);
-  // Rejects with the first error as well; that one was told already.
-  await once(redis, 'ready', { signal: patience }).catch(() => undefined);
+  const firstConnection = AbortSignal.timeout(2 * commandTimeoutMs);
+  // Rejects with the first error as well; that one was reported already.
+  await once(redis, 'ready', { signal: firstConnection }).catch(() => undefined);
   return redis;
 }
 
@@ -35,7 +35,7 @@ const RECONNECT_DELAY_MAX_MS = 2_000;
 /** A cluster that moves a slot, or promotes a replica, is asked again after this. */
 const MOVED_DELAY_MS = 100;
 
-/** How patient a client is. */
+/** How long a client waits, and for what. */
 export interface ClientOptions {
   connectTimeout?: number;
   commandTimeout?: number;
@@ -45,56 +45,65 @@ export interface ClientOptions {
   enableOfflineQueue?: boolean;
 }
 
-export function reconnectDelayMs(times: number): number {
+function reconnectDelayMs(times: number): number {
   return Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS);
 }
 
 /** Of a client that talks to one server, found by its own address or by sentinels. Not for a cluster. */
-export function redisOptions(place: RedisPlace, options: ClientOptions) {
-  const [node] = place.nodes;
-  const server = { ...sharedOptions(place), db: place.database, retryStrategy: reconnectDelayMs, ...options };
-  if (place.kind === 'single') return { ...server, ...node };
+export function redisOptions(target: RedisTarget, options: ClientOptions) {
+  const [node] = target.nodes;
+  const server = {
+    ...sharedOptions(target),
+    db: target.database,
+    retryStrategy: reconnectDelayMs,
+    ...options,
+  };
+  if (target.kind === 'single') return { ...server, ...node };
   return {
     ...server,
-    sentinels: place.nodes,
-    name: place.masterName ?? '',
+    sentinels: target.nodes,
+    name: target.masterName ?? '',
     sentinelRetryStrategy: reconnectDelayMs,
-    ...(place.sentinelUsername !== undefined && { sentinelUsername: place.sentinelUsername }),
-    ...(place.sentinelPassword !== undefined && { sentinelPassword: place.sentinelPassword }),
-    ...(place.isTls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions(place) }),
+    ...(target.sentinelUsername !== undefined && { sentinelUsername: target.sentinelUsername }),
+    ...(target.sentinelPassword !== undefined && { sentinelPassword: target.sentinelPassword }),
+    ...(target.isTls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions(target) }),
   };
 }
 
 /** A client of our own: whoever opens it disconnects it. It begins to connect at once. */
-export function openCluster(place: RedisPlace, options: ClientOptions): Cluster {
+export function openCluster(target: RedisTarget, options: ClientOptions): Cluster {
   const { enableOfflineQueue = true, ...perNode } = options;
-  return new Cluster(place.nodes, {
+  return new Cluster(target.nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: reconnectDelayMs,
     retryDelayOnFailover: MOVED_DELAY_MS,
     retryDelayOnClusterDown: MOVED_DELAY_MS,
-    redisOptions: { ...sharedOptions(place), ...perNode },
+    redisOptions: { ...sharedOptions(target), ...perNode },
     // The nodes are named to each other by what their certificates say, which a lookup would replace by addresses.
-    ...(place.isTls && {
+    ...(target.isTls && {
       dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name),
     }),
   });
 }
 
-export function openClient(place: RedisPlace, options: ClientOptions): Redis | Cluster {
-  return place.kind === 'cluster' ? openCluster(place, options) : new Redis(redisOptions(place, options));
+function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluster {
+  return target.kind === 'cluster' ? openCluster(target, options) : new Redis(redisOptions(target, options));
 }
 
-function sharedOptions(place: RedisPlace) {
+function sharedOptions(target: RedisTarget) {
   return {
-    ...(place.username !== undefined && { username: place.username }),
-    ...(place.password !== undefined && { password: place.password }),
-    ...(place.family !== undefined && { family: place.family }),
-    ...(place.isTls && { tls: tlsOptions(place) }),
+    ...(target.username !== undefined && { username: target.username }),
+    ...(target.password !== undefined && { password: target.password }),
+    ...(target.family !== undefined && { family: target.family }),
+    ...(target.isTls && { tls: tlsOptions(target) }),
   };
 }
 
-function tlsOptions({ caFile, certFile, keyFile }: RedisPlace): { ca?: Buffer; cert?: Buffer; key?: Buffer } {
+function tlsOptions({ caFile, certFile, keyFile }: RedisTarget): {
+  ca?: Buffer;
+  cert?: Buffer;
+  key?: Buffer;
+} {
   return {
     ...(caFile !== undefined && { ca: readFileSync(caFile) }),
     ...(certFile !== undefined && { cert: readFileSync(certFile) }),

@@ -1,5 +1,5 @@
 /** Where Redis is, and as what: one server, the nodes of a cluster, or the sentinels that know the server. */
-export interface RedisPlace {
+export interface RedisTarget {
   kind: 'single' | 'cluster' | 'sentinel';
   nodes: { host: string; port: number }[];
   isTls: boolean;
@@ -36,10 +36,10 @@ const TEXT_PARAMETERS = ['sentinelUsername', 'sentinelPassword', 'caFile', 'cert
  * with the parameters `family`, `caFile`, `certFile`, `keyFile`, `sentinelUsername` and `sentinelPassword`. Throws a
  * sentence that says what is wrong and repeats nothing of the URL.
  */
-export function parseRedisUrl(url: string): RedisPlace {
+export function parseRedisUrl(url: string): RedisTarget {
   const parts = FORM.exec(url)?.groups;
   if (parts === undefined) throw new TypeError('the queue URL is not a valid Redis URL');
-  const kind = (parts.kind ?? 'single') as RedisPlace['kind'];
+  const kind = (parts.kind ?? 'single') as RedisTarget['kind'];
   const isTls = parts.scheme === 'rediss';
   const nodes = nodesOf(parts.hosts ?? '', kind === 'sentinel' ? SENTINEL_PORT : PORT);
   if (kind === 'single' && nodes.length > 1)
@@ -54,7 +54,7 @@ export function parseRedisUrl(url: string): RedisPlace {
   };
 }
 
-function nodesOf(hosts: string, defaultPort: number): RedisPlace['nodes'] {
+function nodesOf(hosts: string, defaultPort: number): RedisTarget['nodes'] {
   return hosts.split(',').map((text) => {
     const host = HOST_FORM.exec(text)?.groups;
     const port = Number(host?.port ?? defaultPort);
@@ -65,7 +65,7 @@ function nodesOf(hosts: string, defaultPort: number): RedisPlace['nodes'] {
   });
 }
 
-function credentialsOf(text: string | undefined): Pick<RedisPlace, 'username' | 'password'> {
+function credentialsOf(text: string | undefined): Pick<RedisTarget, 'username' | 'password'> {
   if (!text) return {};
   const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   return {
@@ -74,7 +74,7 @@ function credentialsOf(text: string | undefined): Pick<RedisPlace, 'username' | 
   };
 }
 
-function pathOf(kind: RedisPlace['kind'], path = '/'): Pick<RedisPlace, 'database' | 'masterName'> {
+function pathOf(kind: RedisTarget['kind'], path = '/'): Pick<RedisTarget, 'database' | 'masterName'> {
   const segments = path.split('/').filter((segment) => segment !== '');
   const masterName = kind === 'sentinel' ? segments.shift() : undefined;
   if (kind === 'sentinel' && masterName === undefined)
@@ -86,8 +86,8 @@ function pathOf(kind: RedisPlace['kind'], path = '/'): Pick<RedisPlace, 'databas
   return { database: Number(database), ...(masterName !== undefined && { masterName: decoded(masterName) }) };
 }
 
-function parametersOf(query: string | undefined, isTls: boolean): Partial<RedisPlace> {
-  const parameters: Partial<RedisPlace> = {};
+function parametersOf(query: string | undefined, isTls: boolean): Partial<RedisTarget> {
+  const parameters: Partial<RedisTarget> = {};
   for (const [name, value] of new URLSearchParams(query)) {
     const known = TEXT_PARAMETERS.find((candidate) => candidate === name);
     if (known !== undefined) parameters[known] = value;

@@ -1,7 +1,9 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { findRedisServer } from '@runhook/embedded';
 import { eventually } from '@runhook/testing';
@@ -9,51 +11,78 @@ import { Redis } from 'ioredis';
 
 const run = promisify(execFile);
 
+/** These only end a test that would hang: how fast this machine is decides nothing. */
+export const TEST_TIMEOUT_MS = 300_000;
+export const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
+
 /** What a server of the tests asks of its clients. */
 export interface Login {
   password?: string;
   tls?: { ca: Buffer; cert: Buffer; key: Buffer };
 }
 
-/** The bus of a cluster node listens 10,000 above its port. */
-const CLUSTER_PORT_MAX = 55_000;
-
 export interface RedisProcess {
   port: number;
   kill(): Promise<void>;
 }
 
-export async function freePort(): Promise<number> {
-  while (true) {
-    const port = await new Promise<number>((resolve, reject) => {
-      const server = createServer().once('error', reject);
-      server.listen(0, '127.0.0.1', () => {
-        const { port } = server.address() as { port: number };
-        server.close(() => resolve(port));
-      });
+export interface ServerOptions {
+  folder: string;
+  name: string;
+  /** Lines of redis.conf, for the port that was found. */
+  conf: (port: number) => readonly string[];
+  isSentinel?: boolean;
+}
+
+const STARTS_MAX = 20;
+
+/**
+ * A server of our own in `folder`, on a port that nobody has. Resolves when it says that it is ready; one that ends
+ * before that (somebody else took the port, or the one of its cluster bus) is started again on another.
+ */
+export async function startServer(options: ServerOptions): Promise<RedisProcess> {
+  const { folder, name, conf, isSentinel = false } = options;
+  const file = join(folder, `${name}.conf`);
+  let said = '';
+  for (let start = 0; start < STARTS_MAX; start += 1) {
+    const port = await freePort();
+    await writeFile(file, `${['bind 127.0.0.1', `dir ${folder}`, ...conf(port)].join('\n')}\n`);
+    const child = spawn(findRedisServer() as string, [file, ...(isSentinel ? ['--sentinel'] : [])], {
+      stdio: ['ignore', 'pipe', 'inherit'],
     });
-    if (port <= CLUSTER_PORT_MAX) return port;
+    const log = createInterface({ input: child.stdout });
+    const lines: string[] = [];
+    log.on('line', (line) => lines.push(line));
+    const isReady = await new Promise<boolean>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', () => resolve(false));
+      log.on('line', (line) => READY.test(line) && resolve(true));
+    });
+    if (isReady) return { port, kill: () => killed(child) };
+    said = lines.join('\n');
+  }
+  throw new Error(`${name} did not start on ${STARTS_MAX} ports:\n${said}`);
+}
+
+const READY = /Ready to accept connections|Sentinel ID is/;
+
+/** No outgoing connection of this machine takes a port below this (net.ipv4.ip_local_port_range begins at 32,768). */
+const PORT_MAX = 32_000;
+const PORT_MIN = 12_000;
+
+/** A port that is free together with the next one, for the bus of a cluster node. */
+async function freePort(): Promise<number> {
+  while (true) {
+    const port = randomInt(PORT_MIN / 2, PORT_MAX / 2) * 2;
+    if ((await isFree(port)) && (await isFree(port + 1))) return port;
   }
 }
 
-/** A server of our own in `folder`; `flags` are lines of redis.conf. Resolves when it answers. */
-export async function startServer(
-  folder: string,
-  name: string,
-  port: number,
-  flags: readonly string[],
-  { isSentinel = false, options = {} }: { isSentinel?: boolean; options?: Login } = {},
-): Promise<RedisProcess> {
-  const file = join(folder, `${name}.conf`);
-  const lines = [`port ${port}`, 'bind 127.0.0.1', `dir ${folder}`, ...flags];
-  await writeFile(file, `${lines.join('\n')}\n`);
-  const program = findRedisServer() as string;
-  const child = spawn(program, [file, ...(isSentinel ? ['--sentinel'] : [])], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer().once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
-  const tlsPort = flags.map((flag) => /^tls-port (\d+)$/.exec(flag)?.[1]).find(Boolean);
-  await eventually(() => send(Number(tlsPort ?? port), ['PING'], options), { timeoutMs: 10_000 });
-  return { port, kill: () => killed(child) };
 }
 
 function killed(child: ChildProcess): Promise<void> {
@@ -83,21 +112,26 @@ export async function send(port: number, command: readonly string[], options: Lo
   }
 }
 
+/** How many clients the server has, but the one that asks. */
+export async function connectionsOf(port: number): Promise<number> {
+  const clients = String(await send(port, ['CLIENT', 'LIST', 'TYPE', 'normal']));
+  return clients.split('\n').filter((line) => line.includes('addr=') && !line.includes('cmd=client')).length;
+}
+
 /** Three masters that share the slots; resolves when all of them agree. */
-export async function startCluster(folder: string, flags: readonly string[] = []): Promise<RedisProcess[]> {
+export async function startCluster(folder: string): Promise<RedisProcess[]> {
   const nodes: RedisProcess[] = [];
   for (const index of [0, 1, 2]) {
-    const port = await freePort();
-    nodes.push(
-      await startServer(folder, `node-${index}`, port, [
-        'save ""',
-        'cluster-enabled yes',
-        `cluster-config-file nodes-${index}.conf`,
-        'cluster-node-timeout 2000',
-        'maxmemory-policy noeviction',
-        ...flags,
-      ]),
-    );
+    const conf = (port: number) => [
+      `port ${port}`,
+      `cluster-port ${port + 1}`,
+      'save ""',
+      'cluster-enabled yes',
+      `cluster-config-file nodes-${port}.conf`,
+      'cluster-node-timeout 2000',
+      'maxmemory-policy noeviction',
+    ];
+    nodes.push(await startServer({ folder, name: `node-${index}`, conf }));
   }
   const slots = 16_384;
   for (const [index, { port }] of nodes.entries()) {
@@ -107,17 +141,14 @@ export async function startCluster(folder: string, flags: readonly string[] = []
     await send(port, ['CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1)]);
   }
   for (const { port } of nodes.slice(1)) {
-    await send(nodes[0]?.port ?? 0, ['CLUSTER', 'MEET', '127.0.0.1', String(port)]);
+    await send(nodes[0]?.port ?? 0, ['CLUSTER', 'MEET', '127.0.0.1', String(port), String(port + 1)]);
   }
-  await eventually(
-    async () => {
-      for (const { port } of nodes) {
-        const info = String(await send(port, ['CLUSTER', 'INFO']));
-        if (!/cluster_state:ok/.test(info) || !/cluster_known_nodes:3/.test(info)) throw new Error(info);
-      }
-    },
-    { timeoutMs: 20_000, intervalMs: 100 },
-  );
+  await eventually(async () => {
+    for (const { port } of nodes) {
+      const info = String(await send(port, ['CLUSTER', 'INFO']));
+      if (!/cluster_state:ok/.test(info) || !/cluster_known_nodes:3/.test(info)) throw new Error(info);
+    }
+  }, untilThen);
   return nodes;
 }
 

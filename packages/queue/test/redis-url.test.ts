@@ -1,17 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { parseRedisUrl, type RedisPlace } from '../src/redis-url.ts';
+import { parseRedisUrl, type RedisTarget } from '../src/redis-url.ts';
 
 const ONE = { kind: 'single', nodes: [{ host: 'a', port: 6379 }], isTls: false, database: 0 };
 
-const READ: [string, Partial<RedisPlace>][] = [
-  ['redis://a', ONE as Partial<RedisPlace>],
-  ['redis://a:1/3', { ...ONE, nodes: [{ host: 'a', port: 1 }], database: 3 } as Partial<RedisPlace>],
-  ['rediss://u:p%40%2F@a', { ...ONE, isTls: true, username: 'u', password: 'p@/' } as Partial<RedisPlace>],
-  ['redis://:only@a/', { ...ONE, password: 'only' } as Partial<RedisPlace>],
-  ['redis://u:p@ss@a', { ...ONE, username: 'u', password: 'p@ss' } as Partial<RedisPlace>],
+const READ: [string, Partial<RedisTarget>][] = [
+  ['redis://a', ONE as Partial<RedisTarget>],
+  ['redis://a:1/3', { ...ONE, nodes: [{ host: 'a', port: 1 }], database: 3 } as Partial<RedisTarget>],
+  ['rediss://u:p%40%2F@a', { ...ONE, isTls: true, username: 'u', password: 'p@/' } as Partial<RedisTarget>],
+  ['redis://:only@a/', { ...ONE, password: 'only' } as Partial<RedisTarget>],
+  ['redis://u:p@ss@a', { ...ONE, username: 'u', password: 'p@ss' } as Partial<RedisTarget>],
   [
     'redis://[::1]:7?family=6',
-    { ...ONE, nodes: [{ host: '::1', port: 7 }], family: 6 } as Partial<RedisPlace>,
+    { ...ONE, nodes: [{ host: '::1', port: 7 }], family: 6 } as Partial<RedisTarget>,
   ],
   [
     'redis+cluster://:p@a,b:2,[::1]',
@@ -46,8 +46,8 @@ const READ: [string, Partial<RedisPlace>][] = [
   ],
 ];
 
-test.each(READ)('%s is read', (url, place) => {
-  expect(parseRedisUrl(url)).toEqual(place);
+test.each(READ)('%s is read', (url, target) => {
+  expect(parseRedisUrl(url)).toEqual(target);
 });
 
 const REFUSED: [string, RegExp][] = [

@@ -124,7 +124,7 @@ export interface FileVariables {
  * secrets: it shows in no process list, no `docker inspect` and no dump of the environment. Line ends at the end of
  * the file do not count.
  */
-export function readFileVariables(names: readonly string[], source: NodeJS.ProcessEnv): FileVariables {
+function readFileVariables(names: readonly string[], source: NodeJS.ProcessEnv): FileVariables {
   const environment = { ...source };
   const problems: Record<string, string> = {};
   for (const name of names) {

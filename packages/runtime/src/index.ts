@@ -1,4 +1,5 @@
 export type { Logger } from 'pino';
+export { DeadlineError, withinDeadline } from './deadline.ts';
 export {
   describeSettings,
   EnvironmentError,

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { withinDeadline } from './periodic.ts';
+import { withinDeadline } from './deadline.ts';
 
 export interface LifecycleOptions {
   logger: Pick<Logger, 'info' | 'error' | 'fatal'>;

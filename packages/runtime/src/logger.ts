@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
 export interface LoggerOptions {
@@ -70,17 +71,15 @@ const depthMax = 6;
 const secretName =
   /(^(proxy)?authorization|cookies?|apikeys?|secrets?|passwords?|passphrase|tokens?|signature|encryptionkeys|privatekey)$/;
 
-/** What was found of names: a service logs the same few all day. */
-const knownNames = new Map<string, boolean>();
-/** Names may come from outside, as header names do. */
-const knownNamesMax = 1_000;
+/** What was found of names: a service logs the same few all day. Others may come from outside, as header names do. */
+const knownNames = new LRUCache<string, boolean>({ max: 1_000 });
 
 /** Whether what goes by this name is a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
-export function isSecretName(name: string): boolean {
+function isSecretName(name: string): boolean {
   const known = knownNames.get(name);
   if (known !== undefined) return known;
   const isSecret = secretName.test(name.toLowerCase().replaceAll(/[-_]/g, ''));
-  if (knownNames.size < knownNamesMax) knownNames.set(name, isSecret);
+  knownNames.set(name, isSecret);
   return isSecret;
 }
 
@@ -88,7 +87,7 @@ export function isSecretName(name: string): boolean {
  * A copy with every secret masked, at any depth a log line shows; the value itself when there is nothing to mask. Errors
  * become what pino prints of them, wherever they stand, because their own fields may hold a request with its headers.
  */
-export function redact(value: object): Record<string, unknown> {
+function redact(value: object): Record<string, unknown> {
   return redactDeep(value, 0, new Map()) as Record<string, unknown>;
 }
 

@@ -190,7 +190,7 @@ function describe(requests: readonly ReceivedRequest[]): string {
 }
 
 /** Sends one answer; ends early, without an error, when the receiver closes or the sender has gone. */
-export async function respond(
+async function respond(
   response: ServerResponse,
   answer: ReceiverAnswer,
   closing: AbortSignal,

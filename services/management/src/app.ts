@@ -1,6 +1,14 @@
-import { createSecretBox, openDatabase, requireSchema } from '@runhook/database';
-import { createAddressGuard, createEgress, type Egress } from '@runhook/egress';
-import { createQueueBackend, openDeliveryQueue, openEventQueue, openQueueTelemetry } from '@runhook/queue';
+import { type Database, openDatabase, requireSchema } from '@runhook/database';
+import { createEgress, type Egress } from '@runhook/egress';
+import {
+  createQueueBackend,
+  type DeliveryQueue,
+  type EventQueue,
+  openDeliveryQueue,
+  openEventQueue,
+  openQueueTelemetry,
+  type QueueBackendName,
+} from '@runhook/queue';
 import {
   createHealth,
   createHttpProbes,
@@ -15,37 +23,21 @@ import {
   registerDependencyMetrics,
   registerPoolMetrics,
   startPeriodic,
+  type Traces,
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
-import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
-import { redeliverEndpoint } from './deliveries/redeliver.ts';
-import { deliveryEndpoints } from './deliveries/routes.ts';
-import { statisticsEndpoint } from './deliveries/statistics.ts';
-import { createIdempotency } from './http/idempotency.ts';
-import { openLimitStore } from './http/limits.ts';
+import { createEndpoints } from './endpoints.ts';
+import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { createHttpApp, listen } from './http/server.ts';
-import { accountsEndpoints } from './identity/accounts.ts';
-import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
-import { findPrincipal } from './identity/principals.ts';
-import { jobsEndpoints } from './jobs/routes.ts';
-import { createManagementMetrics, createOutboxMeasure } from './metrics.ts';
-import { createRelay } from './runs/relay.ts';
-import { runsEndpoints } from './runs/routes.ts';
-import { createRuns } from './runs/runs.ts';
-import { createConsoleSessions } from './sessions/console-sessions.ts';
-import { sessionEndpoints } from './sessions/routes.ts';
-import { createPasswordCheck, createSignIn, createSignInLimits } from './sessions/sign-in.ts';
+import { createManagementMetrics, createOutboxMeasure, type ManagementMetrics } from './metrics.ts';
+import { createRelay, type Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
-import { subscriptionEndpoints } from './subscriptions/routes.ts';
-import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const OUTBOX_EVERY_MS = 5_000;
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
-
-const REQUEST_LIMIT_WINDOW_SECONDS = 60;
 
 /**
  * How long the service waits for what it needs, before a caller gets a 503 or another way is taken. What is omitted is
@@ -67,6 +59,19 @@ export interface Management {
   /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
   endpoints: readonly { method: string; path: string }[];
   close(): Promise<void>;
+}
+
+/** What everything below is opened with. */
+interface Surroundings {
+  settings: Settings;
+  logger: Logger;
+  lifecycle: Lifecycle;
+  health: ReturnType<typeof createHealth>;
+  registry: ReturnType<typeof createMetricsRegistry>;
+  metrics: ManagementMetrics;
+  /** Null while no traces are exported. */
+  traces: Traces | null;
+  timeouts: Timeouts;
 }
 
 /**
@@ -92,135 +97,23 @@ export async function createManagement(
   const health = createHealth({ lifecycle, logger });
   const registry = createMetricsRegistry({ service });
   const metrics = createManagementMetrics(registry);
-  const blockedAddresses = registerBlockedAddresses(registry);
-  const secrets = createSecretBox(settings.encryptionKeys);
-  const guard = createAddressGuard(settings.egressAllowCidrs);
 
   try {
     const traces = await openTraces(service, logger);
     if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
-    const queueTelemetry = traces ? openQueueTelemetry : undefined;
-    const database = openDatabase({
-      url: settings.databaseUrl,
-      connectTimeoutMs: timeouts.databaseMs,
-      onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
-    });
-    lifecycle.onClose('database', () => database.close());
-    registerPoolMetrics(registry, database.pool);
-    // Asks the database, too.
-    health.register('database', 'ready', () => requireSchema(database.pool));
-
-    const queueBackend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs });
-    const onQueueError = (err: Error) => logger.warn({ err }, 'the queue connection has trouble');
-    const deliveryQueue = openDeliveryQueue(queueBackend, onQueueError, queueTelemetry);
-    lifecycle.onClose('delivery queue', () => deliveryQueue.close());
-    const eventQueue = openEventQueue(queueBackend, onQueueError, queueTelemetry);
-    lifecycle.onClose('event queue', () => eventQueue.close());
-    health.register('queue', 'ready', async () => {
-      await eventQueue.counts();
-    });
-
-    const limitStore = await openLimitStore({
-      queueUrl: settings.queueUrl,
-      pool: database.pool,
-      countTimeoutMs: timeouts.countMs,
-      onError: (err) => logger.warn({ err }, 'the connection that rate limits are counted on has trouble'),
-    });
-    lifecycle.onClose('limit store', () => limitStore.close());
-    const requestLimit = limitStore.createLimiter({
-      name: 'requests',
-      callsMax: settings.apiRateLimitPerMinute,
-      windowSeconds: REQUEST_LIMIT_WINDOW_SECONDS,
-      refusedFromMemory: true,
-    });
-
-    const egress = createEgress({
-      allowCidrs: settings.egressAllowCidrs,
-      timeoutMs: settings.deliveryTimeoutMs,
-    });
-    lifecycle.onClose('egress', () => egress.close());
-    const countedEgress: Pick<Egress, 'post'> = {
-      async post(request) {
-        const result = await egress.post(request);
-        if (result.error?.code === 'address_forbidden') blockedAddresses.inc();
-        return result;
-      },
-    };
-
-    const relay = createRelay({
-      pool: database.pool,
-      events: eventQueue,
-      logger,
-      traces,
-      onMoved: ({ sent, vanished }) => {
-        metrics.relayed.inc({ result: 'sent' }, sent);
-        metrics.relayed.inc({ result: 'vanished' }, vanished);
-      },
-    });
-    lifecycle.onClose('relay', () => relay.stop());
-
-    const { pool } = database;
-    const outbox = createOutboxMeasure({
-      pool,
-      queue: eventQueue,
-      dependencies: registerDependencyMetrics(registry),
-      registry,
-    });
-    const measuring = startPeriodic(OUTBOX_EVERY_MS, outbox, (err) =>
-      logger.warn({ err }, 'the outbox could not be measured'),
-    );
-    lifecycle.onClose('outbox measure', () => void measuring.stop());
-    const sessions = createConsoleSessions({
-      pool,
-      idleMinutes: settings.consoleSessionIdleMinutes,
-      maxHours: settings.consoleSessionMaxHours,
-    });
-    const signIn = createSignIn({
-      pool,
-      sessions,
-      passwords: await createPasswordCheck(),
-      limits: createSignInLimits(limitStore, {
-        perEmailMax: settings.signInAttemptsPerEmail,
-        perAddressMax: settings.signInAttemptsPerAddress,
-      }),
-    });
-    const idempotency = createIdempotency({
-      pool,
-      secrets,
-      onError: (err) => logger.warn({ err }, 'an answer could not be kept under its idempotency key'),
-    });
-    const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
-    const endpoints = [
-      ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem }),
-      testSubscriptionEndpoint({ pool, secrets, egress: countedEgress, deliveryTimeoutMs }),
-      ...deliveryEndpoints({ pool }),
-      redeliverEndpoint({ pool, deliveryQueue, deliveryMaxRetries }),
-      recoverEndpoint({ pool }),
-      getRecoveryEndpoint({ pool }),
-      statisticsEndpoint({ pool }),
-      ...jobsEndpoints(database),
-      ...runsEndpoints(
-        createRuns({
-          pool,
-          relay,
-          onAccepted: (count) => metrics.accepted.inc(count),
-          ...(traces && { traceContext: () => traces.carried() }),
-        }),
-      ),
-      ...accountsEndpoints({ pool }),
-      rotateApiKeyEndpoint({ pool, secrets }),
-      ...sessionEndpoints({ pool, sessions, signIn }),
-      profileEndpoint({ pool, secrets }),
-    ];
+    const surroundings = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
+    const database = openServiceDatabase(surroundings);
+    const queues = openQueues(surroundings);
+    const limitStore = await openLimits(surroundings, database);
+    const egress = openCountedEgress(surroundings);
+    const relay = startRelay(surroundings, database, queues.eventQueue);
+    measureOutboxRegularly(surroundings, database, queues.eventQueue);
+    const { deliveryQueue } = queues;
+    const resources = { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay };
+    const { endpoints, routing } = await createEndpoints(settings, resources);
     const app = createHttpApp({
       endpoints,
-      entrance: {
-        findPrincipal: (credential) => findPrincipal(pool, credential),
-        findSession: (sessionId) => sessions.find(sessionId),
-        requestLimit,
-        idempotency,
-        deadlineMs: timeouts.requestMs,
-      },
+      routing: { ...routing, deadlineMs: timeouts.requestMs },
       trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),
       log: logger,
@@ -230,12 +123,12 @@ export async function createManagement(
     });
     const server = await listen(app, settings);
     lifecycle.onClose('http server', () => server.close(), {
-      timeoutMs: deliveryTimeoutMs + DRAIN_MARGIN_MS,
+      timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
 
     const { port } = server;
     const described = describeSettings(settings, SECRET_SETTINGS);
-    logger.info({ settings: described, port, queueBackend: queueBackend.name }, 'management is listening');
+    logger.info({ settings: described, port, queueBackend: queues.backendName }, 'management is listening');
     return {
       port,
       endpoints: endpoints.map(({ method, path }) => ({ method, path })),
@@ -245,4 +138,98 @@ export async function createManagement(
     if (!process) await lifecycle.close('it could not start');
     throw error;
   }
+}
+
+function openServiceDatabase(surroundings: Surroundings): Database {
+  const { settings, logger, lifecycle, health, registry, timeouts } = surroundings;
+  const database = openDatabase({
+    url: settings.databaseUrl,
+    connectTimeoutMs: timeouts.databaseMs,
+    onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
+  });
+  lifecycle.onClose('database', () => database.close());
+  registerPoolMetrics(registry, database.pool);
+  // Asks the database, too.
+  health.register('database', 'ready', () => requireSchema(database.pool));
+  return database;
+}
+
+function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: Surroundings): {
+  backendName: QueueBackendName;
+  deliveryQueue: DeliveryQueue;
+  eventQueue: EventQueue;
+} {
+  const queueTelemetry = traces ? openQueueTelemetry : undefined;
+  const backend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs });
+  const onQueueError = (err: Error) => logger.warn({ err }, 'the queue connection has trouble');
+  const deliveryQueue = openDeliveryQueue(backend, onQueueError, queueTelemetry);
+  lifecycle.onClose('delivery queue', () => deliveryQueue.close());
+  const eventQueue = openEventQueue(backend, onQueueError, queueTelemetry);
+  lifecycle.onClose('event queue', () => eventQueue.close());
+  health.register('queue', 'ready', async () => {
+    await eventQueue.counts();
+  });
+  return { backendName: backend.name, deliveryQueue, eventQueue };
+}
+
+async function openLimits(
+  { settings, logger, lifecycle, timeouts }: Surroundings,
+  { pool }: Database,
+): Promise<LimitStore> {
+  const limitStore = await openLimitStore({
+    queueUrl: settings.queueUrl,
+    pool,
+    countTimeoutMs: timeouts.countMs,
+    onError: (err) => logger.warn({ err }, 'the connection that rate limits are counted on has trouble'),
+  });
+  lifecycle.onClose('limit store', () => limitStore.close());
+  return limitStore;
+}
+
+function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pick<Egress, 'post'> {
+  const blockedAddresses = registerBlockedAddresses(registry);
+  const egress = createEgress({
+    allowCidrs: settings.egressAllowCidrs,
+    timeoutMs: settings.deliveryTimeoutMs,
+  });
+  lifecycle.onClose('egress', () => egress.close());
+  return {
+    async post(request) {
+      const result = await egress.post(request);
+      if (result.error?.code === 'address_forbidden') blockedAddresses.inc();
+      return result;
+    },
+  };
+}
+
+function startRelay(
+  { logger, lifecycle, metrics, traces }: Surroundings,
+  { pool }: Database,
+  events: EventQueue,
+): Relay {
+  const relay = createRelay({
+    pool,
+    events,
+    logger,
+    traces,
+    onMoved: ({ sent, vanished }) => {
+      metrics.relayed.inc({ result: 'sent' }, sent);
+      metrics.relayed.inc({ result: 'vanished' }, vanished);
+    },
+  });
+  lifecycle.onClose('relay', () => relay.stop());
+  return relay;
+}
+
+function measureOutboxRegularly(
+  { logger, lifecycle, registry }: Surroundings,
+  { pool }: Database,
+  queue: EventQueue,
+): void {
+  const dependencies = registerDependencyMetrics(registry);
+  const measure = createOutboxMeasure({ pool, queue, dependencies, registry });
+  const measuring = startPeriodic(OUTBOX_EVERY_MS, measure, (err) =>
+    logger.warn({ err }, 'the outbox could not be measured'),
+  );
+  lifecycle.onClose('outbox measure', () => void measuring.stop());
 }

@@ -6,7 +6,7 @@ import Joi from 'joi';
 
 /**
  * Brings the database to the schema of this release, and the queue's own schema when the queue is in PostgreSQL. What
- * is there already is left alone, so it may run again, and beside another one of itself: they take turns.
+ * is there already is left alone, so it may run again, and beside another one of itself: one waits for the other.
  * Throws with the first error; what was applied until then stays, and the next run goes on from there.
  */
 export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger, 'info' | 'warn'>) {

@@ -1,6 +1,7 @@
 import { type Database, runStatement } from '@runhook/database';
+import { LRUCache } from 'lru-cache';
 import { timestampOf } from '../http/sql-text.ts';
-import type { DeliveryFilters } from './log-places.ts';
+import type { DeliveryFilters } from './page-seek.ts';
 
 type Pool = Database['pool'];
 
@@ -15,6 +16,98 @@ export interface HourCount {
 }
 
 export const HOUR_MICROS = 3_600_000_000n;
+
+/** What a log must come to before its hours are worth keeping. */
+const LIMITS = {
+  /** A log that is read in less is read as it is. */
+  slowMs: 40,
+  /** Shorter logs are quick to read while the server is not busy. */
+  deliveriesMin: 50_000,
+};
+const LOGS_MAX = 100;
+/** An insert that is under way for longer than this could be missing from the count of its hour. */
+const SETTLED_AFTER_MS = 15 * 60_000;
+const FRESH_MS = 60_000;
+const USABLE_MS = 10 * 60_000;
+/** Counting a log again takes at most this share of the time. */
+const SHARE = 0.01;
+
+export interface CountedHours {
+  counts: readonly HourCount[];
+  /** Microseconds since the epoch, the beginning of an hour: what was created before it is counted. */
+  closedBefore: bigint;
+}
+
+interface CountedLog extends CountedHours {
+  isLong: boolean;
+  countedAtMs: number;
+  tookMs: number;
+}
+
+/** How many deliveries of long logs were created in each hour that is over. */
+export interface HourlyCounts {
+  /** Null when they are not known. */
+  known(subscriptionId: string): CountedHours | null;
+  /** Tells how long it took to read a page without them. A slow log is counted in the background, for the next time. */
+  tookMs(subscriptionId: string, durationMs: number): void;
+}
+
+/**
+ * A delivery is created at the moment of its insert, and leaves with its whole day: what an hour that is over holds
+ * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
+ * again in the background, once a minute or less often: so late is it noticed that a day is gone.
+ */
+export function createHourlyCounts(pool: Database['pool'], limits = LIMITS): HourlyCounts {
+  const logs = new LRUCache<string, CountedLog>({ max: LOGS_MAX });
+  const underWay = new Set<string>();
+
+  async function count(subscriptionId: string): Promise<void> {
+    const startedAtMs = performance.now();
+    const closedBefore = hourOf(BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n);
+    const until = { since: null, until: closedBefore };
+    const counts = await countHours(pool, {
+      subscriptionId,
+      eventType: null,
+      status: null,
+      byEventType: true,
+      ...until,
+    });
+    const isLong = counts.reduce((sum, { deliveries }) => sum + deliveries, 0) >= limits.deliveriesMin;
+    const countedAtMs = performance.now();
+    logs.set(subscriptionId, {
+      counts: isLong ? counts : [],
+      closedBefore,
+      isLong,
+      countedAtMs,
+      tookMs: countedAtMs - startedAtMs,
+    });
+  }
+
+  function countInBackground(subscriptionId: string): void {
+    if (underWay.has(subscriptionId)) return;
+    underWay.add(subscriptionId);
+    // When it fails the log is read as short ones are, and whoever looks next brings another try.
+    count(subscriptionId)
+      .catch(() => logs.delete(subscriptionId))
+      .finally(() => underWay.delete(subscriptionId));
+  }
+
+  const isOlder = ({ countedAtMs, tookMs }: { countedAtMs: number; tookMs: number }, ageMs: number) =>
+    performance.now() - countedAtMs > Math.max(ageMs, (ageMs / FRESH_MS) * (tookMs / SHARE));
+
+  return {
+    known(subscriptionId) {
+      const log = logs.get(subscriptionId);
+      if (!log?.isLong || isOlder(log, USABLE_MS)) return null;
+      if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId);
+      return log;
+    },
+    tookMs(subscriptionId, durationMs) {
+      const log = logs.get(subscriptionId);
+      if (durationMs > limits.slowMs && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId);
+    },
+  };
+}
 
 /** What is counted: deliveries of a subscription created at or after `since` and before `until`. */
 export interface HourQuery {
@@ -57,95 +150,6 @@ export async function countHours(
      FROM (${counted.join(' UNION ALL ')}) counted`,
     status === 'not delivered' || status === null ? values : [...values, status],
   );
-}
-
-/** What a log must come to before its hours are worth keeping. */
-const LIMITS = {
-  /** A log that is read in less is read as it is. */
-  slowMs: 40,
-  /** Shorter logs are quick to read while the server is not busy. */
-  deliveriesMin: 50_000,
-};
-const LOGS_MAX = 100;
-/** An insert that is under way for longer than this could be missing from the count of its hour. */
-const SETTLED_AFTER_MS = 15 * 60_000;
-const FRESH_MS = 60_000;
-const USABLE_MS = 10 * 60_000;
-/** Counting a log again takes at most this share of the time. */
-const SHARE = 0.01;
-
-export interface CountedHours {
-  counts: readonly HourCount[];
-  /** Microseconds since the epoch, the beginning of an hour: what was created before it is counted. */
-  closedBefore: bigint;
-}
-
-/** How many deliveries of long logs were created in each hour that is over. */
-export interface ClosedHours {
-  /** Null when they are not known. */
-  known(subscriptionId: string): CountedHours | null;
-  /** Tells how long it took to read a page without them. A slow log is counted in the background, for the next time. */
-  tookMs(subscriptionId: string, durationMs: number): void;
-}
-
-/**
- * A delivery is created at the moment of its insert, and leaves with its whole day: what an hour that is over holds
- * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
- * again in the background, once a minute or less often: so late is it noticed that a day is gone.
- */
-export function createClosedHours(pool: Database['pool'], limits = LIMITS): ClosedHours {
-  const logs = new Map<string, CountedHours & { isLong: boolean; countedAtMs: number; tookMs: number }>();
-  const underWay = new Set<string>();
-
-  async function count(subscriptionId: string): Promise<void> {
-    const startedAtMs = performance.now();
-    const closedBefore = hourOf(BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n);
-    const until = { since: null, until: closedBefore };
-    const counts = await countHours(pool, {
-      subscriptionId,
-      eventType: null,
-      status: null,
-      byEventType: true,
-      ...until,
-    });
-    const isLong = counts.reduce((sum, { deliveries }) => sum + deliveries, 0) >= limits.deliveriesMin;
-    const countedAtMs = performance.now();
-    logs.delete(subscriptionId);
-    logs.set(subscriptionId, {
-      counts: isLong ? counts : [],
-      closedBefore,
-      isLong,
-      countedAtMs,
-      tookMs: countedAtMs - startedAtMs,
-    });
-    const [oldest] = logs.keys();
-    if (logs.size > LOGS_MAX && oldest !== undefined) logs.delete(oldest);
-  }
-
-  function countInBackground(subscriptionId: string): void {
-    if (underWay.has(subscriptionId)) return;
-    underWay.add(subscriptionId);
-    // When it fails the log is read as short ones are, and whoever looks next brings another try.
-    count(subscriptionId)
-      .catch(() => logs.delete(subscriptionId))
-      .finally(() => underWay.delete(subscriptionId));
-  }
-
-  const isOlder = ({ countedAtMs, tookMs }: { countedAtMs: number; tookMs: number }, ageMs: number) =>
-    performance.now() - countedAtMs > Math.max(ageMs, (ageMs / FRESH_MS) * (tookMs / SHARE));
-
-  return {
-    known(subscriptionId) {
-      const log = logs.get(subscriptionId);
-      if (!log?.isLong || isOlder(log, USABLE_MS)) return null;
-      if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId);
-      return log;
-    },
-    tookMs(subscriptionId, durationMs) {
-      const log = logs.get(subscriptionId);
-      if (durationMs > limits.slowMs && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId);
-    },
-  };
 }
 
 function hourOf(micros: bigint): bigint {

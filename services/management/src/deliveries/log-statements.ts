@@ -1,15 +1,15 @@
 import { type Database, runStatement } from '@runhook/database';
 import { microsOf } from '../http/sql-text.ts';
 import type { DeliveryRow } from './delivery.ts';
-import type { ClosedHours } from './hourly-counts.ts';
+import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type Condition,
   type DeliveryFilters,
   deliveryConditions,
-  type Placed,
-  placePage,
+  type PageSeek,
+  seekPage,
   whereOf,
-} from './log-places.ts';
+} from './page-seek.ts';
 
 /** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
 export const DELIVERY_COLUMNS = `
@@ -41,18 +41,18 @@ export interface DeliveryPage {
  */
 export async function listDeliveries(
   pool: Pool,
-  closedHours: ClosedHours,
+  hourlyCounts: HourlyCounts,
   query: DeliveryQuery,
 ): Promise<DeliveryPage> {
   const { subscriptionId, filters } = query;
   const { status, runId } = filters;
   const isSelective = runId !== null || (status !== null && status !== 'delivered');
   if (isSelective) return await readPage(pool, query);
-  const known = closedHours.known(subscriptionId);
-  if (known !== null) return await readPlaced(pool, query, await placePage(pool, known, query));
+  const known = hourlyCounts.known(subscriptionId);
+  if (known !== null) return await readSought(pool, query, await seekPage(pool, known, query));
   const startedAtMs = performance.now();
   const page = await readPage(pool, query);
-  closedHours.tookMs(subscriptionId, performance.now() - startedAtMs);
+  hourlyCounts.tookMs(subscriptionId, performance.now() - startedAtMs);
   return page;
 }
 
@@ -89,14 +89,14 @@ async function readPage(
   };
 }
 
-/** Reads what is left to read once the page's place among the hours is known. */
-async function readPlaced(pool: Pool, query: DeliveryQuery, placed: Placed): Promise<DeliveryPage> {
-  const totalCount = Math.min(placed.totalCount, TOTAL_COUNT_MAX);
-  if (placed.parts.length === 0) return { rows: [], totalCount };
+/** Reads what is left to read once it is known in which hours the page is. */
+async function readSought(pool: Pool, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
+  const totalCount = Math.min(seek.totalCount, TOTAL_COUNT_MAX);
+  if (seek.parts.length === 0) return { rows: [], totalCount };
   const shared = deliveryConditions(query.subscriptionId, query.filters);
-  const values = [query.limit, placed.offset, ...valuesOf(shared)];
+  const values = [query.limit, seek.offset, ...valuesOf(shared)];
   const where = whereOf(shared, 2);
-  const parts = placed.parts.map((part) => {
+  const parts = seek.parts.map((part) => {
     const ofPart = whereOf(part, values.length);
     values.push(...valuesOf(part));
     return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofDays };

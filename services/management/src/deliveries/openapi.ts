@@ -34,7 +34,7 @@ import {
   type StatisticsView,
 } from './statistics.ts';
 
-export const DELIVERY_STATUS: Schema = {
+const DELIVERY_STATUS: Schema = {
   type: 'string',
   enum: DELIVERY_STATUSES,
   description:

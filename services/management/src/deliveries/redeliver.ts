@@ -73,10 +73,7 @@ const BEGIN = `
   RETURNING ${DELIVERY_COLUMNS}, d.cycle, to_json(before) AS before`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
-export async function beginRedelivery(
-  pool: Pool,
-  { id, subscriptionId }: DeliveryKey,
-): Promise<BegunCycle | null> {
+async function beginRedelivery(pool: Pool, { id, subscriptionId }: DeliveryKey): Promise<BegunCycle | null> {
   type Row = BegunCycle['delivery'] & Omit<BegunCycle, 'delivery'>;
   const values = [idDay('delivery', id), id, subscriptionId];
   const [row] = await runStatement<Row>(pool, BEGIN, values);
@@ -91,7 +88,7 @@ const UNDO = `
   WHERE day = $1 AND id = $2 AND status = 'pending' AND trigger = 'manual' AND cycle = $3 AND attempt_count = $3`;
 
 /** Puts the delivery back as it was before {@link beginRedelivery}. */
-export async function undoRedelivery(
+async function undoRedelivery(
   pool: Pool,
   deliveryId: string,
   { cycle, before }: Omit<BegunCycle, 'delivery'>,

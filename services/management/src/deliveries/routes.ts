@@ -15,11 +15,11 @@ import {
   findDelivery,
   listAttempts,
 } from './delivery.ts';
-import { createClosedHours } from './hourly-counts.ts';
-import type { DeliveryFilters } from './log-places.ts';
+import { createHourlyCounts } from './hourly-counts.ts';
 import { listDeliveries } from './log-statements.ts';
+import type { DeliveryFilters } from './page-seek.ts';
 
-export const DELIVERIES_PATH = `${SUBSCRIPTION_PATH}/deliveries` as const;
+const DELIVERIES_PATH = `${SUBSCRIPTION_PATH}/deliveries` as const;
 export const RECOVER_PATH = `${SUBSCRIPTION_PATH}/recover` as const;
 export const RECOVERY_PATH = `${SUBSCRIPTION_PATH}/recovery/:recovery_id` as const;
 export const STATISTICS_PATH = `${SUBSCRIPTION_PATH}/statistics` as const;
@@ -55,8 +55,8 @@ const id = readBy(integerIdFromText, 'must be an id: digits');
 const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** The log of a subscription (docs/contract.md#deliveries), newest first. */
-export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
-  const closedHours = createClosedHours(pool);
+function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+  const hourlyCounts = createHourlyCounts(pool);
   return {
     method: 'GET',
     path: DELIVERIES_PATH,
@@ -67,7 +67,7 @@ export function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): Ac
       const filters = readFilters(reader);
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(pool, request);
-      const { rows, totalCount } = await listDeliveries(pool, closedHours, {
+      const { rows, totalCount } = await listDeliveries(pool, hourlyCounts, {
         subscriptionId,
         filters,
         ...page,
@@ -88,7 +88,7 @@ function readFilters(reader: QueryReader): DeliveryFilters {
 }
 
 /** One delivery with the exact body that was sent and every attempt (docs/contract.md#deliveries). */
-export function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
   return {
     method: 'GET',
     path: DELIVERY_PATH,

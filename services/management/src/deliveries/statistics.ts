@@ -1,4 +1,5 @@
 import { type Database, runStatement } from '@runhook/database';
+import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
 import { microsOf } from '../http/sql-text.ts';
@@ -42,36 +43,9 @@ export interface StatisticsView {
   buckets: StatisticsBucket[];
 }
 
-const HOUR_MICROS = 3_600_000_000n;
-
-const NOTHING: StatisticsCounts = {
-  delivered_count: 0,
-  failed_count: 0,
-  pending_count: 0,
-  cancelled_count: 0,
-  attempt_count: 0,
-  p50_ms: null,
-  p95_ms: null,
-};
-
-/** @param found the hours that have deliveries, in any order */
-export function statisticsView(
-  span: { since: string; until: string; hours: number },
-  totals: StatisticsCounts,
-  found: readonly StatisticsBucket[],
-): StatisticsView {
-  const { since, until, hours } = span;
-  const byHour = new Map(found.map((bucket) => [bucket.hour_start, bucket]));
-  const buckets = Array.from({ length: hours }, (_, index) => {
-    const hour_start = String(BigInt(since) + BigInt(index) * HOUR_MICROS);
-    return byHour.get(hour_start) ?? { hour_start, ...NOTHING };
-  });
-  return { since, until, totals, buckets };
-}
-
 /** How a subscription's deliveries went, hour by hour, up to now. */
 export function statisticsEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
-  const statistics = createKeptStatistics(pool);
+  const statistics = createStatisticsCache(pool);
   return {
     method: 'GET',
     path: STATISTICS_PATH,
@@ -83,6 +57,53 @@ export function statisticsEndpoint({ pool }: { pool: Database['pool'] }): Accoun
       const { id: subscriptionId } = await requiredSubscription(pool, request);
       return { code: 200, data: await statistics({ subscriptionId, hours }) };
     },
+  };
+}
+
+export interface StatisticsQuery {
+  subscriptionId: string;
+  hours: number;
+}
+
+/** Numbers that were quick to read are read each time. */
+const SLOW_MS = 200;
+/** The others are cached for as many times as long as they took, but never for longer than this. */
+const CACHED_TIMES = 20;
+const CACHED_MAX_MS = 60_000;
+const CACHED_MAX = 200;
+
+interface Cached {
+  view: Promise<StatisticsView>;
+  /** By the clock that was given; infinite while they are being read. */
+  untilMs: number;
+}
+
+/**
+ * Reads statistics, those of a busy webhook not for everybody who looks: calls at once share one statement, and what
+ * took long is cached for a while. `until` says which moment the numbers are of.
+ */
+export function createStatisticsCache(
+  pool: Database['pool'],
+  { read = readStatistics, nowMs = () => performance.now() } = {},
+): (query: StatisticsQuery) => Promise<StatisticsView> {
+  const cache = new LRUCache<string, Cached>({ max: CACHED_MAX });
+
+  return (query) => {
+    const key = `${query.subscriptionId} ${query.hours}`;
+    const known = cache.get(key);
+    if (known && nowMs() < known.untilMs) return known.view;
+    const startedAtMs = nowMs();
+    const reading: Cached = { view: read(pool, query), untilMs: Number.POSITIVE_INFINITY };
+    cache.set(key, reading);
+    const forget = () => {
+      if (cache.get(key) === reading) cache.delete(key);
+    };
+    reading.view.then(() => {
+      const tookMs = nowMs() - startedAtMs;
+      if (tookMs < SLOW_MS) forget();
+      else reading.untilMs = nowMs() + Math.min(tookMs * CACHED_TIMES, CACHED_MAX_MS);
+    }, forget);
+    return reading.view;
   };
 }
 
@@ -138,7 +159,7 @@ type Row = StatisticsCounts & { hour_start: string | null; since: string; until:
 };
 
 /** A subscription's hours up to now, and their totals. */
-export async function readStatistics(
+async function readStatistics(
   pool: Database['pool'],
   { subscriptionId, hours }: { subscriptionId: string; hours: number },
 ): Promise<StatisticsView> {
@@ -162,52 +183,29 @@ function countsOf(row: StatisticsCounts): StatisticsCounts {
   };
 }
 
-export interface StatisticsQuery {
-  subscriptionId: string;
-  hours: number;
-}
+const HOUR_MICROS = 3_600_000_000n;
 
-/** Numbers that were quick to read are read each time. */
-const SLOW_MS = 200;
-/** The others are told again for as many times as long as they took, but never for longer than this. */
-const KEPT_TIMES = 20;
-const KEPT_MAX_MS = 60_000;
-const KEPT_MAX = 200;
+const NOTHING: StatisticsCounts = {
+  delivered_count: 0,
+  failed_count: 0,
+  pending_count: 0,
+  cancelled_count: 0,
+  attempt_count: 0,
+  p50_ms: null,
+  p95_ms: null,
+};
 
-interface Kept {
-  view: Promise<StatisticsView>;
-  /** By the clock that was given; infinite while they are being read. */
-  untilMs: number;
-}
-
-/**
- * Reads statistics, those of a busy webhook not for everybody who looks: calls at once share one statement, and what
- * took long is told again for a while. `until` says which moment the numbers are of.
- */
-export function createKeptStatistics(
-  pool: Database['pool'],
-  { read = readStatistics, nowMs = () => performance.now() } = {},
-): (query: StatisticsQuery) => Promise<StatisticsView> {
-  const kept = new Map<string, Kept>();
-
-  return (query) => {
-    const key = `${query.subscriptionId} ${query.hours}`;
-    const known = kept.get(key);
-    if (known && nowMs() < known.untilMs) return known.view;
-    const startedAtMs = nowMs();
-    const reading: Kept = { view: read(pool, query), untilMs: Number.POSITIVE_INFINITY };
-    kept.delete(key);
-    kept.set(key, reading);
-    const [oldest] = kept.keys();
-    if (kept.size > KEPT_MAX && oldest !== undefined) kept.delete(oldest);
-    const forget = () => {
-      if (kept.get(key) === reading) kept.delete(key);
-    };
-    reading.view.then(() => {
-      const tookMs = nowMs() - startedAtMs;
-      if (tookMs < SLOW_MS) forget();
-      else reading.untilMs = nowMs() + Math.min(tookMs * KEPT_TIMES, KEPT_MAX_MS);
-    }, forget);
-    return reading.view;
-  };
+/** @param found the hours that have deliveries, in any order */
+function statisticsView(
+  span: { since: string; until: string; hours: number },
+  totals: StatisticsCounts,
+  found: readonly StatisticsBucket[],
+): StatisticsView {
+  const { since, until, hours } = span;
+  const byHour = new Map(found.map((bucket) => [bucket.hour_start, bucket]));
+  const buckets = Array.from({ length: hours }, (_, index) => {
+    const hour_start = String(BigInt(since) + BigInt(index) * HOUR_MICROS);
+    return byHour.get(hour_start) ?? { hour_start, ...NOTHING };
+  });
+  return { since, until, totals, buckets };
 }

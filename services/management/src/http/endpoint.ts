@@ -20,9 +20,9 @@ export interface OpenRequest {
   /** Of POST and PUT; undefined when the request has none. */
   body: unknown;
   header(name: string): string | undefined;
-  /** IPv4 or IPv6, as told by the proxies that are trusted. */
+  /** IPv4 or IPv6, as reported by the proxies that are trusted. */
   clientAddress: string;
-  /** Whether it came over https, as told by the proxies that are trusted. */
+  /** Whether it came over https, as reported by the proxies that are trusted. */
   secure: boolean;
 }
 

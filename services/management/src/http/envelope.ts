@@ -44,7 +44,7 @@ export function sendAnswer(response: Response, answer: Answer): void {
     .json(extra === undefined ? { data, status } : { data, status, extra });
 }
 
-export function sendFailure(response: Response, failure: Failure): void {
+function sendFailure(response: Response, failure: Failure): void {
   const { code, userMessage, developerMessage, headers, problems } = failure;
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
   response

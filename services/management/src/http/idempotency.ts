@@ -127,14 +127,14 @@ const CLAIM = `
   RETURNING id`;
 
 /** Whether the key is this request's now. */
-export async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boolean> {
+async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boolean> {
   return (await runStatement(pool, CLAIM, [id, bodyHash, claim])).length > 0;
 }
 
 const FIND = `
   SELECT body_hash = $2 AS "hasSameBody", answer_ciphertext AS "answerCiphertext" FROM idempotency_keys WHERE id = $1`;
 
-export async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | null> {
+async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | null> {
   type Row = KnownKey & { [column: string]: unknown };
   return (await runStatement<Row>(pool, FIND, [id, bodyHash]))[0] ?? null;
 }
@@ -142,13 +142,13 @@ export async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<Know
 const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2`;
 
 /** Keeps the answer to the request that holds the key. */
-export async function keepAnswer(pool: Pool, { id, claim }: Claim, answerCiphertext: string): Promise<void> {
+async function keepAnswer(pool: Pool, { id, claim }: Claim, answerCiphertext: string): Promise<void> {
   await runStatement(pool, KEEP, [id, claim, answerCiphertext]);
 }
 
 const RELEASE = `DELETE FROM idempotency_keys WHERE id = $1 AND claim = $2`;
 
 /** Lets the key go, as if it had never been used. */
-export async function releaseKey(pool: Pool, { id, claim }: Claim): Promise<void> {
+async function releaseKey(pool: Pool, { id, claim }: Claim): Promise<void> {
   await runStatement(pool, RELEASE, [id, claim]);
 }

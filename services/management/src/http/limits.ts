@@ -23,7 +23,7 @@ export interface Limiter {
 }
 
 /** The library throws what is no fault, and throws it as what is no error. */
-export function limiterOf(library: RateLimiterAbstract): Limiter {
+function limiterOf(library: RateLimiterAbstract): Limiter {
   return {
     async take(key) {
       try {

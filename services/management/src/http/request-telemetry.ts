@@ -16,7 +16,7 @@ export function requestState(response: Response): RequestState {
   return response.locals.request as RequestState;
 }
 
-export function beginRequestState(response: Response, requestId: string): RequestState {
+function beginRequestState(response: Response, requestId: string): RequestState {
   const state: RequestState = { requestId, route: null, accountId: null };
   response.locals.request = state;
   return state;

@@ -7,15 +7,15 @@ import helmet from 'helmet';
 import { consoleRoutes } from '../console-files/routes.ts';
 import type { ManagementMetrics } from '../metrics.ts';
 import type { Endpoint } from './endpoint.ts';
-import { type Entrance, mountEndpoints } from './entrance.ts';
 import { mapErrors } from './envelope.ts';
 import { NotFoundError } from './errors.ts';
 import { docsRoutes } from './openapi/docs-page.ts';
 import { type Log, logRequests, measureRequests, traceRequests } from './request-telemetry.ts';
+import { mountEndpoints, type RouterDependencies } from './router.ts';
 
 export interface HttpAppParts {
   endpoints: readonly Endpoint[];
-  entrance: Entrance;
+  routing: RouterDependencies;
   /** Whose `X-Forwarded-For`, `-Proto` and `-Host` are believed; nobody's when it is empty. */
   trustedProxyCidrs: readonly string[];
   /** Answers `/healthz`, `/readyz` and `/metrics`; false when the request is for none of them. */
@@ -29,7 +29,7 @@ export interface HttpAppParts {
 }
 
 export function createHttpApp(parts: HttpAppParts): Express {
-  const { endpoints, entrance, trustedProxyCidrs, probes, log, consoleFolder, metrics, traces } = parts;
+  const { endpoints, routing, trustedProxyCidrs, probes, log, consoleFolder, metrics, traces } = parts;
   const app = express();
   app.set('trust proxy', [...trustedProxyCidrs]);
   app.disable('x-powered-by');
@@ -47,7 +47,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
     next();
   });
   app.use(docsRoutes());
-  app.use(mountEndpoints(endpoints, entrance));
+  app.use(mountEndpoints(endpoints, routing));
   if (consoleFolder) app.use(consoleRoutes(consoleFolder));
   app.use(() => {
     throw new NotFoundError();

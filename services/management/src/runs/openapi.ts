@@ -20,7 +20,7 @@ import { FINISH_STATUSES } from './transitions.ts';
 
 const CODES = Object.entries(RUN_STATUS_CODES);
 
-export const RUN_STATUS: Schema = {
+const RUN_STATUS: Schema = {
   type: 'string',
   enum: CODES.map(([status]) => status),
   description: 'Where the run is in its life.',

@@ -1,7 +1,7 @@
 import { type Queryable, runStatement, type Transaction } from '@runhook/database';
 import type { IdentifiedEvent } from '@runhook/queue';
 
-/** A place in the outbox. `event` is null when retention has removed it: there is nothing left to send. */
+/** A row of the outbox. `event` is null when retention has removed it: there is nothing left to send. */
 export interface OutboxRow {
   sequence: string;
   event: IdentifiedEvent | null;
@@ -20,7 +20,7 @@ interface JoinedRow {
 }
 
 /** Whether this transaction is now the one that moves the outbox; it stays so until it ends. */
-export async function takeRelayTurn(transaction: Transaction): Promise<boolean> {
+export async function tryRelayLock(transaction: Transaction): Promise<boolean> {
   const [row] = await runStatement<{ taken: boolean }>(
     transaction,
     `SELECT pg_try_advisory_xact_lock(hashtext('runhook.relay')) AS taken`,
@@ -30,7 +30,7 @@ export async function takeRelayTurn(transaction: Transaction): Promise<boolean> 
 }
 
 /**
- * The oldest rows. Must be a statement of its own after {@link takeRelayTurn}: one that began before the lock was
+ * The oldest rows. Must be a statement of its own after {@link tryRelayLock}: one that began before the lock was
  * granted may still see rows that the former holder has deleted.
  */
 export async function readOutbox(transaction: Transaction, limit: number): Promise<OutboxRow[]> {

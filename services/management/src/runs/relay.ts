@@ -2,7 +2,7 @@ import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import type { EventQueue } from '@runhook/queue';
 import type { Traces } from '@runhook/runtime';
-import { countOutbox, deleteFromOutbox, type OutboxRow, readOutbox, takeRelayTurn } from './outbox.ts';
+import { countOutbox, deleteFromOutbox, type OutboxRow, readOutbox, tryRelayLock } from './outbox.ts';
 
 const BUSY_WAIT_MS = 20;
 const OUTAGE_WAIT_MS = 100;
@@ -20,11 +20,11 @@ export interface RelayOptions {
   onMoved?: (batch: { sent: number; vanished: number }) => void;
 }
 
-/** Moves committed events to the queue, in order. Any number of processes may run one; they take turns. */
+/** Moves committed events to the queue, in order. Any number of processes may run one; a lock lets one of them move events at a time. */
 export interface Relay {
   /** Events were committed: look now. Cheap, never throws. */
   wake(): void;
-  /** Ends after the batch in hand; resolves when nothing of the relay runs any more. */
+  /** Ends after the batch that is under way; resolves when nothing of the relay runs any more. */
   stop(): Promise<void>;
   /** Events that still wait. Throws when the database is away. */
   backlog(): Promise<number>;
@@ -40,19 +40,19 @@ export interface Relay {
  */
 export function createRelay(options: RelayOptions): Relay {
   const { pool, events, logger, pollIntervalMs = 1_000, traces = null, onMoved } = options;
-  const pause = createPause();
+  const sleep = createSleep();
   let stopped = false;
-  let busyTurns = 0;
+  let busyBatches = 0;
   let failures = 0;
 
   const doubled = (baseMs: number, times: number, maxMs: number) => Math.min(baseMs * 2 ** times, maxMs);
 
   function settled(outcome: BatchOutcome): Promise<void> {
-    if (outcome.kind === 'busy') return pause.forMs(doubled(BUSY_WAIT_MS, busyTurns++, pollIntervalMs));
-    busyTurns = 0;
+    if (outcome.kind === 'busy') return sleep.forMs(doubled(BUSY_WAIT_MS, busyBatches++, pollIntervalMs));
+    busyBatches = 0;
     if (failures > 0) logger.info({ failures }, 'the relay moves events again');
     failures = 0;
-    if (outcome.kind === 'empty') return pause.forMsOrWake(pollIntervalMs);
+    if (outcome.kind === 'empty') return sleep.forMsOrWake(pollIntervalMs);
     onMoved?.(outcome);
     if (outcome.vanished > 0) {
       logger.warn({ vanished: outcome.vanished }, 'events left with retention before the queue took them');
@@ -62,73 +62,25 @@ export function createRelay(options: RelayOptions): Relay {
 
   function failed(error: unknown): Promise<void> {
     if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
-    return pause.forMs(doubled(OUTAGE_WAIT_MS, failures++, OUTAGE_WAIT_MAX_MS));
+    return sleep.forMs(doubled(OUTAGE_WAIT_MS, failures++, OUTAGE_WAIT_MAX_MS));
   }
 
   async function run(): Promise<void> {
     while (!stopped) {
-      pause.forgetWake();
+      sleep.forgetWake();
       await moveBatch(pool, events, traces).then(settled, failed);
     }
   }
 
   const running = run();
   return {
-    wake: () => pause.wake(),
+    wake: () => sleep.wake(),
     stop: async () => {
       stopped = true;
-      pause.end();
+      sleep.end();
       await running;
     },
     backlog: () => countOutbox(pool),
-  };
-}
-
-/**
- * The waiting of a loop. `wake` ends a pause that may be woken, and counts for the next one when it comes between
- * pauses; `end` ends every pause for good.
- */
-export interface Pause {
-  forMs(waitMs: number): Promise<void>;
-  forMsOrWake(waitMs: number): Promise<void>;
-  wake(): void;
-  /** Wakes up to now are answered by the work that follows. */
-  forgetWake(): void;
-  end(): void;
-}
-
-export function createPause(): Pause {
-  let woken = false;
-  let ended = false;
-  let current: { wakeable: boolean; finish: () => void } | undefined;
-
-  function pause(waitMs: number, wakeable: boolean): Promise<void> {
-    if (ended || (wakeable && woken)) return Promise.resolve();
-    return new Promise((resolve) => {
-      const finish = () => {
-        clearTimeout(timer);
-        current = undefined;
-        resolve();
-      };
-      const timer = setTimeout(finish, waitMs);
-      current = { wakeable, finish };
-    });
-  }
-
-  return {
-    forMs: (waitMs) => pause(waitMs, false),
-    forMsOrWake: (waitMs) => pause(waitMs, true),
-    wake() {
-      woken = true;
-      if (current?.wakeable) current.finish();
-    },
-    forgetWake() {
-      woken = false;
-    },
-    end() {
-      ended = true;
-      current?.finish();
-    },
   };
 }
 
@@ -143,16 +95,16 @@ export type BatchOutcome =
 
 /**
  * Moves the oldest events from the outbox to the queue, in order. The rows go only after the queue took them, and
- * while the turn is held: what is known to be sent is not sent again. A crash in between sends again under the same
+ * while the lock is held: what is known to be sent is not sent again. A crash in between sends again under the same
  * ids, which the fan-out recognises. Throws when the database or the queue is away.
  */
-export async function moveBatch(
+async function moveBatch(
   pool: Pool,
   queue: Pick<EventQueue, 'add'>,
   traces: Traces | null = null,
 ): Promise<BatchOutcome> {
   return await inTransaction(pool, async (transaction) => {
-    if (!(await takeRelayTurn(transaction))) return { kind: 'busy' };
+    if (!(await tryRelayLock(transaction))) return { kind: 'busy' };
     const rows = await readOutbox(transaction, BATCH_SIZE);
     if (rows.length === 0) return { kind: 'empty' };
     const events = rows.flatMap(({ event }) => event ?? []);
@@ -187,4 +139,52 @@ async function addTraced(
   } finally {
     for (const { span } of relayed) span.end();
   }
+}
+
+/**
+ * The waiting of a loop. `wake` ends a sleep that may be woken, and counts for the next one when it comes between
+ * two; `end` ends every sleep for good.
+ */
+export interface Sleep {
+  forMs(waitMs: number): Promise<void>;
+  forMsOrWake(waitMs: number): Promise<void>;
+  wake(): void;
+  /** Wakes up to now are answered by the work that follows. */
+  forgetWake(): void;
+  end(): void;
+}
+
+function createSleep(): Sleep {
+  let woken = false;
+  let ended = false;
+  let current: { wakeable: boolean; finish: () => void } | undefined;
+
+  function sleep(waitMs: number, wakeable: boolean): Promise<void> {
+    if (ended || (wakeable && woken)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const finish = () => {
+        clearTimeout(timer);
+        current = undefined;
+        resolve();
+      };
+      const timer = setTimeout(finish, waitMs);
+      current = { wakeable, finish };
+    });
+  }
+
+  return {
+    forMs: (waitMs) => sleep(waitMs, false),
+    forMsOrWake: (waitMs) => sleep(waitMs, true),
+    wake() {
+      woken = true;
+      if (current?.wakeable) current.finish();
+    },
+    forgetWake() {
+      woken = false;
+    },
+    end() {
+      ended = true;
+      current?.finish();
+    },
+  };
 }

@@ -168,11 +168,11 @@ const finishSchema = Joi.object<RunFinish>({
   finished_at: secondsTime,
 });
 
-export function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
+function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
   return parse(startSchema, body);
 }
 
-export function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
+function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
   return parse(finishSchema, body);
 }
 

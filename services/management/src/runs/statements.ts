@@ -6,7 +6,7 @@ const time = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS ${column}`;
 
 /** What every statement on `runs` selects or returns, for {@link toRunView}. */
-export const RUN_COLUMNS = `
+const RUN_COLUMNS = `
   runs.id, runs.account_id, runs.job_id, runs.job_name, runs.project_id, runs.project_name, runs.environment_id,
   runs.environment_name, runs.engine_version, runs.status, runs.status_message, runs.reason,
   ${['started_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'].map(time).join(', ')}`;
@@ -31,7 +31,7 @@ export interface RunRow {
   artifacts_ingested_at: string | null;
 }
 
-export function toRunView(row: RunRow): RunView {
+function toRunView(row: RunRow): RunView {
   return {
     id: Number(row.id),
     account_id: Number(row.account_id),

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, openDatabase, type Pool } from '@runhook/database';
 import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
-import type { DeliveryFilters } from '../../src/deliveries/log-places.ts';
 import { listDeliveries } from '../../src/deliveries/log-statements.ts';
+import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
 
 const DAY_MS = 86_400_000;
 const NO_FILTERS: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };

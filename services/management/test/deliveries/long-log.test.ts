@@ -11,9 +11,9 @@ import {
   type TestDatabase,
 } from '@runhook/testing';
 import { deliveryView } from '../../src/deliveries/delivery.ts';
-import { type ClosedHours, createClosedHours } from '../../src/deliveries/hourly-counts.ts';
-import type { DeliveryFilters } from '../../src/deliveries/log-places.ts';
+import { createHourlyCounts, type HourlyCounts } from '../../src/deliveries/hourly-counts.ts';
 import { listDeliveries } from '../../src/deliveries/log-statements.ts';
+import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
 
 const COUNT = 3_000;
 const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
@@ -22,8 +22,8 @@ let testDatabase: TestDatabase;
 let database: Database;
 let subscriptionId: string;
 /** Knows the hours of every log, and of none. */
-let known: ClosedHours;
-const none: ClosedHours = { known: () => null, tookMs: () => undefined };
+let known: HourlyCounts;
+const none: HourlyCounts = { known: () => null, tookMs: () => undefined };
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const clientUrl = 'https://receiver.example.com/hooks';
   ({ id: subscriptionId } = await seedSubscription(database, { accountId: account.id, clientUrl }));
   await seedDeliveries(database.pool, { accountId: account.id, subscriptionId, count: COUNT, days: 3 });
-  known = createClosedHours(database.pool, { slowMs: -1, deliveriesMin: 1 });
+  known = createHourlyCounts(database.pool, { slowMs: -1, deliveriesMin: 1 });
   known.tookMs(subscriptionId, 0);
   await eventually(async () => expect(known.known(subscriptionId)?.counts.length).toBeGreaterThan(48));
 });
@@ -42,7 +42,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-async function list(hours: ClosedHours, filters: Partial<DeliveryFilters>, offset: number, limit = 7) {
+async function list(hours: HourlyCounts, filters: Partial<DeliveryFilters>, offset: number, limit = 7) {
   const query = { subscriptionId, filters: { ...ALL, ...filters }, limit, offset };
   const { rows, totalCount } = await listDeliveries(database.pool, hours, query);
   return { rows: rows.map(deliveryView), totalCount };
@@ -108,7 +108,7 @@ test('a short log is never kept, however slow the server is', async () => {
       return result;
     },
   } as unknown as Database['pool'];
-  const hours = createClosedHours(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
+  const hours = createHourlyCounts(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
   hours.tookMs(subscriptionId, 1_000);
   await eventually(() => expect(counted).toBe(1));
   expect(hours.known(subscriptionId)).toBeNull();

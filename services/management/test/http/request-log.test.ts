@@ -35,7 +35,7 @@ beforeEach(async () => {
   const access: Access = READ_WEBHOOKS;
   const app = createHttpApp({
     endpoints: [{ method: 'POST', path: PATH, access, handle: (request) => handle(request) }],
-    entrance: {
+    routing: {
       findPrincipal: async (credential) => (credential === token ? principal : null),
       findSession: async () => null,
       requestLimit: { take: async () => ({ kind: 'taken' }) },

@@ -80,7 +80,7 @@ export async function openRelayBench(): Promise<RelayBench> {
       queue.on('error', () => undefined);
       try {
         await queue.waitUntilReady();
-        // What one account has beyond its allowance stands behind the others.
+        // What one account has beyond its burst limit stands behind the others.
         const inLine = await Promise.all(
           (['waiting', 'prioritized'] as const).map((state) => queue.getJobs([state], 0, -1, true)),
         );

@@ -39,7 +39,7 @@ describe.each(queueBackends())('while the queue on $name is away', (backend) => 
 
     await proxy.cut();
     let failures = 0;
-    for (let turn = 0; turn < 3; turn++) {
+    for (let round = 0; round < 3; round++) {
       committed.push(...(await bench.commit(2)));
       relay.wake();
     }

@@ -46,7 +46,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     await eventually(async () => expect(await bench.outboxCount()).toBe(0));
     expect(queue.handed).toEqual(idsOf(committed));
     expect(queue.batchSizes).toEqual([500, 500, 200]);
-    // How many of them stand behind for their account's allowance depends on how long adding them took.
+    // How many of them stand behind for their account's burst limit depends on how long adding them took.
     expect(byId(await bench.queued(queueUrl))).toEqual(byId(committed));
   });
 
@@ -56,7 +56,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     const committed = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const own: JobRunEvent[] = [];
-        for (let turn = 0; turn < 25; turn++) {
+        for (let round = 0; round < 25; round++) {
           own.push(...(await bench.commit(2)));
           relay.wake();
         }
@@ -81,7 +81,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
       }),
     );
     const committed: JobRunEvent[] = [];
-    for (let turn = 0; turn < 60; turn++) {
+    for (let round = 0; round < 60; round++) {
       committed.push(...(await bench.commit(5)));
       for (const relay of relays) relay.wake();
     }

@@ -63,7 +63,7 @@ export async function startRunsServer(
   const relay = options.relay ?? { wake: () => void wakes++ };
   const app = createHttpApp({
     endpoints: [...jobsEndpoints(database), ...runsEndpoints(createRuns({ pool, ...options, relay }))],
-    entrance: {
+    routing: {
       findPrincipal: (credential) => findPrincipal(pool, credential),
       findSession: async () => null,
       requestLimit: { take: async () => ({ kind: 'taken' }) },

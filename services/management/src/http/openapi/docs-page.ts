@@ -7,8 +7,8 @@ import { requestState } from '../request-telemetry.ts';
 import { openApiDocument } from './document.ts';
 
 /** Names below `/docs/`: what the page loads, all of it served by us. */
-export const INITIALIZER_NAME = 'initializer.js';
-export const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
+const INITIALIZER_NAME = 'initializer.js';
+const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
 
 const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
 
@@ -16,7 +16,7 @@ const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
  * The page that shows the document. Its links are relative, so that it works below a sub-path too.
  * @param assetsPath what leads from the page's own path to its assets: `docs/` or, behind a slash, nothing
  */
-export function docsPage(assetsPath: '' | 'docs/'): string {
+function docsPage(assetsPath: '' | 'docs/'): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -40,7 +40,7 @@ export function docsPage(assetsPath: '' | 'docs/'): string {
  * Starts the page. The document is found from this script's own address. `validatorUrl: null`: Swagger UI would
  * otherwise show a badge from another host.
  */
-export const INITIALIZER = `window.ui = SwaggerUIBundle({
+const INITIALIZER = `window.ui = SwaggerUIBundle({
   url: new URL('../openapi.json', document.currentScript.src).href,
   dom_id: '#swagger-ui',
   deepLinking: true,

@@ -12,7 +12,7 @@ import { envelopeSchemas, RESPONSES } from './responses.ts';
 import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
 
 /** Every schema that has a name. */
-export const SCHEMAS: Record<string, Schema> = {
+const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...deliverySchemas,
   ...recoverySchemas,
@@ -24,7 +24,7 @@ export const SCHEMAS: Record<string, Schema> = {
   ...envelopeSchemas,
 };
 
-export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
+const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
   token: {
     type: 'apiKey',
     in: 'header',
@@ -54,7 +54,7 @@ export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
 };
 
 /** Any of them, on every operation that does not say otherwise. */
-export const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
+const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
 
 /** One entry for every endpoint that is mounted; a test holds the two against each other. */
 const PATHS: Paths = {

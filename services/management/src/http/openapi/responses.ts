@@ -1,6 +1,6 @@
 import type { Problem } from '@runhook/contract';
-import { BODY_BYTES_MAX } from '../entrance.ts';
 import { LIMIT_MAX } from '../query-parameters.ts';
+import { BODY_BYTES_MAX } from '../router.ts';
 import {
   answerObject,
   count,
@@ -264,7 +264,7 @@ export const envelopeSchemas: Record<string, Schema> = {
 };
 
 /** A whole answer to a call that succeeded: `data` in its envelope. `list` adds the `extra` of a page. */
-export function envelope(code: number, data: Schema, kind: 'single' | 'list' | 'deleted' = 'single'): Schema {
+function envelope(code: number, data: Schema, kind: 'single' | 'list' | 'deleted' = 'single'): Schema {
   const statusCode: Schema = { type: 'integer', const: code, description: 'The HTTP status.' };
   const status =
     kind === 'deleted'

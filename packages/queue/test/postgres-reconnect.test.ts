@@ -10,7 +10,7 @@ afterEach(async () => {
 test('a worker whose first connection breaks while it is made leaves its process alone, and works later', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
-  const queue = createQueueBackend(database.url).createQueue('patience');
+  const queue = createQueueBackend(database.url).createQueue('reconnect');
   closers.push(() => queue.close());
   queue.on('error', () => undefined);
   await queue.add('job', {});
@@ -21,7 +21,7 @@ test('a worker whose first connection breaks while it is made leaves its process
   const errors: Error[] = [];
   const processed: (string | undefined)[] = [];
   const worker = createQueueBackend(proxy.url).createWorker(
-    'patience',
+    'reconnect',
     async ({ id }) => void processed.push(id),
     { runRetryDelay: 100 },
   );
@@ -29,7 +29,7 @@ test('a worker whose first connection breaks while it is made leaves its process
   worker.on('error', (error) => errors.push(error));
   await eventually(() => expect(proxy.socketCount).toBeGreaterThan(0));
   await proxy.cut();
-  // Somebody else's turn comes: a loop without a pause would never let this pass.
+  // Other work of the process goes on: a loop without a pause would never let this pass.
   await eventually(() => expect(errors.length).toBeGreaterThan(0));
   await proxy.restore();
   await eventually(() => expect(processed).toHaveLength(1));

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import express, { type Request, type Response, Router } from 'express';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import {
@@ -23,7 +24,7 @@ import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
 /** What every request passes on its way to an endpoint. */
-export interface Entrance extends Authentication {
+export interface RouterDependencies extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
@@ -32,8 +33,8 @@ export interface Entrance extends Authentication {
 }
 
 /** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
-export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entrance): Router {
-  const { deadlineMs = DEADLINE_MS } = entrance;
+export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: RouterDependencies): Router {
+  const { deadlineMs = DEADLINE_MS } = dependencies;
   const router = Router({ caseSensitive: true });
   for (const path of new Set(endpoints.map((endpoint) => endpoint.path))) {
     const ofPath = endpoints.filter((endpoint) => endpoint.path === path);
@@ -43,10 +44,10 @@ export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entranc
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const handle = await within(deadlineMs, admit(endpoint, entrance, request, response));
+      const handle = await within(deadlineMs, () => admit(endpoint, dependencies, request, response));
       const body = await readBody(request, response);
       const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
-      const answer = await within(answerMs, handle({ ...partsOf(request), body }));
+      const answer = await within(answerMs, () => handle({ ...partsOf(request), body }));
       sendAnswer(response, answer);
     });
   }
@@ -56,28 +57,28 @@ export function mountEndpoints(endpoints: readonly Endpoint[], entrance: Entranc
 /** Lets the request in, and answers what is left to do with it. Throws the refusal; nothing of the body is read yet. */
 async function admit(
   endpoint: Endpoint,
-  entrance: Entrance,
+  dependencies: RouterDependencies,
   request: Request,
   response: Response,
 ): Promise<(request: OpenRequest) => Promise<Answer>> {
   if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
   const { authorization, cookie } = request.headers;
-  const caller = await authenticate({ authorization, cookie }, entrance);
+  const caller = await authenticate({ authorization, cookie }, dependencies);
   if (caller.credential.kind === 'session' && changesSomething(endpoint)) requireSameOrigin(request);
   if (endpoint.access === 'caller') {
-    await count(requestBudget(caller.principal, null), entrance);
+    await count(requestBudget(caller.principal, null), dependencies);
     return (open) => endpoint.handle({ ...open, ...caller });
   }
   const accountIdText = request.params.account_id as string;
-  if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), entrance);
+  if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
   return (open) =>
-    handleOnce(endpoint, entrance.idempotency, { request: { ...open, ...caller, account }, params });
+    handleOnce(endpoint, dependencies.idempotency, { request: { ...open, ...caller, account }, params });
 }
 
-async function count(budget: string, { requestLimit }: Entrance): Promise<void> {
+async function count(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
   const taking = await requestLimit.take(budget);
   if (taking.kind === 'refused') throw new TooManyRequestsError(taking.retryAfterSeconds);
 }
@@ -97,27 +98,23 @@ function requireSameOrigin(request: Request): void {
 }
 
 function partsOf(request: Request): Omit<OpenRequest, 'body'> {
-  const told = request.ip ?? '';
+  const reported = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,
     query: request.query as OpenRequest['query'],
     header: (name) => request.get(name),
     // What a proxy passes on may be anything.
-    clientAddress: isIP(told) === 0 ? (request.socket.remoteAddress ?? '') : told,
+    clientAddress: isIP(reported) === 0 ? (request.socket.remoteAddress ?? '') : reported,
     secure: request.secure,
   };
 }
 
 /** A database that neither answers nor breaks must not keep the caller. The work goes on; only the caller is let go. */
-async function within<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new UnavailableError()), deadlineMs);
-  });
+async function within<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
   try {
-    return await Promise.race([work, deadline]);
-  } finally {
-    clearTimeout(timer);
+    return await withinDeadline(deadlineMs, work);
+  } catch (error) {
+    throw error instanceof DeadlineError ? new UnavailableError() : error;
   }
 }
 
@@ -127,7 +124,7 @@ export const BODY_BYTES_MAX = 1024 * 1024;
 const parseJson = express.json({ limit: BODY_BYTES_MAX, strict: false });
 
 /** The JSON body of a POST or PUT; undefined when there is none. Rejects with what the error mapper knows. */
-export async function readBody(request: Request, response: Response): Promise<unknown> {
+async function readBody(request: Request, response: Response): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
   if (!request.is('application/json')) throw new UnsupportedContentTypeError();
@@ -149,7 +146,7 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
  * one's API key is no account's endpoint, and so has no keys: a repeat comes with the old one, which is refused.
  * @param params of the path, by name
  */
-export async function handleOnce(
+async function handleOnce(
   endpoint: AccountEndpoint,
   idempotency: Idempotency,
   call: { request: AccountRequest; params: object },

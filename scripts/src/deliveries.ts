@@ -1,4 +1,61 @@
-import type { ReceivedDelivery } from './received-delivery.ts';
+import type { Terminal } from './terminal.ts';
+
+/** One attempt of a delivery, as the demo receiver tells of it. What is null could not be verified. */
+export interface ReceivedDelivery {
+  /** ISO 8601. */
+  time: string;
+  endpoint: string;
+  verified: boolean;
+  /** The HTTP status it answered. */
+  status: number;
+  /** How often this delivery has arrived, this time included. */
+  attempt: number;
+  eventId: string | null;
+  eventType: string | null;
+  webhookId: string | null;
+  jobName: string | null;
+  runId: string | null;
+  runStatus: string | null;
+}
+
+export type ReceiverLine = { listening: string } | { delivery: ReceivedDelivery };
+
+/** Null for a line that is neither. */
+export function parseReceiverLine(line: string): ReceiverLine | null {
+  try {
+    const value = JSON.parse(line) as { listening?: string } & ReceivedDelivery;
+    if (typeof value.listening === 'string') return { listening: value.listening };
+    return typeof value.attempt === 'number' ? { delivery: value } : null;
+  } catch {
+    return null;
+  }
+}
+
+const EVENT_TYPE_WIDTH = 'job.run.completed'.length;
+
+/** A delivery as one line: time, event, endpoint, attempt, status, whether the signature was verified, and the job. */
+export function deliveryLine(delivery: ReceivedDelivery, style: Terminal['style']): string {
+  const { time, eventType, endpoint, attempt, status, verified, jobName } = delivery;
+  const isAccepted = status >= 200 && status <= 299;
+  return [
+    style.dim(localTime(time)),
+    style.bold((eventType ?? 'unknown event').padEnd(EVENT_TYPE_WIDTH)),
+    endpoint,
+    `attempt ${attempt}`,
+    (isAccepted ? style.green : style.yellow)(`${status} ${isAccepted ? 'accepted' : 'refused '}`),
+    verified ? style.green('signature verified') : style.red('signature NOT verified'),
+    style.dim(jobName ?? ''),
+  ]
+    .join('  ')
+    .trimEnd();
+}
+
+function localTime(time: string): string {
+  const date = new Date(time);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+}
 
 /** What one delivery of the demonstration must come to. */
 export interface ExpectedDelivery {

@@ -1,13 +1,87 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
-import type { Figures, Measured, RawReference } from '../bench.ts';
+import {
+  type Bench,
+  type Figures,
+  type Measured,
+  measureCase,
+  type RawReference,
+  type Row,
+  type ScenarioResult,
+} from '../bench.ts';
 import { type CpuReading, cpuBetween } from '../measure/cpu.ts';
 import { balance } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
-import { takeArrivals } from '../world/arrivals.ts';
-import { settle, type Workload } from '../world/workload.ts';
+import { createWorkload, settle, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
+
+export const HEALTHY_ACCOUNTS = 20;
+
+/** What one and two dispatchers can deliver a second. */
+export async function max(bench: Bench): Promise<ScenarioResult> {
+  const world = await bench.sharedWorld();
+  return { name: 'max', rows: await maxRows(bench, world, [1, 2]) };
+}
+
+export async function maxRows(
+  bench: Bench,
+  world: World,
+  dispatcherCounts: readonly number[],
+): Promise<Row[]> {
+  const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: HEALTHY_ACCOUNTS }]);
+  const rows: Row[] = [];
+  for (const count of dispatcherCounts) {
+    const name = `${count} dispatcher${count === 1 ? '' : 's'}`;
+    await world.setDispatchers(count);
+    bench.progress(`${name}, warming up`);
+    let events = await warmUp(bench, world, workload);
+    rows.push(
+      await measureCase(bench, name, async () => {
+        const measured = await drain(world, workload, { events, raw: bench.raw });
+        events = eventsFor(bench, measured.figures.ratePerSecond as number);
+        return measured;
+      }),
+    );
+  }
+  await world.setDispatchers(1);
+  return rows;
+}
+
+/** Code that has not run yet is slow, on every dispatcher. Answers how many events one measurement needs. */
+export async function warmUp(bench: Bench, world: World, workload: Workload): Promise<number> {
+  const events = Math.round(
+    Math.min(bench.raw.ratePerSecond * 3, (bench.raw.ratePerSecond * bench.runMs) / 1_000),
+  );
+  const { figures } = await drain(world, workload, { events, raw: bench.raw });
+  return eventsFor(bench, figures.ratePerSecond as number);
+}
+
+function eventsFor(bench: Bench, ratePerSecond: number): number {
+  return Math.max(500, Math.round((ratePerSecond * bench.runMs) / 1_000));
+}
+
+const SUBSCRIPTIONS = [1, 10, 1_000];
+const ACCOUNTS_MAX = 20;
+
+/** One event to so many subscriptions, each at an endpoint of its own. */
+export async function fanOut(bench: Bench): Promise<ScenarioResult> {
+  const world = await bench.sharedWorld();
+  await world.setDispatchers(1);
+  const rows: Row[] = [];
+  for (const subscriptionsPerAccount of SUBSCRIPTIONS) {
+    const accounts = Math.max(1, Math.floor(ACCOUNTS_MAX / subscriptionsPerAccount));
+    const name = `1 event, ${subscriptionsPerAccount} subscription${subscriptionsPerAccount === 1 ? '' : 's'}`;
+    bench.progress(`${name}, setting up`);
+    const workload = await createWorkload(world, [{ behaviour: 'ok', accounts, subscriptionsPerAccount }]);
+    const deliveries = (bench.raw.ratePerSecond * bench.runMs) / 1_000;
+    const events = Math.max(2, Math.round(deliveries / subscriptionsPerAccount));
+    bench.progress(`${name}, warming up`);
+    await drain(world, workload, { events: Math.ceil(events / 4), raw: bench.raw });
+    rows.push(await measureCase(bench, name, () => drain(world, workload, { events, raw: bench.raw })));
+  }
+  return { name: 'fan-out', rows };
+}
 
 /** The part of the arrivals that is measured: without the start and the end, where not everything is busy. */
 const FROM_SHARE = 0.15;

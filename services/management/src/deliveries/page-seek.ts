@@ -12,7 +12,7 @@ import {
 type Pool = Database['pool'];
 
 /** Where a page begins and ends. */
-export interface Placed {
+export interface PageSeek {
   totalCount: number;
   /** Each narrows the list to a part of it that the page is in, the newest first; none when the page is empty. */
   parts: Condition[][];
@@ -31,7 +31,7 @@ interface PageQuery {
  * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. What the
  * known hours do not cover is counted: the hours that are not over, and the ends of a window that cut an hour.
  */
-export async function placePage(pool: Pool, known: CountedHours, query: PageQuery): Promise<Placed> {
+export async function seekPage(pool: Pool, known: CountedHours, query: PageQuery): Promise<PageSeek> {
   const hours = wholeHours(await matchingHours(pool, known, query));
   hours.sort((one, other) => (one.day === other.day ? other.hour - one.hour : one.day < other.day ? 1 : -1));
   let before = 0;
@@ -188,7 +188,7 @@ export function deliveryConditions(subscriptionId: string, filters: DeliveryFilt
 }
 
 /** The days (`YYYY-MM-DD`) that a window reads; null where it is open. */
-export function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
+function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   firstDay: string | null;
   lastDay: string | null;
 } {

@@ -1,3 +1,22 @@
+/** Milliseconds on the machine's monotonic clock, which all processes share. */
+export function sharedNowMs(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1_000 + nanoseconds / 1e6;
+}
+
+/** When each event should be published, in milliseconds from the start: evenly spaced, fixed before the run. */
+export function evenSchedule(ratePerSecond: number, durationMs: number): Float64Array {
+  const count = Math.max(1, Math.round((ratePerSecond * durationMs) / 1000));
+  return Float64Array.from({ length: count }, (_, index) => (index * 1000) / ratePerSecond);
+}
+
+/** How many of the events are due. The schedule is in ascending order. */
+export function dueCount(schedule: Float64Array, elapsedMs: number, alreadyDue = 0): number {
+  let due = alreadyDue;
+  while (due < schedule.length && (schedule[due] as number) <= elapsedMs) due += 1;
+  return due;
+}
+
 /** The value below or at which the given share of the values lies (nearest rank), or NaN of none. */
 export function percentile(sorted: ArrayLike<number>, share: number): number {
   if (sorted.length === 0) return Number.NaN;

@@ -26,7 +26,7 @@ const PASSABLE = 0o711;
  * account cannot use that (a checkout under /root, a file system without owners or modes), a folder of ours in
  * /var/tmp, to which `dataDir`/data then is a symbolic link. What `dataDir` holds decides on later starts.
  */
-export async function serverPlace(
+export async function serverFolder(
   dataDir: string,
   account: Account | null,
   onLog: (line: string) => void,
@@ -45,7 +45,7 @@ export async function serverPlace(
   if (await isUsable(dataDir, account)) return dataDir;
   if (earlier === 'folder') {
     throw new ServerFailed(
-      'no-place',
+      'no-folder',
       `${account?.name ?? 'this account'} cannot reach the database in ${data}: every folder above it must allow passing through (chmod o+x)`,
     );
   }
@@ -54,7 +54,7 @@ export async function serverPlace(
   await claimFolder(moved);
   if (!(await isUsable(moved, account))) {
     throw new ServerFailed(
-      'no-place',
+      'no-folder',
       `${account?.name ?? 'this account'} can use neither ${dataDir} nor ${moved}`,
     );
   }
@@ -94,7 +94,7 @@ async function claimFolder(folder: string): Promise<void> {
   const stats = await lstat(folder);
   if (!stats.isDirectory() || stats.uid !== (process.getuid?.() ?? stats.uid)) {
     throw new ServerFailed(
-      'no-place',
+      'no-folder',
       `${folder} is needed for the database, but belongs to another account`,
     );
   }

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Database } from '@runhook/database';
-import { createKeptStatistics, type StatisticsView } from '../../src/deliveries/statistics.ts';
+import { createStatisticsCache, type StatisticsView } from '../../src/deliveries/statistics.ts';
 
 const POOL = null as unknown as Database['pool'];
 const QUERY = { subscriptionId: 'wsu_x', hours: 24 };
@@ -22,7 +22,7 @@ interface PromiseWithResolvers {
 
 test('calls at once share one read, and what was quick to read is read anew by the next', async () => {
   const { reads, read } = aReader();
-  const statistics = createKeptStatistics(POOL, { read, nowMs: () => 0 });
+  const statistics = createStatisticsCache(POOL, { read, nowMs: () => 0 });
   const both = [statistics(QUERY), statistics(QUERY)];
   expect(reads).toHaveLength(1);
   reads[0]?.resolve();
@@ -37,7 +37,7 @@ test('calls at once share one read, and what was quick to read is read anew by t
 test('what was slow to read is told again for a while, to those who ask for the same', async () => {
   const { reads, read } = aReader();
   let now = 0;
-  const statistics = createKeptStatistics(POOL, { read, nowMs: () => now });
+  const statistics = createStatisticsCache(POOL, { read, nowMs: () => now });
   const first = statistics(QUERY);
   now = 1_000;
   reads[0]?.resolve();
@@ -54,7 +54,7 @@ test('what was slow to read is told again for a while, to those who ask for the 
 
 test('a read that failed is not kept', async () => {
   const { reads, read } = aReader();
-  const statistics = createKeptStatistics(POOL, { read });
+  const statistics = createStatisticsCache(POOL, { read });
   const failing = statistics(QUERY);
   reads[0]?.reject(new Error('away'));
   await expect(failing).rejects.toThrow('away');

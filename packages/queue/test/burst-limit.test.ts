@@ -8,11 +8,11 @@ import {
   IN_VAIN_MS,
   queueBackends,
 } from '@runhook/testing';
-import { createAccountAllowance, type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
+import { createBurstLimiter, type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 
 test('an account has a thousand events at once, and gets five hundred a second back', () => {
   let nowMs = 0;
-  const { take } = createAccountAllowance(() => nowMs);
+  const { take } = createBurstLimiter(() => nowMs);
   const taken = (count: number) => Array.from({ length: count }, () => take(1)).filter(Boolean).length;
   expect(taken(1_500)).toBe(1_000);
   nowMs += 100;
@@ -22,7 +22,7 @@ test('an account has a thousand events at once, and gets five hundred a second b
 });
 
 test('what one account sends takes nothing from another', () => {
-  const { take } = createAccountAllowance(() => 0);
+  const { take } = createBurstLimiter(() => 0);
   for (let count = 0; count < 5_000; count += 1) take(1);
   expect(take(1)).toBe(false);
   expect(take(2)).toBe(true);
@@ -41,10 +41,14 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 
   test('an event of an account is taken before the rest of a burst of another, and none is lost', async () => {
-    // A clock that stands still: however slow this machine puts them in line, nothing of the allowance comes back.
-    const allowance = createAccountAllowance(() => 0);
-    const queueBackend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
-    const events = openEventQueue(queueBackend, () => undefined, undefined, allowance);
+    // A clock that stands still: however slow this machine puts them in line, none of its burst is refilled.
+    const burstLimiter = createBurstLimiter(() => 0);
+    const events = openEventQueue(
+      createQueueBackend(queueUrl, { callMs: IN_VAIN_MS }),
+      () => undefined,
+      undefined,
+      burstLimiter,
+    );
     closers.push(() => events.close());
     const eventOf = (accountId: number): IdentifiedEvent => ({
       ...exampleEvent('job.run.started', {
@@ -78,7 +82,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     worker.on('error', () => undefined);
     closers.push(() => worker.close());
     await ended;
-    // What was within the allowance came first, give or take what is taken side by side.
+    // What was within the limit came first, give or take what is taken side by side.
     expect(order.indexOf(2)).toBeGreaterThanOrEqual(1_000 - 50);
     expect(order.indexOf(2)).toBeLessThanOrEqual(1_000 + 50);
     expect(order.filter((accountId) => accountId === 1)).toHaveLength(burst);

@@ -1,0 +1,240 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { findRedisServer } from '@runhook/embedded';
+import { eventually } from '@runhook/testing';
+import { createQueueBackend, openRedis } from '../src/index.ts';
+import {
+  connectionsOf,
+  makeCertificates,
+  type RedisProcess,
+  send,
+  startCluster,
+  startServer,
+  TEST_TIMEOUT_MS,
+  untilThen,
+} from './redis-servers.ts';
+
+const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
+if (findRedisServer() === null) {
+  process.stderr.write('\nCluster, Sentinel and TLS were not tried: no redis-server is on the path\n');
+}
+
+let folder: string;
+let servers: RedisProcess[];
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'runhook-redis-'));
+  servers = [];
+});
+afterEach(async () => {
+  for (const server of servers) await server.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Work {
+  number: number;
+}
+
+/**
+ * Two workers that do not know each other, and a producer. Each keeps its first job until the other has one as well, so
+ * that neither is too late for a share. Job 1 fails once, and is delayed by that.
+ */
+function openWork(queueUrl: string, { bothWork = true } = {}) {
+  const done: number[] = [];
+  const backends = [createQueueBackend(queueUrl), createQueueBackend(queueUrl)];
+  const takenBy = new Set<number>();
+  let haveBoth = (): void => undefined;
+  const both = new Promise<void>((resolve) => {
+    haveBoth = resolve;
+  });
+  if (!bothWork) haveBoth();
+  const workers = backends.map((backend, index) => {
+    const worker = backend.createWorker<Work>(
+      'work',
+      async (job) => {
+        takenBy.add(index);
+        if (takenBy.size === backends.length) haveBoth();
+        await both;
+        if (job.data.number === 1 && job.attemptsMade === 0) throw new Error('the first attempt fails');
+        done.push(job.data.number);
+      },
+      { concurrency: 1 },
+    );
+    return worker.on('error', () => undefined);
+  });
+  const queue = (backends[0] as (typeof backends)[0]).createQueue<Work>('work');
+  queue.on('error', () => undefined);
+  return {
+    done,
+    add: (numbers: number[]) =>
+      queue.addBulk(
+        numbers.map((number) => ({
+          name: 'work',
+          data: { number },
+          opts: { attempts: 2, backoff: { type: 'fixed', delay: 50 }, removeOnComplete: true },
+        })),
+      ),
+    counts: () => queue.getJobCounts(),
+    close: async () => {
+      await Promise.all(workers.map((worker) => worker.close()));
+      await queue.close();
+    },
+  };
+}
+
+async function expectWorking(queueUrl: string): Promise<void> {
+  const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
+  const work = openWork(queueUrl);
+  try {
+    await work.add(numbers);
+    await eventually(() => expect([...work.done].sort((a, b) => a - b)).toEqual(numbers), untilThen);
+    await eventually(
+      async () => expect(await work.counts()).toMatchObject({ active: 0, waiting: 0, delayed: 0 }),
+      untilThen,
+    );
+  } finally {
+    await work.close();
+  }
+}
+
+/** What rate limits are counted with: a script that counts, and an expiry. */
+async function expectCounting(queueUrl: string): Promise<void> {
+  const redis = await openRedis(queueUrl, () => undefined);
+  try {
+    // It is there after a second whether it is connected or not, and an answer that takes 500 ms is none: both are for
+    // callers that have another way, and happen where the machine has other things to do.
+    await eventually(() => expect(redis.status).toBe('ready'), untilThen);
+    let key = 0;
+    for (let counted = 0; counted < 3; counted += 1) {
+      const count = () => redis.eval("return redis.call('incr', KEYS[1])", 1, `count:${key++}`);
+      expect(await eventually(count, untilThen)).toBe(1);
+    }
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describeWithRedis('a cluster of three nodes', () => {
+  test(
+    'carries the queues, their retries and the counters, and no connection stays open',
+    async () => {
+      servers = await startCluster(folder);
+      const nodes = servers.map(({ port }) => `127.0.0.1:${port}`);
+      // One node is enough to find the others.
+      await expectWorking(`redis+cluster://${nodes[0]}`);
+      await expectCounting(`redis+cluster://${nodes.join(',')}`);
+      await eventually(async () => {
+        for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
+      }, untilThen);
+      // All keys of the queues are in one slot; the counters are spread.
+      const sizes = await Promise.all(
+        servers.map(async ({ port }) => (await send(port, ['KEYS', '{runhook}*'])) as string[]),
+      );
+      expect(sizes.filter((keys) => keys.length > 0)).toHaveLength(1);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describeWithRedis('sentinels', () => {
+  test(
+    'lead to the master, and to the new one when it is gone',
+    async () => {
+      const options = { password: 'secret' };
+      const conf = (port: number) => [`port ${port}`, 'save ""', 'requirepass secret', 'masterauth secret'];
+      const master = await startServer({ folder, name: 'first', conf });
+      const first = master.port;
+      servers.push(master);
+      const replicaConf = (port: number) => [...conf(port), `replicaof 127.0.0.1 ${first}`];
+      const replica = await startServer({ folder, name: 'second', conf: replicaConf });
+      const second = replica.port;
+      servers.push(replica);
+      const watcher = await startServer({
+        folder,
+        name: 'sentinel',
+        conf: (port) => [
+          `port ${port}`,
+          `sentinel monitor main 127.0.0.1 ${first} 1`,
+          'sentinel auth-pass main secret',
+          'sentinel down-after-milliseconds main 2000',
+          'sentinel failover-timeout main 2000',
+          'requirepass watcher',
+        ],
+        isSentinel: true,
+      });
+      const sentinel = watcher.port;
+      servers.push(watcher);
+      const knowsReplica = async () => {
+        const replicas = (await send(sentinel, ['SENTINEL', 'REPLICAS', 'main'], {
+          password: 'watcher',
+        })) as unknown[];
+        expect(replicas).toHaveLength(1);
+      };
+      await eventually(knowsReplica, untilThen);
+      await eventually(
+        async () =>
+          expect(String(await send(first, ['INFO', 'replication'], options))).toMatch(/state=online/),
+        untilThen,
+      );
+      const url = `redis+sentinel://:secret@127.0.0.1:${sentinel}/main?sentinelPassword=watcher`;
+      await expectWorking(url);
+      await expectCounting(url);
+
+      const work = openWork(url, { bothWork: false });
+      try {
+        await work.add([10]);
+        await eventually(() => expect(work.done).toEqual([10]), untilThen);
+        await master.kill();
+        const isMaster = async () => {
+          const info = String(await send(second, ['INFO', 'replication'], options));
+          expect(info).toMatch(/role:master/);
+        };
+        await eventually(isMaster, untilThen);
+        // While the change is under way a call may fail; the caller tries again, as the services do.
+        await eventually(() => work.add([11]), untilThen);
+        await eventually(() => expect(work.done).toContain(11), untilThen);
+      } finally {
+        await work.close();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describeWithRedis('TLS', () => {
+  test(
+    'is spoken, with our own authority and client certificates, and an unknown authority is refused',
+    async () => {
+      const { ca, cert, key } = await makeCertificates(folder);
+      const conf = (port: number) => [
+        'port 0',
+        'save ""',
+        `tls-port ${port}`,
+        `tls-ca-cert-file ${ca}`,
+        `tls-cert-file ${cert}`,
+        `tls-key-file ${key}`,
+        'tls-auth-clients yes',
+      ];
+      const server = await startServer({ folder, name: 'tls', conf });
+      servers.push(server);
+      const { port } = server;
+      const url = `rediss://127.0.0.1:${port}?caFile=${ca}&certFile=${cert}&keyFile=${key}`;
+      await expectWorking(url);
+      await expectCounting(url);
+
+      const codes: (string | undefined)[] = [];
+      const untrusting = await openRedis(
+        `rediss://127.0.0.1:${port}?certFile=${cert}&keyFile=${key}`,
+        (error: NodeJS.ErrnoException) => codes.push(error.code),
+      );
+      try {
+        await eventually(() => expect(codes).toContain('SELF_SIGNED_CERT_IN_CHAIN'), untilThen);
+        expect(untrusting.status).not.toBe('ready');
+      } finally {
+        untrusting.disconnect();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+});

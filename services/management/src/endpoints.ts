@@ -1,0 +1,105 @@
+import { createSecretBox, type Database } from '@runhook/database';
+import { createAddressGuard, type Egress } from '@runhook/egress';
+import type { DeliveryQueue } from '@runhook/queue';
+import type { Logger, Traces } from '@runhook/runtime';
+import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
+import { redeliverEndpoint } from './deliveries/redeliver.ts';
+import { deliveryEndpoints } from './deliveries/routes.ts';
+import { statisticsEndpoint } from './deliveries/statistics.ts';
+import type { Endpoint } from './http/endpoint.ts';
+import { createIdempotency } from './http/idempotency.ts';
+import type { LimitStore } from './http/limits.ts';
+import type { RouterDependencies } from './http/router.ts';
+import { accountsEndpoints } from './identity/accounts.ts';
+import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
+import { findPrincipal } from './identity/principals.ts';
+import { jobsEndpoints } from './jobs/routes.ts';
+import type { ManagementMetrics } from './metrics.ts';
+import type { Relay } from './runs/relay.ts';
+import { runsEndpoints } from './runs/routes.ts';
+import { createRuns } from './runs/runs.ts';
+import { createConsoleSessions } from './sessions/console-sessions.ts';
+import { sessionEndpoints } from './sessions/routes.ts';
+import { createPasswordCheck, createSignIn, createSignInLimits } from './sessions/sign-in.ts';
+import type { Settings } from './settings.ts';
+import { subscriptionEndpoints } from './subscriptions/routes.ts';
+import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
+
+const REQUEST_LIMIT_WINDOW_SECONDS = 60;
+
+export interface EndpointDependencies {
+  logger: Logger;
+  metrics: ManagementMetrics;
+  /** Null while no traces are exported. */
+  traces: Traces | null;
+  database: Database;
+  deliveryQueue: DeliveryQueue;
+  limitStore: LimitStore;
+  egress: Pick<Egress, 'post'>;
+  relay: Relay;
+}
+
+/** Every endpoint, and what stands between it and its callers. */
+export async function createEndpoints(
+  settings: Settings,
+  deps: EndpointDependencies,
+): Promise<{ endpoints: Endpoint[]; routing: RouterDependencies }> {
+  const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay } = deps;
+  const { pool } = database;
+  const secrets = createSecretBox(settings.encryptionKeys);
+  const guard = createAddressGuard(settings.egressAllowCidrs);
+  const sessions = createConsoleSessions({
+    pool,
+    idleMinutes: settings.consoleSessionIdleMinutes,
+    maxHours: settings.consoleSessionMaxHours,
+  });
+  const signIn = createSignIn({
+    pool,
+    sessions,
+    passwords: await createPasswordCheck(),
+    limits: createSignInLimits(limitStore, {
+      perEmailMax: settings.signInAttemptsPerEmail,
+      perAddressMax: settings.signInAttemptsPerAddress,
+    }),
+  });
+  const runs = createRuns({
+    pool,
+    relay,
+    onAccepted: (count) => metrics.accepted.inc(count),
+    ...(traces && { traceContext: () => traces.carried() }),
+  });
+  const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
+  const endpoints = [
+    ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem }),
+    testSubscriptionEndpoint({ pool, secrets, egress, deliveryTimeoutMs }),
+    ...deliveryEndpoints({ pool }),
+    redeliverEndpoint({ pool, deliveryQueue, deliveryMaxRetries }),
+    recoverEndpoint({ pool }),
+    getRecoveryEndpoint({ pool }),
+    statisticsEndpoint({ pool }),
+    ...jobsEndpoints(database),
+    ...runsEndpoints(runs),
+    ...accountsEndpoints({ pool }),
+    rotateApiKeyEndpoint({ pool, secrets }),
+    ...sessionEndpoints({ pool, sessions, signIn }),
+    profileEndpoint({ pool, secrets }),
+  ];
+  return {
+    endpoints,
+    routing: {
+      findPrincipal: (credential) => findPrincipal(pool, credential),
+      findSession: (sessionId) => sessions.find(sessionId),
+      requestLimit: limitStore.createLimiter({
+        name: 'requests',
+        callsMax: settings.apiRateLimitPerMinute,
+        windowSeconds: REQUEST_LIMIT_WINDOW_SECONDS,
+        refusedFromMemory: true,
+      }),
+      idempotency: createIdempotency({
+        pool,
+        secrets,
+        onError: (err) => logger.warn({ err }, 'an answer could not be kept under its idempotency key'),
+      }),
+    },
+  };
+}
