@@ -5,10 +5,11 @@ export interface Axis {
 }
 
 const STEPS = [1, 2, 5, 10];
+const LINES_WANTED = 4;
 
-/** Round numbers from 0 to at least the highest value, in at most `linesMax` steps; whole ones only. */
-export function axisOf(highest: number, linesMax = 4): Axis {
-  const target = Math.max(1, highest) / linesMax;
+/** Round numbers from 0 to at least the highest value, in few steps; whole ones only. */
+export function axisOf(highest: number): Axis {
+  const target = Math.max(1, highest) / LINES_WANTED;
   const magnitude = 10 ** Math.floor(Math.log10(target));
   const step = Math.max(1, (STEPS.find((factor) => factor * magnitude >= target - 1e-9) ?? 10) * magnitude);
   const count = Math.max(1, Math.ceil(highest / step));
