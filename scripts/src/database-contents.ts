@@ -1,4 +1,6 @@
-import { createSecretBox, migrate, openDatabase, parseEncryptionKeys } from '@runhook/database';
+import { createSecretBox, parseEncryptionKeys } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
+import { openPrismaDatabase } from '@runhook/database/prisma';
 import { type CredentialsStore, databaseName, openCredentials } from './credentials.ts';
 import { encryptionKeys } from './encryption-keys.ts';
 import type { Home } from './home.ts';
@@ -36,7 +38,7 @@ export async function fillDatabase(
   const demo = await terminal.step(
     'demo account',
     async () => {
-      const database = openDatabase({ url: databaseUrl });
+      const database = openPrismaDatabase({ url: databaseUrl });
       try {
         return await seedDemo({ prisma: database.prisma, secrets, store });
       } finally {

@@ -5,7 +5,6 @@ import {
   createJob,
   createServiceToken,
   createUser,
-  type Database,
   hashCredential,
   type JobView,
   jobView,
@@ -13,6 +12,7 @@ import {
   type SecretBox,
   SecretBoxError,
 } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import type { CredentialsStore, DemoCredentials } from './credentials.ts';
 import { StartFailed } from './start-failed.ts';
 
@@ -27,7 +27,7 @@ export interface DemoAccount extends Required<Omit<DemoCredentials, 'subscriptio
 }
 
 interface Seeding {
-  prisma: Database['prisma'];
+  prisma: PrismaClient;
   secrets: SecretBox;
   store: CredentialsStore;
 }
@@ -89,7 +89,7 @@ async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number
 }
 
 /** A database that others use as well may have a demo user of theirs. */
-async function freeEmail(prisma: Database['prisma']): Promise<string> {
+async function freeEmail(prisma: PrismaClient): Promise<string> {
   for (let number = 1; ; number += 1) {
     const email = `demo${number === 1 ? '' : `-${number}`}@runhook.local`;
     if ((await prisma.user.findUnique({ where: { email } })) === null) return email;

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Database, migrate, openDatabase } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { type RunningPostgres, type RunningRedis, startPostgres, startRedis } from '@runhook/embedded';
 import { testEncryptionKeysText } from '@runhook/testing';
 import { type CpuReading, readCpu } from '../measure/cpu.ts';
@@ -27,7 +28,7 @@ export interface WorldOptions {
 /** The services as processes with the servers they need, empty at the start. */
 export interface World {
   queue: QueueName;
-  database: Database;
+  database: PrismaDatabase;
   queueUrl: string;
   databaseUrl: string;
   publisher: Program;
@@ -75,7 +76,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       guard.watch(redis.pid);
     }
     const queueUrl = redis?.url ?? postgres.url;
-    const database = openDatabase({ url: postgres.url, connectionsMax: 4 });
+    const database = openPrismaDatabase({ url: postgres.url, connectionsMax: 4 });
     releases.add(() => database.close());
     const publisher = startProgram('publisher');
     releases.add(() => publisher.stop());

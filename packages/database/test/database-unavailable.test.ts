@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type Database, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
+import { isDatabaseUnavailable, runStatement } from '@runhook/database';
+import { inPrismaTransaction, openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
   eventually,
@@ -10,11 +11,11 @@ import {
 
 let testDatabase: TestDatabase;
 let proxy: TcpProxy;
-let database: Database;
+let database: PrismaDatabase;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   proxy = await startTcpProxy(testDatabase.url);
-  database = openDatabase({ url: proxy.url });
+  database = openPrismaDatabase({ url: proxy.url });
 });
 afterEach(async () => {
   await database.close();
@@ -27,19 +28,23 @@ const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((er
 test('a database that is away is told from one that answers with an error, by Prisma and by plain SQL', async () => {
   const queries = () => [
     errorOf(database.prisma.account.count()),
+    errorOf(inPrismaTransaction(database.prisma, (transaction) => transaction.account.count())),
     errorOf(runStatement(database.pool, 'SELECT 1', [])),
   ];
-  expect(await Promise.all(queries())).toEqual([undefined, undefined]);
+  expect(await Promise.all(queries())).toEqual([undefined, undefined, undefined]);
   await proxy.cut();
   for (const error of await Promise.all(queries())) expect(isDatabaseUnavailable(error)).toBe(true);
   await proxy.restore();
-  expect(await Promise.all(queries())).toEqual([undefined, undefined]);
+  expect(await Promise.all(queries())).toEqual([undefined, undefined, undefined]);
 });
 
 test('a connection that is cut in the middle of a query counts as away', async () => {
   const running = [
     errorOf(runStatement(database.pool, 'SELECT pg_sleep(10)', [])),
     errorOf(database.prisma.$queryRaw`SELECT pg_sleep(10)::text`),
+    errorOf(
+      inPrismaTransaction(database.prisma, (transaction) => transaction.$queryRaw`SELECT pg_sleep(10)::text`),
+    ),
   ];
   await runStatement(database.pool, 'SELECT 1', []);
   await proxy.cut();

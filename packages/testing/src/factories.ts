@@ -8,7 +8,8 @@ import {
   type Plan,
   RUN_STATUS_CODES,
 } from '@runhook/contract';
-import { createAccount, createJob, createSecretBox, type Database, type JobView } from '@runhook/database';
+import { createAccount, createJob, createSecretBox, type JobView } from '@runhook/database';
+import type { PrismaDatabase } from '@runhook/database/prisma';
 
 const TEST_KEY = { name: 'test', key: randomBytes(32) };
 
@@ -25,7 +26,7 @@ export interface TestAccount {
 
 /** An account with two jobs; on Enterprise, multi-tenant, unless told otherwise. */
 export async function seedAccount(
-  { prisma }: Database,
+  { prisma }: PrismaDatabase,
   options: { plan?: Plan; deployment?: Deployment } = {},
 ): Promise<TestAccount> {
   const { plan = 'enterprise', deployment = 'multi_tenant' } = options;
@@ -52,7 +53,7 @@ export interface TestSubscription {
 
 /** A subscription written straight into the database: to all event types and all jobs unless told otherwise. */
 export async function seedSubscription(
-  { prisma }: Database,
+  { prisma }: PrismaDatabase,
   options: {
     accountId: number;
     clientUrl: string;
