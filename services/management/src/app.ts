@@ -1,4 +1,5 @@
-import { createSecretBox, openDatabase, requireSchema } from '@runhook/database';
+import { createSecretBox, requireSchema } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, createEgress, type Egress } from '@runhook/egress';
 import { createQueueBackend, openDeliveryQueue, openEventQueue, openQueueTelemetry } from '@runhook/queue';
 import {
@@ -26,7 +27,7 @@ import { openLimitStore } from './http/limits.ts';
 import { createHttpApp, listen } from './http/server.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
 import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
-import { findPrincipal } from './identity/principals.ts';
+import { findPrincipal } from './identity/find-principal.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import { createManagementMetrics, createOutboxMeasure } from './metrics.ts';
 import { createRelay } from './runs/relay.ts';
@@ -83,7 +84,7 @@ export async function createManagement(
     const traces = await openTraces(service, logger);
     if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
     const queueTelemetry = traces ? openQueueTelemetry : undefined;
-    const database = openDatabase({
+    const database = openPrismaDatabase({
       url: settings.databaseUrl,
       onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
     });
@@ -140,7 +141,7 @@ export async function createManagement(
     });
     lifecycle.onClose('relay', () => relay.stop());
 
-    const { pool } = database;
+    const { prisma, pool } = database;
     const outbox = createOutboxMeasure({
       pool,
       queue: eventQueue,
@@ -152,12 +153,12 @@ export async function createManagement(
     );
     lifecycle.onClose('outbox measure', () => void measuring.stop());
     const sessions = createConsoleSessions({
-      pool,
+      prisma,
       idleMinutes: settings.consoleSessionIdleMinutes,
       maxHours: settings.consoleSessionMaxHours,
     });
     const signIn = createSignIn({
-      pool,
+      prisma,
       sessions,
       passwords: await createPasswordCheck(),
       limits: createSignInLimits(limitStore, {
@@ -172,14 +173,14 @@ export async function createManagement(
     });
     const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
     const endpoints = [
-      ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem }),
-      testSubscriptionEndpoint({ pool, secrets, egress: countedEgress, deliveryTimeoutMs }),
-      ...deliveryEndpoints({ pool }),
-      redeliverEndpoint({ pool, deliveryQueue, deliveryMaxRetries }),
-      recoverEndpoint({ pool }),
-      getRecoveryEndpoint({ pool }),
-      statisticsEndpoint({ pool }),
-      ...jobsEndpoints(database),
+      ...subscriptionEndpoints({ prisma, secrets, urlProblem: guard.urlProblem }),
+      testSubscriptionEndpoint({ prisma, secrets, egress: countedEgress, deliveryTimeoutMs }),
+      ...deliveryEndpoints({ prisma, pool }),
+      redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries }),
+      recoverEndpoint({ prisma, pool }),
+      getRecoveryEndpoint({ prisma }),
+      statisticsEndpoint({ prisma, pool }),
+      ...jobsEndpoints({ prisma }),
       ...runsEndpoints(
         createRuns({
           pool,
@@ -188,10 +189,10 @@ export async function createManagement(
           ...(traces && { traceContext: () => traces.carried() }),
         }),
       ),
-      ...accountsEndpoints({ pool }),
-      rotateApiKeyEndpoint({ pool, secrets }),
-      ...sessionEndpoints({ pool, sessions, signIn }),
-      profileEndpoint({ pool, secrets }),
+      ...accountsEndpoints({ prisma }),
+      rotateApiKeyEndpoint({ prisma, secrets }),
+      ...sessionEndpoints({ prisma, sessions, signIn }),
+      profileEndpoint({ prisma, secrets }),
     ];
     const app = createHttpApp({
       endpoints,
