@@ -1,8 +1,7 @@
-import { type Database, runStatement } from '@runhook/database';
-import { timestampOf } from '../http/sql-text.ts';
+// SQL by hand: the log, of which millions are counted by the hour.
+import { type Pool, runStatement } from '@runhook/database';
 import type { DeliveryFilters } from './log-places.ts';
-
-type Pool = Database['pool'];
+import { timestampOf } from './log-times.ts';
 
 /** How many deliveries of a subscription and an event type are in a partition and were created in an hour. */
 export interface HourCount {
@@ -93,7 +92,7 @@ export interface ClosedHours {
  * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
  * again in the background, once a minute or less often: so late is it noticed that a day is gone.
  */
-export function createClosedHours(pool: Database['pool'], limits = LIMITS): ClosedHours {
+export function createClosedHours(pool: Pool, limits = LIMITS): ClosedHours {
   const logs = new Map<string, CountedHours & { isLong: boolean; countedAtMs: number; tookMs: number }>();
   const underWay = new Set<string>();
 
