@@ -6,7 +6,7 @@ import {
   type RunDetails,
   SUBSCRIPTION_LIMITS,
 } from '@runhook/contract';
-import { PAYLOAD_EXAMPLES } from './examples.ts';
+import { SUBSCRIPTION_EXAMPLE } from '../../subscriptions/openapi.ts';
 import {
   answerObject,
   idText,
@@ -21,6 +21,48 @@ import {
   secondsTime,
   text,
 } from './field-schemas.ts';
+
+const identity = {
+  accountId: 1,
+  webhooksID: SUBSCRIPTION_EXAMPLE.id,
+  eventId: 'wev_3MMmRDA51yZpHdvPtc0ABzoUBAh',
+  timestamp: '2026-11-20T10:00:00.123456000Z',
+  webhookName: 'Runs to the pager',
+};
+
+const details = {
+  jobId: '12',
+  jobName: 'Nightly',
+  runId: '345',
+  environmentId: '4',
+  environmentName: 'Production',
+  engineVersion: '1.9.0',
+  projectName: 'Analytics',
+  projectId: '3',
+  runStatus: 'Errored',
+  runStatusCode: 20,
+  runStatusMessage: 'Two models failed',
+  runReason: 'Scheduled',
+  runStartedAt: '2026-11-20T09:58:26Z',
+};
+
+export const PAYLOAD_EXAMPLES: Record<DeliveryPayload['eventType'], DeliveryPayload> = {
+  'job.run.started': {
+    ...identity,
+    eventType: 'job.run.started',
+    data: { ...details, runStatus: 'Running', runStatusCode: 3, runStatusMessage: 'None' },
+  },
+  'job.run.completed': {
+    ...identity,
+    eventType: 'job.run.completed',
+    data: { ...details, runFinishedAt: '2026-11-20T10:00:00Z' },
+  },
+  'job.run.errored': {
+    ...identity,
+    eventType: 'job.run.errored',
+    data: { ...details, runErroredAt: '2026-11-20T10:00:00Z' },
+  },
+};
 
 const name = (description: string) => text(description, { maxLength: EVENT_LIMITS.nameCharactersMax });
 const message = (description: string) => text(description, { maxLength: EVENT_LIMITS.messageCharactersMax });
