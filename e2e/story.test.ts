@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createServiceToken, type Database, openDatabase } from '@runhook/database';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher } from '@runhook/queue';
 import {
   createTestDatabase,
@@ -39,7 +40,7 @@ interface Subscription {
 describe.each(queueBackends())('the services as processes, queue on $name', (backend) => {
   const closers: (() => Promise<unknown>)[] = [];
   let account: TestAccount;
-  let database: Database;
+  let database: PrismaDatabase;
   let environment: { DATABASE_URL: string; QUEUE_URL: string };
   let management: RunningService;
   let dispatcher: RunningService;
@@ -49,7 +50,7 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
   beforeEach(async () => {
     const testDatabase = await createTestDatabase();
     closers.push(() => testDatabase.drop());
-    database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+    database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
     closers.push(() => database.close());
     account = await seedAccount(database);
     const permissionSets = ['account_admin'] as const;

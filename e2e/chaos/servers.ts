@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { migrate } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
 import { startPostgres, startRedis } from '@runhook/embedded';
 import { Releases } from './releases.ts';
 

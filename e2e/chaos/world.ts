@@ -1,4 +1,4 @@
-import { type Database, openDatabase } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createQueueBackend,
   type DeliveryQueue,
@@ -27,7 +27,7 @@ export interface World {
   servers: Servers;
   endpoint: Endpoint;
   /** Watches; it is no part of what is tested. */
-  database: Database;
+  database: PrismaDatabase;
   queues: [EventQueue, DeliveryQueue];
   management: RunningService;
   dispatchers: RunningService[];
@@ -47,7 +47,7 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
     releases.add(() => servers.close());
     const endpoint = await startEndpoint(random);
     releases.add(() => endpoint.close());
-    const database = openDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+    const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
     releases.add(() => database.close());
     const queueBackend = createQueueBackend(servers.queueUrl);
     const queues: World['queues'] = [
@@ -110,7 +110,7 @@ async function socketsRead(): Promise<void> {
 }
 
 /** Attempts that reached the endpoint and are in the log, by event and subscription. */
-export async function loggedAttempts(database: Database): Promise<Map<string, number>> {
+export async function loggedAttempts(database: PrismaDatabase): Promise<Map<string, number>> {
   const { rows } = await eventually(
     () =>
       database.pool.query<{ event_id: string; subscription_id: string; reached: string }>(

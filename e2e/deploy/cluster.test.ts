@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createServiceToken, openDatabase } from '@runhook/database';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
 import { findRedisServer } from '@runhook/embedded';
 import { createEventPublisher } from '@runhook/queue';
 import {
@@ -43,7 +44,7 @@ describeWithRedis('on a Redis Cluster', () => {
     async () => {
       const testDatabase = await createTestDatabase();
       closers.push(() => testDatabase.drop());
-      const database = openDatabase({ url: testDatabase.url });
+      const database = openPrismaDatabase({ url: testDatabase.url });
       closers.push(() => database.close());
       const account = await seedAccount(database);
       const receiver = await startReceiver();

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { openDatabase } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
 import { findRedisServer } from '@runhook/embedded';
 import { createEventPublisher } from '@runhook/queue';
 import { eventually, exampleEvent, seedAccount, seedSubscription, startReceiver } from '@runhook/testing';
@@ -26,7 +26,7 @@ async function open(backend: BackendName): Promise<Watched> {
   releases.add(() => servers.close());
   const receiver = await startReceiver();
   releases.add(() => receiver.close());
-  const database = openDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+  const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
   releases.add(() => database.close());
   const account = await seedAccount(database);
   await seedSubscription(database, { accountId: account.id, clientUrl: receiver.url });
@@ -99,7 +99,7 @@ describe('the schema', () => {
   test('services whose migrations are not applied are not ready and say why', async () => {
     const servers = await startServers('PostgreSQL');
     releases.add(() => servers.close());
-    const database = openDatabase({ url: servers.databaseUrl });
+    const database = openPrismaDatabase({ url: servers.databaseUrl });
     const latest = `SELECT max(migration_name) AS name FROM _prisma_migrations`;
     const { rows } = await database.pool.query<{ name: string }>(latest);
     const environment = { DATABASE_URL: servers.databaseUrl, QUEUE_URL: servers.databaseUrl };

@@ -1,4 +1,5 @@
-import { createServiceToken, type Database, openDatabase } from '@runhook/database';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -13,7 +14,7 @@ import { type RunningService, startService } from '../services.ts';
 
 /** A database, a queue, an account and a receiver; services are started over them as processes. */
 export interface System {
-  database: Database;
+  database: PrismaDatabase;
   databaseUrl: string;
   queueUrl: string;
   account: TestAccount;
@@ -29,7 +30,11 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
   const closers: (() => Promise<unknown>)[] = [];
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
-  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({
+    url: testDatabase.url,
+    connectTimeoutMs: IN_VAIN_MS,
+    onConnectionError: () => undefined,
+  });
   closers.push(() => database.close());
   const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
   const receiver = await startReceiver();

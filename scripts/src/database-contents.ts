@@ -6,17 +6,16 @@ import {
   createSecretBox,
   createServiceToken,
   createUser,
-  type Database,
   hashCredential,
   type JobView,
   jobView,
-  migrate,
-  openDatabase,
   type PermissionSet,
   parseEncryptionKeys,
   type SecretBox,
   SecretBoxError,
 } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
+import { openPrismaDatabase, type PrismaClient } from '@runhook/database/prisma';
 import { encryptionKeys, type Home, readJson, writePrivateJson } from './home.ts';
 import { StartFailed, type StartSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
@@ -50,7 +49,7 @@ export async function fillDatabase(
   const demo = await terminal.step(
     'demo account',
     async () => {
-      const database = openDatabase({ url: databaseUrl });
+      const database = openPrismaDatabase({ url: databaseUrl });
       try {
         return await seedDemo({ prisma: database.prisma, secrets, store });
       } finally {
@@ -79,7 +78,7 @@ export interface DemoAccount extends Required<Omit<DemoCredentials, 'subscriptio
 }
 
 interface Seeding {
-  prisma: Database['prisma'];
+  prisma: PrismaClient;
   secrets: SecretBox;
   store: CredentialsStore;
 }
@@ -141,7 +140,7 @@ async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number
 }
 
 /** A database that others use as well may have a demo user of theirs. */
-async function freeEmail(prisma: Database['prisma']): Promise<string> {
+async function freeEmail(prisma: PrismaClient): Promise<string> {
   for (let number = 1; ; number += 1) {
     const email = `demo${number === 1 ? '' : `-${number}`}@runhook.local`;
     if ((await prisma.user.findUnique({ where: { email } })) === null) return email;

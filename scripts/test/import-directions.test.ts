@@ -21,15 +21,29 @@ const FORBIDDEN: Record<string, string> = {
   'services/dispatcher/src/a.ts': '@runhook/testing',
   'services/dispatcher/src/policy/a.ts': 'bullmq',
   'services/management/src/runs/transitions.ts': '@prisma/client',
+  'services/management/src/deliveries/a.ts': '../subscriptions/statements.ts',
+  'services/management/src/http/openapi/a.ts': '../../runs/statements.ts',
+  'services/management/src/runs/outbox.ts': '../jobs/routes.ts',
+  'services/management/src/runs/statements.ts': 'pg',
+  'services/management/src/jobs/a.ts': '@prisma/client',
+  'services/management/src/sessions/a.ts': 'runStatement of @runhook/database',
 };
 
 const ALLOWED: Record<string, string> = {
   'packages/database/src/c.ts': '@runhook/contract',
   'packages/testing/src/a.ts': '@runhook/database',
   'services/dispatcher/src/b.ts': '@runhook/egress',
+  'services/management/src/deliveries/b.ts': '../subscriptions/required-subscription.ts',
+  'services/management/src/http/openapi/b.ts': '../../runs/openapi.ts',
+  'services/management/src/jobs/b.ts': '../http/endpoint.ts',
+  'services/management/src/sessions/b.ts': 'hashCredential of @runhook/database',
+  'services/management/src/identity/find-principal.ts': 'queryRows of @runhook/database',
 };
 
-/** Runs the linter of `npm test` on a tree of files with one import each; answers the files it refused for it. */
+/**
+ * Runs the linter of `npm test` on a tree of files with one import each, of a module or of a name in it; answers the files
+ * it refused for it.
+ */
 async function refused(imports: Record<string, string>): Promise<string[]> {
   const tree = await mkdtemp(join(tmpdir(), 'runhook-directions-'));
   try {
@@ -37,7 +51,11 @@ async function refused(imports: Record<string, string>): Promise<string[]> {
     await writeFile(join(tree, 'biome.json'), JSON.stringify({ ...configuration, vcs: { enabled: false } }));
     for (const [path, imported] of Object.entries(imports)) {
       await mkdir(dirname(join(tree, path)), { recursive: true });
-      await writeFile(join(tree, path), `import { x } from '${imported}';\n\nexport const y = x;\n`);
+      const [module, name = 'x'] = imported.split(' of ').reverse();
+      await writeFile(
+        join(tree, path),
+        `import { ${name} } from '${module}';\n\nexport const y = ${name};\n`,
+      );
     }
     const { stdout } = spawnSync(process.execPath, [biome, 'lint', '--reporter=github', '.'], {
       cwd: tree,

@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Database, migrate, openDatabase } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { type RunningPostgres, type RunningRedis, startPostgres, startRedis } from '@runhook/embedded';
 import { testEncryptionKeysText } from '@runhook/testing';
 import { type CpuReading, readCpu } from '../measure/cpu.ts';
@@ -28,7 +29,7 @@ export interface WorldOptions {
 /** The services as processes with the servers they need, empty at the start. */
 export interface World {
   queue: QueueName;
-  database: Database;
+  database: PrismaDatabase;
   queueUrl: string;
   databaseUrl: string;
   publisher: Program;
@@ -64,7 +65,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     mkdirSync(folder, { mode: 0o711 });
     const { postgres, redis } = await startServers(queue, folder, guard, releases);
     const queueUrl = redis?.url ?? postgres.url;
-    const database = openDatabase({ url: postgres.url, connectionsMax: 4 });
+    const database = openPrismaDatabase({ url: postgres.url, connectionsMax: 4 });
     releases.add(() => database.close());
     const publisher = startProgram('publisher');
     releases.add(() => publisher.stop());

@@ -1,4 +1,5 @@
-import { addMembership, createAccount, createUser, type Database } from '@runhook/database';
+import { addMembership, createAccount, createUser } from '@runhook/database';
+import type { PrismaDatabase } from '@runhook/database/prisma';
 import { seedAccount, type TestAccount, testSecrets } from '@runhook/testing';
 
 export const PASSWORD = 'correct horse battery staple';
@@ -38,7 +39,7 @@ const NAMES: Record<PersonName, string> = {
 };
 
 /** Everybody, with memberships of every kind. */
-export async function seedPeople(database: Database): Promise<People> {
+export async function seedPeople(database: PrismaDatabase): Promise<People> {
   const { prisma } = database;
   const account = (name: string, plan: 'team' | 'free' | 'enterprise') =>
     createAccount(prisma, {

@@ -1,4 +1,4 @@
-import { type Database, openDatabase } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, createTestQueueUrl, type Receiver, startReceiver } from '@runhook/testing';
 import { type RunningService, startService } from '../../services.ts';
 import { PASSWORD, type People, type PersonName, seedPeople } from './people.ts';
@@ -7,7 +7,7 @@ import { PASSWORD, type People, type PersonName, seedPeople } from './people.ts'
 export interface World extends People {
   /** Management's, which serves the console. */
   url: string;
-  database: Database;
+  database: PrismaDatabase;
   receiver: Receiver;
   management: RunningService;
   dispatcher: RunningService;
@@ -29,7 +29,7 @@ export async function openWorld(extraEnvironment: Record<string, string> = {}): 
   try {
     const testDatabase = await createTestDatabase();
     closers.push(() => testDatabase.drop());
-    const database = openDatabase({ url: testDatabase.url });
+    const database = openPrismaDatabase({ url: testDatabase.url });
     closers.push(() => database.close());
     const environment = {
       DATABASE_URL: testDatabase.url,

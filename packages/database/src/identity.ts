@@ -57,6 +57,22 @@ export const LICENSES = ['developer', 'read_only', 'it'] as const;
 export type PermissionSet = (typeof PERMISSION_SETS)[number];
 export type License = (typeof LICENSES)[number];
 
+/**
+ * The text of a row as one of the values that it can have, which a constraint of the table allows.
+ * Throws for any other: the schema and this build do not fit together.
+ */
+export function storedAs<T extends string>(values: readonly T[], text: string): T {
+  const value = values.find((candidate) => candidate === text);
+  if (value === undefined)
+    throw new TypeError(`the database holds "${text}", not one of ${values.join(', ')}`);
+  return value;
+}
+
+/** The permission sets of a row. One that this build does not know permits nothing in it. */
+export function permissionSetsOf({ permissionSets }: { permissionSets: readonly string[] }): PermissionSet[] {
+  return PERMISSION_SETS.filter((known) => permissionSets.includes(known));
+}
+
 export async function createAccount(
   prisma: PrismaClient,
   account: { name: string; plan: Plan; deployment: Deployment },

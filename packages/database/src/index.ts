@@ -1,4 +1,3 @@
-export { Prisma, type PrismaClient } from './generated/client.ts';
 export {
   addMembership,
   type CredentialKind,
@@ -12,9 +11,10 @@ export {
   type License,
   PERMISSION_SETS,
   type PermissionSet,
+  permissionSetsOf,
+  storedAs,
 } from './identity.ts';
 export { createJob, type JobView, jobView } from './jobs.ts';
-export { migrate, withSchemaEngine } from './migrate.ts';
 export {
   type Database,
   type DatabaseOptions,
@@ -24,6 +24,7 @@ export {
   type Queryable,
   type Transaction,
 } from './open-database.ts';
+export { type Column, column, queryRows, type RowOf, UnexpectedRowError } from './rows.ts';
 export {
   dropOldDayPartitions,
   ensureDayPartitions,

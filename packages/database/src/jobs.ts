@@ -1,4 +1,5 @@
-import { Prisma, type PrismaClient } from './generated/client.ts';
+import type { PrismaClient } from './generated/client.ts';
+import { inPrismaTransaction } from './prisma-transaction.ts';
 
 /** A job as the runs API answers it; ids are integers (docs/contract.md#runs-and-jobs). */
 export interface JobView {
@@ -17,35 +18,20 @@ export async function createJob(
   job: { accountId: number; name: string; projectName: string; environmentName: string },
 ): Promise<JobView> {
   const accountId = BigInt(job.accountId);
-  return await prisma.$transaction(async (transaction) => {
-    const project = await findOrCreate(transaction, 'projects', accountId, job.projectName);
-    const environment = await findOrCreate(transaction, 'environments', accountId, job.environmentName);
+  // Each upsert is one atomic statement only with something to update: else Prisma looks first and inserts then.
+  const named = (name: string) => ({
+    where: { accountId_name: { accountId, name } },
+    create: { accountId, name },
+    update: { name },
+  });
+  return await inPrismaTransaction(prisma, async (transaction) => {
+    const project = await transaction.project.upsert(named(job.projectName));
+    const environment = await transaction.environment.upsert(named(job.environmentName));
     const created = await transaction.job.create({
       data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
     });
     return jobView({ ...created, project, environment });
   });
-}
-
-const FIND_OR_CREATE = {
-  projects: Prisma.sql`INSERT INTO projects (account_id, name)`,
-  environments: Prisma.sql`INSERT INTO environments (account_id, name)`,
-};
-
-/** One atomic statement: Prisma's upsert looks first and inserts then, and two at a time would collide. */
-async function findOrCreate(
-  transaction: Prisma.TransactionClient,
-  table: keyof typeof FIND_OR_CREATE,
-  accountId: bigint,
-  name: string,
-): Promise<{ id: bigint; name: string }> {
-  const rows = await transaction.$queryRaw<{ id: bigint }[]>`
-    ${FIND_OR_CREATE[table]} VALUES (${accountId}, ${name})
-    ON CONFLICT (account_id, name) DO UPDATE SET name = EXCLUDED.name
-    RETURNING id`;
-  const [row] = rows;
-  if (!row) throw new Error(`no row of ${table} came back`);
-  return { id: row.id, name };
 }
 
 export function jobView(row: {

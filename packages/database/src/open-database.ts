@@ -1,20 +1,19 @@
-import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { PrismaClient } from './generated/client.ts';
 import { DatabaseUnreachableError, runStatement } from './statements.ts';
 
-/**
- * One pool, two faces: Prisma for single rows, plain SQL for what moves in batches. `close` waits for queries in
- * flight.
- */
+export type Pool = pg.Pool;
+export type Transaction = pg.PoolClient;
+export type Queryable = Pool | Transaction;
+
+/** The database for SQL by hand; for Prisma Client too, see `openPrismaDatabase`. `close` waits for queries in flight. */
 export interface Database {
-  prisma: PrismaClient;
-  pool: pg.Pool;
+  pool: Pool;
   close(): Promise<void>;
 }
 
 /** A host that vanished without closing its sockets looks like a slow query; nothing of ours takes this long. */
-const QUERY_TIMEOUT_MS = 20_000;
+export const QUERY_TIMEOUT_MS = 20_000;
+export const CONNECT_TIMEOUT_MS = 3_000;
 
 export interface DatabaseOptions {
   url: string;
@@ -34,43 +33,37 @@ export interface DatabaseOptions {
 
 /** Opens nothing yet: the first query connects. Dates come back as text, `YYYY-MM-DD`; bigint as text, as in pg. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { connectTimeoutMs = 3_000 } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.connectionsMax ?? 10,
-    connectionTimeoutMillis: connectTimeoutMs,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     keepAlive: true,
     query_timeout: QUERY_TIMEOUT_MS,
-    ...(options.plansByIndex && { onConnect: avoidWholeTables }),
+    onConnect: (client) => setUp(client, options),
   });
   pool.on('error', (error) => options.onConnectionError?.(error));
-  // By itself Prisma gives a transaction 2 s for its connection and 5 s for its work, less than anything else here has.
-  const transactionOptions = { maxWait: connectTimeoutMs, timeout: QUERY_TIMEOUT_MS };
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool), transactionOptions });
   return {
-    prisma,
     pool,
     close: async () => {
-      await prisma.$disconnect();
       if (!pool.ended) await pool.end();
     },
   };
 }
 
-/** Awaited by the pool before it hands the connection out. A statement, since PgBouncer refuses it as a parameter. */
-async function avoidWholeTables(client: pg.ClientBase): Promise<void> {
-  await client.query('SET enable_seqscan = off');
+/**
+ * Awaited by the pool before it hands the connection out. By statements, since PgBouncer refuses them as parameters.
+ * Prisma's adapter writes and reads times without their zone and means UTC, whatever the server's zone is.
+ */
+async function setUp(client: pg.ClientBase, { plansByIndex }: DatabaseOptions): Promise<void> {
+  await client.query(`SET TIME ZONE 'UTC'${plansByIndex ? '; SET enable_seqscan = off' : ''}`);
 }
-
-export type Pool = pg.Pool;
-export type Queryable = pg.Pool | pg.PoolClient;
-export type Transaction = pg.PoolClient;
 
 /**
  * A host that vanishes leaves its transactions open until the server's TCP notices, in hours. What it locked, a run or
  * the relay's turn, must be free sooner. Longer than any wait of ours within a transaction.
  */
-const BEGIN = 'BEGIN; SET LOCAL idle_in_transaction_session_timeout = 30000';
+export const TRANSACTION_IDLE_MAX_MS = 30_000;
+const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${TRANSACTION_IDLE_MAX_MS}`;
 
 /**
  * Runs `work` on one connection between BEGIN and COMMIT, rolled back when it throws. Throws what `work` threw, or

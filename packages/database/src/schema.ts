@@ -1,5 +1,4 @@
-import type pg from 'pg';
-import type { Queryable } from './open-database.ts';
+import type { Pool, Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
 /** The migrations that this build was made with, oldest first: a test holds the list against prisma/migrations. */
@@ -12,6 +11,7 @@ export const KNOWN_MIGRATIONS: readonly string[] = [
   '20261121050000_deliveries_by_run',
   '20261121060000_trace_context',
   '20261121070000_subscription_versions',
+  '20261121090000_times_for_prisma',
 ];
 
 /** The database lacks migrations that this build needs. Newer ones than it knows are no fault: they only add. */
@@ -55,7 +55,7 @@ async function missingMigrations(database: Queryable): Promise<readonly string[]
 const DAYS_AHEAD = 7;
 
 /** Makes the missing day partitions from yesterday to a week ahead; answers how many it made. Safe to repeat. */
-export async function ensureDayPartitions(pool: pg.Pool): Promise<number> {
+export async function ensureDayPartitions(pool: Pool): Promise<number> {
   const [row] = await runStatement<{ made: number }>(
     pool,
     `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 1, (now() AT TIME ZONE 'UTC')::date + $1::int) AS made`,
@@ -68,7 +68,7 @@ export async function ensureDayPartitions(pool: pg.Pool): Promise<number> {
  * Drops the days of the log that are older than the retention; answers how many partitions went. A day of the log is
  * kept for as long as any part of it is within the retention.
  */
-export async function dropOldDayPartitions(pool: pg.Pool, retentionDays: number): Promise<number> {
+export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<number> {
   const [row] = await runStatement<{ dropped: number }>(
     pool,
     `SELECT drop_day_partitions((now() AT TIME ZONE 'UTC')::date - $1::int) AS dropped`,

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type pg from 'pg';
+import type { Pool } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
 const ALGORITHM = 'aes-256-gcm';
@@ -109,7 +109,7 @@ export interface Reencryption {
  * @param keys newest first, as `ENCRYPTION_KEYS` has them
  */
 export async function reencryptSecrets(
-  pool: pg.Pool,
+  pool: Pool,
   keys: readonly [EncryptionKey, ...EncryptionKey[]],
 ): Promise<Reencryption[]> {
   const box = createSecretBox(keys);
@@ -132,7 +132,7 @@ type Column = (typeof COLUMNS)[number];
 
 /** One walk over the table in the order of its ids. */
 async function reencryptColumn(
-  pool: pg.Pool,
+  pool: Pool,
   column: Column,
   newestName: string,
   box: SecretBox,

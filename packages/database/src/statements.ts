@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { Prisma } from './generated/client.ts';
+import type { Queryable } from './open-database.ts';
 
 /** SQLSTATE classes that say "not now": connection exceptions, out of resources, operator intervention. */
 const TRANSIENT_SQLSTATE = /^(08|53|57P|25006$)/;
@@ -22,6 +22,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return isPrismaUnavailable(error);
 }
 
+/** Known by its shape: who has no Prisma Client, as the dispatcher, must not load it to look at an error. */
 interface PrismaErrorShape {
   code?: string;
   clientVersion?: string;
@@ -30,7 +31,7 @@ interface PrismaErrorShape {
 
 function isPrismaUnavailable(error: Error): boolean {
   const { code, clientVersion, meta } = error as Error & PrismaErrorShape;
-  if (error instanceof Prisma.PrismaClientInitializationError) return true;
+  if (error.name === 'PrismaClientInitializationError') return true;
   if (code !== undefined && TRANSIENT_PRISMA_CODES.has(code)) return true;
   const cause = meta?.driverAdapterError?.cause;
   if (cause?.kind !== undefined && TRANSIENT_ADAPTER_KINDS.has(cause.kind)) return true;
@@ -48,15 +49,15 @@ export class DatabaseUnreachableError extends Error {
  * Runs one statement. The driver gives a lost connection no code of its own, so whatever is not an answer of
  * PostgreSQL becomes a {@link DatabaseUnreachableError}.
  */
-export async function runStatement<Row extends pg.QueryResultRow>(
-  pool: pg.Pool | pg.PoolClient,
+export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+  database: Queryable,
   text: string,
   values: unknown[],
   name?: string,
 ): Promise<Row[]> {
   try {
     const query = { text, values: values.map(prepared), ...(name === undefined ? {} : { name }) };
-    return (await pool.query<Row>(query)).rows;
+    return (await database.query<Row>(query)).rows;
   } catch (error) {
     if (error instanceof pg.DatabaseError) throw error;
     throw new DatabaseUnreachableError('The database did not answer.', { cause: error });

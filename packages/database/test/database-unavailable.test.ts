@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type Database, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
+import { isDatabaseUnavailable, runStatement } from '@runhook/database';
+import { inPrismaTransaction, openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
   eventually,
@@ -11,11 +12,11 @@ import {
 
 let testDatabase: TestDatabase;
 let proxy: TcpProxy;
-let database: Database;
+let database: PrismaDatabase;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   proxy = await startTcpProxy(testDatabase.url);
-  database = openDatabase({ url: proxy.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openPrismaDatabase({ url: proxy.url, connectTimeoutMs: IN_VAIN_MS });
 });
 afterEach(async () => {
   await database.close();
@@ -28,19 +29,26 @@ const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((er
 test('a database that is away is told from one that answers with an error, by Prisma and by plain SQL', async () => {
   const queries = () => [
     errorOf(database.prisma.account.count()),
+    errorOf(inPrismaTransaction(database.prisma, (transaction) => transaction.account.count())),
     errorOf(runStatement(database.pool, 'SELECT 1', [])),
   ];
-  expect(await Promise.all(queries())).toEqual([undefined, undefined]);
+  expect(await Promise.all(queries())).toEqual([undefined, undefined, undefined]);
   await proxy.cut();
   for (const error of await Promise.all(queries())) expect(isDatabaseUnavailable(error)).toBe(true);
   await proxy.restore();
-  expect(await Promise.all(queries())).toEqual([undefined, undefined]);
+  expect(await Promise.all(queries())).toEqual([undefined, undefined, undefined]);
 });
 
 test('a connection that is cut in the middle of a query counts as away', async () => {
   const running = [
     errorOf(runStatement(database.pool, 'SELECT pg_sleep(3600)', [])),
     errorOf(database.prisma.$queryRaw`SELECT pg_sleep(3600)::text`),
+    errorOf(
+      inPrismaTransaction(
+        database.prisma,
+        (transaction) => transaction.$queryRaw`SELECT pg_sleep(3600)::text`,
+      ),
+    ),
   ];
   await runStatement(database.pool, 'SELECT 1', []);
   await proxy.cut();
@@ -48,7 +56,7 @@ test('a connection that is cut in the middle of a query counts as away', async (
 });
 
 test('a transaction that gets no connection counts as away', async () => {
-  const full = openDatabase({ url: testDatabase.url, connectionsMax: 1, connectTimeoutMs: 50 });
+  const full = openPrismaDatabase({ url: testDatabase.url, connectionsMax: 1, connectTimeoutMs: 50 });
   // A busy machine may need more tries for the one connection.
   const holder = await eventually(() => full.pool.connect());
   const error = await errorOf(full.prisma.$transaction((transaction) => transaction.account.count()));

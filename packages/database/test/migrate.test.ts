@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type Database, KNOWN_MIGRATIONS, migrate, openDatabase, requireSchema } from '@runhook/database';
+import { type Database, KNOWN_MIGRATIONS, openDatabase, requireSchema } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
 import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
 
 let testDatabase: TestDatabase;

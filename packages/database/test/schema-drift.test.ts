@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import { openDatabase, withSchemaEngine } from '@runhook/database';
+import { openDatabase } from '@runhook/database';
+import { withSchemaEngine } from '@runhook/database/migrate';
 import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
 
 const schemaPath = new URL('../../../prisma/schema.prisma', import.meta.url);
@@ -21,7 +22,10 @@ async function sqlOfSchema(databaseUrl: string): Promise<string> {
   return stdout ?? '';
 }
 
-/** What Prisma's schema can say of the tables: columns, keys, indexes, references. Partitions are not its subject. */
+/**
+ * What Prisma's schema can say of the tables: columns, keys, indexes, references. Partitions are not its subject, nor what
+ * a generated column is generated from.
+ */
 const CATALOGUE = `
   WITH tables AS (
     SELECT c.oid, c.relname FROM pg_class c
@@ -33,7 +37,7 @@ const CATALOGUE = `
     || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') AS line
   FROM tables t
   JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
-  LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated = ''
   UNION ALL
   SELECT t.relname || ' ' || pg_get_constraintdef(k.oid)
   FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype IN ('p', 'f', 'u')

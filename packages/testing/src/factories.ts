@@ -10,7 +10,8 @@ import {
   type Plan,
   type RunTime,
 } from '@runhook/contract';
-import { createAccount, createJob, createSecretBox, type Database, type JobView } from '@runhook/database';
+import { createAccount, createJob, createSecretBox, type JobView } from '@runhook/database';
+import type { PrismaDatabase } from '@runhook/database/prisma';
 
 const TEST_KEY = { name: 'test', key: randomBytes(32) };
 
@@ -27,7 +28,7 @@ export interface TestAccount {
 
 /** An account with two jobs; on Enterprise, multi-tenant, unless told otherwise. */
 export async function seedAccount(
-  { prisma }: Database,
+  { prisma }: PrismaDatabase,
   options: { plan?: Plan; deployment?: Deployment } = {},
 ): Promise<TestAccount> {
   const { plan = 'enterprise', deployment = 'multi_tenant' } = options;
@@ -54,7 +55,7 @@ export interface TestSubscription {
 
 /** A subscription written straight into the database: to all event types and all jobs unless told otherwise. */
 export async function seedSubscription(
-  { prisma }: Database,
+  { prisma }: PrismaDatabase,
   options: {
     accountId: number;
     clientUrl: string;

@@ -1,8 +1,6 @@
 import { createHmacSecret, createId, type IdKind } from '@runhook/contract';
-import type { Database } from '@runhook/database';
+import type { Pool } from '@runhook/database';
 import { testSecrets } from './factories.ts';
-
-type Pool = Database['pool'];
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1_440;

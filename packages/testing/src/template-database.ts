@@ -13,7 +13,7 @@ export interface TestDatabase {
 /** Makes the database that every test's database is a copy of: empty and migrated. An older one is replaced. */
 export async function prepareTemplate(postgresUrl: string): Promise<void> {
   // Loaded here only: a test that wants a receiver should not pay for the migration engine.
-  const { migrate } = await import('@runhook/database');
+  const { migrate } = await import('@runhook/database/migrate');
   await withClient(postgresUrl, async (client) => {
     await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
     await client.query(`CREATE DATABASE ${TEMPLATE}`);

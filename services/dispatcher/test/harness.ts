@@ -1,4 +1,4 @@
-import { type Database, openDatabase } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher, type EventPublisher } from '@runhook/queue';
 import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
@@ -16,7 +16,7 @@ import type { DispatcherSettings } from '../src/settings.ts';
 
 /** A dispatcher on a real database and queue, a receiver for it to post to, and a publisher to give it work. */
 export interface Harness {
-  database: Database;
+  database: PrismaDatabase;
   databaseUrl: string;
   queueUrl: string;
   account: TestAccount;
@@ -35,7 +35,7 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
-  const database = openDatabase({ url: testDatabase.url });
+  const database = openPrismaDatabase({ url: testDatabase.url });
   closers.push(() => database.close());
   const receiver = await startReceiver();
   closers.push(() => receiver.close());

@@ -1,4 +1,5 @@
-import { type Database, openDatabase, requireSchema } from '@runhook/database';
+import { requireSchema } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEgress, type Egress } from '@runhook/egress';
 import {
   createQueueBackend,
@@ -140,9 +141,9 @@ export async function createManagement(
   }
 }
 
-function openServiceDatabase(surroundings: Surroundings): Database {
+function openServiceDatabase(surroundings: Surroundings): PrismaDatabase {
   const { settings, logger, lifecycle, health, registry, timeouts } = surroundings;
-  const database = openDatabase({
+  const database = openPrismaDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
     onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
@@ -174,7 +175,7 @@ function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: S
 
 async function openLimits(
   { settings, logger, lifecycle, timeouts }: Surroundings,
-  { pool }: Database,
+  { pool }: PrismaDatabase,
 ): Promise<LimitStore> {
   const limitStore = await openLimitStore({
     queueUrl: settings.queueUrl,
@@ -204,7 +205,7 @@ function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pic
 
 function startRelay(
   { logger, lifecycle, metrics, traces }: Surroundings,
-  { pool }: Database,
+  { pool }: PrismaDatabase,
   events: EventQueue,
 ): Relay {
   const relay = createRelay({
@@ -223,7 +224,7 @@ function startRelay(
 
 function measureOutboxRegularly(
   { logger, lifecycle, registry }: Surroundings,
-  { pool }: Database,
+  { pool }: PrismaDatabase,
   queue: EventQueue,
 ): void {
   const dependencies = registerDependencyMetrics(registry);

@@ -1,4 +1,5 @@
-import { createSecretBox, type Database } from '@runhook/database';
+import { createSecretBox } from '@runhook/database';
+import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
@@ -12,7 +13,7 @@ import type { LimitStore } from './http/limits.ts';
 import type { RouterDependencies } from './http/router.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
 import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
-import { findPrincipal } from './identity/principals.ts';
+import { findPrincipal } from './identity/find-principal.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import type { Relay } from './runs/relay.ts';
@@ -32,7 +33,7 @@ export interface EndpointDependencies {
   metrics: ManagementMetrics;
   /** Null while no traces are exported. */
   traces: Traces | null;
-  database: Database;
+  database: PrismaDatabase;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
@@ -45,16 +46,16 @@ export async function createEndpoints(
   deps: EndpointDependencies,
 ): Promise<{ endpoints: Endpoint[]; routing: RouterDependencies }> {
   const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay } = deps;
-  const { pool } = database;
+  const { prisma, pool } = database;
   const secrets = createSecretBox(settings.encryptionKeys);
   const guard = createAddressGuard(settings.egressAllowCidrs);
   const sessions = createConsoleSessions({
-    pool,
+    prisma,
     idleMinutes: settings.consoleSessionIdleMinutes,
     maxHours: settings.consoleSessionMaxHours,
   });
   const signIn = createSignIn({
-    pool,
+    prisma,
     sessions,
     passwords: await createPasswordCheck(),
     limits: createSignInLimits(limitStore, {
@@ -70,19 +71,19 @@ export async function createEndpoints(
   });
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const endpoints = [
-    ...subscriptionEndpoints({ pool, secrets, urlProblem: guard.urlProblem }),
-    testSubscriptionEndpoint({ pool, secrets, egress, deliveryTimeoutMs }),
-    ...deliveryEndpoints({ pool }),
-    redeliverEndpoint({ pool, deliveryQueue, deliveryMaxRetries }),
-    recoverEndpoint({ pool }),
-    getRecoveryEndpoint({ pool }),
-    statisticsEndpoint({ pool }),
-    ...jobsEndpoints(database),
+    ...subscriptionEndpoints({ prisma, secrets, urlProblem: guard.urlProblem }),
+    testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
+    ...deliveryEndpoints({ prisma, pool }),
+    redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries }),
+    recoverEndpoint({ prisma, pool }),
+    getRecoveryEndpoint({ prisma }),
+    statisticsEndpoint({ prisma, pool }),
+    ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),
-    ...accountsEndpoints({ pool }),
-    rotateApiKeyEndpoint({ pool, secrets }),
-    ...sessionEndpoints({ pool, sessions, signIn }),
-    profileEndpoint({ pool, secrets }),
+    ...accountsEndpoints({ prisma }),
+    rotateApiKeyEndpoint({ prisma, secrets }),
+    ...sessionEndpoints({ prisma, sessions, signIn }),
+    profileEndpoint({ prisma, secrets }),
   ];
   return {
     endpoints,

@@ -7,12 +7,11 @@ import {
   createSecretBox,
   createServiceToken,
   createUser,
-  type Database,
   type License,
-  openDatabase,
   type PermissionSet,
   type SecretBox,
 } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 import { createManagement, type Management, type Timeouts } from '../src/app.ts';
 import type { Settings } from '../src/settings.ts';
@@ -65,7 +64,7 @@ export interface Harness {
   /** What the service has mounted, as Express patterns. */
   endpoints: Management['endpoints'];
   settings: Settings;
-  database: Database;
+  database: PrismaDatabase;
   secrets: SecretBox;
   call(method: string, path: string, options?: CallOptions): Promise<Answered>;
   newAccount(account?: { plan?: Plan; deployment?: Deployment }): Promise<TestAccount>;
@@ -124,7 +123,7 @@ export async function startHarness(
     logLevel: 'silent',
     ...(typeof overrides === 'function' ? await overrides(testDatabase.url) : overrides),
   };
-  const database = openDatabase({
+  const database = openPrismaDatabase({
     url: testDatabase.url,
     connectionsMax: 2,
     connectTimeoutMs: IN_VAIN_MS,
@@ -252,7 +251,7 @@ export function failure(code: number, userMessage: string, developerMessage = ''
 
 const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'outbox', 'runs', 'jobs', 'recoveries'];
 
-async function countRows({ pool }: Database): Promise<Record<string, number>> {
+async function countRows({ pool }: PrismaDatabase): Promise<Record<string, number>> {
   const columns = TABLES.map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`).join(', ');
   const { rows } = await pool.query(`SELECT ${columns}`);
   return rows[0];

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { isDatabaseUnavailable, migrate, openDatabase, runStatement } from '@runhook/database';
+import { isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
 import { migrateQueue, queueBackendName } from '@runhook/queue';
 import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';

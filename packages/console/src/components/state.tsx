@@ -31,10 +31,12 @@ interface MomentProps {
   at: string;
   /** `relative` ("4 min ago", a date when it is long ago) or `full`: date, second and zone. */
   format?: 'relative' | 'full';
+  /** False inside a link or a button: those have the focus already. */
+  focusable?: boolean;
 }
 
 /** A time in the reader's own zone; UTC on hover and on focus. */
-export function Moment({ at, format = 'relative' }: MomentProps) {
+export function Moment({ at, format = 'relative', focusable = true }: MomentProps) {
   const date = parseTime(at);
   const isNear = date !== null && Math.abs(date.getTime() - Date.now()) < NEAR_MS;
   const nowMs = useNow(isNear ? 1_000 : 30_000);
@@ -53,7 +55,7 @@ export function Moment({ at, format = 'relative' }: MomentProps) {
       openDelay={150}
     >
       {/* In the tab order: the exact time must be reachable without a pointer. */}
-      <time dateTime={date.toISOString()} className={classes.moment} tabIndex={0}>
+      <time dateTime={date.toISOString()} className={classes.moment} {...(focusable && { tabIndex: 0 })}>
         {words}
       </time>
     </Tooltip>

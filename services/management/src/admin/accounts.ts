@@ -45,9 +45,9 @@ const create: Command<{ name: string; plan: Plan; deployment: Deployment }> = {
     deploymentOption().default('multi_tenant'),
   ],
   examples: ['account create --name Acme --plan enterprise'],
-  async run({ name, plan, deployment }, { prisma, pool }) {
+  async run({ name, plan, deployment }, { prisma }) {
     const { id } = await createAccount(prisma, { name, plan, deployment });
-    const account = await accountNamed(pool, { id });
+    const account = await accountNamed(prisma, { id });
     return {
       json: account,
       text: `Created account ${account.id}.\n\n${accountsTable([account])}${remark(account)}`,
@@ -61,8 +61,8 @@ const list: Command<{ name?: string; plan?: Plan; deployment?: Deployment }> = {
   description: 'Shows the accounts, oldest first; with options, only those that fit them all.',
   options: [nameFilter(), planOption(), deploymentOption()],
   examples: ['account list', 'account list --plan free --json'],
-  async run(filter, { pool }) {
-    const accounts = await listAccounts(pool, filter);
+  async run(filter, { prisma }) {
+    const accounts = await listAccounts(prisma, filter);
     return { json: accounts, text: accounts.length === 0 ? 'No accounts.' : accountsTable(accounts) };
   },
 };
@@ -83,9 +83,9 @@ const update: Command<{ account: AccountReference; name?: string; plan?: Plan; d
     if (name !== undefined || plan !== undefined || deployment !== undefined) return;
     throw new UsageError('Nothing to change: give --name, --plan or --deployment.');
   },
-  async run({ account: reference, ...changes }, { pool }) {
-    const { id } = await accountNamed(pool, reference);
-    const account = await updateAccount(pool, id, changes);
+  async run({ account: reference, ...changes }, { prisma }) {
+    const { id } = await accountNamed(prisma, reference);
+    const account = await updateAccount(prisma, id, changes);
     if (account === null) throw new NotFoundError(`--account: there is no account ${id}.`);
     return { json: account, text: `Updated account ${id}.\n\n${accountsTable([account])}${remark(account)}` };
   },
@@ -136,12 +136,12 @@ const add: Command<MemberOptions & { license?: License; permissionSet?: Permissi
     'membership add --account 1 --user ada@example.com --license developer --permission-set admin',
     'membership add --account 1 --user 7 --permission-set developer --permission-set job_runner',
   ],
-  async run({ account: accountReference, user: userReference, license, permissionSet }, { pool }) {
-    const account = await accountNamed(pool, accountReference);
-    const user = await userNamed(pool, userReference);
+  async run({ account: accountReference, user: userReference, license, permissionSet }, { prisma }) {
+    const account = await accountNamed(prisma, accountReference);
+    const user = await userNamed(prisma, userReference);
     const permissionSets = permissionSet === false ? [] : permissionSet;
     const { is_new, ...membership } = await putMembership(
-      pool,
+      prisma,
       { accountId: account.id, userId: user.id },
       {
         ...(license === undefined ? {} : { license }),
@@ -162,10 +162,10 @@ const remove: Command<MemberOptions> = {
   description: 'Ends a membership. The user stays, and so do the service tokens of the account.',
   options: [accountOption().makeOptionMandatory(), userOption().makeOptionMandatory()],
   examples: ['membership remove --account 1 --user ada@example.com'],
-  async run({ account: accountReference, user: userReference }, { pool }) {
-    const account = await accountNamed(pool, accountReference);
-    const user = await userNamed(pool, userReference);
-    if (!(await removeMembership(pool, { accountId: account.id, userId: user.id }))) {
+  async run({ account: accountReference, user: userReference }, { prisma }) {
+    const account = await accountNamed(prisma, accountReference);
+    const user = await userNamed(prisma, userReference);
+    if (!(await removeMembership(prisma, { accountId: account.id, userId: user.id }))) {
       throw new NotFoundError(`--user: ${user.email} is not a member of account ${account.id}.`);
     }
     return {

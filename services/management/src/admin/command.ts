@@ -1,4 +1,5 @@
-import { type Database, type EncryptionKey, isDatabaseUnavailable } from '@runhook/database';
+import { type EncryptionKey, isDatabaseUnavailable, type Pool, SchemaBehindError } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import { EnvironmentError } from '@runhook/runtime';
 import { CommanderError, Option } from 'commander';
 import type { optionValues } from './options.ts';
@@ -14,8 +15,8 @@ export interface Answer {
 
 /** What a command works with. */
 export interface Resources {
-  prisma: Database['prisma'];
-  pool: Database['pool'];
+  prisma: PrismaClient;
+  pool: Pool;
   /** Newest first; empty unless the command says that it needs them. */
   encryptionKeys: readonly EncryptionKey[];
   stdin: Input;
@@ -92,16 +93,12 @@ export class NotFoundError extends AdminError {
   }
 }
 
-/** What PostgreSQL says before any statement of ours could be wrong: how it is reached and what it holds. */
+/** What PostgreSQL says before any statement of ours could be wrong: how it is reached and who may do what. */
 const CONNECTION_PROBLEMS: Record<string, [code: string, message: string]> = {
   '28000': ['database_login_refused', 'The database refuses the user of DATABASE_URL.'],
   '28P01': ['database_login_refused', 'The database refuses the user or the password of DATABASE_URL.'],
   '3D000': ['database_missing', 'The server of DATABASE_URL has no database of that name.'],
   '42501': ['database_permission', 'The user of DATABASE_URL may not do this in the database.'],
-  '42P01': [
-    'database_not_migrated',
-    'The database lacks tables of this version: apply the migrations first, with the same version.',
-  ],
 };
 
 /** As an error to tell: what the command line's parser and the database throw gets its sentence. */
@@ -109,6 +106,12 @@ export function adminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
   if (error instanceof EnvironmentError) return new AdminError('environment', error.message);
+  if (error instanceof SchemaBehindError) {
+    return new AdminError(
+      'database_not_migrated',
+      'The database lacks tables of this version: apply the migrations first, with the same version.',
+    );
+  }
   const problem = CONNECTION_PROBLEMS[sqlState(error) ?? ''];
   if (problem !== undefined) return new AdminError(...problem);
   if (isDatabaseUnavailable(error)) {

@@ -1,5 +1,6 @@
 import { DEPLOYMENTS, integerIdFromText, PLANS } from '@runhook/contract';
 import { LICENSES, PERMISSION_SETS } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { microsFromText } from '../http/query-parameters.ts';
 import type { AccountView } from '../identity/accounts.ts';
@@ -9,7 +10,7 @@ import {
   findUser,
   type UserReference,
 } from '../identity/administration.ts';
-import { flag, NotFoundError, type Resources, UsageError, valueOption } from './command.ts';
+import { flag, NotFoundError, UsageError, valueOption } from './command.ts';
 
 const NAME_CHARACTERS_MAX = 255;
 const EMAIL_CHARACTERS_MAX = 254;
@@ -155,11 +156,9 @@ export function passwordStdinFlag() {
   return flag('--password-stdin', 'read the password from standard input instead of making one');
 }
 
-type Pool = Resources['pool'];
-
 /** Throws a {@link NotFoundError} that names the option. */
-export async function accountNamed(pool: Pool, reference: AccountReference): Promise<AccountView> {
-  const account = await findAccount(pool, reference);
+export async function accountNamed(prisma: PrismaClient, reference: AccountReference): Promise<AccountView> {
+  const account = await findAccount(prisma, reference);
   if (account !== null) return account;
   const [name] = Object.values(reference);
   throw new NotFoundError(`--account: there is no account ${name}.`);
@@ -167,11 +166,11 @@ export async function accountNamed(pool: Pool, reference: AccountReference): Pro
 
 /** Throws a {@link NotFoundError} that names the option. */
 export async function userNamed(
-  pool: Pool,
+  prisma: PrismaClient,
   reference: UserReference,
   option = '--user',
 ): Promise<{ id: number; email: string; name: string }> {
-  const user = await findUser(pool, reference);
+  const user = await findUser(prisma, reference);
   if (user !== null) return user;
   const [name] = Object.values(reference);
   throw new NotFoundError(`${option}: there is no user ${name}.`);

@@ -1,4 +1,5 @@
-import { type EncryptionKey, openDatabase, parseEncryptionKeys, runStatement } from '@runhook/database';
+import { type EncryptionKey, parseEncryptionKeys, requireSchema } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import { Command as Commander, CommanderError, type Option } from 'commander';
 import Joi from 'joi';
@@ -131,14 +132,14 @@ async function runCommand(command: Command, options: object, { env, stdin }: Sur
   const { databaseUrl, encryptionKeys = [] } = readAdminSettings(env, {
     needsKeys: command.needsKeys ?? false,
   });
-  const database = openDatabase({
+  const database = openPrismaDatabase({
     url: databaseUrl,
     connectionsMax: 2,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
   });
   try {
     // Prisma wraps what is wrong with the connection in errors of its own; asked plainly first, it says what it is.
-    await runStatement(database.pool, 'SELECT FROM accounts LIMIT 0', []);
+    await requireSchema(database.pool);
     return await command.run(options as never, { ...database, encryptionKeys, stdin });
   } finally {
     await database.close();

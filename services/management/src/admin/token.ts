@@ -54,16 +54,13 @@ const create: Command<CreateOptions> = {
     if (expiresIn === undefined || expiresAt === undefined) return;
     throw new UsageError('Give --expires-in or --expires-at, not both.');
   },
-  async run(
-    { account: reference, name, permissionSet: permissionSets, expiresIn, expiresAt },
-    { prisma, pool },
-  ) {
+  async run({ account: reference, name, permissionSet: permissionSets, expiresIn, expiresAt }, { prisma }) {
     const expiry = expiresIn === undefined ? expiresAt : new Date(Date.now() + expiresIn);
-    const { id: accountId } = await accountNamed(pool, reference);
+    const { id: accountId } = await accountNamed(prisma, reference);
     const made = { accountId, name, permissionSets, ...(expiry === undefined ? {} : { expiresAt: expiry }) };
     const { id, token } = await createServiceToken(prisma, made);
     return {
-      json: { ...(await findServiceToken(pool, id)), token },
+      json: { ...(await findServiceToken(prisma, id)), token },
       text: [
         `Created token ${id} of account ${accountId}: ${permissionSets.join(', ')}; ${expiry === undefined ? 'never expires' : `expires ${expiry.toISOString()}`}.`,
         '',
@@ -85,9 +82,9 @@ const list: Command<{ account?: AccountReference; name?: string; permissionSet?:
     permissionSetOption('only those that have it; of several, one'),
   ],
   examples: ['token list --account 1', 'token list --permission-set account_admin --json'],
-  async run({ account: reference, name, permissionSet: permissionSets }, { pool }) {
-    const account = reference === undefined ? null : await accountNamed(pool, reference);
-    const tokens = await listServiceTokens(pool, {
+  async run({ account: reference, name, permissionSet: permissionSets }, { prisma }) {
+    const account = reference === undefined ? null : await accountNamed(prisma, reference);
+    const tokens = await listServiceTokens(prisma, {
       ...(account === null ? {} : { accountId: account.id }),
       ...(name === undefined ? {} : { name }),
       ...(permissionSets === undefined ? {} : { permissionSets }),
@@ -102,8 +99,8 @@ const revoke: Command<{ id: number }> = {
   description: 'Ends a service token: every request with it is refused from now on. It cannot be undone.',
   options: [requiredOption('--id <id>', 'of the token, as token list shows it', optionValues.id)],
   examples: ['token revoke --id 3'],
-  async run({ id }, { pool }) {
-    const revoked = await revokeServiceToken(pool, id);
+  async run({ id }, { prisma }) {
+    const revoked = await revokeServiceToken(prisma, id);
     if (revoked === null) throw new NotFoundError(`--id: there is no token ${id}.`);
     const { token, wasRevoked } = revoked;
     const subject = `Token ${id} of account ${token.account_id} (${printable(token.name)})`;

@@ -1,11 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { createSecretBox, createUser, Prisma } from '@runhook/database';
-import {
-  type AccountReference,
-  listUsers,
-  resetPassword,
-  type UserMembershipView,
-} from '../identity/administration.ts';
+import { createSecretBox, createUser } from '@runhook/database';
+import { Prisma } from '@runhook/database/prisma';
+import { type AccountReference, listUsers, type UserMembershipView } from '../identity/administration.ts';
+import { resetPassword } from '../identity/users.ts';
 import {
   AdminError,
   type Command,
@@ -75,9 +72,9 @@ const list: Command<{ email?: string; name?: string; account?: AccountReference 
     accountOption('only the members of this one: its id or identifier (act_…)'),
   ],
   examples: ['user list', 'user list --account 1', 'user list --email @example.com --json'],
-  async run({ account: reference, ...filter }, { pool }) {
-    const account = reference === undefined ? null : await accountNamed(pool, reference);
-    const users = await listUsers(pool, {
+  async run({ account: reference, ...filter }, { prisma }) {
+    const account = reference === undefined ? null : await accountNamed(prisma, reference);
+    const users = await listUsers(prisma, {
       ...filter,
       ...(account === null ? {} : { accountId: account.id }),
     });
@@ -111,13 +108,13 @@ const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolea
   check({ email, id }) {
     if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.');
   },
-  async run({ email, id, ...choice }, { pool, stdin }) {
+  async run({ email, id, ...choice }, { prisma, stdin }) {
     const { password, isGenerated } = await choosePassword(choice, stdin);
     const user =
       id === undefined
-        ? await userNamed(pool, { email: email as string }, '--email')
-        : await userNamed(pool, { id }, '--id');
-    const reset = await resetPassword(pool, user.id, password);
+        ? await userNamed(prisma, { email: email as string }, '--email')
+        : await userNamed(prisma, { id }, '--id');
+    const reset = await resetPassword(prisma, user.id, password);
     if (reset === null) throw new NotFoundError(`There is no user ${user.email} any more.`);
     const { sessionsEnded } = reset;
     return {

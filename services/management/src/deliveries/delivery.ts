@@ -1,9 +1,8 @@
+// SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
 import { idDay } from '@runhook/contract';
-import { type Database, runStatement } from '@runhook/database';
-import { microsOf } from '../http/sql-text.ts';
+import { type Pool, runStatement } from '@runhook/database';
 import { DELIVERY_COLUMNS } from './log-statements.ts';
-
-type Pool = Database['pool'];
+import { microsOf } from './log-times.ts';
 
 /** Names a delivery of a subscription; whose subscription it is was asked before. */
 export interface DeliveryKey {

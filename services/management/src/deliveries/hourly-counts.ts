@@ -1,9 +1,8 @@
-import { type Database, runStatement } from '@runhook/database';
+// SQL by hand: the log, of which millions are counted by the hour.
+import { type Pool, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
-import { timestampOf } from '../http/sql-text.ts';
+import { timestampOf } from './log-times.ts';
 import type { DeliveryFilters } from './page-seek.ts';
-
-type Pool = Database['pool'];
 
 /** How many deliveries of a subscription and an event type are in a partition and were created in an hour. */
 export interface HourCount {
@@ -57,7 +56,7 @@ export interface HourlyCounts {
  * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
  * again in the background, once a minute or less often: so late is it noticed that a day is gone.
  */
-export function createHourlyCounts(pool: Database['pool'], limits = LIMITS): HourlyCounts {
+export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
   const logs = new LRUCache<string, CountedLog>({ max: LOGS_MAX });
   const underWay = new Set<string>();
 

@@ -1,7 +1,8 @@
-import { type Database, runStatement } from '@runhook/database';
-import { microsOf } from '../http/sql-text.ts';
+// SQL by hand: the log, whose pages are found among millions by their place.
+import { type Pool, runStatement } from '@runhook/database';
 import type { DeliveryRow } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
+import { microsOf } from './log-times.ts';
 import {
   type Condition,
   type DeliveryFilters,
@@ -16,8 +17,6 @@ export const DELIVERY_COLUMNS = `
   d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
   d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
   ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
-
-type Pool = Database['pool'];
 
 /** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;

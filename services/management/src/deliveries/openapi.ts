@@ -1,10 +1,4 @@
 import {
-  DELIVERY_EXAMPLE,
-  DELIVERY_WITH_ATTEMPTS_EXAMPLE,
-  PENDING_DELIVERY_EXAMPLE,
-  STATISTICS_EXAMPLE,
-} from '../http/openapi/examples.ts';
-import {
   answerObject,
   count,
   httpStatusText,
@@ -23,16 +17,10 @@ import {
 } from '../http/openapi/field-schemas.ts';
 import { inQuery, keyed, PAGE, parameter } from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
-import { EVENT_TYPE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
+import { bodyExample, PAYLOAD_EXAMPLES } from '../http/openapi/webhooks.ts';
+import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
 import { type AttemptView, DELIVERY_STATUSES, type DeliveryView } from './delivery.ts';
 import { TOTAL_COUNT_MAX } from './log-statements.ts';
-import {
-  STATISTICS_HOURS_DEFAULT,
-  STATISTICS_HOURS_MAX,
-  type StatisticsBucket,
-  type StatisticsCounts,
-  type StatisticsView,
-} from './statistics.ts';
 
 const DELIVERY_STATUS: Schema = {
   type: 'string',
@@ -130,6 +118,50 @@ export const deliverySchemas: Record<string, Schema> = {
 
 const tags = ['Deliveries'];
 
+export const DELIVERY_EXAMPLE: DeliveryView = {
+  id: 'wdl_3MMmREvOSGeIvAOczCddVh2Ios8',
+  subscription_id: SUBSCRIPTION_EXAMPLE.id,
+  event_id: PAYLOAD_EXAMPLES['job.run.errored'].eventId,
+  event_type: 'job.run.errored',
+  job_id: '12',
+  job_name: 'Nightly',
+  run_id: '345',
+  status: 'delivered',
+  reason: null,
+  attempt_count: 1,
+  http_status_code: '200',
+  created_at: '1795168800100000',
+  completed_at: '1795168800223456',
+  next_attempt_at: null,
+  duration_ms: 100,
+};
+
+const PENDING_DELIVERY_EXAMPLE: DeliveryView = {
+  ...DELIVERY_EXAMPLE,
+  status: 'pending',
+  completed_at: null,
+  next_attempt_at: '1795169000000000',
+};
+
+const ATTEMPT_EXAMPLE: AttemptView = {
+  number: 1,
+  trigger: 'automatic',
+  started_at: '1795168800123456',
+  duration_ms: 100,
+  http_status_code: '200',
+  error: null,
+  request_headers: { 'content-type': 'application/json', authorization: '***' },
+  response_headers: { 'content-type': 'text/plain' },
+  response_body: 'thanks',
+  response_truncated: false,
+};
+
+const DELIVERY_WITH_ATTEMPTS_EXAMPLE = {
+  ...DELIVERY_EXAMPLE,
+  payload: bodyExample('job.run.errored'),
+  attempts: [ATTEMPT_EXAMPLE],
+};
+
 /** See docs/contract.md#deliveries. */
 export const deliveryPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/deliveries': {
@@ -154,30 +186,6 @@ export const deliveryPaths: Paths = {
       responses: answers(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
-        [400],
-      ),
-    },
-  },
-
-  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/statistics': {
-    parameters: [parameter('AccountId'), parameter('WebhookId')],
-    get: {
-      operationId: 'getStatistics',
-      tags,
-      summary: 'See how deliveries went, hour by hour',
-      description:
-        'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
-      parameters: [
-        inQuery('hours', 'How many hours, of which the last one is not over yet.', {
-          type: 'integer',
-          minimum: 1,
-          maximum: STATISTICS_HOURS_MAX,
-          default: STATISTICS_HOURS_DEFAULT,
-        }),
-      ],
-      responses: answers(
-        'account',
-        { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
         [400],
       ),
     },
@@ -216,40 +224,4 @@ export const deliveryPaths: Paths = {
       ),
     }),
   },
-};
-
-const counts: PropertiesOf<StatisticsCounts> = {
-  delivered_count: count('Those that were delivered.'),
-  failed_count: count('Those whose last attempt failed.'),
-  pending_count: count('Those that have attempts left.'),
-  cancelled_count: count('Those that were cancelled.'),
-  attempt_count: count('Attempts made for them so far.'),
-  p50_ms: orNull(
-    count(
-      'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (502) are left out, one that timed out counts with the time it was given. Null when none is left.',
-    ),
-  ),
-  p95_ms: orNull(count('As `p50_ms`: 95 of 100 were as fast or faster.')),
-};
-
-export const statisticsSchemas: Record<string, Schema> = {
-  StatisticsCounts: answerObject<StatisticsCounts>(
-    'What has become of the deliveries of a span of time.',
-    counts,
-  ),
-  StatisticsBucket: answerObject<StatisticsBucket>('An hour.', {
-    hour_start: microsTime('Beginning of the hour, in UTC.'),
-    ...counts,
-  }),
-  Statistics: answerObject<StatisticsView>('How deliveries went, by the hour in which they were created.', {
-    since: microsTime('Beginning of the first hour.'),
-    until: microsTime('The moment that the numbers are of, in the last hour.'),
-    totals: schemaRef('StatisticsCounts', 'All hours together.'),
-    buckets: {
-      type: 'array',
-      items: schemaRef('StatisticsBucket'),
-      minItems: 1,
-      description: 'Every hour, the oldest first; those without deliveries too.',
-    },
-  }),
 };

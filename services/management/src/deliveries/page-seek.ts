@@ -1,5 +1,4 @@
-import type { Database } from '@runhook/database';
-import { timestampOf } from '../http/sql-text.ts';
+import type { Pool } from '@runhook/database';
 import type { DeliveryStatus } from './delivery.ts';
 import {
   type CountedHours,
@@ -8,8 +7,7 @@ import {
   type HourCount,
   type HourQuery,
 } from './hourly-counts.ts';
-
-type Pool = Database['pool'];
+import { timestampOf } from './log-times.ts';
 
 /** Where a page begins and ends. */
 export interface PageSeek {

@@ -1,9 +1,4 @@
 import {
-  DONE_RECOVERY_EXAMPLE,
-  RECOVERY_EXAMPLE,
-  RECOVERY_REQUEST_EXAMPLE,
-} from '../http/openapi/examples.ts';
-import {
   answerObject,
   count,
   MOMENT,
@@ -18,7 +13,7 @@ import {
 } from '../http/openapi/field-schemas.ts';
 import { keyed, parameter, requestBody } from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
-import { WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
+import { SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
 import {
   RECOVERABLE_STATUSES,
   RECOVERY_STATUSES,
@@ -27,6 +22,29 @@ import {
 } from './recover.ts';
 
 const tags = ['Deliveries'];
+
+const RECOVERY_REQUEST_EXAMPLE = { since: '2026-11-20T10:00:00Z', status: 'failed' };
+
+const RECOVERY_EXAMPLE: RecoveryView = {
+  id: 'wrc_3MMmREvOSGeIvAOczCddVh2Ios8',
+  subscription_id: SUBSCRIPTION_EXAMPLE.id,
+  status: 'running',
+  reason: null,
+  since: '1795168800000000',
+  until: '1795172400000000',
+  delivery_status: 'failed',
+  total_count: 250,
+  recovered_count: 0,
+  created_at: '1795172400000000',
+  completed_at: null,
+};
+
+const DONE_RECOVERY_EXAMPLE: RecoveryView = {
+  ...RECOVERY_EXAMPLE,
+  status: 'done',
+  recovered_count: 250,
+  completed_at: '1795172406000000',
+};
 
 export const recoveryPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recover': {

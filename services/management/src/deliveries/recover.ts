@@ -1,11 +1,13 @@
 import { createId, isId, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
-import { type Database, runStatement } from '@runhook/database';
+import { storedAs } from '@runhook/database';
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type AccountEndpoint, READ_WEBHOOKS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import { MOMENT_PROBLEM, microsFromText } from '../http/query-parameters.ts';
-import { microsOf, timestampOf } from '../http/sql-text.ts';
-import { RECOVER_PATH, RECOVERY_PATH, requiredSubscription } from './routes.ts';
+import { requiredSubscription } from '../subscriptions/required-subscription.ts';
+import { insertRecovery } from './begin-recovery.ts';
+import { type LogDependencies, RECOVER_PATH, RECOVERY_PATH } from './routes.ts';
 
 const INACTIVE = 'The webhook is inactive: activate it to recover its deliveries.';
 const CHANGING = 'The webhook or a recovery of it has just changed: try again.';
@@ -16,46 +18,48 @@ const TRIES_MAX = 3;
  * Puts back what failed in a window, paced: the answer has the count at once, the dispatcher does the work, and
  * {@link getRecoveryEndpoint} tells how far it is.
  */
-export function recoverEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+export function recoverEndpoint(deps: LogDependencies): AccountEndpoint {
   return {
     method: 'POST',
     path: RECOVER_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const subscription = await requiredSubscription(pool, request);
+      const subscription = await requiredSubscription(deps.prisma, request);
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
       if (!subscription.active) throw new ConflictError(INACTIVE);
-      return { code: 202, data: await begin(pool, subscription.id, fields) };
+      return { code: 202, data: await begin(deps, subscription.id, fields) };
     },
   };
 }
 
 async function begin(
-  pool: Database['pool'],
+  { prisma, pool }: LogDependencies,
   subscriptionId: string,
   { since, until, status }: RecoveryRequest,
 ): Promise<RecoveryView> {
   const recovery = { subscriptionId, since, until: until ?? null, deliveryStatus: status };
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const begun = await insertRecovery(pool, { id: createId('recovery'), ...recovery });
-    if (begun) return begun;
-    const running = await findRunningRecovery(pool, subscriptionId);
+    const id = createId('recovery');
+    if (await insertRecovery(pool, { id, ...recovery })) {
+      return recoveryView(await prisma.recovery.findUniqueOrThrow({ where: { id }, select: SHOWN }));
+    }
+    const running = await findRunningRecovery(prisma, subscriptionId);
     if (running) throw new ConflictError(`The recovery ${running} of this webhook is still running.`);
   }
   throw new ConflictError(CHANGING);
 }
 
 /** How far a recovery is. */
-export function getRecoveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+export function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
     path: RECOVERY_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
-      const { id: subscriptionId } = await requiredSubscription(pool, request);
+      const { id: subscriptionId } = await requiredSubscription(prisma, request);
       const id = request.param('recovery_id');
-      const recovery = isId('recovery', id) ? await findRecovery(pool, { id, subscriptionId }) : null;
+      const recovery = isId('recovery', id) ? await findRecovery(prisma, { id, subscriptionId }) : null;
       if (!recovery) throw new NotFoundError('Recovery not found.');
       return { code: 200, data: recovery };
     },
@@ -121,72 +125,49 @@ export function parseRecoveryRequest(
   return { fields: value };
 }
 
-type Pool = Database['pool'];
+const SHOWN = {
+  id: true,
+  subscriptionId: true,
+  status: true,
+  reason: true,
+  sinceMicros: true,
+  untilMicros: true,
+  deliveryStatus: true,
+  totalCount: true,
+  recoveredCount: true,
+  createdAtMicros: true,
+  completedAtMicros: true,
+} satisfies Prisma.RecoverySelect;
 
-const COLUMNS = `
-  r.id, r.subscription_id, r.status, r.reason, ${microsOf('r.since')} AS since, ${microsOf('r.until')} AS until,
-  r.delivery_status, r.total_count, r.recovered_count, ${microsOf('r.created_at')} AS created_at,
-  ${microsOf('r.completed_at')} AS completed_at`;
-
-export interface NewRecovery {
-  id: string;
-  subscriptionId: string;
-  /** Microseconds since the epoch, as digits. */
-  since: string;
-  /** As `since`; null for now. */
-  until: string | null;
-  deliveryStatus: RecoverableStatus;
+function recoveryView(row: Prisma.RecoveryGetPayload<{ select: typeof SHOWN }>): RecoveryView {
+  return {
+    id: row.id,
+    subscription_id: row.subscriptionId,
+    status: storedAs(RECOVERY_STATUSES, row.status),
+    reason: row.reason,
+    since: String(row.sinceMicros),
+    until: String(row.untilMicros),
+    delivery_status: storedAs(RECOVERABLE_STATUSES, row.deliveryStatus),
+    total_count: row.totalCount,
+    recovered_count: row.recoveredCount,
+    created_at: String(row.createdAtMicros),
+    completed_at: row.completedAtMicros === null ? null : String(row.completedAtMicros),
+  };
 }
-
-// Two at once are parted by the index of what is running; the loser's insert adds nothing. Days beyond the one after
-// `until` are left unread, as in the list of deliveries. What completes later is not matched: it may be what this very
-// recovery put back, failed again. The dispatcher's pages hold the same conditions.
-const INSERT = `
-  WITH asked AS (
-    SELECT s.id AS subscription_id, ${timestampOf('$3')} AS since, COALESCE(${timestampOf('$4')}, now()) AS until
-    FROM subscriptions s
-    WHERE s.id = $2 AND s.active AND s.deleted_at IS NULL
-      AND NOT EXISTS (SELECT FROM recoveries WHERE subscription_id = $2 AND status = 'running')
-  ), counted AS (
-    SELECT count(*)::int AS total
-    FROM deliveries d, asked
-    WHERE d.subscription_id = $2 AND d.status = $5 AND d.status IN ('failed', 'cancelled')
-      AND d.created_at >= asked.since AND d.created_at < asked.until
-      AND d.day <= (asked.until AT TIME ZONE 'UTC')::date + 1
-      AND d.completed_at <= now()
-  )
-  INSERT INTO recoveries AS r (id, subscription_id, status, since, until, delivery_status, total_count, completed_at)
-  SELECT $1, asked.subscription_id, CASE total WHEN 0 THEN 'done' ELSE 'running' END, asked.since, asked.until, $5,
-    total, CASE total WHEN 0 THEN now() END
-  FROM asked, counted
-  ON CONFLICT (subscription_id) WHERE status = 'running' DO NOTHING
-  RETURNING ${COLUMNS}`;
-
-/**
- * Counts what matches and begins a recovery of it, which is done at once when nothing does. Null when the subscription
- * is inactive or gone, or has a recovery that runs.
- */
-export async function insertRecovery(pool: Pool, recovery: NewRecovery): Promise<RecoveryView | null> {
-  const { id, subscriptionId, since, until, deliveryStatus } = recovery;
-  const values = [id, subscriptionId, since, until, deliveryStatus];
-  return (await runStatement<Row>(pool, INSERT, values))[0] ?? null;
-}
-
-type Row = RecoveryView & { [column: string]: unknown };
-
-const SELECT_RUNNING = `SELECT id FROM recoveries WHERE subscription_id = $1 AND status = 'running'`;
 
 /** The id of the subscription's recovery that runs, or null. */
-export async function findRunningRecovery(pool: Pool, subscriptionId: string): Promise<string | null> {
-  const [row] = await runStatement<{ id: string }>(pool, SELECT_RUNNING, [subscriptionId]);
-  return row?.id ?? null;
+async function findRunningRecovery(prisma: PrismaClient, subscriptionId: string): Promise<string | null> {
+  const running = await prisma.recovery.findFirst({
+    where: { subscriptionId, status: 'running' },
+    select: { id: true },
+  });
+  return running?.id ?? null;
 }
 
-const SELECT_ONE = `SELECT ${COLUMNS} FROM recoveries r WHERE r.id = $1 AND r.subscription_id = $2`;
-
-export async function findRecovery(
-  pool: Pool,
-  { id, subscriptionId }: { id: string; subscriptionId: string },
+async function findRecovery(
+  prisma: PrismaClient,
+  key: { id: string; subscriptionId: string },
 ): Promise<RecoveryView | null> {
-  return (await runStatement<Row>(pool, SELECT_ONE, [id, subscriptionId]))[0] ?? null;
+  const row = await prisma.recovery.findUnique({ where: key, select: SHOWN });
+  return row && recoveryView(row);
 }

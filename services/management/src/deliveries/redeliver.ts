@@ -1,11 +1,13 @@
+// SQL by hand: the log; begun and undone in one statement each, under the lock of the delivery.
 import { attemptsLeft, idDay } from '@runhook/contract';
-import { type Database, runStatement } from '@runhook/database';
+import { type Pool, runStatement } from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
 import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError } from '../http/errors.ts';
+import { requiredSubscription } from '../subscriptions/required-subscription.ts';
 import { type DeliveryKey, type DeliveryRow, deliveryView, findDelivery } from './delivery.ts';
 import { DELIVERY_COLUMNS } from './log-statements.ts';
-import { DELIVERY_PATH, deliveryKey, deliveryNotFound, requiredSubscription } from './routes.ts';
+import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } from './routes.ts';
 
 const PENDING = 'The delivery is still pending.';
 const INACTIVE = 'The webhook is inactive: activate it to deliver again.';
@@ -14,19 +16,17 @@ const INACTIVE = 'The webhook is inactive: activate it to deliver again.';
  * The same delivery, a fresh cycle: an attempt at once and its retries (docs/contract.md#redelivery). When the
  * queue does not take it, the delivery is put back as it was.
  */
-export function redeliverEndpoint(deps: {
-  pool: Database['pool'];
-  deliveryQueue: Pick<DeliveryQueue, 'add'>;
-  deliveryMaxRetries: number;
-}): AccountEndpoint {
-  const { pool, deliveryQueue, deliveryMaxRetries } = deps;
+export function redeliverEndpoint(
+  deps: LogDependencies & { deliveryQueue: Pick<DeliveryQueue, 'add'>; deliveryMaxRetries: number },
+): AccountEndpoint {
+  const { prisma, pool, deliveryQueue, deliveryMaxRetries } = deps;
   return {
     method: 'POST',
     path: `${DELIVERY_PATH}/redeliver`,
     access: WRITE_WEBHOOKS,
     extraMs: DEADLINE_MS,
     async handle(request) {
-      const subscription = await requiredSubscription(pool, request);
+      const subscription = await requiredSubscription(prisma, request);
       const key = deliveryKey(subscription, request);
       const row = await findDelivery(pool, key);
       if (!row) throw deliveryNotFound();
@@ -44,8 +44,6 @@ export function redeliverEndpoint(deps: {
     },
   };
 }
-
-type Pool = Database['pool'];
 
 const RESTORED = ['status', 'reason', 'cycle', 'trigger', 'completed_at', 'next_attempt_at'] as const;
 

@@ -1,11 +1,11 @@
 import { EVENT_TYPES, integerIdFromText, isId, type JobRunEvent, renderPayload } from '@runhook/contract';
-import type { Database } from '@runhook/database';
+import type { Pool } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { MOMENT_PROBLEM, microsFromText, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
-import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from '../subscriptions/routes.ts';
-import { findSubscription } from '../subscriptions/statements.ts';
+import { requiredSubscription, SUBSCRIPTION_PATH } from '../subscriptions/required-subscription.ts';
 import {
   attemptView,
   DELIVERY_STATUSES,
@@ -25,19 +25,15 @@ export const RECOVERY_PATH = `${SUBSCRIPTION_PATH}/recovery/:recovery_id` as con
 export const STATISTICS_PATH = `${SUBSCRIPTION_PATH}/statistics` as const;
 export const DELIVERY_PATH = `${SUBSCRIPTION_PATH}/delivery/:delivery_id` as const;
 
-/** The log of deliveries (docs/contract.md#deliveries). */
-export function deliveryEndpoints(deps: { pool: Database['pool'] }): AccountEndpoint[] {
-  return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
+/** The subscription that a request names comes through Prisma Client, what is of the log by hand. */
+export interface LogDependencies {
+  prisma: PrismaClient;
+  pool: Pool;
 }
 
-/** The live subscription that the path names; a 404 for any other: a deleted one's log is gone from the API. */
-export async function requiredSubscription(
-  pool: Database['pool'],
-  request: AccountRequest,
-): Promise<{ id: string; active: boolean }> {
-  const row = await findSubscription(pool, subscriptionKey(request));
-  if (!row) throw subscriptionNotFound();
-  return row;
+/** The log of deliveries (docs/contract.md#deliveries). */
+export function deliveryEndpoints(deps: LogDependencies): AccountEndpoint[] {
+  return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
 }
 
 /** The delivery that the path names, under that subscription. */
@@ -55,7 +51,7 @@ const id = readBy(integerIdFromText, 'must be an id: digits');
 const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** The log of a subscription (docs/contract.md#deliveries), newest first. */
-function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+function listDeliveriesEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
   const hourlyCounts = createHourlyCounts(pool);
   return {
     method: 'GET',
@@ -66,7 +62,7 @@ function listDeliveriesEndpoint({ pool }: { pool: Database['pool'] }): AccountEn
       const page = reader.page();
       const filters = readFilters(reader);
       reader.check();
-      const { id: subscriptionId } = await requiredSubscription(pool, request);
+      const { id: subscriptionId } = await requiredSubscription(prisma, request);
       const { rows, totalCount } = await listDeliveries(pool, hourlyCounts, {
         subscriptionId,
         filters,
@@ -88,13 +84,13 @@ function readFilters(reader: QueryReader): DeliveryFilters {
 }
 
 /** One delivery with the exact body that was sent and every attempt (docs/contract.md#deliveries). */
-function getDeliveryEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
   return {
     method: 'GET',
     path: DELIVERY_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
-      const key = deliveryKey(await requiredSubscription(pool, request), request);
+      const key = deliveryKey(await requiredSubscription(prisma, request), request);
       const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key.id)]);
       if (!row) throw deliveryNotFound();
       return {

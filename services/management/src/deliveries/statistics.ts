@@ -1,9 +1,11 @@
-import { type Database, runStatement } from '@runhook/database';
+// SQL by hand: the log, counted and ranked in one statement.
+import { type Pool, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
-import { microsOf } from '../http/sql-text.ts';
-import { requiredSubscription, STATISTICS_PATH } from './routes.ts';
+import { requiredSubscription } from '../subscriptions/required-subscription.ts';
+import { microsOf } from './log-times.ts';
+import { type LogDependencies, STATISTICS_PATH } from './routes.ts';
 
 /** How many hours of statistics one call may ask for: a week. */
 export const STATISTICS_HOURS_MAX = 168;
@@ -44,7 +46,7 @@ export interface StatisticsView {
 }
 
 /** How a subscription's deliveries went, hour by hour, up to now. */
-export function statisticsEndpoint({ pool }: { pool: Database['pool'] }): AccountEndpoint {
+export function statisticsEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
   const statistics = createStatisticsCache(pool);
   return {
     method: 'GET',
@@ -54,7 +56,7 @@ export function statisticsEndpoint({ pool }: { pool: Database['pool'] }): Accoun
       const reader = new QueryReader(request.query);
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
       reader.check();
-      const { id: subscriptionId } = await requiredSubscription(pool, request);
+      const { id: subscriptionId } = await requiredSubscription(prisma, request);
       return { code: 200, data: await statistics({ subscriptionId, hours }) };
     },
   };
@@ -83,7 +85,7 @@ interface Cached {
  * took long is cached for a while. `until` says which moment the numbers are of.
  */
 export function createStatisticsCache(
-  pool: Database['pool'],
+  pool: Pool,
   { read = readStatistics, nowMs = () => performance.now() } = {},
 ): (query: StatisticsQuery) => Promise<StatisticsView> {
   const cache = new LRUCache<string, Cached>({ max: CACHED_MAX });
@@ -160,7 +162,7 @@ type Row = StatisticsCounts & { hour_start: string | null; since: string; until:
 
 /** A subscription's hours up to now, and their totals. */
 async function readStatistics(
-  pool: Database['pool'],
+  pool: Pool,
   { subscriptionId, hours }: { subscriptionId: string; hours: number },
 ): Promise<StatisticsView> {
   const rows = await runStatement<Row>(pool, SELECT, [subscriptionId, hours]);

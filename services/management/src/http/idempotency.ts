@@ -1,5 +1,6 @@
+// SQL by hand: a key is claimed in one statement, which takes over what has expired.
 import { createHash, randomUUID } from 'node:crypto';
-import { type Database, runStatement, type SecretBox, SecretBoxError } from '@runhook/database';
+import { type Pool, runStatement, type SecretBox, SecretBoxError } from '@runhook/database';
 import type { Principal } from '../identity/principals.ts';
 import type { Answer } from './envelope.ts';
 import { ConflictError, KeyOfAnotherBodyError } from './errors.ts';
@@ -34,7 +35,7 @@ const TRIES_MAX = 3;
  * @param deps.onError told when an answer could not be kept, or a key not be freed: its minute frees it
  */
 export function createIdempotency(deps: {
-  pool: Database['pool'];
+  pool: Pool;
   secrets: SecretBox;
   onError: (error: unknown) => void;
 }): Idempotency {
@@ -95,8 +96,6 @@ function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
     throw error;
   }
 }
-
-type Pool = Database['pool'];
 
 /** A request's hold on its key. */
 export interface Claim {

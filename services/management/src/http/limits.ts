@@ -1,5 +1,5 @@
 import { integerIdFromText } from '@runhook/contract';
-import type { Database } from '@runhook/database';
+import type { Pool } from '@runhook/database';
 import { openRedis, queueBackendName } from '@runhook/queue';
 import {
   type RateLimiterAbstract,
@@ -71,7 +71,7 @@ export interface LimitStore {
  */
 export async function openLimitStore(options: {
   queueUrl: string;
-  pool: Database['pool'];
+  pool: Pool;
   onError: (error: Error) => void;
   /** How long Redis may take for one count; half a second when omitted. */
   countTimeoutMs?: number | undefined;

@@ -1,18 +1,19 @@
-import { type Deployment, type Plan, secondsTimestamp } from '@runhook/contract';
-import { type Database, runStatement } from '@runhook/database';
+import { DEPLOYMENTS, type Deployment, PLANS, type Plan, secondsTimestamp } from '@runhook/contract';
+import { storedAs } from '@runhook/database';
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import type { CallerEndpoint } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import type { Principal } from './principals.ts';
 
 /** The caller's accounts: those that a user is a member of, or the one that a service token belongs to. */
-export function accountsEndpoints({ pool }: { pool: Database['pool'] }): CallerEndpoint[] {
+export function accountsEndpoints({ prisma }: { prisma: PrismaClient }): CallerEndpoint[] {
   const handle: CallerEndpoint['handle'] = async ({ principal, query }) => {
     const reader = new QueryReader(query);
     const page = reader.page();
     reader.check();
     const accountIds = accountIdsOf(principal);
-    const accounts = await listAccounts(pool, accountIds, page);
+    const accounts = await listAccounts(prisma, accountIds, page);
     return { code: 200, data: accounts, extra: pageExtra(page, accountIds.length, accounts.length) };
   };
   return [
@@ -26,21 +27,19 @@ function accountIdsOf(principal: Principal): number[] {
   return principal.memberships.map(({ account }) => account.id);
 }
 
-type AccountRow = Omit<AccountView, 'id' | 'created_at'> & { id: string; created_at: Date };
-
 /** A page of those of the accounts that exist, oldest first: what a client took as its first account stays the first. */
 export async function listAccounts(
-  pool: Database['pool'],
+  prisma: PrismaClient,
   accountIds: readonly number[],
   page: { limit: number; offset: number },
 ): Promise<AccountView[]> {
-  const rows = await runStatement<AccountRow>(
-    pool,
-    `SELECT id, identifier, name, plan, deployment, created_at FROM accounts
-     WHERE id = ANY($1::bigint[]) ORDER BY id LIMIT $2 OFFSET $3`,
-    [accountIds, page.limit, page.offset],
-  );
-  return rows.map((row) => ({ ...row, id: Number(row.id), created_at: secondsTimestamp(row.created_at) }));
+  const accounts = await prisma.account.findMany({
+    where: { id: { in: accountIds.map(BigInt) } },
+    orderBy: { id: 'asc' },
+    take: page.limit,
+    skip: page.offset,
+  });
+  return accounts.map(accountView);
 }
 
 /** An account in the list of the caller's accounts; the id is an integer, the time ISO 8601 UTC in seconds with `Z`. */
@@ -51,4 +50,15 @@ export interface AccountView {
   plan: Plan;
   deployment: Deployment;
   created_at: string;
+}
+
+export function accountView(row: Prisma.AccountModel): AccountView {
+  return {
+    id: Number(row.id),
+    identifier: row.identifier,
+    name: row.name,
+    plan: storedAs(PLANS, row.plan),
+    deployment: storedAs(DEPLOYMENTS, row.deployment),
+    created_at: secondsTimestamp(row.createdAt),
+  };
 }

@@ -1,12 +1,5 @@
-import type { Deployment, Plan } from '@runhook/contract';
-import {
-  credentialKind,
-  type Database,
-  hashCredential,
-  type License,
-  type PermissionSet,
-  runStatement,
-} from '@runhook/database';
+import { DEPLOYMENTS, type Deployment, PLANS, type Plan } from '@runhook/contract';
+import { LICENSES, type License, type PermissionSet, permissionSetsOf, storedAs } from '@runhook/database';
 
 /** An account as far as access to it goes. */
 export interface Account {
@@ -32,8 +25,13 @@ export type UserPrincipal = Extract<Principal, { kind: 'user' }>;
 
 /** What a caller proved itself with: a key in a header, or the console's cookie. Its permissions are the same. */
 export type Credential =
-  | { kind: 'key'; hash: Uint8Array }
-  | { kind: 'session'; idHash: Uint8Array; expiresAt: Date; apiKeyHash: Uint8Array };
+  | { kind: 'key'; hash: Uint8Array<ArrayBuffer> }
+  | {
+      kind: 'session';
+      idHash: Uint8Array<ArrayBuffer>;
+      expiresAt: Date;
+      apiKeyHash: Uint8Array<ArrayBuffer>;
+    };
 
 export interface Caller {
   principal: Principal;
@@ -112,69 +110,38 @@ function phrase(requirement: Requirement): string {
   return `the permission set ${anyOf.slice(0, -1).join(', ')} or ${anyOf.at(-1)}`;
 }
 
-interface AccountColumns {
-  account_id: string;
+/** Of a membership, what {@link userPrincipal} needs. */
+export interface MembershipRow {
+  license: string;
+  permissionSets: readonly string[];
+  account: AccountRow;
+}
+
+interface AccountRow {
+  id: bigint | string;
   identifier: string;
-  plan: Plan;
-  deployment: Deployment;
-  permission_sets: PermissionSet[];
+  plan: string;
+  deployment: string;
 }
 
-/** A user without a membership has one row, with nulls where the membership would be. */
-export type UserRow = { user_id: string; license: License } & (AccountColumns | { account_id: null });
-type TokenRow = { token_id: string } & AccountColumns;
-
-/** What {@link userPrincipal} needs, from `users u` and {@link USER_MEMBERSHIPS}. */
-export const USER_COLUMNS = `
-  u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment`;
-export const USER_MEMBERSHIPS = `
-  LEFT JOIN memberships m ON m.user_id = u.id
-  LEFT JOIN accounts a ON a.id = m.account_id`;
-
-const USER_BY_KEY = `
-  SELECT ${USER_COLUMNS} FROM users u ${USER_MEMBERSHIPS} WHERE u.api_key_hash = $1 ORDER BY a.id`;
-
-const TOKEN_BY_HASH = `
-  SELECT t.id AS token_id, t.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
-  FROM service_tokens t
-  JOIN accounts a ON a.id = t.account_id
-  WHERE t.token_hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`;
-
-/**
- * Who holds the credential, in one query; null when nobody does, or when it was revoked or has expired. Asked anew for
- * each request, so that what is rotated or revoked is refused by every process at once.
- *
- * How long a refusal takes tells nothing: what is looked up is the SHA-256 of what the caller sent, so whatever a
- * comparison in the index gives away is about a hash that no caller can steer towards a stored one.
- */
-export async function findPrincipal(pool: Database['pool'], credential: string): Promise<Principal | null> {
-  const kind = credentialKind(credential);
-  if (kind === null) return null;
-  const hash = hashCredential(credential);
-  return kind === 'user' ? await findUser(pool, hash) : await findServiceToken(pool, hash);
+/** @param memberships in the order of their accounts */
+export function userPrincipal(userId: bigint | string, memberships: readonly MembershipRow[]): UserPrincipal {
+  return {
+    kind: 'user',
+    userId: Number(userId),
+    memberships: memberships.map((membership) => ({
+      account: accountOf(membership.account),
+      license: storedAs(LICENSES, membership.license),
+      permissionSets: permissionSetsOf(membership),
+    })),
+  };
 }
 
-async function findUser(pool: Database['pool'], hash: Uint8Array): Promise<Principal | null> {
-  const rows = await runStatement<UserRow>(pool, USER_BY_KEY, [hash], 'user_by_key');
-  return rows[0] ? userPrincipal(rows[0].user_id, rows) : null;
-}
-
-export function userPrincipal(userId: string, rows: readonly UserRow[]): UserPrincipal {
-  const memberships = rows.flatMap((row) =>
-    row.account_id === null
-      ? []
-      : [{ account: accountOf(row), license: row.license, permissionSets: row.permission_sets }],
-  );
-  return { kind: 'user', userId: Number(userId), memberships };
-}
-
-async function findServiceToken(pool: Database['pool'], hash: Uint8Array): Promise<Principal | null> {
-  const [row] = await runStatement<TokenRow>(pool, TOKEN_BY_HASH, [hash], 'token_by_hash');
-  if (!row) return null;
-  const { token_id, permission_sets: permissionSets } = row;
-  return { kind: 'service_token', tokenId: Number(token_id), account: accountOf(row), permissionSets };
-}
-
-function accountOf({ account_id, identifier, plan, deployment }: AccountColumns): Account {
-  return { id: Number(account_id), identifier, plan, deployment };
+export function accountOf({ id, identifier, plan, deployment }: AccountRow): Account {
+  return {
+    id: Number(id),
+    identifier,
+    plan: storedAs(PLANS, plan),
+    deployment: storedAs(DEPLOYMENTS, deployment),
+  };
 }

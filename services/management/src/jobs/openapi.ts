@@ -1,5 +1,4 @@
 import type { JobView } from '@runhook/database';
-import { JOB_EXAMPLE } from '../http/openapi/examples.ts';
 import {
   answerObject,
   integerId,
@@ -16,6 +15,16 @@ import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { JOB_NAME_CHARACTERS_MAX, type JobFields } from './routes.ts';
 
 const tags = ['Jobs and runs'];
+
+const JOB_EXAMPLE: JobView = {
+  id: 12,
+  account_id: 1,
+  name: 'Nightly',
+  project_id: 3,
+  project_name: 'Analytics',
+  environment_id: 4,
+  environment_name: 'Production',
+};
 
 const { name, project_name, environment_name } = JOB_EXAMPLE;
 

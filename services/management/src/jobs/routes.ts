@@ -1,16 +1,16 @@
 import { type Problem, problemsOf, textWithoutNul, VALIDATION_OPTIONS } from '@runhook/contract';
-import { createJob, type Database, type JobView, type Queryable, runStatement } from '@runhook/database';
+import { createJob, type JobView, jobView } from '@runhook/database';
+import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type AccountEndpoint, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import { idList, QueryReader, searchText } from '../http/query-parameters.ts';
-import { containsText } from '../http/sql-text.ts';
 
 const JOBS = '/api/v2/accounts/:account_id/jobs';
 
 /** `POST …/jobs/` and `GET …/jobs/` (docs/contract.md#runs-and-jobs). */
-export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): AccountEndpoint[] {
+export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
   return [
     {
       method: 'POST',
@@ -19,7 +19,7 @@ export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Acco
       async handle({ account, body }) {
         const { fields, problems } = parseJob(body);
         if (problems) throw new InvalidRequestError(problems);
-        return { code: 201, data: await addJob(database.prisma, account.id, fields) };
+        return { code: 201, data: await addJob(prisma, account.id, fields) };
       },
     },
     {
@@ -34,7 +34,7 @@ export function jobsEndpoints(database: Pick<Database, 'prisma' | 'pool'>): Acco
           search: reader.optional('search', searchText),
         };
         reader.check();
-        const { jobs, totalCount } = await listJobs(database.pool, account.id, { filters, ...page });
+        const { jobs, totalCount } = await listJobs(prisma, account.id, { filters, ...page });
         return { code: 200, data: jobs, extra: pageExtra(page, totalCount, jobs.length) };
       },
     },
@@ -64,69 +64,62 @@ export function parseJob(body: unknown): JobParsing {
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-/** Ids come as text: they are bigint. */
-type JobRow = Record<keyof JobView, string>;
-
-const SELECT_JOBS = `
-  SELECT jobs.id, jobs.account_id, jobs.name, project_id, projects.name AS project_name,
-    environment_id, environments.name AS environment_name
-  FROM jobs JOIN projects ON projects.id = project_id JOIN environments ON environments.id = environment_id
-  WHERE jobs.account_id = $1`;
-
-export async function findJob(
-  database: Queryable,
-  accountId: number,
-  jobId: number,
-): Promise<JobView | null> {
-  const [row] = await runStatement<JobRow>(database, `${SELECT_JOBS} AND jobs.id = $2`, [accountId, jobId]);
-  return row ? toView(row) : null;
+async function addJob(prisma: PrismaClient, accountId: number, fields: JobFields): Promise<JobView> {
+  const { name, project_name: projectName, environment_name: environmentName } = fields;
+  return await createJob(prisma, { accountId, name, projectName, environmentName });
 }
 
 /** Null filters let everything through. */
-export interface JobFilters {
+interface JobFilters {
   ids: readonly number[] | null;
   /** In the name, or the beginning of the id. */
   search: string | null;
 }
 
-const MATCHING = `
-  ($2::bigint[] IS NULL OR jobs.id = ANY($2))
-  AND ($3::text IS NULL OR ${containsText('$3', ['jobs.name'])} OR starts_with(jobs.id::text, $3))`;
-
 /** A page of the account's jobs, newest first, and how many match in all. */
-export async function listJobs(
-  database: Queryable,
+async function listJobs(
+  prisma: PrismaClient,
   accountId: number,
   query: { filters: JobFilters; limit: number; offset: number },
 ): Promise<{ jobs: JobView[]; totalCount: number }> {
   const { filters, limit, offset } = query;
-  const values = [accountId, filters.ids, filters.search];
-  const page = `${SELECT_JOBS} AND ${MATCHING} ORDER BY jobs.id DESC LIMIT $4 OFFSET $5`;
-  const count = `SELECT count(*) FROM jobs WHERE account_id = $1 AND ${MATCHING}`;
-  const [rows, [total]] = await Promise.all([
-    runStatement<JobRow>(database, page, [...values, limit, offset]),
-    runStatement<{ count: string }>(database, count, values),
+  const where = { accountId: BigInt(accountId), ...matching(filters) };
+  const [jobs, totalCount] = await Promise.all([
+    prisma.job.findMany({
+      where,
+      include: { project: true, environment: true },
+      orderBy: { id: 'desc' },
+      take: limit,
+      skip: offset,
+    }),
+    prisma.job.count({ where }),
   ]);
-  return { jobs: rows.map(toView), totalCount: Number(total?.count) };
+  return { jobs: jobs.map(jobView), totalCount };
 }
 
-export async function addJob(
-  prisma: Database['prisma'],
-  accountId: number,
-  fields: JobFields,
-): Promise<JobView> {
-  const { name, project_name: projectName, environment_name: environmentName } = fields;
-  return await createJob(prisma, { accountId, name, projectName, environmentName });
-}
-
-function toView(row: JobRow): JobView {
+function matching({ ids, search }: JobFilters): Prisma.JobWhereInput {
   return {
-    id: Number(row.id),
-    account_id: Number(row.account_id),
-    name: row.name,
-    project_id: Number(row.project_id),
-    project_name: row.project_name,
-    environment_id: Number(row.environment_id),
-    environment_name: row.environment_name,
+    ...(ids !== null && { id: { in: ids.map(BigInt) } }),
+    ...(search !== null && {
+      OR: [{ name: containing(search) }, ...idsBeginningWith(search).map((id) => ({ id }))],
+    }),
   };
 }
+
+/**
+ * The ids whose digits begin with the text, as ranges of numbers, which an index finds: 12 is 12, 120 to 129, 1200 to
+ * 1299 and so on. None for what is no beginning of an id.
+ */
+export function idsBeginningWith(text: string): { gte: bigint; lte: bigint }[] {
+  if (!/^[1-9]\d*$/.test(text)) return [];
+  const ranges: { gte: bigint; lte: bigint }[] = [];
+  const size = (count: number) => 10n ** BigInt(count);
+  for (let more = 0; BigInt(text) * size(more) <= BIGINT_MAX; more++) {
+    const last = (BigInt(text) + 1n) * size(more) - 1n;
+    ranges.push({ gte: BigInt(text) * size(more), lte: last < BIGINT_MAX ? last : BIGINT_MAX });
+  }
+  return ranges;
+}
+
+/** The largest that a bigint of PostgreSQL can be. */
+const BIGINT_MAX = 2n ** 63n - 1n;

@@ -1,5 +1,4 @@
 import { RUN_STATUS_CODES } from '@runhook/contract';
-import { ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING_EXAMPLE } from '../http/openapi/examples.ts';
 import {
   answerObject,
   integerId,
@@ -17,6 +16,40 @@ import { inQuery, keyed, PAGE, parameter, requestBody } from '../http/openapi/pa
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
 import { FINISH_STATUSES } from './transitions.ts';
+
+export const RUNNING_EXAMPLE: RunView = {
+  id: 345,
+  account_id: 1,
+  job_id: 12,
+  job_name: 'Nightly',
+  project_id: 3,
+  project_name: 'Analytics',
+  environment_id: 4,
+  environment_name: 'Production',
+  engine_version: '1.9.0',
+  status: 'Running',
+  status_code: 3,
+  status_message: null,
+  reason: 'Scheduled',
+  started_at: '2026-11-20T09:58:26Z',
+  finished_at: null,
+  errored_at: null,
+  artifacts_ingested_at: null,
+};
+
+const ERRORED_EXAMPLE: RunView = {
+  ...RUNNING_EXAMPLE,
+  status: 'Errored',
+  status_code: 20,
+  status_message: 'Two models failed',
+  finished_at: '2026-11-20T10:00:00Z',
+  errored_at: '2026-11-20T10:00:00Z',
+};
+
+const INGESTED_EXAMPLE: RunView = {
+  ...ERRORED_EXAMPLE,
+  artifacts_ingested_at: '2026-11-20T10:00:05Z',
+};
 
 const CODES = Object.entries(RUN_STATUS_CODES);
 

@@ -1,3 +1,4 @@
+// SQL by hand: the hot path; batches of events, under an advisory lock.
 import { type Queryable, runStatement, type Transaction } from '@runhook/database';
 import type { IdentifiedEvent } from '@runhook/queue';
 

@@ -1,3 +1,4 @@
+// SQL by hand: the hot path; a batch is moved in one transaction with the lock of the relay.
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import type { EventQueue } from '@runhook/queue';

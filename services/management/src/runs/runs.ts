@@ -1,8 +1,8 @@
+// SQL by hand: the hot path; a run, its events and their places in the outbox are one transaction.
 import { type EventType, idDay, type JobRunEvent, secondsTimestamp } from '@runhook/contract';
 import { inTransaction, type Pool, runStatement, type Transaction } from '@runhook/database';
-import { findJob } from '../jobs/routes.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
-import { findRun, insertRun, listRuns, type RunFilters, updateRun } from './statements.ts';
+import { findJob, findRun, insertRun, listRuns, type RunFilters, updateRun } from './statements.ts';
 import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
 
 export type StartOutcome =

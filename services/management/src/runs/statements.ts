@@ -1,3 +1,4 @@
+// SQL by hand: the hot path; each report of a job runner locks, changes and reads its run.
 import { RUN_STATUS_CODES, type RunStatus } from '@runhook/contract';
 import { type JobView, type Queryable, runStatement, type Transaction } from '@runhook/database';
 import type { RunView } from './routes.ts';
@@ -50,6 +51,35 @@ function toRunView(row: RunRow): RunView {
     finished_at: row.finished_at,
     errored_at: row.errored_at,
     artifacts_ingested_at: row.artifacts_ingested_at,
+  };
+}
+
+/** Ids come as text: they are bigint. */
+type JobRow = Record<keyof JobView, string>;
+
+/** The job of a run, within the transaction that starts it. */
+export async function findJob(
+  transaction: Transaction,
+  accountId: number,
+  jobId: number,
+): Promise<JobView | null> {
+  const [row] = await runStatement<JobRow>(
+    transaction,
+    `SELECT jobs.id, jobs.account_id, jobs.name, project_id, projects.name AS project_name,
+       environment_id, environments.name AS environment_name
+     FROM jobs JOIN projects ON projects.id = project_id JOIN environments ON environments.id = environment_id
+     WHERE jobs.account_id = $1 AND jobs.id = $2`,
+    [accountId, jobId],
+  );
+  if (!row) return null;
+  return {
+    id: Number(row.id),
+    account_id: Number(row.account_id),
+    name: row.name,
+    project_id: Number(row.project_id),
+    project_name: row.project_name,
+    environment_id: Number(row.environment_id),
+    environment_name: row.environment_name,
   };
 }
 

@@ -1,12 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type Database, runStatement } from '@runhook/database';
-import {
-  type Caller,
-  USER_COLUMNS,
-  USER_MEMBERSHIPS,
-  type UserRow,
-  userPrincipal,
-} from '../identity/principals.ts';
+import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { type Caller, userPrincipal } from '../identity/principals.ts';
 
 /** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its last hour. */
 export interface ConsoleSessions {
@@ -17,63 +11,112 @@ export interface ConsoleSessions {
   open(user: { id: number; passwordHash: string }): Promise<string | null>;
   /** The user behind the cookie's text, or null when there is no such session any more. Counts as use. */
   find(sessionId: string): Promise<Caller | null>;
-  close(idHash: Uint8Array): Promise<void>;
+  close(idHash: Uint8Array<ArrayBuffer>): Promise<void>;
 }
 
-// Who signs in clears away what has ended, of anybody. Two at once must not wait for each other.
-const OPEN = `
-  WITH ended AS (
-    DELETE FROM console_sessions WHERE id_hash IN (
-      SELECT id_hash FROM console_sessions
-      WHERE expires_at <= now() OR last_used_at <= now() - make_interval(mins => $3)
-      LIMIT 1000 FOR UPDATE SKIP LOCKED))
-  INSERT INTO console_sessions (id_hash, user_id, expires_at)
-  SELECT $1, u.id, now() + make_interval(hours => $4)
-  FROM (SELECT id FROM users WHERE id = $2 AND password_hash = $5 FOR SHARE) u
-  RETURNING user_id`;
-
-const FIND = `
-  SELECT ${USER_COLUMNS}, u.api_key_hash, s.expires_at, s.last_used_at <= now() - interval '1 minute' AS used_unseen
-  FROM console_sessions s JOIN users u ON u.id = s.user_id ${USER_MEMBERSHIPS}
-  WHERE s.id_hash = $1 AND s.expires_at > now() AND s.last_used_at > now() - make_interval(mins => $2)
-  ORDER BY a.id`;
-
-// The condition lets one of many requests at once write, and the others find nothing to do.
-const USED = `
-  UPDATE console_sessions SET last_used_at = now()
-  WHERE id_hash = $1 AND last_used_at <= now() - interval '1 minute'`;
-
-type SessionRow = UserRow & { api_key_hash: Uint8Array; expires_at: Date; used_unseen: boolean };
-
 export function createConsoleSessions(options: {
-  pool: Database['pool'];
+  prisma: PrismaClient;
   idleMinutes: number;
   maxHours: number;
 }): ConsoleSessions {
-  const { pool, idleMinutes, maxHours } = options;
+  const { prisma, idleMinutes, maxHours } = options;
+  const idleMs = idleMinutes * MINUTE_MS;
   return {
     async open({ id, passwordHash }) {
+      await clearEnded(prisma, idleMs);
       const sessionId = createSessionId();
-      const values = [hashSessionId(sessionId), id, idleMinutes, maxHours, passwordHash];
-      const opened = await runStatement(pool, OPEN, values);
-      return opened.length > 0 ? sessionId : null;
+      const session = {
+        idHash: hashOf(sessionId),
+        userId: BigInt(id),
+        expiresAt: new Date(Date.now() + maxHours * HOUR_MS),
+      };
+      const isOpen = await inPrismaTransaction(prisma, async (transaction) => {
+        // Locks the user's row, so that a reset waits for the session and then ends it, or this one waits for the reset
+        // and no longer finds the password.
+        const user = { id: session.userId, passwordHash };
+        const { count } = await transaction.user.updateMany({ where: user, data: { passwordHash } });
+        if (count > 0) await transaction.consoleSession.create({ data: session });
+        return count > 0;
+      });
+      return isOpen ? sessionId : null;
     },
     async find(sessionId) {
       const idHash = hashSessionId(sessionId);
       if (idHash === null) return null;
-      const rows = await runStatement<SessionRow>(pool, FIND, [idHash, idleMinutes], 'session_by_id');
-      const [row] = rows;
-      if (!row) return null;
-      if (row.used_unseen) await runStatement(pool, USED, [idHash]);
+      const session = await prisma.consoleSession.findUnique({ where: { idHash }, select: WITH_USER });
+      const now = Date.now();
+      if (!session || hasEnded(session, now, idleMs)) return null;
+      if (now - session.lastUsedAt.getTime() >= USE_SEEN_MS) await use(prisma, idHash, now);
+      const { user, expiresAt } = session;
       return {
-        principal: userPrincipal(row.user_id, rows),
-        credential: { kind: 'session', idHash, expiresAt: row.expires_at, apiKeyHash: row.api_key_hash },
+        principal: userPrincipal(user.id, user.memberships),
+        credential: { kind: 'session', idHash, expiresAt, apiKeyHash: user.apiKeyHash },
       };
     },
     async close(idHash) {
-      await runStatement(pool, 'DELETE FROM console_sessions WHERE id_hash = $1', [idHash]);
+      await prisma.consoleSession.deleteMany({ where: { idHash } });
     },
   };
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** A use is written down at most so often. */
+const USE_SEEN_MS = MINUTE_MS;
+
+const WITH_USER = {
+  expiresAt: true,
+  lastUsedAt: true,
+  user: {
+    select: {
+      id: true,
+      apiKeyHash: true,
+      memberships: {
+        select: {
+          license: true,
+          permissionSets: true,
+          account: { select: { id: true, identifier: true, plan: true, deployment: true } },
+        },
+        orderBy: { accountId: 'asc' },
+      },
+    },
+  },
+} satisfies Prisma.ConsoleSessionSelect;
+
+function hasEnded(
+  { expiresAt, lastUsedAt }: { expiresAt: Date; lastUsedAt: Date },
+  now: number,
+  idleMs: number,
+): boolean {
+  return expiresAt.getTime() <= now || lastUsedAt.getTime() <= now - idleMs;
+}
+
+/** The condition lets one of many requests at once write, and the others find nothing to do. */
+async function use(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: number): Promise<void> {
+  await prisma.consoleSession.updateMany({
+    where: { idHash, lastUsedAt: { lte: new Date(now - USE_SEEN_MS) } },
+    data: { lastUsedAt: new Date(now) },
+  });
+}
+
+/** More than one sign-in can leave behind, so that what has ended becomes less. */
+const CLEARED_MAX = 20;
+
+/**
+ * Who signs in clears away some of what has ended, of anybody. One row a statement: who holds no lock while it waits for
+ * another is in no deadlock, with a second sign-in or with a reset.
+ */
+async function clearEnded(prisma: PrismaClient, idleMs: number): Promise<void> {
+  const now = Date.now();
+  const isEnded = {
+    OR: [{ expiresAt: { lte: new Date(now) } }, { lastUsedAt: { lte: new Date(now - idleMs) } }],
+  };
+  const ended = await prisma.consoleSession.findMany({
+    where: isEnded,
+    select: { idHash: true },
+    take: CLEARED_MAX,
+  });
+  for (const { idHash } of ended) await prisma.consoleSession.deleteMany({ where: { idHash, ...isEnded } });
 }
 
 const BYTES = 32;
@@ -86,7 +129,11 @@ export function createSessionId(): string {
 
 /** What the database holds; null when the text cannot be an id. 256 random bits need no slow hash. */
 export function hashSessionId(text: string): Uint8Array<ArrayBuffer> | null {
-  return PATTERN.test(text) ? new Uint8Array(createHash('sha256').update(text).digest()) : null;
+  return PATTERN.test(text) ? hashOf(text) : null;
+}
+
+function hashOf(sessionId: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(createHash('sha256').update(sessionId).digest());
 }
 
 export const SESSION_COOKIE = 'runhook_session';

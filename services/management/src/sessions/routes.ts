@@ -6,7 +6,8 @@ import {
   VALIDATION_OPTIONS,
   webhooksUnavailableReason,
 } from '@runhook/contract';
-import type { Database, License, PermissionSet } from '@runhook/database';
+import type { License, PermissionSet } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type CallerEndpoint, type Endpoint, type OpenEndpoint, requiredUser } from '../http/endpoint.ts';
 import {
@@ -17,7 +18,6 @@ import {
   TooManyRequestsError,
 } from '../http/errors.ts';
 import { type AccountView, listAccounts } from '../identity/accounts.ts';
-import { findUser } from '../identity/api-key.ts';
 import {
   type Caller,
   type Credential,
@@ -25,6 +25,7 @@ import {
   missingPermission,
   type UserPrincipal,
 } from '../identity/principals.ts';
+import { findUser } from '../identity/users.ts';
 import {
   type ConsoleSessions,
   endedSessionCookie,
@@ -37,7 +38,7 @@ import type { SignIn } from './sign-in.ts';
 const SESSION = '/api/v3/session';
 
 interface SessionDependencies {
-  pool: Database['pool'];
+  prisma: PrismaClient;
   sessions: ConsoleSessions;
   signIn: SignIn;
 }
@@ -48,7 +49,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Takes JSON only, which no browser sends for another site's page without asking here first: no other proof is needed. */
-function signInEndpoint({ pool, sessions, signIn }: SessionDependencies): OpenEndpoint {
+function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): OpenEndpoint {
   return {
     method: 'POST',
     path: SESSION,
@@ -63,17 +64,17 @@ function signInEndpoint({ pool, sessions, signIn }: SessionDependencies): OpenEn
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
       const headers = { 'set-cookie': sessionCookie(outcome.sessionId, secure) };
-      return { code: 201, data: await viewOf(pool, caller), headers };
+      return { code: 201, data: await viewOf(prisma, caller), headers };
     },
   };
 }
 
-function whoAmIEndpoint({ pool }: SessionDependencies): CallerEndpoint {
+function whoAmIEndpoint({ prisma }: SessionDependencies): CallerEndpoint {
   return {
     method: 'GET',
     path: SESSION,
     access: 'caller',
-    handle: async (caller) => ({ code: 200, data: await viewOf(pool, caller) }),
+    handle: async (caller) => ({ code: 200, data: await viewOf(prisma, caller) }),
   };
 }
 
@@ -97,12 +98,12 @@ async function endReplacedSession(sessions: ConsoleSessions, cookie: string | un
   if (idHash !== null) await sessions.close(idHash);
 }
 
-async function viewOf(pool: Database['pool'], { principal, credential }: Caller): Promise<SessionView> {
+async function viewOf(prisma: PrismaClient, { principal, credential }: Caller): Promise<SessionView> {
   const caller = requiredUser(principal);
   const accountIds = caller.memberships.map(({ account }) => account.id);
   const [user, accounts] = await Promise.all([
-    findUser(pool, caller.userId, null),
-    listAccounts(pool, accountIds, { limit: accountIds.length, offset: 0 }),
+    findUser(prisma, caller.userId, null),
+    listAccounts(prisma, accountIds, { limit: accountIds.length, offset: 0 }),
   ]);
   if (!user) throw new InvalidTokenError();
   return sessionView(caller, credential, user, accounts);

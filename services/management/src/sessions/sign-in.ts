@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { hash, verify as verifyArgon2 } from '@node-rs/argon2';
-import type { Database } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import type { Limiter, LimitStore, Taking } from '../http/limits.ts';
-import { findPasswordHash } from '../identity/api-key.ts';
+import { findPasswordHash } from '../identity/users.ts';
 import type { ConsoleSessions } from './console-sessions.ts';
 
 /** `limited`: too many attempts; whether the password was right is not even asked. */
@@ -21,17 +21,17 @@ export type SignIn = (attempt: {
 
 /** Opens a console session for an e-mail address and its password. An unknown address is told like a wrong password. */
 export function createSignIn(deps: {
-  pool: Database['pool'];
+  prisma: PrismaClient;
   sessions: Pick<ConsoleSessions, 'open'>;
   passwords: PasswordCheck;
   limits: SignInLimits;
 }): SignIn {
-  const { pool, sessions, passwords, limits } = deps;
+  const { prisma, sessions, passwords, limits } = deps;
   return async ({ email, password, clientAddress }) => {
     if (passwords.busy()) return { kind: 'limited', retryAfterSeconds: 1 };
     const begun = await limits.begin({ email, clientAddress });
     if (begun.kind === 'refused') return { kind: 'limited', retryAfterSeconds: begun.retryAfterSeconds };
-    const user = await findPasswordHash(pool, email);
+    const user = await findPasswordHash(prisma, email);
     const passwordHash = user?.passwordHash ?? null;
     const isRight = await passwords.isRight(passwordHash, password);
     if (!isRight || !user || passwordHash === null) return { kind: 'refused' };

@@ -5,13 +5,6 @@ import {
   type SubscriptionFields,
 } from '@runhook/contract';
 import {
-  CREATED_SUBSCRIPTION_EXAMPLE,
-  DELETED_EXAMPLE,
-  SUBSCRIPTION_EXAMPLE,
-  SUBSCRIPTION_FIELDS_EXAMPLE,
-  VERIFICATION_EXAMPLE,
-} from '../http/openapi/examples.ts';
-import {
   answerObject,
   httpStatusText,
   idText,
@@ -32,6 +25,46 @@ import type { SubscriptionView } from './statements.ts';
 import type { Verification } from './test-endpoint.ts';
 
 const tags = ['Webhooks'];
+
+// The examples of all features tell one story: a nightly job of account 1 fails, and a webhook tells the pager.
+
+export const SUBSCRIPTION_FIELDS_EXAMPLE = {
+  name: 'Runs to the pager',
+  description: 'Wakes whoever is on call',
+  event_types: ['job.run.completed', 'job.run.errored'],
+  job_ids: [12],
+  client_url: 'https://receiver.example.com/hooks',
+  active: true,
+};
+
+const NEW_SUBSCRIPTION: SubscriptionView = {
+  id: 'wsu_3MMmRIeb7hwtfgePeQ9Hc50jDdn',
+  account_identifier: 'act_3MMmRJEV9dZkhAlajvBokYDUOPh',
+  account_id: '1',
+  name: 'Runs to the pager',
+  description: 'Wakes whoever is on call',
+  job_ids: ['12'],
+  event_types: ['job.run.completed', 'job.run.errored'],
+  client_url: 'https://receiver.example.com/hooks',
+  active: true,
+  created_at: '1795168700000000',
+  updated_at: '1795168700000000',
+  http_status_code: '0',
+};
+
+export const CREATED_SUBSCRIPTION_EXAMPLE: SubscriptionView = {
+  ...NEW_SUBSCRIPTION,
+  hmac_secret: 'whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=',
+};
+
+export const SUBSCRIPTION_EXAMPLE: SubscriptionView = {
+  ...NEW_SUBSCRIPTION,
+  dispatched_at: '1795168800123456',
+  http_status_code: '200',
+};
+
+const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
+const VERIFICATION_EXAMPLE = { verification_error: null, verification_status_code: '200' };
 
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';

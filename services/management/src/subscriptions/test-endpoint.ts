@@ -7,15 +7,15 @@ import {
   renderPayload,
   secondsTimestamp,
 } from '@runhook/contract';
-import type { Database, SecretBox } from '@runhook/database';
+import type { SecretBox } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
 import type { Egress, EgressResult } from '@runhook/egress';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
-import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from './routes.ts';
-import { findSubscription } from './statements.ts';
+import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
 
 /** Sends a signed sample to the endpoint, active or not, and leaves no trace in the database (docs/contract.md#test-endpoint). */
 export function testSubscriptionEndpoint(deps: {
-  pool: Database['pool'];
+  prisma: PrismaClient;
   secrets: SecretBox;
   egress: Pick<Egress, 'post'>;
   deliveryTimeoutMs: number;
@@ -27,14 +27,13 @@ export function testSubscriptionEndpoint(deps: {
     hasEffect: true,
     extraMs: deps.deliveryTimeoutMs,
     async handle(request) {
-      const row = await findSubscription(deps.pool, subscriptionKey(request));
-      if (!row) throw subscriptionNotFound();
+      const row = await requiredSubscription(deps.prisma, request);
       const sentAt = new Date();
       const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
       const body = renderPayload(event, row);
-      const hmacSecret = deps.secrets.decrypt(row.hmac_secret_ciphertext);
+      const hmacSecret = deps.secrets.decrypt(row.hmacSecretCiphertext);
       const result = await deps.egress.post({
-        url: row.client_url,
+        url: row.clientUrl,
         headers: deliveryHeaders({ body, eventId: event.eventId, hmacSecret, sentAt }),
         body: Buffer.from(body),
       });

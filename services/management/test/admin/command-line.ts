@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { type Database, openDatabase } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, IN_VAIN_MS, testEncryptionKeysText } from '@runhook/testing';
 import { runAdmin } from '../../src/admin/program.ts';
 
@@ -78,7 +78,7 @@ export async function failureOf(args: readonly string[], options: RunOptions): P
 
 /** The command line with a database of its own. */
 export interface CommandLine {
-  database: Database;
+  database: PrismaDatabase;
   env: { DATABASE_URL: string; ENCRYPTION_KEYS: string };
   run(command: string | readonly string[], options?: RunOptions): Promise<Ran>;
   /** The document of a command that succeeds, with `--json`. */
@@ -95,7 +95,7 @@ const wordsOf = (command: string | readonly string[]) =>
 
 export async function openCommandLine(): Promise<CommandLine> {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({
+  const database = openPrismaDatabase({
     url: testDatabase.url,
     connectionsMax: 2,
     connectTimeoutMs: IN_VAIN_MS,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createAccount, createUser } from '@runhook/database';
 import { testSecrets } from '@runhook/testing';
+import { putMembership, removeMembership } from '../../src/identity/administration.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
 let line: CommandLine;
@@ -71,6 +72,22 @@ test('members of an account are listed with what they hold', async () => {
   ]);
   const { stdout } = await line.run(`user list --account ${account.id}`);
   expect(stdout).toContain(`${account.id} (read_only, member)`);
+});
+
+test('made, changed and removed at once, it is there whole or not at all, and made by one', async () => {
+  const { prisma } = line.database;
+  const key = { accountId: account.id, userId: user.id };
+  for (let round = 0; round < 5; round += 1) {
+    const put = await Promise.all([
+      putMembership(prisma, key, { license: 'developer' }),
+      putMembership(prisma, key, { permissionSets: ['admin'] }),
+      putMembership(prisma, key, {}),
+    ]);
+    expect(put.filter(({ is_new }) => is_new)).toHaveLength(1);
+    expect(await membership()).toMatchObject({ license: 'developer', permissionSets: ['admin'] });
+    const removed = await Promise.all([removeMembership(prisma, key), removeMembership(prisma, key)]);
+    expect(removed.sort()).toEqual([false, true]);
+  }
 });
 
 test('a membership is removed, and once only', async () => {

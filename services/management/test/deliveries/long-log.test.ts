@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { idDay } from '@runhook/contract';
-import { type Database, openDatabase } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
   eventually,
@@ -19,7 +19,7 @@ const COUNT = 3_000;
 const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
 
 let testDatabase: TestDatabase;
-let database: Database;
+let database: PrismaDatabase;
 let subscriptionId: string;
 /** Knows the hours of every log, and of none. */
 let known: HourlyCounts;
@@ -27,7 +27,7 @@ const none: HourlyCounts = { known: () => null, tookMs: () => undefined };
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const account = await seedAccount(database);
   const clientUrl = 'https://receiver.example.com/hooks';
   ({ id: subscriptionId } = await seedSubscription(database, { accountId: account.id, clientUrl }));
@@ -107,7 +107,7 @@ test('a short log is never kept, however slow the server is', async () => {
       counted += 1;
       return result;
     },
-  } as unknown as Database['pool'];
+  } as unknown as PrismaDatabase['pool'];
   const hours = createHourlyCounts(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
   hours.tookMs(subscriptionId, 1_000);
   await eventually(() => expect(counted).toBe(1));

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DELIVERY_EXAMPLE } from '../../src/deliveries/openapi.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
+import { RUNNING_EXAMPLE } from '../../src/runs/openapi.ts';
 import {
   CREATED_SUBSCRIPTION_EXAMPLE,
-  DELIVERY_EXAMPLE,
-  RUNNING_EXAMPLE,
   SUBSCRIPTION_EXAMPLE,
   SUBSCRIPTION_FIELDS_EXAMPLE,
-} from '../../src/http/openapi/examples.ts';
+} from '../../src/subscriptions/openapi.ts';
 import { createAnswerChecker, type Exchange } from '../answer-checker.ts';
 import { failure, type Harness, startHarness } from '../harness.ts';
 

@@ -9,9 +9,9 @@ import {
 } from '@runhook/contract';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
-import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/examples.ts';
 import type { MediaType, OpenApiDocument, PathItem, Schema } from '../../src/http/openapi/field-schemas.ts';
 import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
+import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/webhooks.ts';
 import { readSettings } from '../../src/settings.ts';
 import { sampleEvent } from '../../src/subscriptions/test-endpoint.ts';
 import { createSchemaChecker } from '../answer-checker.ts';

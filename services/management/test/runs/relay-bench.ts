@@ -1,5 +1,6 @@
 import { createId, JOB_RUN_EVENTS, type JobRunEvent, type PublishedEvent } from '@runhook/contract';
-import { type Database, inTransaction, openDatabase } from '@runhook/database';
+import { inTransaction } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createQueueBackend,
   type EventQueue,
@@ -17,7 +18,7 @@ export interface LoggedLine {
 
 /** An outbox, queues and relays of one test; everything it opened is closed with it. */
 export interface RelayBench {
-  database: Database;
+  database: PrismaDatabase;
   databaseUrl: string;
   logged: LoggedLine[];
   /** Commits that many events in one transaction, once `before` resolves; answers them in their order. */
@@ -36,7 +37,7 @@ const NEVER_MS = 3_600_000;
 
 export async function openRelayBench(): Promise<RelayBench> {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const closers: (() => Promise<unknown>)[] = [() => testDatabase.drop(), () => database.close()];
   const logged: LoggedLine[] = [];
   const log = (level: LoggedLine['level']) => (_fields: object, message: string) => {

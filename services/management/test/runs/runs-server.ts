@@ -6,22 +6,21 @@ import {
   createAccount,
   createJob,
   createServiceToken,
-  type Database,
   type JobView,
-  openDatabase,
   type PermissionSet,
 } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { createHttpApp } from '../../src/http/server.ts';
-import { findPrincipal } from '../../src/identity/principals.ts';
+import { findPrincipal } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type RunsDependencies } from '../../src/runs/runs.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
-  database: Database;
+  database: PrismaDatabase;
   databaseUrl: string;
   accountId: number;
   /** Of the account, with the permission set `job_runner`. */
@@ -57,7 +56,7 @@ export async function startRunsServer(
   options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> = {},
 ): Promise<RunsServer> {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const { prisma, pool } = database;
   let wakes = 0;
   const relay = options.relay ?? { wake: () => void wakes++ };

@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verify } from '@node-rs/argon2';
+import { inTransaction } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import { eventually } from '@runhook/testing';
+import { resetPassword } from '../../src/identity/users.ts';
 import { createConsoleSessions } from '../../src/sessions/console-sessions.ts';
 import { createPasswordCheck, createSignIn } from '../../src/sessions/sign-in.ts';
 import {
@@ -142,8 +146,8 @@ describe('signing in', () => {
   });
 
   test('is refused when the password was reset while it was being checked', async () => {
-    const { prisma, pool } = harness.database;
-    const sessions = createConsoleSessions({ pool, idleMinutes: 60, maxHours: 24 });
+    const { prisma } = harness.database;
+    const sessions = createConsoleSessions({ prisma, idleMinutes: 60, maxHours: 24 });
     const where = { id: BigInt(user.id) };
     const { passwordHash } = await prisma.user.findUniqueOrThrow({ where });
     const checked = { id: user.id, passwordHash: passwordHash ?? '' };
@@ -153,8 +157,39 @@ describe('signing in', () => {
     expect(await sessionsOf(user)).toHaveLength(1);
   });
 
+  test.each(['before', 'after'])(
+    'that comes to its session just %s a reset leaves no session',
+    async (order) => {
+      const database = openPrismaDatabase({ url: harness.settings.databaseUrl, connectionsMax: 4 });
+      const { prisma, pool } = database;
+      const sessions = createConsoleSessions({ prisma, idleMinutes: 60, maxHours: 24 });
+      const { passwordHash } = await prisma.user.findUniqueOrThrow({ where: { id: BigInt(user.id) } });
+      const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' });
+      const resets = () => resetPassword(prisma, user.id, 'another password');
+      // Both wait for the user's row, and get it in the order in which they came.
+      const waiting = (count: number) =>
+        eventually(async () => {
+          const locks = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+          expect((await pool.query(locks)).rows).toHaveLength(count);
+        });
+      const works: Promise<unknown>[] = [];
+      await inTransaction(pool, async (transaction) => {
+        await transaction.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [user.id]);
+        works.push(order === 'before' ? opens() : resets());
+        await waiting(1);
+        works.push(order === 'before' ? resets() : opens());
+        await waiting(2);
+      });
+      const [first, second] = await Promise.all(works);
+      await database.close();
+      if (order === 'before') expect([first, second]).toEqual([expect.any(String), { sessionsEnded: 1 }]);
+      else expect([first, second]).toEqual([{ sessionsEnded: 0 }, null]);
+      expect(await sessionsOf(user)).toEqual([]);
+    },
+  );
+
   test('does the same work for an unknown address as for a wrong password', async () => {
-    const { pool } = harness.database;
+    const { prisma } = harness.database;
     const verified: string[] = [];
     const passwords = await createPasswordCheck((passwordHash, password) => {
       verified.push(passwordHash);
@@ -162,7 +197,7 @@ describe('signing in', () => {
     });
     const begun = { kind: 'taken' as const };
     const limits = { begin: async () => begun, succeeded: async () => undefined };
-    const attempt = createSignIn({ pool, sessions: { open: async () => null }, passwords, limits });
+    const attempt = createSignIn({ prisma, sessions: { open: async () => null }, passwords, limits });
     for (const email of [user.email, 'nobody@example.com']) {
       const fields = { email, password: 'wrong', clientAddress: '127.0.0.1' };
       expect(await attempt(fields)).toEqual({ kind: 'refused' });

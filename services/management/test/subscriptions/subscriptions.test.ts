@@ -169,12 +169,42 @@ describe('updating', () => {
     expect((await get(created.id)).json.data.created_at).toBe(created.created_at);
   });
 
-  test('to active ends what had made it inactive', async () => {
+  test('of several at once leaves what one of them said, whole', async () => {
     const { id } = await harness.newSubscription(account);
+    const bodies = Array.from({ length: 8 }, (_, index) => ({
+      ...SUBSCRIPTION_FIELDS,
+      name: `Name ${index}`,
+      description: `Description ${index}`,
+      client_url: `https://receiver${index}.example.com/`,
+    }));
+    const answers = await Promise.all(bodies.map((body) => put(id, body)));
+    const last = answers
+      .map(({ json }) => json.data)
+      .reduce((one, other) => (BigInt(one.updated_at) > BigInt(other.updated_at) ? one : other));
+    expect((await get(id)).json.data).toEqual(last);
+  });
+
+  test('that comes when it was just deleted finds nothing, and changes nothing', async () => {
+    const { id } = await harness.newSubscription(account);
+    const [deleted, ...rest] = await Promise.all([
+      harness.call('DELETE', account.path(`/subscription/${id}`), { token }),
+      harness.call('DELETE', account.path(`/subscription/${id}`), { token }),
+      put(id, SUBSCRIPTION_FIELDS),
+    ]);
+    expect([deleted?.status, rest[0]?.status].sort()).toEqual([200, 404]);
+    expect([200, 404]).toContain(rest[1]?.status);
+    expect((await put(id, { ...SUBSCRIPTION_FIELDS, name: 'Late' })).status).toBe(404);
+    const stored = await harness.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
+    expect(stored.name).toBe(SUBSCRIPTION_FIELDS.name);
+  });
+
+  test('to active ends what had made it inactive, which was no change of its owner', async () => {
+    const { id, updated_at } = await harness.newSubscription(account);
     await harness.database.pool.query(
       `UPDATE subscriptions SET active = false, deactivate_reason = 'gone' WHERE id = $1`,
       [id],
     );
+    expect((await get(id)).json.data).toMatchObject({ active: false, updated_at });
     expect((await put(id, SUBSCRIPTION_FIELDS)).json.data).toMatchObject({
       active: false,
       deactivate_reason: 'gone',

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { deliveryPaths, deliverySchemas, statisticsSchemas } from '../../deliveries/openapi.ts';
+import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
+import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
+import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
 import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
@@ -20,6 +22,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...jobSchemas,
   ...runSchemas,
   ...identitySchemas,
+  ...sessionSchemas,
   ...payloadSchemas,
   ...envelopeSchemas,
 };
@@ -60,10 +63,12 @@ const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session:
 const PATHS: Paths = {
   ...subscriptionPaths,
   ...deliveryPaths,
+  ...statisticsPaths,
   ...recoveryPaths,
   ...jobPaths,
   ...runPaths,
   ...identityPaths,
+  ...sessionPaths,
 };
 
 const DESCRIPTION = `Runhook tells other systems what happened to a job run: it sends a signed HTTP POST to every endpoint that subscribed, tries the ones that fail again, and keeps a log of each delivery.

@@ -1,4 +1,5 @@
 import {
+  createSampleEvent,
   type DeliveryPayload,
   EVENT_LIMITS,
   EVENT_TYPE_TABLE,
@@ -7,9 +8,10 @@ import {
   RUN_STATUS_CODES,
   RUN_TIMES,
   type RunDetails,
+  renderPayload,
   SUBSCRIPTION_LIMITS,
 } from '@runhook/contract';
-import { PAYLOAD_EXAMPLES } from './examples.ts';
+import { SUBSCRIPTION_EXAMPLE } from '../../subscriptions/openapi.ts';
 import {
   answerObject,
   idText,
@@ -24,6 +26,35 @@ import {
   secondsTime,
   text,
 } from './field-schemas.ts';
+
+const IDENTITY = {
+  accountId: 1,
+  eventId: 'wev_3MMmRDA51yZpHdvPtc0ABzoUBAh',
+  timestamp: '2026-11-20T10:00:00.123456000Z',
+};
+
+const TOLD_RUN = {
+  jobId: '12',
+  jobName: 'Nightly',
+  runId: '345',
+  environmentId: '4',
+  environmentName: 'Production',
+  engineVersion: '1.9.0',
+  projectName: 'Analytics',
+  projectId: '3',
+  runReason: 'Scheduled',
+  runStartedAt: '2026-11-20T09:58:26Z',
+};
+
+/** The exact body of a delivery of such an event. */
+export function bodyExample(eventType: EventType): string {
+  const event = createSampleEvent(eventType, IDENTITY, TOLD_RUN, () => '2026-11-20T10:00:00Z');
+  return renderPayload(event, SUBSCRIPTION_EXAMPLE);
+}
+
+export const PAYLOAD_EXAMPLES = Object.fromEntries(
+  EVENT_TYPES.map((eventType) => [eventType, JSON.parse(bodyExample(eventType))]),
+) as Record<EventType, DeliveryPayload>;
 
 const name = (description: string) => text(description, { maxLength: EVENT_LIMITS.nameCharactersMax });
 const message = (description: string) => text(description, { maxLength: EVENT_LIMITS.messageCharactersMax });

@@ -1,10 +1,4 @@
-/**
- * SQL for whether one of the columns contains the parameter's text, whatever the case. Not LIKE: `%` and `_` are
- * characters like any other.
- */
-export function containsText(parameter: string, columns: readonly string[]): string {
-  return `(${columns.map((column) => `strpos(lower(${column}), lower(${parameter})) > 0`).join(' OR ')})`;
-}
+// Pieces of SQL by hand: the log's times, which are told and asked for to the microsecond.
 
 /** SQL for a timestamptz as the API shows it: microseconds since the epoch, as digits; null stays null. */
 export function microsOf(column: string): string {

@@ -1,0 +1,47 @@
+import { spawnSync } from 'node:child_process';
+import { pathToFileURL } from 'node:url';
+import { expect, test } from '@jest/globals';
+
+const BUILT = new URL('../dist/app.js', import.meta.url);
+
+/** Loads a module as node does, and prints what was asked to be resolved on the way: each import of each file. */
+const LISTING = (url: string) => `
+  import { register } from 'node:module';
+  import { MessageChannel } from 'node:worker_threads';
+  const { port1, port2 } = new MessageChannel();
+  const loaded = [];
+  port1.on('message', (one) => loaded.push(one));
+  const hooks = 'let port; export const initialize = (data) => { port = data; };'
+    + 'export const load = async (url, context, next) => { port.postMessage(url); return next(url, context); };';
+  register('data:text/javascript,' + encodeURIComponent(hooks), { data: port2, transferList: [port2] });
+  await import(${JSON.stringify(url)});
+  const { receiveMessageOnPort } = await import('node:worker_threads');
+  for (let one = receiveMessageOnPort(port1); one; one = receiveMessageOnPort(port1)) loaded.push(one.message);
+  const required = Object.keys((await import('node:module')).default.createRequire(${JSON.stringify(url)}).cache);
+  process.stdout.write(JSON.stringify([...loaded, ...required]));
+  process.exit(0);`;
+
+function loadedBy(url: string): string[] {
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', LISTING(url)],
+    {
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+    },
+  );
+  if (status !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+const OF_PRISMA = /[\\/]@prisma[\\/+]|[\\/]generated[\\/]/;
+
+test('the dispatcher loads nothing of Prisma, and what has it is seen', () => {
+  const loaded = loadedBy(BUILT.href);
+  expect(loaded.some((url) => url.endsWith('/packages/database/dist/open-database.js'))).toBe(true);
+  expect(loaded.filter((url) => OF_PRISMA.test(url))).toEqual([]);
+  const withPrisma = new URL('../../../packages/database/dist/open-prisma.js', import.meta.url);
+  expect(loadedBy(pathToFileURL(withPrisma.pathname).href).filter((url) => OF_PRISMA.test(url))).not.toEqual(
+    [],
+  );
+});

@@ -1,0 +1,47 @@
+// SQL by hand: counts the log and begins in one statement, its window exact to the microsecond.
+import { type Pool, runStatement } from '@runhook/database';
+import { timestampOf } from './log-times.ts';
+
+export interface NewRecovery {
+  id: string;
+  subscriptionId: string;
+  /** Microseconds since the epoch, as digits. */
+  since: string;
+  /** As `since`; null for now. */
+  until: string | null;
+  deliveryStatus: string;
+}
+
+// Two at once are parted by the index of what is running; the loser's insert adds nothing. Days beyond the one after
+// `until` are left unread, as in the list of deliveries. What completes later is not matched: it may be what this very
+// recovery put back, failed again. The dispatcher's pages hold the same conditions.
+const INSERT = `
+  WITH asked AS (
+    SELECT s.id AS subscription_id, ${timestampOf('$3')} AS since, COALESCE(${timestampOf('$4')}, now()) AS until
+    FROM subscriptions s
+    WHERE s.id = $2 AND s.active AND s.deleted_at IS NULL
+      AND NOT EXISTS (SELECT FROM recoveries WHERE subscription_id = $2 AND status = 'running')
+  ), counted AS (
+    SELECT count(*)::int AS total
+    FROM deliveries d, asked
+    WHERE d.subscription_id = $2 AND d.status = $5 AND d.status IN ('failed', 'cancelled')
+      AND d.created_at >= asked.since AND d.created_at < asked.until
+      AND d.day <= (asked.until AT TIME ZONE 'UTC')::date + 1
+      AND d.completed_at <= now()
+  )
+  INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count, completed_at)
+  SELECT $1, asked.subscription_id, CASE total WHEN 0 THEN 'done' ELSE 'running' END, asked.since, asked.until, $5,
+    total, CASE total WHEN 0 THEN now() END
+  FROM asked, counted
+  ON CONFLICT (subscription_id) WHERE status = 'running' DO NOTHING
+  RETURNING id`;
+
+/**
+ * Counts what matches and begins a recovery of it, which is done at once when nothing does. False when the subscription
+ * is inactive or gone, or has a recovery that runs.
+ */
+export async function insertRecovery(pool: Pool, recovery: NewRecovery): Promise<boolean> {
+  const { id, subscriptionId, since, until, deliveryStatus } = recovery;
+  const values = [id, subscriptionId, since, until, deliveryStatus];
+  return (await runStatement(pool, INSERT, values)).length > 0;
+}

@@ -1,0 +1,99 @@
+import {
+  answerObject,
+  count,
+  microsTime,
+  orNull,
+  type Paths,
+  type PropertiesOf,
+  type Schema,
+  schemaRef,
+} from '../http/openapi/field-schemas.ts';
+import { inQuery, parameter } from '../http/openapi/parameters.ts';
+import { answers, success } from '../http/openapi/responses.ts';
+import {
+  STATISTICS_HOURS_DEFAULT,
+  STATISTICS_HOURS_MAX,
+  type StatisticsBucket,
+  type StatisticsCounts,
+  type StatisticsView,
+} from './statistics.ts';
+
+const STATISTICS_COUNTS = {
+  delivered_count: 41,
+  failed_count: 1,
+  pending_count: 0,
+  cancelled_count: 0,
+  attempt_count: 47,
+  p50_ms: 95,
+  p95_ms: 480,
+};
+
+const STATISTICS_EXAMPLE: StatisticsView = {
+  since: '1795168800000000',
+  until: '1795170600000000',
+  totals: STATISTICS_COUNTS,
+  buckets: [{ hour_start: '1795168800000000', ...STATISTICS_COUNTS }],
+};
+
+/** See docs/contract.md#deliveries. */
+export const statisticsPaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/statistics': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    get: {
+      operationId: 'getStatistics',
+      tags: ['Deliveries'],
+      summary: 'See how deliveries went, hour by hour',
+      description:
+        'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
+      parameters: [
+        inQuery('hours', 'How many hours, of which the last one is not over yet.', {
+          type: 'integer',
+          minimum: 1,
+          maximum: STATISTICS_HOURS_MAX,
+          default: STATISTICS_HOURS_DEFAULT,
+        }),
+      ],
+      responses: answers(
+        'account',
+        { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
+        [400],
+      ),
+    },
+  },
+};
+
+const counts: PropertiesOf<StatisticsCounts> = {
+  delivered_count: count('Those that were delivered.'),
+  failed_count: count('Those whose last attempt failed.'),
+  pending_count: count('Those that have attempts left.'),
+  cancelled_count: count('Those that were cancelled.'),
+  attempt_count: count('Attempts made for them so far.'),
+  p50_ms: orNull(
+    count(
+      'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (502) are left out, one that timed out counts with the time it was given. Null when none is left.',
+    ),
+  ),
+  p95_ms: orNull(count('As `p50_ms`: 95 of 100 were as fast or faster.')),
+};
+
+export const statisticsSchemas: Record<string, Schema> = {
+  StatisticsCounts: answerObject<StatisticsCounts>(
+    'What has become of the deliveries of a span of time.',
+    counts,
+  ),
+  StatisticsBucket: answerObject<StatisticsBucket>('An hour.', {
+    hour_start: microsTime('Beginning of the hour, in UTC.'),
+    ...counts,
+  }),
+  Statistics: answerObject<StatisticsView>('How deliveries went, by the hour in which they were created.', {
+    since: microsTime('Beginning of the first hour.'),
+    until: microsTime('The moment that the numbers are of, in the last hour.'),
+    totals: schemaRef('StatisticsCounts', 'All hours together.'),
+    buckets: {
+      type: 'array',
+      items: schemaRef('StatisticsBucket'),
+      minItems: 1,
+      description: 'Every hour, the oldest first; those without deliveries too.',
+    },
+  }),
+};

@@ -1,0 +1,142 @@
+import { LICENSES, PERMISSION_SETS } from '@runhook/database';
+import {
+  answerObject,
+  type Header,
+  orNull,
+  type Paths,
+  requestObject,
+  requiredText,
+  type Schema,
+  schemaRef,
+  secondsTime,
+  text,
+} from '../http/openapi/field-schemas.ts';
+import { requestBody } from '../http/openapi/parameters.ts';
+import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { ACCOUNT_EXAMPLE, ADA, accountProperties, NO_USER, userProperties } from '../identity/openapi.ts';
+import { type SessionAccountView, type SessionView, SIGN_IN_LIMITS, type SignInFields } from './routes.ts';
+
+const SIGN_IN_EXAMPLE = { email: ADA.email, password: 'correct horse battery staple' };
+
+const SESSION_EXAMPLE: SessionView = {
+  ...ADA,
+  accounts: [
+    {
+      ...ACCOUNT_EXAMPLE,
+      license: 'developer',
+      permission_sets: ['account_admin'],
+      webhooks_unavailable: null,
+      may_write_webhooks: true,
+    },
+  ],
+  expires_at: '2026-11-21T10:00:00Z',
+};
+
+const tags = ['Accounts and users'];
+
+const SET_COOKIE: Record<string, Header> = {
+  'Set-Cookie': {
+    description: 'The cookie of the session: `HttpOnly`, `SameSite=Strict`, and `Secure` over https.',
+    required: true,
+    schema: { type: 'string', pattern: '^runhook_session=' },
+  },
+};
+
+/** See docs/contract.md#identity. */
+export const sessionPaths: Paths = {
+  '/api/v3/session': {
+    get: {
+      operationId: 'getSession',
+      tags,
+      summary: 'Who am I, and what may I do where?',
+      responses: answers('caller', {
+        200: success(200, 'The caller.', schemaRef('Session'), SESSION_EXAMPLE),
+        403: NO_USER,
+      }),
+    },
+    post: {
+      operationId: 'signIn',
+      tags,
+      summary: 'Sign in to the console',
+      description: 'Failed attempts are limited, for an e-mail address and for an address of the network.',
+      security: [],
+      requestBody: requestBody('SignInFields', 'Who it is.', SIGN_IN_EXAMPLE),
+      responses: answers(
+        'anyone',
+        {
+          201: {
+            ...success(201, 'A session has begun.', schemaRef('Session'), SESSION_EXAMPLE),
+            headers: SET_COOKIE,
+          },
+          401: failureBecause(
+            401,
+            'There is no such user, or the password is another: which of them is not told.',
+            'The e-mail address or the password is wrong.',
+          ),
+        },
+        OF_A_BODY,
+      ),
+    },
+    delete: {
+      operationId: 'signOut',
+      tags,
+      summary: 'Sign out',
+      description: 'Ends the session on the server.',
+      security: [{ session: [] }],
+      responses: answers('caller', {
+        200: {
+          ...success(200, 'The session has ended.', schemaRef('SignedOut'), {}, 'deleted'),
+          headers: SET_COOKIE,
+        },
+        403: failureBecause(
+          403,
+          'The caller has a key and no session, or the request does not come from the console.',
+          'Access denied: A key is not signed in.',
+        ),
+      }),
+    },
+  },
+};
+
+export const sessionSchemas: Record<string, Schema> = {
+  Session: answerObject<SessionView>('Who calls, and what it may do where.', {
+    ...userProperties,
+    accounts: {
+      type: 'array',
+      items: schemaRef('SessionAccount'),
+      description: 'Every account that the user is a member of, the oldest first.',
+    },
+    expires_at: orNull(
+      secondsTime('When the session ends at the latest; null for a caller with an API key.'),
+    ),
+  }),
+
+  SessionAccount: answerObject<SessionAccountView>('An account, and what the user is in it.', {
+    ...accountProperties,
+    license: { type: 'string', enum: LICENSES, description: 'The licence that the user has there.' },
+    permission_sets: {
+      type: 'array',
+      items: { type: 'string', enum: PERMISSION_SETS },
+      description: 'The permission sets that the user has there.',
+    },
+    webhooks_unavailable: {
+      anyOf: [{ type: 'string', enum: ['plan', 'deployment'] }, { type: 'null' }],
+      description: 'What keeps the account from having webhooks; null when it has them.',
+    },
+    may_write_webhooks: {
+      type: 'boolean',
+      description: 'Whether the user may create, change, delete and test webhooks there.',
+    },
+  }),
+
+  SignInFields: requestObject<SignInFields>(
+    'Who signs in.',
+    {
+      email: requiredText(SIGN_IN_LIMITS.emailCharactersMax, 'E-mail address, in any case.'),
+      password: text('Password.', { minLength: 1, maxLength: SIGN_IN_LIMITS.passwordCharactersMax }),
+    },
+    ['email', 'password'],
+  ),
+
+  SignedOut: answerObject<Record<never, never>>('Nothing.', {}),
+};

@@ -1,0 +1,58 @@
+import { expect, test } from '@jest/globals';
+import { idsBeginningWith } from '../../src/jobs/routes.ts';
+
+const BIGINT_MAX = 2n ** 63n - 1n;
+const holds = (text: string, id: bigint) =>
+  idsBeginningWith(text).some(({ gte, lte }) => gte <= id && id <= lte);
+
+const IDS = [
+  1n,
+  7n,
+  9n,
+  10n,
+  12n,
+  19n,
+  99n,
+  100n,
+  120n,
+  129n,
+  130n,
+  1200n,
+  1299n,
+  123456789n,
+  BIGINT_MAX - 1n,
+  BIGINT_MAX,
+];
+
+test('an id is in the ranges when its digits begin with the text, and else not', () => {
+  for (const id of IDS) {
+    for (const beginning of [
+      '1',
+      '12',
+      '13',
+      '120',
+      '9',
+      '92',
+      '922',
+      '9223372036854775807',
+      ...IDS.map(String),
+    ]) {
+      expect([id, beginning, holds(beginning, id)]).toEqual([
+        id,
+        beginning,
+        String(id).startsWith(beginning),
+      ]);
+    }
+  }
+});
+
+test('what is no beginning of an id has no ranges', () => {
+  for (const text of ['0', '01', '-1', '1.5', 'x', '1x', '99999999999999999999']) {
+    expect(idsBeginningWith(text)).toEqual([]);
+  }
+});
+
+test('the ranges end where a bigint does', () => {
+  expect(idsBeginningWith(String(BIGINT_MAX))).toEqual([{ gte: BIGINT_MAX, lte: BIGINT_MAX }]);
+  expect(idsBeginningWith('9').at(-1)).toEqual({ gte: 9n * 10n ** 18n, lte: BIGINT_MAX });
+});

@@ -1,0 +1,53 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { expect, test } from '@jest/globals';
+
+const SOURCES = new URL('../src/', import.meta.url);
+
+/**
+ * The list of what management asks PostgreSQL by hand, with the reason that stands on top of each file; everything else
+ * goes through Prisma Client (docs/adr/0030-prisma-and-sql.md). The linter holds the same list (biome.json).
+ */
+const BY_HAND: Record<string, string> = {
+  'deliveries/begin-recovery.ts':
+    'counts the log and begins in one statement, its window exact to the microsecond.',
+  'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',
+  'deliveries/hourly-counts.ts': 'the log, of which millions are counted by the hour.',
+  'deliveries/log-statements.ts': 'the log, whose pages are found among millions by their place.',
+  'deliveries/redeliver.ts':
+    'the log; begun and undone in one statement each, under the lock of the delivery.',
+  'deliveries/statistics.ts': 'the log, counted and ranked in one statement.',
+  'http/idempotency.ts': 'a key is claimed in one statement, which takes over what has expired.',
+  'identity/find-principal.ts':
+    'asked for each request of a job runner, where Prisma Client takes three times the CPU.',
+  'runs/outbox.ts': 'the hot path; batches of events, under an advisory lock.',
+  'runs/relay.ts': 'the hot path; a batch is moved in one transaction with the lock of the relay.',
+  'runs/runs.ts': 'the hot path; a run, its events and their places in the outbox are one transaction.',
+  'runs/statements.ts': 'the hot path; each report of a job runner locks, changes and reads its run.',
+};
+
+const SQL =
+  /\b(?:runStatement|queryRows|inTransaction|Prisma\.(?:sql|raw))\b|\$(?:query|execute)Raw|from 'pg'|\b(?:pool|client)\.(?:query|connect)\(/;
+
+async function sources(): Promise<Map<string, string>> {
+  const names = (await readdir(SOURCES, { recursive: true })).filter((name) => name.endsWith('.ts')).sort();
+  const texts = await Promise.all(names.map((name) => readFile(new URL(name, SOURCES), 'utf8')));
+  return new Map(names.map((name, index) => [name, texts[index] ?? '']));
+}
+
+test('what management asks by hand stands in the files of the list, each with its reason on top', async () => {
+  const found = [...(await sources())].filter(([, text]) => SQL.test(text));
+  const reasons = found.map(([name, text]) => [name, /^\/\/ SQL by hand: (.+)\n/.exec(text)?.[1]]);
+  expect(Object.fromEntries(reasons)).toEqual(BY_HAND);
+});
+
+test('the linter lets these files have SQL, and no others', async () => {
+  const { overrides } = JSON.parse(await readFile(new URL('../../../biome.json', import.meta.url), 'utf8'));
+  const folder = 'services/management/src/';
+  const listed = Object.keys(BY_HAND).map((name) => folder + name);
+  const restricts = overrides.filter(({ linter }: { linter: object }) =>
+    JSON.stringify(linter).includes('runStatement'),
+  );
+  expect(restricts.map(({ includes }: { includes: string[] }) => includes)).toEqual([
+    [`${folder}*/**`, ...listed.map((name) => `!${name}`)],
+  ]);
+});
