@@ -1,6 +1,6 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
-import { type Pool, runStatement } from '@runhook/database';
-import type { DeliveryRow } from './delivery.ts';
+import { column, type Pool, queryRows, requireColumns, runStatement } from '@runhook/database';
+import { DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
 import type { ClosedHours } from './hourly-counts.ts';
 import {
   type Condition,
@@ -72,8 +72,7 @@ async function readPage(
 ): Promise<DeliveryPage> {
   const conditions = deliveryConditions(subscriptionId, filters);
   const where = whereOf(conditions, 2);
-  type PageRow = { total_count: number } & (DeliveryRow | { id: null });
-  const rows = await runStatement<PageRow>(
+  const rows = await runStatement(
     pool,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
@@ -82,9 +81,11 @@ async function readPage(
      ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
     [limit, offset, ...valuesOf(conditions)],
   );
+  const [first] = rows;
   return {
-    rows: rows.filter((row): row is PageRow & DeliveryRow => row.id !== null),
-    totalCount: rows[0]?.total_count ?? 0,
+    // One row of nulls stands for an empty page.
+    rows: rows.filter(({ id }) => id !== null).filter((row) => requireColumns(row, DELIVERY_WITH_DATA)),
+    totalCount: first && requireColumns(first, { total_count: column.integer }) ? first.total_count : 0,
   };
 }
 
@@ -102,8 +103,9 @@ async function readPlaced(pool: Pool, query: DeliveryQuery, placed: Placed): Pro
   });
   const keys = parts.map((part) => part.keys).join(' UNION ALL ');
   const days = parts.map((part) => `(${part.days})`).join(' OR ');
-  const rows = await runStatement<DeliveryRow & { [column: string]: unknown }>(
+  const rows = await queryRows(
     pool,
+    DELIVERY_WITH_DATA,
     `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `(${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
     values,
   );
