@@ -1,43 +1,12 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
 import { idDay } from '@runhook/contract';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
-import { DELIVERY_COLUMNS } from './log-statements.ts';
 import { microsOf } from './log-times.ts';
 
 /** Names a delivery of a subscription; whose subscription it is was asked before. */
 export interface DeliveryKey {
   subscriptionId: string;
   id: string;
-}
-
-/** A delivery with what its body is rendered from. */
-export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
-
-const SELECT_ONE = `
-  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id, e."timestamp" AS event_timestamp,
-    e.data AS event_data
-  FROM deliveries d
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id
-  WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3`;
-
-export async function findDelivery(
-  pool: Pool,
-  { id, subscriptionId }: DeliveryKey,
-): Promise<DeliveryWithEvent | null> {
-  const values = [idDay('delivery', id), id, subscriptionId];
-  return (await queryRows(pool, DELIVERY_WITH_EVENT, SELECT_ONE, values))[0] ?? null;
-}
-
-const SELECT_ATTEMPTS = `
-  SELECT number, trigger, ${microsOf('started_at')} AS started_at, duration_ms, http_status_code, error_code,
-    error_message, request_headers, response_headers, response_body, response_truncated
-  FROM attempts
-  WHERE day = $1 AND delivery_id = $2
-  ORDER BY number`;
-
-/** Every attempt of a delivery, in the order they were made. */
-export async function listAttempts(pool: Pool, deliveryId: string): Promise<AttemptRow[]> {
-  return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', deliveryId), deliveryId]);
 }
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
@@ -76,6 +45,42 @@ const DELIVERY_WITH_EVENT = {
 };
 
 export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: { jobName: string } | null };
+
+/** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
+export const DELIVERY_COLUMNS = `
+  d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
+  d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
+  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
+
+/** A delivery with what its body is rendered from. */
+export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
+
+const SELECT_ONE = `
+  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id, e."timestamp" AS event_timestamp,
+    e.data AS event_data
+  FROM deliveries d
+  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id
+  WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3`;
+
+export async function findDelivery(
+  pool: Pool,
+  { id, subscriptionId }: DeliveryKey,
+): Promise<DeliveryWithEvent | null> {
+  const values = [idDay('delivery', id), id, subscriptionId];
+  return (await queryRows(pool, DELIVERY_WITH_EVENT, SELECT_ONE, values))[0] ?? null;
+}
+
+const SELECT_ATTEMPTS = `
+  SELECT number, trigger, ${microsOf('started_at')} AS started_at, duration_ms, http_status_code, error_code,
+    error_message, request_headers, response_headers, response_body, response_truncated
+  FROM attempts
+  WHERE day = $1 AND delivery_id = $2
+  ORDER BY number`;
+
+/** Every attempt of a delivery, in the order they were made. */
+export async function listAttempts(pool: Pool, deliveryId: string): Promise<AttemptRow[]> {
+  return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', deliveryId), deliveryId]);
+}
 
 /** A delivery as the log answers it (docs/contract.md#deliveries). */
 export interface DeliveryView extends Omit<DeliveryRow, 'http_status_code' | 'event_data'> {

@@ -1,6 +1,6 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Pool, queryRows, requireColumns, runStatement } from '@runhook/database';
-import { DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
+import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
 import type { ClosedHours } from './hourly-counts.ts';
 import {
   type Condition,
@@ -10,13 +10,6 @@ import {
   placePage,
   whereOf,
 } from './log-places.ts';
-import { microsOf } from './log-times.ts';
-
-/** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
-export const DELIVERY_COLUMNS = `
-  d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
-  d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
-  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
 /** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;

@@ -5,8 +5,14 @@ import type { DeliveryQueue } from '@runhook/queue';
 import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError } from '../http/errors.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
-import { DELIVERY, type DeliveryKey, type DeliveryRow, deliveryView, findDelivery } from './delivery.ts';
-import { DELIVERY_COLUMNS } from './log-statements.ts';
+import {
+  DELIVERY,
+  DELIVERY_COLUMNS,
+  type DeliveryKey,
+  type DeliveryRow,
+  deliveryView,
+  findDelivery,
+} from './delivery.ts';
 import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } from './routes.ts';
 
 const PENDING = 'The delivery is still pending.';
