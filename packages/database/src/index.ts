@@ -24,7 +24,7 @@ export {
   type Queryable,
   type Transaction,
 } from './open-database.ts';
-export { type Column, column, queryRows, type RowOf, UnexpectedRowError } from './rows.ts';
+export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export {
   dropOldDayPartitions,
   ensureDayPartitions,

@@ -58,8 +58,8 @@ export async function queryRows<C extends Columns>(
   return rows.filter((row) => requireColumns(row, columns));
 }
 
-/** Narrows; what does not fit throws. */
-function requireColumns<C extends Columns>(row: pg.QueryResultRow, columns: C): row is RowOf<C> {
+/** Whether a row has the columns, with an {@link UnexpectedRowError} for no. */
+export function requireColumns<C extends Columns>(row: pg.QueryResultRow, columns: C): row is RowOf<C> {
   for (const name in columns) {
     if (!columns[name]?.(row[name]))
       throw new UnexpectedRowError(`a row has no such "${name}" as it must have`);

@@ -1,7 +1,6 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
 import { idDay } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
-import { DELIVERY_COLUMNS } from './log-statements.ts';
+import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { microsOf } from './log-times.ts';
 
 /** Names a delivery of a subscription; whose subscription it is was asked before. */
@@ -10,13 +9,51 @@ export interface DeliveryKey {
   id: string;
 }
 
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** A delivery as the database has it; times are microseconds since the epoch, as digits. */
+export const DELIVERY = {
+  id: column.text,
+  subscription_id: column.text,
+  event_id: column.text,
+  event_type: column.text,
+  job_id: column.digits,
+  run_id: column.digits,
+  status: column.oneOf(DELIVERY_STATUSES),
+  reason: column.orNull(column.text),
+  attempt_count: column.integer,
+  http_status_code: column.integer,
+  created_at: column.digits,
+  completed_at: column.orNull(column.digits),
+  next_attempt_at: column.orNull(column.digits),
+  duration_ms: column.orNull(column.integer),
+};
+
+const eventData = (value: unknown): value is Record<string, unknown> & { jobName: string } =>
+  column.object(value) && typeof value.jobName === 'string';
+
+/** Null when the event is gone, which its retention does a moment before or after the delivery's. */
+export const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(eventData) };
+
+const DELIVERY_WITH_EVENT = {
+  ...DELIVERY_WITH_DATA,
+  webhook_name: column.text,
+  account_id: column.digits,
+  event_timestamp: column.orNull(column.text),
+};
+
+export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: { jobName: string } | null };
+
+/** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
+export const DELIVERY_COLUMNS = `
+  d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
+  d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
+  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
+
 /** A delivery with what its body is rendered from. */
-export interface DeliveryWithEvent extends Omit<DeliveryRow, 'event_data'> {
-  webhook_name: string;
-  account_id: string;
-  event_timestamp: string | null;
-  event_data: (Record<string, unknown> & { jobName: string }) | null;
-}
+export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
 
 const SELECT_ONE = `
   SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id, e."timestamp" AS event_timestamp,
@@ -30,7 +67,7 @@ export async function findDelivery(
   { id, subscriptionId }: DeliveryKey,
 ): Promise<DeliveryWithEvent | null> {
   const values = [idDay('delivery', id), id, subscriptionId];
-  return (await runStatement<DeliveryWithEvent>(pool, SELECT_ONE, values))[0] ?? null;
+  return (await queryRows(pool, DELIVERY_WITH_EVENT, SELECT_ONE, values))[0] ?? null;
 }
 
 const SELECT_ATTEMPTS = `
@@ -42,31 +79,7 @@ const SELECT_ATTEMPTS = `
 
 /** Every attempt of a delivery, in the order they were made. */
 export async function listAttempts(pool: Pool, deliveryId: string): Promise<AttemptRow[]> {
-  return await runStatement<AttemptRow>(pool, SELECT_ATTEMPTS, [idDay('delivery', deliveryId), deliveryId]);
-}
-
-export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
-
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
-
-/** A delivery as the database has it, with its event's data; times are microseconds since the epoch, as digits. */
-export interface DeliveryRow {
-  id: string;
-  subscription_id: string;
-  event_id: string;
-  event_type: string;
-  job_id: string;
-  run_id: string;
-  status: DeliveryStatus;
-  reason: string | null;
-  attempt_count: number;
-  http_status_code: number;
-  created_at: string;
-  completed_at: string | null;
-  next_attempt_at: string | null;
-  duration_ms: number | null;
-  /** Null when the event is gone, which its retention does a moment before or after the delivery's. */
-  event_data: { jobName: string } | null;
+  return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', deliveryId), deliveryId]);
 }
 
 /** A delivery as the log answers it (docs/contract.md#deliveries). */
@@ -96,19 +109,21 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
 }
 
 /** One attempt as the database has it. Signature values were masked before they were stored. */
-export interface AttemptRow {
-  number: number;
-  trigger: 'automatic' | 'manual';
-  started_at: string;
-  duration_ms: number;
-  http_status_code: number;
-  error_code: string | null;
-  error_message: string | null;
-  request_headers: Record<string, string>;
-  response_headers: Record<string, string> | null;
-  response_body: string | null;
-  response_truncated: boolean;
-}
+const ATTEMPT = {
+  number: column.integer,
+  trigger: column.oneOf(['automatic', 'manual'] as const),
+  started_at: column.digits,
+  duration_ms: column.integer,
+  http_status_code: column.integer,
+  error_code: column.orNull(column.text),
+  error_message: column.orNull(column.text),
+  request_headers: column.textsByName,
+  response_headers: column.orNull(column.textsByName),
+  response_body: column.orNull(column.text),
+  response_truncated: column.flag,
+};
+
+type AttemptRow = RowOf<typeof ATTEMPT>;
 
 /** One attempt as the log answers it (docs/contract.md#deliveries). */
 export interface AttemptView extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message'> {

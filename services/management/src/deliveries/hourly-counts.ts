@@ -1,18 +1,20 @@
 // SQL by hand: the log, of which millions are counted by the hour.
-import { type Pool, runStatement } from '@runhook/database';
+import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { timestampOf } from './log-times.ts';
 import type { DeliveryFilters } from './page-seek.ts';
 
-/** How many deliveries of a subscription and an event type are in a partition and were created in an hour. */
-export interface HourCount {
+const HOUR_COUNT = {
   /** `YYYY-MM-DD`. */
-  day: string;
+  day: column.text,
   /** Hours since the epoch. */
-  hour: number;
-  eventType: string;
-  deliveries: number;
-}
+  hour: column.integer,
+  eventType: column.text,
+  deliveries: column.integer,
+};
+
+/** How many deliveries of a subscription and an event type are in a partition and were created in an hour. */
+export type HourCount = RowOf<typeof HOUR_COUNT>;
 
 export const HOUR_MICROS = 3_600_000_000n;
 
@@ -143,8 +145,9 @@ export async function countHours(
       FROM deliveries d WHERE ${where} AND ${one} GROUP BY 1, 2, 3`,
   );
   const values = [subscriptionId, eventType, since, until].map((value) => value?.toString() ?? null);
-  return await runStatement<HourCount & { [column: string]: unknown }>(
+  return await queryRows(
     pool,
+    HOUR_COUNT,
     `SELECT day::text, (extract(epoch FROM hour) / 3600)::int AS hour, event_type AS "eventType", deliveries::int
      FROM (${counted.join(' UNION ALL ')}) counted`,
     status === 'not delivered' || status === null ? values : [...values, status],

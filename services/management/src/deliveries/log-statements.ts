@@ -1,8 +1,7 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
-import { type Pool, runStatement } from '@runhook/database';
-import type { DeliveryRow } from './delivery.ts';
+import { column, type Pool, queryRows, requireColumns, runStatement } from '@runhook/database';
+import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
-import { microsOf } from './log-times.ts';
 import {
   type Condition,
   type DeliveryFilters,
@@ -11,12 +10,6 @@ import {
   seekPage,
   whereOf,
 } from './page-seek.ts';
-
-/** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
-export const DELIVERY_COLUMNS = `
-  d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
-  d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
-  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
 /** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
@@ -72,8 +65,7 @@ async function readPage(
 ): Promise<DeliveryPage> {
   const conditions = deliveryConditions(subscriptionId, filters);
   const where = whereOf(conditions, 2);
-  type PageRow = { total_count: number } & (DeliveryRow | { id: null });
-  const rows = await runStatement<PageRow>(
+  const rows = await runStatement(
     pool,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
@@ -82,9 +74,11 @@ async function readPage(
      ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
     [limit, offset, ...valuesOf(conditions)],
   );
+  const [first] = rows;
   return {
-    rows: rows.filter((row): row is PageRow & DeliveryRow => row.id !== null),
-    totalCount: rows[0]?.total_count ?? 0,
+    // One row of nulls stands for an empty page.
+    rows: rows.filter(({ id }) => id !== null).filter((row) => requireColumns(row, DELIVERY_WITH_DATA)),
+    totalCount: first && requireColumns(first, { total_count: column.integer }) ? first.total_count : 0,
   };
 }
 
@@ -102,8 +96,9 @@ async function readSought(pool: Pool, query: DeliveryQuery, seek: PageSeek): Pro
   });
   const keys = parts.map((part) => part.keys).join(' UNION ALL ');
   const days = parts.map((part) => `(${part.days})`).join(' OR ');
-  const rows = await runStatement<DeliveryRow & { [column: string]: unknown }>(
+  const rows = await queryRows(
     pool,
+    DELIVERY_WITH_DATA,
     `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `(${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
     values,
   );

@@ -1,12 +1,18 @@
 // SQL by hand: the log; begun and undone in one statement each, under the lock of the delivery.
 import { attemptsLeft, idDay } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
+import { column, type Pool, queryRows, runStatement } from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
 import { type AccountEndpoint, DEADLINE_MS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError } from '../http/errors.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
-import { type DeliveryKey, type DeliveryRow, deliveryView, findDelivery } from './delivery.ts';
-import { DELIVERY_COLUMNS } from './log-statements.ts';
+import {
+  DELIVERY,
+  DELIVERY_COLUMNS,
+  type DeliveryKey,
+  type DeliveryRow,
+  deliveryView,
+  findDelivery,
+} from './delivery.ts';
 import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } from './routes.ts';
 
 const PENDING = 'The delivery is still pending.';
@@ -47,11 +53,14 @@ export function redeliverEndpoint(
 
 const RESTORED = ['status', 'reason', 'cycle', 'trigger', 'completed_at', 'next_attempt_at'] as const;
 
+const BEGUN = { ...DELIVERY, cycle: column.integer, before: column.object };
+
 /** A delivery that has begun another cycle, with what it was before, for the case that the queue does not take it. */
 export interface BegunCycle {
   cycle: number;
   delivery: Omit<DeliveryRow, 'event_data'>;
-  before: Record<(typeof RESTORED)[number], string | number | null>;
+  /** At least the columns of {@link RESTORED}. */
+  before: Record<string, unknown>;
 }
 
 // The lock makes two at once take turns, and the one that waited finds the delivery pending. What was before comes
@@ -72,9 +81,8 @@ const BEGIN = `
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
 async function beginRedelivery(pool: Pool, { id, subscriptionId }: DeliveryKey): Promise<BegunCycle | null> {
-  type Row = BegunCycle['delivery'] & Omit<BegunCycle, 'delivery'>;
   const values = [idDay('delivery', id), id, subscriptionId];
-  const [row] = await runStatement<Row>(pool, BEGIN, values);
+  const [row] = await queryRows(pool, BEGUN, BEGIN, values);
   return row ? { cycle: row.cycle, before: row.before, delivery: row } : null;
 }
 

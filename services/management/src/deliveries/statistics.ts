@@ -1,5 +1,5 @@
 // SQL by hand: the log, counted and ranked in one statement.
-import { type Pool, runStatement } from '@runhook/database';
+import { column, type Pool, queryRows } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
@@ -156,8 +156,17 @@ const SELECT = `
     ${microsOf(SINCE)}, ${microsOf('now()')}
   FROM counts WHERE hour IS NULL`;
 
-type Row = StatisticsCounts & { hour_start: string | null; since: string; until: string } & {
-  [column: string]: unknown;
+const ROW = {
+  hour_start: column.orNull(column.digits),
+  delivered_count: column.integer,
+  failed_count: column.integer,
+  pending_count: column.integer,
+  cancelled_count: column.integer,
+  attempt_count: column.integer,
+  p50_ms: column.orNull(column.integer),
+  p95_ms: column.orNull(column.integer),
+  since: column.digits,
+  until: column.digits,
 };
 
 /** A subscription's hours up to now, and their totals. */
@@ -165,8 +174,9 @@ async function readStatistics(
   pool: Pool,
   { subscriptionId, hours }: { subscriptionId: string; hours: number },
 ): Promise<StatisticsView> {
-  const rows = await runStatement<Row>(pool, SELECT, [subscriptionId, hours]);
-  const total = rows.find(({ hour_start }) => hour_start === null) as Row;
+  const rows = await queryRows(pool, ROW, SELECT, [subscriptionId, hours]);
+  const total = rows.find(({ hour_start }) => hour_start === null);
+  if (!total) throw new Error('statistics without their totals');
   const found: StatisticsBucket[] = rows.flatMap((row) =>
     row.hour_start === null ? [] : [{ hour_start: row.hour_start, ...countsOf(row) }],
   );

@@ -1,6 +1,13 @@
 // SQL by hand: a key is claimed in one statement, which takes over what has expired.
 import { createHash, randomUUID } from 'node:crypto';
-import { type Pool, runStatement, type SecretBox, SecretBoxError } from '@runhook/database';
+import {
+  column,
+  type Pool,
+  queryRows,
+  runStatement,
+  type SecretBox,
+  SecretBoxError,
+} from '@runhook/database';
 import type { Principal } from '../identity/principals.ts';
 import type { Answer } from './envelope.ts';
 import { ConflictError, KeyOfAnotherBodyError } from './errors.ts';
@@ -133,9 +140,10 @@ async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boo
 const FIND = `
   SELECT body_hash = $2 AS "hasSameBody", answer_ciphertext AS "answerCiphertext" FROM idempotency_keys WHERE id = $1`;
 
+const KNOWN_KEY = { hasSameBody: column.flag, answerCiphertext: column.orNull(column.text) };
+
 async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | null> {
-  type Row = KnownKey & { [column: string]: unknown };
-  return (await runStatement<Row>(pool, FIND, [id, bodyHash]))[0] ?? null;
+  return (await queryRows(pool, KNOWN_KEY, FIND, [id, bodyHash]))[0] ?? null;
 }
 
 const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2`;

@@ -1,5 +1,13 @@
 // SQL by hand: the hot path; batches of events, under an advisory lock.
-import { type Queryable, runStatement, type Transaction } from '@runhook/database';
+import { EVENT_TYPES } from '@runhook/contract';
+import {
+  column,
+  type Queryable,
+  queryRows,
+  type RowOf,
+  runStatement,
+  type Transaction,
+} from '@runhook/database';
 import type { IdentifiedEvent } from '@runhook/queue';
 
 /** A row of the outbox. `event` is null when retention has removed it: there is nothing left to send. */
@@ -10,20 +18,24 @@ export interface OutboxRow {
   traceContext: string | null;
 }
 
-interface JoinedRow {
-  sequence: string;
-  id: string | null;
-  account_id: string;
-  event_type: string;
-  timestamp: string;
-  data: unknown;
-  trace_context: string | null;
-}
+/** An event's columns are null when retention has removed it. */
+const JOINED = {
+  sequence: column.digits,
+  id: column.orNull(column.text),
+  account_id: column.orNull(column.digits),
+  event_type: column.orNull(column.oneOf(EVENT_TYPES)),
+  timestamp: column.orNull(column.text),
+  data: column.orNull((value: unknown): value is IdentifiedEvent['data'] => column.object(value)),
+  trace_context: column.orNull(column.text),
+};
+
+type JoinedRow = RowOf<typeof JOINED>;
 
 /** Whether this transaction is now the one that moves the outbox; it stays so until it ends. */
 export async function tryRelayLock(transaction: Transaction): Promise<boolean> {
-  const [row] = await runStatement<{ taken: boolean }>(
+  const [row] = await queryRows(
     transaction,
+    { taken: column.flag },
     `SELECT pg_try_advisory_xact_lock(hashtext('runhook.relay')) AS taken`,
     [],
   );
@@ -35,8 +47,9 @@ export async function tryRelayLock(transaction: Transaction): Promise<boolean> {
  * granted may still see rows that the former holder has deleted.
  */
 export async function readOutbox(transaction: Transaction, limit: number): Promise<OutboxRow[]> {
-  const rows = await runStatement<JoinedRow>(
+  const rows = await queryRows(
     transaction,
+    JOINED,
     `SELECT outbox.sequence, events.id, events.account_id, events.event_type, events."timestamp", events.data,
        events.trace_context
      FROM outbox LEFT JOIN events ON events.day = outbox.day AND events.id = outbox.event_id
@@ -58,7 +71,7 @@ export async function deleteFromOutbox(
 }
 
 export async function countOutbox(database: Queryable): Promise<number> {
-  const [row] = await runStatement<{ count: string }>(database, 'SELECT count(*) FROM outbox', []);
+  const [row] = await queryRows(database, { count: column.digits }, 'SELECT count(*) FROM outbox', []);
   return Number(row?.count);
 }
 
@@ -72,8 +85,9 @@ const OUTBOX_LAG = `
           JOIN events ON events.day = first.day AND events.id = first.event_id) AS "oldestSeconds"`;
 
 export async function measureOutbox(database: Queryable): Promise<{ events: number; oldestSeconds: number }> {
-  const [row] = await runStatement<{ events: number; oldestSeconds: number | null }>(
+  const [row] = await queryRows(
     database,
+    { events: column.integer, oldestSeconds: column.orNull(column.float) },
     OUTBOX_LAG,
     [],
     'outbox-lag',

@@ -1,6 +1,13 @@
 // SQL by hand: the hot path; each report of a job runner locks, changes and reads its run.
 import { RUN_STATUS_CODES, type RunStatus } from '@runhook/contract';
-import { type JobView, type Queryable, runStatement, type Transaction } from '@runhook/database';
+import {
+  column,
+  type JobView,
+  type Queryable,
+  queryRows,
+  type RowOf,
+  type Transaction,
+} from '@runhook/database';
 import type { RunView } from './routes.ts';
 
 const time = (column: string) =>
@@ -12,25 +19,27 @@ const RUN_COLUMNS = `
   runs.environment_name, runs.engine_version, runs.status, runs.status_message, runs.reason,
   ${['started_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'].map(time).join(', ')}`;
 
-/** Ids come as text: they are bigint. */
-export interface RunRow {
-  id: string;
-  account_id: string;
-  job_id: string;
-  job_name: string;
-  project_id: string;
-  project_name: string;
-  environment_id: string;
-  environment_name: string;
-  engine_version: string;
-  status: RunStatus;
-  status_message: string | null;
-  reason: string | null;
-  started_at: string;
-  finished_at: string | null;
-  errored_at: string | null;
-  artifacts_ingested_at: string | null;
-}
+const RUN = {
+  id: column.digits,
+  account_id: column.digits,
+  job_id: column.digits,
+  job_name: column.text,
+  project_id: column.digits,
+  project_name: column.text,
+  environment_id: column.digits,
+  environment_name: column.text,
+  engine_version: column.text,
+  status: (value: unknown): value is RunStatus =>
+    typeof value === 'string' && Object.hasOwn(RUN_STATUS_CODES, value),
+  status_message: column.orNull(column.text),
+  reason: column.orNull(column.text),
+  started_at: column.text,
+  finished_at: column.orNull(column.text),
+  errored_at: column.orNull(column.text),
+  artifacts_ingested_at: column.orNull(column.text),
+};
+
+type RunRow = RowOf<typeof RUN>;
 
 function toRunView(row: RunRow): RunView {
   return {
@@ -54,8 +63,15 @@ function toRunView(row: RunRow): RunView {
   };
 }
 
-/** Ids come as text: they are bigint. */
-type JobRow = Record<keyof JobView, string>;
+const JOB = {
+  id: column.digits,
+  account_id: column.digits,
+  name: column.text,
+  project_id: column.digits,
+  project_name: column.text,
+  environment_id: column.digits,
+  environment_name: column.text,
+};
 
 /** The job of a run, within the transaction that starts it. */
 export async function findJob(
@@ -63,8 +79,9 @@ export async function findJob(
   accountId: number,
   jobId: number,
 ): Promise<JobView | null> {
-  const [row] = await runStatement<JobRow>(
+  const [row] = await queryRows(
     transaction,
+    JOB,
     `SELECT jobs.id, jobs.account_id, jobs.name, project_id, projects.name AS project_name,
        environment_id, environments.name AS environment_name
      FROM jobs JOIN projects ON projects.id = project_id JOIN environments ON environments.id = environment_id
@@ -112,8 +129,9 @@ async function insertFirstFree(
   candidates: string,
   candidatesArgument: number,
 ): Promise<RunView | null> {
-  const [row] = await runStatement<RunRow>(
+  const [row] = await queryRows(
     transaction,
+    RUN,
     `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id,
        environment_name, engine_version, reason, started_at, status)
      SELECT $1, candidates.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'Running'
@@ -145,8 +163,9 @@ export async function findRun(
   runId: number,
   lock: '' | 'FOR UPDATE' = '',
 ): Promise<RunView | null> {
-  const [row] = await runStatement<RunRow>(
+  const [row] = await queryRows(
     database,
+    RUN,
     `SELECT ${RUN_COLUMNS} FROM runs WHERE account_id = $1 AND id = $2 ${lock}`,
     [accountId, runId],
   );
@@ -155,8 +174,9 @@ export async function findRun(
 
 /** Writes what a report can change, and answers the row as it is now. */
 export async function updateRun(transaction: Transaction, run: RunView): Promise<RunView> {
-  const [row] = await runStatement<RunRow>(
+  const [row] = await queryRows(
     transaction,
+    RUN,
     `UPDATE runs
      SET status = $3, status_message = $4, finished_at = $5, errored_at = $6, artifacts_ingested_at = $7
      WHERE account_id = $1 AND id = $2 RETURNING ${RUN_COLUMNS}`,
@@ -170,7 +190,8 @@ export async function updateRun(transaction: Transaction, run: RunView): Promise
       run.artifacts_ingested_at,
     ],
   );
-  return toRunView(row as RunRow);
+  if (!row) throw new Error(`run ${run.id} is gone, although it is locked`);
+  return toRunView(row);
 }
 
 export interface RunFilters {
@@ -189,12 +210,13 @@ export async function listRuns(
     WHERE account_id = $1 AND ($2::bigint IS NULL OR job_id = $2) AND ($3::text IS NULL OR status = $3)`;
   const values = [accountId, filters.jobId ?? null, filters.status ?? null];
   const [rows, [total]] = await Promise.all([
-    runStatement<RunRow>(
+    queryRows(
       database,
+      RUN,
       `SELECT ${RUN_COLUMNS} ${matching} ORDER BY created_at DESC, id DESC LIMIT $4 OFFSET $5`,
       [...values, page.limit, page.offset],
     ),
-    runStatement<{ count: string }>(database, `SELECT count(*) ${matching}`, values),
+    queryRows(database, { count: column.digits }, `SELECT count(*) ${matching}`, values),
   ]);
   return { runs: rows.map(toRunView), totalCount: Number(total?.count) };
 }
