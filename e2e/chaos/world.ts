@@ -13,7 +13,7 @@ import { Releases } from './releases.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { type BackendName, type Servers, startServers } from './servers.ts';
 
-export const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
+const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
 /** `DELIVERY_MAX_RETRIES` as it is by default, and the first attempt. */
 export const ATTEMPTS_MAX = 6;
 /** What was sent shortly before a kill may still be on its way into the receiver. */

@@ -107,7 +107,7 @@ export function parseCidrs(text: string): string[] {
 }
 
 /** @throws Error naming the text when it is neither an address nor a range in CIDR notation. */
-export function parseRange(text: string): AddressRange {
+function parseRange(text: string): AddressRange {
   const [address = '', prefix, ...rest] = text.split('/');
   const network = parseAddress(address);
   const bitsMax = network?.kind() === 'ipv4' ? 32 : 128;
@@ -122,12 +122,12 @@ export function parseRange(text: string): AddressRange {
  * Reads an address as it is dialled: four decimal parts, or IPv6 without a zone. Everything else is null, because
  * ipaddr.js alone would also take octal, hexadecimal and one-number forms that other code reads differently.
  */
-export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   return isIP(text) === 0 || text.includes('%') ? null : ipaddr.parse(text);
 }
 
 /** IPv4 ranges say nothing about IPv6 addresses that embed an IPv4 address, and the other way round. */
-export function inAnyRange(address: ipaddr.IPv4 | ipaddr.IPv6, ranges: readonly AddressRange[]): boolean {
+function inAnyRange(address: ipaddr.IPv4 | ipaddr.IPv6, ranges: readonly AddressRange[]): boolean {
   return ranges.some(
     ([network, prefixBits]) => network.kind() === address.kind() && address.match(network, prefixBits),
   );

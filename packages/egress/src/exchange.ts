@@ -167,7 +167,7 @@ function ignore(): void {}
 const chunksMax = 64;
 
 /** Keeps the first `bytesMax` bytes of a body and notices whether there were more. */
-export class BodyCollector {
+class BodyCollector {
   readonly #bytesMax: number;
   #chunks: Buffer[] = [];
   #bytesSeen = 0;

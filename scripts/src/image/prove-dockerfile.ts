@@ -6,7 +6,7 @@ import { dockerfileFindings } from './lint-dockerfile.ts';
 import { proveImages } from './prove-images.ts';
 import { createBuilder } from './run-stages.ts';
 
-export const IMAGE_NAMES = ['management', 'dispatcher', 'migrate'] as const;
+const IMAGE_NAMES = ['management', 'dispatcher', 'migrate'] as const;
 
 /** Where the final stages put the service (WORKDIR). */
 const IMAGE_FOLDER = 'app';

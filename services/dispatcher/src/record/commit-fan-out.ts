@@ -144,7 +144,7 @@ export interface RunOfEvents {
 }
 
 /** Events in any order give the same run: what came later in its life wins, and a time that is known stays known. */
-export function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
+function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
   const runs = new Map<string, RunOfEvents>();
   for (const event of events) {
     const key = `${event.accountId}/${event.data.runId}`;

@@ -11,7 +11,7 @@ export interface JobsInFlight {
 }
 
 /** The worker does not work: its loop has ended, or it takes no job although one waits. */
-export class WorkerStoppedError extends Error {
+class WorkerStoppedError extends Error {
   readonly code: 'WORKER_STOPPED' | 'WORKER_STUCK';
 
   constructor(code: 'WORKER_STOPPED' | 'WORKER_STUCK', message: string) {

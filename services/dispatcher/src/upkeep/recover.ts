@@ -19,7 +19,7 @@ export interface RecoverDependencies {
 }
 
 /** With the period of the turns, the pace at which an endpoint gets back what it missed. */
-export const RECOVERY_PAGE_SIZE = 100;
+const RECOVERY_PAGE_SIZE = 100;
 /** So that one turn does not outlast its period by much; the youngest wait until others have ended. */
 const RECOVERIES_MAX = 100;
 const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS mine`;
@@ -81,7 +81,7 @@ const RUNNING = `
   LIMIT $1`;
 
 /** The oldest first. */
-export async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
+async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
   return await runStatement<RunningRecovery & { [column: string]: unknown }>(
     database,
     RUNNING,
@@ -144,7 +144,7 @@ const BEGIN_PAGE = `
  * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is,
  * in one statement: a page that is not full ends it.
  */
-export async function beginRecoveryPage(
+async function beginRecoveryPage(
   database: Queryable,
   recoveryId: string,
   pageSize: number,
@@ -160,7 +160,7 @@ export async function beginRecoveryPage(
 const CANCEL = `
   UPDATE recoveries SET status = 'cancelled', reason = $2, completed_at = now() WHERE id = $1 AND status = 'running'`;
 
-export async function cancelRecovery(database: Queryable, recoveryId: string, reason: string): Promise<void> {
+async function cancelRecovery(database: Queryable, recoveryId: string, reason: string): Promise<void> {
   await runStatement(database, CANCEL, [recoveryId, reason], 'cancel-recovery');
 }
 

@@ -39,7 +39,7 @@ export interface ProgramOptions {
 }
 
 /** The parser of the whole command line. It throws `CommanderError` and what the parsers of values throw. */
-export function createProgram({ name, onHelp, execute }: ProgramOptions): Commander {
+function createProgram({ name, onHelp, execute }: ProgramOptions): Commander {
   const program = new Commander(name)
     .description(DESCRIPTION)
     .option('--json', 'write one JSON document, for scripts; errors too, to standard error')
@@ -187,9 +187,6 @@ const schemaWithKeys = schema.fork('ENCRYPTION_KEYS', (keys) =>
 );
 
 /** Throws an `EnvironmentError` with every problem at once. */
-export function readAdminSettings(
-  source: NodeJS.ProcessEnv,
-  { needsKeys }: { needsKeys: boolean },
-): AdminSettings {
+function readAdminSettings(source: NodeJS.ProcessEnv, { needsKeys }: { needsKeys: boolean }): AdminSettings {
   return parseSettings<Environment>(needsKeys ? schemaWithKeys : schema, source);
 }

@@ -162,7 +162,7 @@ export interface PasswordChoice {
 }
 
 /** A new password: read from `stdin` when the operator brings one, else 120 random bits. */
-export async function choosePassword(
+async function choosePassword(
   { passwordStdin = false }: { passwordStdin?: boolean },
   stdin: Input,
 ): Promise<PasswordChoice> {

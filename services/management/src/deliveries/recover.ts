@@ -115,7 +115,7 @@ const schema = Joi.object<RecoveryRequest>({
     .default('failed'),
 });
 
-export function parseRecoveryRequest(
+function parseRecoveryRequest(
   body: unknown,
 ): { fields: RecoveryRequest; problems?: never } | { fields?: never; problems: Problem[] } {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);

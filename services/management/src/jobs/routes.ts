@@ -59,7 +59,7 @@ const schema = Joi.object<JobFields>({
 
 export type JobParsing = { fields: JobFields; problems?: never } | { fields?: never; problems: Problem[] };
 
-export function parseJob(body: unknown): JobParsing {
+function parseJob(body: unknown): JobParsing {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }

@@ -123,7 +123,7 @@ const BYTES = 32;
 const PATTERN = /^[\w-]{43}$/;
 
 /** 256 random bits in base64url: what the browser's cookie holds. */
-export function createSessionId(): string {
+function createSessionId(): string {
   return randomBytes(BYTES).toString('base64url');
 }
 

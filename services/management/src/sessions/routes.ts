@@ -127,7 +127,7 @@ export type SignInParsing =
   | { fields: SignInFields; problems?: never }
   | { fields?: never; problems: Problem[] };
 
-export function parseSignIn(body: unknown): SignInParsing {
+function parseSignIn(body: unknown): SignInParsing {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
   if (error) return { problems: problemsOf(error, 'body') };
   return { fields: { ...value, email: value.email.trim().toLowerCase() } };
@@ -151,7 +151,7 @@ export interface SessionAccountView extends AccountView {
   may_write_webhooks: boolean;
 }
 
-export function sessionView(
+function sessionView(
   { memberships }: UserPrincipal,
   credential: Credential,
   user: { id: number; email: string; name: string },

@@ -50,7 +50,7 @@ export interface Verification {
   verification_status_code: string;
 }
 
-export function verificationOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): Verification {
+function verificationOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): Verification {
   if (error || !response) {
     return {
       verification_error: error?.message ?? 'The endpoint did not answer.',
