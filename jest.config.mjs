@@ -22,7 +22,7 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
   // A net under what hangs, no bound of what is tested: on a machine with other work a test takes many times as long.
-  testTimeout: 120_000,
+  testTimeout: 300_000,
   // Nothing of a test run stays outside the checkout.
   cacheDirectory: '<rootDir>/node_modules/.cache/jest',
   watchman: false,

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
 /**
- * When a wait in vain ends, to say what it waited for: half of jest's own timeout, which would not. No test is about how
+ * When a wait in vain ends, to say what it waited for: before jest's own timeout, which would not. No test is about how
  * long something takes, so this is far beyond what a busy machine needs.
  */
 export const IN_VAIN_MS = 60_000;
