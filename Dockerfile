@@ -2,20 +2,19 @@
 #   docker build --target management --tag runhook/management .
 #   docker build --target dispatcher --tag runhook/dispatcher .
 #   docker build --target migrate    --tag runhook/migrate .
-ARG NODE_VERSION=26.13.0
 
-FROM node:${NODE_VERSION}-trixie-slim AS base
+FROM node:26-trixie-slim AS base
 
 FROM base AS build
 WORKDIR /src
 # Without a terminal pnpm must not ask.
 ENV CI=true
-RUN npm install --global pnpm@12.21.0
+# No package's own scripts run: none is needed here, and none may change what is built.
+RUN npm install --global --ignore-scripts pnpm@12.21.0
 # The lockfile alone decides what is downloaded, so this layer lasts until it changes.
 COPY pnpm-lock.yaml pnpm-workspace.yaml ./
-RUN pnpm fetch
+RUN pnpm fetch --ignore-scripts
 COPY . .
-# No package's own scripts run: none is needed here, and none may change what is built.
 RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 # The generator looks for an engine that it does not use; any file will do.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints

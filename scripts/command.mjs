@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
 
 /** A command that ended badly. `output` is what it wrote, both streams in order. */
 export class CommandFailed extends Error {
@@ -11,14 +12,14 @@ export class CommandFailed extends Error {
 
 /**
  * Runs a command in silence and gives its output; what went well needs no reading. An aborted `signal` ends it
- * with all that it started.
+ * with all that it started. `onLine` gets what it writes as it comes.
  *
  * @param {string} file
  * @param {string[]} args
- * @param {{ cwd: string, env?: NodeJS.ProcessEnv, signal?: AbortSignal, name: string }} options `name` is for people
+ * @param {{ cwd: string, env?: NodeJS.ProcessEnv, signal?: AbortSignal, onLine?: (line: string) => void, name: string }} options `name` is for people
  * @returns {Promise<string>}
  */
-export function run(file, args, { cwd, env = process.env, signal, name }) {
+export function run(file, args, { cwd, env = process.env, signal, onLine, name }) {
   return new Promise((resolve, reject) => {
     const child = spawnGroup(file, args, { cwd, env, signal, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
@@ -26,6 +27,7 @@ export function run(file, args, { cwd, env = process.env, signal, name }) {
       stream.setEncoding('utf8').on('data', (text) => {
         output += text;
       });
+      if (onLine !== undefined) createInterface({ input: stream }).on('line', onLine);
     }
     child.once('error', (error) => reject(new CommandFailed(name, error.code ?? error.message, output)));
     child.once('close', (code, killedBy) => {

@@ -1,30 +1,81 @@
-// npm run prove-image: executes the Dockerfile without a container engine and runs what its images would hold.
-// --node <file> takes that node for the one of the base image; otherwise one of the same major version is installed
-// from npm. --keep leaves the folders.
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+// npm run prove-image: builds the images from the Dockerfile with buildah, and runs what it built. Needs no container
+// engine and no registry of images, but root on Linux, buildah and debootstrap.
+//   --budget <minutes>  gives up after that (30)
+//   --mirror <url>      where debootstrap gets Debian's packages
+//   --keep              leaves the folder with all of it
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bootstrap } from './bootstrap.mjs';
 import { run } from './command.mjs';
-import { root } from './workspace.mjs';
+import { root, workspaceFolders } from './workspace.mjs';
 
-const { values } = parseArgs({ options: { node: { type: 'string' }, keep: { type: 'boolean' } } });
+const NOT_SHOWN =
+  'not shown, because chroot isolation has no namespaces and no cgroups of its own: being process 1 (the entry point is ' +
+  "node itself, which SIGTERM ended well), the kernel's own read-only root, and limits of memory";
+const { values } = parseArgs({
+  options: {
+    budget: { type: 'string', default: '30' },
+    mirror: { type: 'string' },
+    keep: { type: 'boolean' },
+  },
+});
+
+const missing = ['buildah', 'debootstrap'].filter((tool) => spawnSync(tool, ['--version']).error);
+const isRoot = process.platform === 'linux' && process.getuid() === 0;
+if (missing.length > 0 || !isRoot) {
+  if (!isRoot)
+    process.stderr.write('npm run prove-image changes roots and mounts: that takes root on Linux\n');
+  if (missing.length > 0)
+    process.stderr.write(
+      `missing: ${missing.join(' and ')}. On Debian: apt-get install ${missing.join(' ')}\n`,
+    );
+  process.exit(1);
+}
+
+const startedAt = performance.now();
+const say = (line) =>
+  process.stdout.write(`[${((performance.now() - startedAt) / 1000).toFixed(0).padStart(4)} s] ${line}\n`);
 const stopping = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
-const say = (line) => process.stdout.write(`${line}\n`);
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  process.on(name, () => stopping.abort(new Error(`stopped by ${name}`)));
+const budget = setTimeout(
+  () => stopping.abort(new Error(`${values.budget} minutes were over: --budget <minutes> gives it more`)),
+  Number(values.budget) * 60_000,
+);
+const { signal } = stopping;
+const execUntil =
+  (signal) =>
+  (file, args, { environment, onLine } = {}) =>
+    run(file, args, { cwd: root, env: environment, signal, onLine, name: [file, ...args].join(' ') });
+const exec = execUntil(signal);
 
-await bootstrap({ signal: stopping.signal });
+await bootstrap({ signal });
 const { findRedisServer, startPostgres, startRedis } = await import('../packages/embedded/dist/index.js');
-const { proveDockerfile } = await import('./dist/image/prove-dockerfile.js');
+const { closeBuildah, openBuildah } = await import('./dist/image/buildah.js');
+const { buildImages } = await import('./dist/image/build-images.js');
+const { proveImages } = await import('./dist/image/prove-images.js');
 
 const folder = await mkdtemp(join(tmpdir(), 'runhook-image-'));
-// The images run as another account.
-await chmod(folder, 0o755);
+// PostgreSQL does not run as root.
+await chmod(folder, 0o711);
 const closers = [];
 try {
-  const node = values.node ?? (await nodeOfImage());
-  say(`node for the images: ${node}`);
+  const buildah = await openBuildah(folder, exec);
+  // Also when it was stopped.
+  closers.push(() => closeBuildah(buildah, execUntil(undefined)));
+  say(`buildah keeps its files with ${buildah.driver}`);
+  const containers = await buildImages({
+    checkout: root,
+    workspaceFolders: workspaceFolders(),
+    folder,
+    mirror: values.mirror ?? null,
+    buildah,
+    exec,
+    say,
+  });
   const postgres = await startPostgres({ dataDir: join(folder, 'postgres') });
   closers.push(() => postgres.stop());
   let queueUrl = postgres.url;
@@ -34,44 +85,15 @@ try {
     closers.push(() => redis.stop());
     queueUrl = redis.url;
   }
-  await proveDockerfile({
-    checkout: root,
-    workFolder: join(folder, 'build'),
-    node,
-    databaseUrl: postgres.url,
-    queueUrl,
-    environment: process.env,
-    say,
-  });
+  await proveImages(containers, { buildah, databaseUrl: postgres.url, queueUrl, signal, say });
+  say(NOT_SHOWN);
   say('the images are proven');
 } catch (error) {
-  say(`\n${error.message}`);
+  say(`failed: ${(signal.reason ?? error).message}`);
   process.exitCode = 1;
 } finally {
+  clearTimeout(budget);
   for (const close of closers.reverse()) await close();
   if (values.keep) say(`kept: ${folder}`);
   else await rm(folder, { recursive: true, force: true });
-}
-
-/** npm has Node's own binaries; of the exact version they often come later, so the major version has to do. */
-async function nodeOfImage() {
-  const dockerfile = await readFile(join(root, 'Dockerfile'), 'utf8');
-  const [, major] = /^ARG NODE_VERSION=(\d+)\./m.exec(dockerfile);
-  if (process.versions.node.split('.')[0] === major) return process.execPath;
-  const name = `node-${process.platform}-${process.arch}`;
-  try {
-    await run(
-      'npm',
-      ['install', '--prefix', join(folder, 'node'), '--no-save', '--ignore-scripts', `${name}@${major}`],
-      {
-        cwd: folder,
-        signal: stopping.signal,
-        name: `npm install ${name}`,
-      },
-    );
-    return join(folder, 'node', 'node_modules', name, 'bin', 'node');
-  } catch {
-    say(`${name}@${major} could not be had: this node (${process.versions.node}) stands for it`);
-    return process.execPath;
-  }
 }

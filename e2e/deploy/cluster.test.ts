@@ -10,6 +10,7 @@ import {
   createTestDatabase,
   eventually,
   exampleEvent,
+  IN_VAIN_MS,
   seedAccount,
   seedSubscription,
   startReceiver,
@@ -44,7 +45,7 @@ describeWithRedis('on a Redis Cluster', () => {
     async () => {
       const testDatabase = await createTestDatabase();
       closers.push(() => testDatabase.drop());
-      const database = openPrismaDatabase({ url: testDatabase.url });
+      const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
       closers.push(() => database.close());
       const account = await seedAccount(database);
       const receiver = await startReceiver();

@@ -1,59 +1,129 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { readStages, resolveStage } from '../../scripts/src/image/dockerfile.ts';
-import { dockerfileFindings } from '../../scripts/src/image/lint-dockerfile.ts';
+import { dockerfile, stages } from './dockerfile.ts';
 import { checkout } from './manifests.ts';
 
-const TARGETS = ['management', 'dispatcher', 'migrate'];
-const text = readFileSync(join(checkout, 'Dockerfile'), 'utf8');
+// What can be seen without building. The images are built and run by `npm run prove-image`.
+const SERVICES = ['management', 'dispatcher', 'migrate'];
+const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
+const lines = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+const manifestOf = (folder: string) => JSON.parse(read(join(folder, 'package.json')));
 
-test('the Dockerfile breaks none of the rules', () => {
-  expect(dockerfileFindings(text, TARGETS)).toEqual([]);
+/** Paths that .dockerignore lets through, with all that is below them. */
+const sent = lines(read('.dockerignore'))
+  .filter((line) => line.startsWith('!'))
+  .map((line) => line.slice(1));
+const isSent = (path: string) => sent.some((allowed) => path === allowed || path.startsWith(`${allowed}/`));
+
+test('what the build takes from the checkout is there, and goes to the builder', () => {
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) =>
+    paths.split(' '),
+  );
+  const used = [...dockerfile.matchAll(/(?:\s|\/src\/)((?:scripts|prisma|services)\/[\w./-]+)/g)].map(
+    ([, path = '']) => path,
+  );
+  const needed = [...copied.filter((path) => path !== '.'), ...used, 'tsconfig.base.json', 'package.json'];
+  expect(needed).toEqual(
+    expect.arrayContaining(['pnpm-lock.yaml', 'scripts/prune-image.mjs', 'prisma/migrations']),
+  );
+  for (const path of [...needed, ...sent])
+    expect([path, existsSync(join(checkout, path))]).toEqual([path, true]);
+  for (const path of needed) expect([path, isSent(path)]).toEqual([path, true]);
 });
 
-/** Each change breaks one rule, and the finding says which. */
-const BROKEN: [string, RegExp | string, string, string][] = [
-  ['a base that moves', 'ARG NODE_VERSION=26.13.0', 'ARG NODE_VERSION=26', 'pin a full version'],
-  ['the newest base', /node:\$\{NODE_VERSION\}-trixie-slim/, 'node:latest', 'names no version'],
-  ['a base with everything', '-trixie-slim', '-trixie', 'not a slim base'],
-  ['root', 'USER 10001:10001', 'USER root', 'USER must be a number'],
-  ['root by number', 'USER 10001:10001', 'USER 0:0', 'USER must be a number'],
-  [
-    'a shell before node',
-    /ENTRYPOINT \[.*\]/,
-    'ENTRYPOINT node dist/main.js',
-    'ENTRYPOINT must be node itself',
-  ],
-  ['npm before node', 'ENTRYPOINT ["node"', 'ENTRYPOINT ["npm"', 'ENTRYPOINT goes through a shell'],
-  ['a shell command', 'CMD ["dist/main.js"]', 'CMD dist/main.js', 'CMD must be in exec form'],
-  ['ADD', 'COPY . .', 'ADD . .', 'ADD fetches and unpacks'],
-  ['a secret in the history', 'ENV CI=true', 'ENV NPM_TOKEN=x', 'stays in the image'],
-  ['an install past the lockfile', 'install --frozen-lockfile', 'install', 'without the lockfile'],
-  ['development', 'ENV NODE_ENV=production', 'ENV NODE_ENV=development', 'NODE_ENV must be production'],
-  ['a copy of the context', 'COPY --from=build /out/migrate ./', 'COPY . ./', 'copies from outside'],
-  ['a command in an image', 'HEALTHCHECK NONE', 'RUN npm install', 'runs a command in the final stage'],
-  ['an unknown instruction', 'HEALTHCHECK NONE', 'HEALTHCHEK NONE', 'HEALTHCHEK'],
-];
+test('of what the lockfile knows goes all of a package or nothing: pnpm refuses a folder without its package.json', () => {
+  const [, importers = ''] = /^importers:\n(.*?)^packages:/ms.exec(read('pnpm-lock.yaml')) ?? [];
+  const folders = [...importers.matchAll(/^ {2}(\S+):$/gm)].map(([, folder = '']) => folder);
+  expect(folders).toEqual(expect.arrayContaining(SERVICES.map((name) => `services/${name}`)));
+  const partly = folders.filter(
+    (folder) => isSent(folder) || sent.some((path) => path.startsWith(`${folder}/`)),
+  );
+  expect(partly).toContain('scripts');
+  expect(partly.filter((folder) => !isSent(join(folder, 'package.json')))).toEqual([]);
+});
 
-test.each(BROKEN)('%s is found', (_, find, replacement, finding) => {
-  const broken = text.replace(find, replacement);
-  expect(broken).not.toBe(text);
-  let said: string;
-  try {
-    said = dockerfileFindings(broken, TARGETS).join('\n');
-  } catch (error) {
-    said = (error as Error).message;
+test('no pattern of .dockerignore lets through below a star: some builders do not look there', () => {
+  expect(sent.filter((path) => path.includes('*'))).toEqual([]);
+});
+
+test('every program that is started in an image is made by the build of that image', () => {
+  const isMade = (service: string, program: string) =>
+    existsSync(join(checkout, 'services', service, program.replace(/^dist/, 'src').replace(/\.js$/, '.ts')));
+  const cmd = /^CMD \["(\S+)"\]$/m.exec(stages.get('runtime') ?? '')?.[1] ?? '';
+  for (const service of SERVICES) {
+    expect([service, isMade(service, cmd)]).toEqual([service, true]);
+    expect(manifestOf(join('services', service)).files).toContain('dist/**/*.js');
+    expect(stages.get(service)).toContain(`COPY --from=build /out/${service} ./`);
+    expect(stages.get('build')).toContain(
+      `--filter @runhook/${service} deploy --prod --ignore-scripts /out/${service}`,
+    );
   }
-  expect(said).toContain(finding);
-});
-
-test('node is process 1 of every image, and the services ask themselves how they are', () => {
-  const stages = readStages(text);
-  for (const target of TARGETS) {
-    const { entrypoint, cmd, user, healthcheck } = resolveStage(stages, target);
-    expect([entrypoint[0], cmd, user]).toEqual(['node', ['dist/main.js'], '10001:10001']);
-    expect(healthcheck?.slice(0, 2) ?? null).toEqual(target === 'migrate' ? null : ['node', '-e']);
-    if (healthcheck !== null) expect(healthcheck[2]).toContain('/healthz');
+  for (const file of ['docker-compose.yml', 'docs/deployment.md', 'docs/administration.md', 'Dockerfile']) {
+    const programs = [...read(file).matchAll(/\bdist\/[\w/-]+\.js\b/g)].map(([program]) => program);
+    const unmade = programs.filter((program) => !SERVICES.some((service) => isMade(service, program)));
+    expect([file, unmade]).toEqual([file, []]);
   }
 });
+
+test('versions agree: pnpm with the bootstrap, the release with the packages, Node with what they need', () => {
+  const pnpm = /pnpm@[\d.]+/;
+  expect(pnpm.exec(dockerfile)?.[0]).toBe(pnpm.exec(read('scripts/bootstrap.mjs'))?.[0]);
+  const { version, engines } = manifestOf('.');
+  expect(dockerfile).toContain(`ARG VERSION=${version}\n`);
+  expect(read('k8s/production-base/kustomization.yaml').match(/(?<=newTag: ).*/g)).toEqual(
+    SERVICES.map(() => version),
+  );
+  const bases = [...dockerfile.matchAll(/^FROM (\S+:\S+)/gm)].map(([, base]) => base);
+  expect(bases).toEqual([expect.stringMatching(/^node:\d+-[a-z]+-slim$/)]);
+  const major = Number(/node:(\d+)/.exec(dockerfile)?.[1]);
+  expect(major).toBeGreaterThan(Number.parseInt(engines.node.replace(/^\D+/, ''), 10));
+  expect(read('docs/deployment.md')).toContain(`(${major})`);
+});
+
+test('node is process 1 of every image, as a user that is a number, and the services ask themselves how they are', () => {
+  expect(stages.get('runtime')).toMatch(/^ENTRYPOINT \["node", /m);
+  expect(stages.get('runtime')).toMatch(/^USER ([1-9]\d*):\1$/m);
+  for (const service of SERVICES) {
+    const stage = stages.get(service) ?? '';
+    expect(stage).toMatch(/^FROM runtime AS /);
+    expect(stage).not.toMatch(/^(RUN|USER|ENTRYPOINT|CMD|ADD) /m);
+    const settings = join('services', service, 'src', 'settings.ts');
+    const port = /PORT: .*default\((\d)_(\d{3})\)/.exec(service === 'migrate' ? '' : read(settings));
+    if (service === 'migrate') expect(stage).toMatch(/^HEALTHCHECK NONE$/m);
+    else {
+      expect(stage).toMatch(new RegExp(`^EXPOSE ${port?.[1]}${port?.[2]}$`, 'm'));
+      expect(stage).toMatch(
+        new RegExp(`^  CMD \\["node", .*PORT \\|\\| ${port?.[1]}${port?.[2]}}/healthz`, 'm'),
+      );
+    }
+  }
+});
+
+test('what runs in an image is a dependency of its package, not only of its tests', () => {
+  const packages = readdirSync(join(checkout, 'packages'))
+    .filter((name) => !['console', 'embedded', 'testing'].includes(name))
+    .map((name) => join('packages', name));
+  const undeclared = [...packages, ...SERVICES.map((name) => join('services', name))].flatMap((folder) => {
+    const { name, dependencies = {} } = manifestOf(folder);
+    return sourcesBelow(join(folder, 'src')).flatMap((path) =>
+      [
+        ...read(path).matchAll(
+          /^(?:import|export|\}) (?!type )(?:[^'\n]* from )?'((?:@[\w-]+\/)?[a-z][\w.-]*)[/']/gm,
+        ),
+      ]
+        .map(([, imported = '']) => imported)
+        .filter((imported) => imported !== name && !(imported in dependencies))
+        .map((imported) => `${path}: ${imported}`),
+    );
+  });
+  expect(undeclared).toEqual([]);
+});
+
+function sourcesBelow(folder: string): string[] {
+  return readdirSync(join(checkout, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return entry.name === 'generated' ? [] : sourcesBelow(path);
+    return path.endsWith('.ts') ? [path] : [];
+  });
+}

@@ -1,5 +1,11 @@
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createTestDatabase, createTestQueueUrl, type Receiver, startReceiver } from '@runhook/testing';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  IN_VAIN_MS,
+  type Receiver,
+  startReceiver,
+} from '@runhook/testing';
 import { type RunningService, startService } from '../../services.ts';
 import { PASSWORD, type People, type PersonName, seedPeople } from './people.ts';
 
@@ -29,7 +35,7 @@ export async function openWorld(extraEnvironment: Record<string, string> = {}): 
   try {
     const testDatabase = await createTestDatabase();
     closers.push(() => testDatabase.drop());
-    const database = openPrismaDatabase({ url: testDatabase.url });
+    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
     closers.push(() => database.close());
     const environment = {
       DATABASE_URL: testDatabase.url,

@@ -1,98 +1,129 @@
-import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { findFreePort } from '@runhook/embedded';
-import { inspectImage } from './image-contents.ts';
-import type { Isolation } from './isolated-process.ts';
-import { type Image, type ImageRun, runImage, startArguments, startImage } from './start-images.ts';
+import { answersWell } from '../service.ts';
+import type { Buildah } from './buildah.ts';
+import { type Container, type Program, startProgram } from './container.ts';
 
 export interface Proof {
-  isolation: Isolation;
-  /** The node that stands for the one of the base image. */
-  node: string;
+  buildah: Buildah;
   databaseUrl: string;
   queueUrl: string;
+  /** Aborted, it ends what is under way. */
+  signal: AbortSignal;
   say(line: string): void;
 }
 
-const BYTES_PER_MB = 1_048_576;
+type Environment = Record<string, string>;
 
-/** Looks at the files of each image, then runs them together as a release would; throws at the first thing amiss. */
-export async function proveImages(images: readonly Image[], proof: Proof): Promise<void> {
-  for (const image of images) proveContents(image, proof);
+const READY_TIMEOUT_MS = 60_000;
+const POLL_MS = 100;
+const NO_CAPABILITIES = /^0+$/;
+
+/** Runs the images together as a release would; throws at the first thing amiss. */
+export async function proveImages(containers: Record<string, Container>, proof: Proof): Promise<void> {
+  const { migrate, ...services } = containers;
   const environment = {
     DATABASE_URL: proof.databaseUrl,
     QUEUE_URL: proof.queueUrl,
     ENCRYPTION_KEYS: `proof:${randomBytes(32).toString('base64')}`,
     LOG_LEVEL: 'info',
   };
-  for (const image of images.filter(({ name }) => name === 'migrate'))
-    await proveMigrate(image, proof, environment);
-  for (const image of images.filter(({ name }) => name !== 'migrate'))
-    await proveService(image, proof, environment);
+  if (migrate !== undefined) await proveMigrate(migrate, proof, environment);
+  for (const [name, container] of Object.entries(services))
+    await proveService(name, container, proof, environment);
 }
 
-function proveContents({ name, folder }: Image, { say }: Proof): void {
-  const { files, bytes, packages, findings } = inspectImage(folder, name);
-  if (findings.length > 0) throw new Error(`${name}:\n  ${findings.join('\n  ')}`);
-  const megabytes = (bytes / BYTES_PER_MB).toFixed(1);
-  say(
-    `${name}: ${megabytes} MB on top of the base image, ${files} files, ${packages.length} packages, nothing else`,
-  );
-}
-
-async function proveMigrate(image: Image, proof: Proof, environment: Record<string, string>): Promise<void> {
-  const run = { isolation: proof.isolation, node: proof.node, environment };
-  const args = argumentsOf(image, proof);
-  const outputs = await Promise.all([runImage(image, run, args), runImage(image, run, args)]);
-  if (!outputs.some((output) => output.includes('migrations applied')))
-    throw new Error(`migrate applied nothing:\n${outputs.join('\n')}`);
-  const again = await runImage(image, run, args);
+async function proveMigrate(container: Container, proof: Proof, environment: Environment): Promise<void> {
+  const runs = await Promise.all([run(container, proof, environment), run(container, proof, environment)]);
+  if (!runs.some((output) => output.includes('migrations applied')))
+    throw new Error(`migrate applied nothing:\n${runs.join('\n')}`);
+  const again = await run(container, proof, environment);
   if (!again.includes('the schema was up to date')) throw new Error(`migrate is not done:\n${again}`);
   proof.say('migrate: two at once took turns, a third found nothing to do, each exited with 0');
 }
 
-async function proveService(image: Image, proof: Proof, environment: Record<string, string>): Promise<void> {
+async function proveService(
+  name: string,
+  container: Container,
+  proof: Proof,
+  shared: Environment,
+): Promise<void> {
   const { port } = await findFreePort();
-  const run: ImageRun = {
-    isolation: proof.isolation,
-    node: proof.node,
-    environment: { ...environment, PORT: String(port) },
-  };
-  const args = argumentsOf(image, proof);
-  const program = await startImage(image, run, args);
+  const environment = { ...shared, PORT: String(port) };
+  const url = `http://127.0.0.1:${port}`;
+  const program = startProgram(container, proof.buildah, environment);
   try {
-    if (image.stage.healthcheck === null) throw new Error(`${image.name} has no health check`);
-    const [, ...check] = image.stage.healthcheck;
-    await runImage(image, run, check);
-    if (image.name === 'management') {
-      await proveAdmin(image, run);
-      await proveConsole(run);
+    await untilReady(name, program, url, proof.signal);
+    const owner = proveOwner(name, container, program);
+    const [kind, , ...check] = container.config.Healthcheck?.Test ?? [];
+    if (kind !== 'CMD') throw new Error(`${name} has no health check in exec form`);
+    await run(container, proof, environment, check);
+    if (name === 'management') {
+      const accounts = await run(container, proof, environment, [
+        'dist/admin/main.js',
+        'account',
+        'list',
+        '--json',
+      ]);
+      if (!Array.isArray(JSON.parse(accounts)))
+        throw new Error(`the operators' commands answered:\n${accounts}`);
+      await proveConsole(url);
     }
+    process.kill(owner.pid, 'SIGTERM');
+    const code = await program.exited;
+    if (code !== 0) throw new Error(`${name} exited with ${code} on SIGTERM:\n${program.output()}`);
+    proof.say(
+      `${name}: as ${owner.uid}:${owner.gid} without a capability and with nowhere to write: ready, ` +
+        'healthy by its own HEALTHCHECK, exited with 0 on SIGTERM',
+    );
   } finally {
-    program.terminate();
+    program.kill();
   }
-  const code = await program.exited;
-  if (code !== 0) throw new Error(`${image.name} exited with ${code} on SIGTERM:\n${program.output()}`);
-  proof.say(`${image.name}: ready, healthy by its own HEALTHCHECK, exited with 0 on SIGTERM`);
+}
+
+function proveOwner(name: string, { config }: Container, program: Program) {
+  const owner = program.find();
+  if (owner === null) throw new Error(`${name}: no process of user ${config.User}`);
+  if (`${owner.uid}:${owner.gid}` !== config.User || !NO_CAPABILITIES.test(owner.capabilities))
+    throw new Error(`${name} runs as ${owner.uid}:${owner.gid} with the capabilities ${owner.capabilities}`);
+  return owner;
 }
 
 /** Bundled files are easily left behind: without them everything else would still be well. */
-async function proveConsole({ environment }: ImageRun): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${environment.PORT}/`);
+async function proveConsole(url: string): Promise<void> {
+  const answer = await fetch(url);
   const page = await answer.text();
   const [, script] = /<script[^>]* src="([^"]+)"/.exec(page) ?? [];
   const asset = script === undefined ? null : await fetch(new URL(script, answer.url));
   if (!asset?.ok) throw new Error(`the console is not served: ${answer.status}\n${page.slice(0, 500)}`);
 }
 
-async function proveAdmin(image: Image, run: ImageRun): Promise<void> {
-  const answer = await runImage(image, run, ['dist/admin/main.js', 'account', 'list', '--json']);
-  if (!Array.isArray(JSON.parse(answer))) throw new Error(`the operators' commands answered:\n${answer}`);
+/** Runs the image to its end and answers what it wrote; throws unless it exits with 0. */
+async function run(
+  container: Container,
+  { buildah, signal }: Proof,
+  environment: Environment,
+  args?: readonly string[],
+): Promise<string> {
+  signal.throwIfAborted();
+  const program = startProgram(container, buildah, environment, args);
+  signal.addEventListener('abort', program.kill);
+  const code = await program.exited;
+  signal.removeEventListener('abort', program.kill);
+  if (code !== 0)
+    throw new Error(
+      `${[container.name, ...(args ?? [])].join(' ')} exited with ${code}:\n${program.output()}`,
+    );
+  return program.output();
 }
 
-function argumentsOf(image: Image, { node, say }: Proof): string[] {
-  return startArguments(image, {
-    knowsFlag: (flag) => spawnSync(node, [flag, '-e', '']).status === 0,
-    onLeftOut: (flag) => say(`${image.name}: ${flag} left out, this node does not know it`),
-  });
+async function untilReady(name: string, program: Program, url: string, signal: AbortSignal): Promise<void> {
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  while (!(await answersWell(`${url}/readyz`))) {
+    signal.throwIfAborted();
+    if (program.hasExited() || Date.now() > deadline)
+      throw new Error(`${name} did not become ready:\n${program.output()}`);
+    await wait(POLL_MS);
+  }
 }

@@ -4,6 +4,7 @@ import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   createTestDatabase,
   createTestQueueUrl,
+  IN_VAIN_MS,
   type QueueBackend,
   type Receiver,
   seedAccount,
@@ -35,7 +36,7 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
-  const database = openPrismaDatabase({ url: testDatabase.url });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   closers.push(() => database.close());
   const receiver = await startReceiver();
   closers.push(() => receiver.close());

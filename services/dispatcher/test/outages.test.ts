@@ -81,7 +81,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     await proxy.restore();
     await harness.receiver.waitFor(2, { timeoutMs: 90_000 });
     await publisher.close();
-  }, 120_000);
+  });
 
   test('a dispatcher that starts before its database and queue waits for them', async () => {
     const database = await throughProxy(harness.databaseUrl);

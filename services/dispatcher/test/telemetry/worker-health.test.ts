@@ -156,5 +156,5 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     await proxy.restore();
     await eventually(isGreen, UNTIL_SEEN);
     await fannedOut(2);
-  }, 150_000);
+  });
 });

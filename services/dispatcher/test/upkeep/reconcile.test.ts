@@ -127,5 +127,5 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       },
       { timeoutMs: 90_000 },
     );
-  }, 120_000);
+  });
 });

@@ -1,0 +1,72 @@
+import { copyFileSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Buildah, Exec } from './buildah.ts';
+
+/** An image of Node's that a Dockerfile starts from: `node:26-trixie-slim`. */
+export interface Base {
+  tag: string;
+  nodeMajor: string;
+  debianRelease: string;
+}
+
+/** Node needs it, and Debian does not count it among what every system needs. */
+const NOT_IN_MINBASE = 'libatomic1';
+const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
+
+export function readBase(dockerfile: string): Base {
+  const [, tag, nodeMajor, debianRelease] = /^FROM (node:(\d+)-([a-z]+)-slim) /m.exec(dockerfile) ?? [];
+  if (tag === undefined || nodeMajor === undefined || debianRelease === undefined)
+    throw new Error('the Dockerfile is not built FROM node:<major>-<release of Debian>-slim');
+  return { tag, nodeMajor, debianRelease };
+}
+
+/**
+ * Makes what stands for the base image where no registry can be asked: Debian of the same release from its packages, Node
+ * of the same major version from npm, npm. It gets the tag that the Dockerfile names.
+ *
+ * @param folder empty
+ * @param mirror of Debian's packages; null for debootstrap's own
+ * @returns the versions, for people
+ */
+export async function makeBaseImage(
+  { tag, nodeMajor, debianRelease }: Base,
+  { buildah, exec, folder, mirror }: { buildah: Buildah; exec: Exec; folder: string; mirror: string | null },
+): Promise<string> {
+  const container = (await buildah.run(['from', 'scratch'])).trim();
+  const root = (await buildah.run(['mount', container])).trim();
+  const packages = ['--variant=minbase', `--include=${NOT_IN_MINBASE}`, debianRelease, root];
+  await exec('debootstrap', mirror === null ? packages : [...packages, mirror]);
+  for (const cache of CACHES)
+    for (const name of readdirSync(join(root, cache))) rmSync(join(root, cache, name), { recursive: true });
+
+  const local = join(root, 'usr', 'local');
+  const nodePackage = `node-${process.platform}-${process.arch}`;
+  const install = ['install', '--no-save', '--ignore-scripts', '--prefix'];
+  await exec('npm', [...install, folder, `${nodePackage}@${nodeMajor}`]);
+  copyFileSync(join(folder, 'node_modules', nodePackage, 'bin', 'node'), join(local, 'bin', 'node'));
+  await exec('npm', [...install, local, '--global', 'npm']);
+
+  const versions = await exec('chroot', [
+    root,
+    'sh',
+    '-c',
+    'node --version; npm --version; cat /etc/debian_version',
+  ]);
+  await buildah.run([
+    'config',
+    '--env',
+    'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    container,
+  ]);
+  await buildah.run([
+    'commit',
+    '--quiet',
+    '--rm',
+    '--format',
+    'docker',
+    container,
+    `docker.io/library/${tag}`,
+  ]);
+  const [node, npm, debian] = versions.trim().split('\n');
+  return `node ${node}, npm ${npm}, Debian ${debian}`;
+}

@@ -1,0 +1,79 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { configFindings, inspectImage } from '../src/image/image-contents.ts';
+import { inTemporaryFolder } from './temporary-folder.ts';
+
+const GOOD = [
+  'etc/passwd',
+  'app/dist/main.js',
+  'app/node_modules/.pnpm/joi@18.3.2/node_modules/joi/src/joi.js',
+];
+const OURS = 'app/node_modules/.pnpm/@runhook+contract@file+c/node_modules/@runhook/contract';
+
+/** The findings in an image that has these files beside the good ones. */
+async function findingsIn(files: string[], link?: string): Promise<string[]> {
+  let findings: string[] = [];
+  await inTemporaryFolder(async (folder) => {
+    const write = (path: string) => {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), 'content');
+    };
+    write('base/etc/passwd');
+    for (const path of [...GOOD, ...files]) write(`root/${path}`);
+    if (link !== undefined) symlinkSync(link, join(folder, 'root/app/link'));
+    const unwanted = new Set(['jest', '@swc/core', '@runhook/migrate']);
+    const image = { base: join(folder, 'base'), folder: '/app', unwanted };
+    findings = inspectImage(join(folder, 'root'), image).findings;
+  });
+  return findings;
+}
+
+test('an image with what runs, and nothing else, has no finding', async () => {
+  expect(await findingsIn([`${OURS}/dist/index.js`, 'run/.containerenv'], 'dist/main.js')).toEqual([]);
+});
+
+test.each([
+  ['root/.npmrc', 'outside'],
+  ['app/.env', 'must not be in an image'],
+  ['app/server.key', 'must not be in an image'],
+  ['app/src/main.ts', 'nothing that runs'],
+  [`${OURS}/test/a.js`, 'nothing that runs'],
+  [
+    'app/node_modules/.pnpm/jest@30.5.2/node_modules/jest/index.js',
+    'jest@30.5.2 is no production dependency',
+  ],
+  [
+    'app/node_modules/.pnpm/@swc+core@1.16.22_x/package.json',
+    '@swc+core@1.16.22_x is no production dependency',
+  ],
+  ['app/node_modules/.pnpm/@runhook+migrate@file+m/package.json', 'is no production dependency'],
+])('%s is found', async (path, finding) => {
+  expect(await findingsIn([path])).toEqual([expect.stringContaining(finding)]);
+});
+
+test('a link that leads out, or nowhere, is found', async () => {
+  for (const target of ['/etc/passwd', 'nowhere'])
+    expect(await findingsIn([], target)).toEqual(['link is a link that leads out of the image']);
+});
+
+test('root, a shell before node, development and a secret in the settings of an image are found', () => {
+  const good = {
+    User: '10001:10001',
+    Env: ['NODE_ENV=production'],
+    Entrypoint: ['node'],
+    Cmd: ['dist/main.js'],
+    WorkingDir: '/app',
+  };
+  expect(configFindings(good)).toEqual([]);
+  for (const broken of [
+    { User: 'root' },
+    { User: '0:0' },
+    { Entrypoint: ['/bin/sh', '-c', 'node dist/main.js'] },
+    { Entrypoint: null },
+    { Cmd: null },
+    { Env: ['NODE_ENV=development'] },
+    { Env: ['NODE_ENV=production', 'NPM_TOKEN=x'] },
+  ])
+    expect(configFindings({ ...good, ...broken })).toHaveLength(1);
+});
