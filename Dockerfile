@@ -17,7 +17,8 @@ RUN pnpm fetch --ignore-scripts
 COPY . .
 RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 # The generator looks for an engine that it does not use; any file will do.
-RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints
+RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints \
+ && node scripts/known-migrations.mjs
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
  && node scripts/console-api.mjs \
  && pnpm --filter @runhook/console build

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { step as defaultStep, run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
@@ -102,10 +102,14 @@ function installEnvironment() {
   return environment;
 }
 
+function migrationNames() {
+  return readdirSync(join(root, 'prisma', 'migrations'));
+}
+
 /** The schema engine is never needed to generate, but looked for, and else fetched from a host that may not be reachable. */
 async function generate(step, signal) {
   const schema = join('prisma', 'schema.prisma');
-  const wanted = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml')]);
+  const wanted = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml'), ...migrationNames()]);
   const client = join(root, 'packages', 'database', 'src', 'generated', 'client.ts');
   if (existsSync(client) && stampOf(GENERATED_STAMP) === wanted) return;
   await step('generating the database client', async () => {
@@ -121,6 +125,8 @@ async function generate(step, signal) {
       signal,
       name: 'prisma generate',
     });
+    const script = join(root, 'scripts', 'known-migrations.mjs');
+    await run(process.execPath, [script], { cwd: root, signal, name: 'known-migrations.mjs' });
     writeFileSync(GENERATED_STAMP, wanted);
   });
 }

@@ -1,3 +1,4 @@
+export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export {
   addMembership,
   type CredentialKind,
@@ -28,7 +29,6 @@ export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedR
 export {
   dropOldDayPartitions,
   ensureDayPartitions,
-  KNOWN_MIGRATIONS,
   requireSchema,
   SchemaBehindError,
 } from './schema.ts';

@@ -1,18 +1,6 @@
+import { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 import type { Pool, Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
-
-/** The migrations that this build was made with, oldest first: a test holds the list against prisma/migrations. */
-export const KNOWN_MIGRATIONS: readonly string[] = [
-  '20261121000000_foundation',
-  '20261121010000_console_sessions',
-  '20261121020000_upkeep',
-  '20261121030000_recoveries',
-  '20261121040000_idempotency_keys',
-  '20261121050000_deliveries_by_run',
-  '20261121060000_trace_context',
-  '20261121070000_subscription_versions',
-  '20261121090000_times_for_prisma',
-];
 
 /** The database lacks migrations that this build needs. Newer ones than it knows are no fault: they only add. */
 export class SchemaBehindError extends Error {

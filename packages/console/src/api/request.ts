@@ -31,7 +31,7 @@ type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', Part<pa
     signal?: AbortSignal | undefined;
   };
 
-/** The envelope of the answer to a call that succeeds (spec, section 2.2). */
+/** The envelope of the answer to a call that succeeds (docs/contract.md#requests-and-answers). */
 export type Answer<M extends Method, P extends PathOf<M>> = paths[P][M] extends { responses: infer All }
   ? Json<All[keyof All & (200 | 201 | 202)]>
   : never;

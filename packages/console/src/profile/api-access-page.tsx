@@ -10,7 +10,7 @@ import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
 import { maskedKey, profileQuery, rotateKey } from './profile.ts';
 
-/** Profile, API Access: the user's own key (spec, section 2.4). */
+/** Profile, API Access: the user's own key (docs/contract.md#api-keys). */
 export function Component() {
   const { email } = useSession();
   const profile = useQuery(profileQuery);

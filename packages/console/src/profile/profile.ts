@@ -13,7 +13,7 @@ export const profileQuery = queryOptions({
 
 type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_elsewhere' };
 
-/** Replaces the key with the key itself (spec, section 4.7). One that was rotated elsewhere meanwhile is refused. */
+/** Replaces the key with the key itself (docs/contract.md#api-keys). One that was rotated elsewhere meanwhile is refused. */
 export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation> {
   try {
     const { data } = await request('post', '/api/v2/users/{user_id}/apikey/', {

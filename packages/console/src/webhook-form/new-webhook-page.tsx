@@ -16,7 +16,7 @@ import { verificationSamples } from './verification-samples.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import { fieldsOf, NEW_WEBHOOK } from './webhook-values.ts';
 
-/** Create New Webhook (spec, section 1), and the secret once it is saved. */
+/** Create New Webhook (docs/contract.md#subscriptions), and the secret once it is saved. */
 export function Component() {
   const account = useAccount();
   const client = useQueryClient();

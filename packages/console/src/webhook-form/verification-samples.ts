@@ -1,6 +1,6 @@
 import { shellQuoted } from '../words/code.ts';
 
-/** How a receiver checks a delivery, for the webhook's own endpoint (spec, section 5.3). A test runs each of them. */
+/** How a receiver checks a delivery, for the webhook's own endpoint (docs/contract.md#signing). A test runs each of them. */
 interface VerificationSample {
   key: 'express' | 'python' | 'openssl';
   label: string;

@@ -27,7 +27,7 @@ interface WebhookFormProps {
   onSave: (values: WebhookValues) => Promise<void>;
 }
 
-/** The fields of the spec, section 1, with problems beside them: the console's own and the server's. */
+/** The fields of docs/contract.md#subscriptions, with problems beside them: the console's own and the server's. */
 export function WebhookForm({
   accountId,
   initial,

@@ -15,7 +15,7 @@ import { WebhookList } from './webhook-list.tsx';
 
 const POLL_MS = 15_000;
 
-/** Account Settings, Webhooks: the list (spec, section 1). */
+/** Account Settings, Webhooks: the list (docs/contract.md#subscriptions). */
 export function Component() {
   const account = useAccount();
   const refusal = writeRefusal(account);

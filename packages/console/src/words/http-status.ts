@@ -62,7 +62,7 @@ const CLASSES: Readonly<Record<string, string>> = {
   '5': 'Server error',
 };
 
-/** A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (spec, section 2.1). */
+/** A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (docs/contract.md#subscriptions). */
 export function statusWords(code: string): string {
   if (code === NEVER || code === '') return 'never triggered';
   const reason = REASONS[code] ?? CLASSES[code.charAt(0)];

@@ -47,7 +47,7 @@ const LICENSE_NAMES: Readonly<Record<Account['license'], string>> = {
   it: 'IT',
 };
 
-/** Why the account has no webhooks, in words; null when it has them (spec, section 1). */
+/** Why the account has no webhooks, in words; null when it has them (docs/contract.md#subscriptions). */
 export function webhooksRefusal(account: Pick<Account, 'plan' | 'webhooks_unavailable'>): string | null {
   if (account.webhooks_unavailable === null) return null;
   return account.webhooks_unavailable === 'plan'
@@ -55,7 +55,7 @@ export function webhooksRefusal(account: Pick<Account, 'plan' | 'webhooks_unavai
     : 'Webhooks are not available on single-tenant private deployments.';
 }
 
-/** Why the caller may not change webhooks here, in words; null when it may (spec, section 5.2). */
+/** Why the caller may not change webhooks here, in words; null when it may (docs/contract.md#identity). */
 export function writeRefusal(account: Permissions): string | null {
   if (account.may_write_webhooks) return null;
   const unavailable = webhooksRefusal(account);
