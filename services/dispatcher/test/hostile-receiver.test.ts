@@ -21,14 +21,17 @@ test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, an
     await seedSubscription(harness.database, { accountId: harness.account.id, clientUrl, name });
   }
   harness.receiver.respondWith(({ path }) => answers[path.slice(1) as keyof typeof answers]);
-  await harness.startDispatcher({ deliveryMaxRetries: 0 });
+  await harness.startDispatcher({ deliveryMaxRetries: 0, deliveryTimeoutMs: 600_000 });
   await harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
 
-  const deliveries = await eventually(async () => {
-    const rows = await deliveriesOf(harness.database);
-    expect(rows.map(({ status }) => status)).toEqual(['delivered', 'delivered', 'delivered']);
-    return rows;
-  });
+  const deliveries = await eventually(
+    async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.map(({ status }) => status)).toEqual(['delivered', 'delivered', 'delivered']);
+      return rows;
+    },
+    { timeoutMs: 60_000 },
+  );
   const attemptByName = new Map<string, Awaited<ReturnType<typeof attemptsOf>>[number] | undefined>();
   for (const { id, webhook_name } of deliveries) {
     attemptByName.set(webhook_name, (await attemptsOf(harness.database, id))[0]);
@@ -37,4 +40,4 @@ test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, an
   expect(attemptByName.get('endless')?.response_body).toHaveLength(16_384);
   expect(Buffer.byteLength(attemptByName.get('bomb')?.response_body ?? '')).toBeLessThan(100_000);
   expect(attemptByName.get('bytes')?.response_body).toBe('\uFFFD\uFFFD\uFFFD(a');
-});
+}, 90_000);
