@@ -12,6 +12,7 @@ export const KNOWN_MIGRATIONS: readonly string[] = [
   '20261121050000_deliveries_by_run',
   '20261121060000_trace_context',
   '20261121070000_subscription_versions',
+  '20261121080000_attempt_timings',
 ];
 
 /** The database lacks migrations that this build needs. Newer ones than it knows are no fault: they only add. */

@@ -95,6 +95,7 @@ async function send(
       ...report,
       requestHeaders: maskedHeaders(headers),
       response: response && { headers: response.headers, ...loggedBody(response.body, response.truncated) },
+      timings: result.timings,
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
       reason: outcome.kind === 'failed' ? outcome.reason : null,
       nextDelayMs: outcome.kind === 'retry' ? outcome.delayMs : null,

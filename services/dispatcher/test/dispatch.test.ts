@@ -44,7 +44,18 @@ describe.each(queueBackends())('on $name', (backend) => {
     });
     const attempts = await attemptsOf(harness.database, deliveries[0]?.id ?? '');
     expect(attempts).toMatchObject([
-      { number: 1, trigger: 'automatic', http_status_code: 200, error_code: null },
+      {
+        number: 1,
+        trigger: 'automatic',
+        http_status_code: 200,
+        error_code: null,
+        // To an address, without TLS, on a connection of its own.
+        dns_ms: 0,
+        connect_ms: expect.any(Number),
+        tls_ms: null,
+        first_byte_ms: expect.any(Number),
+        total_ms: expect.any(Number),
+      },
     ]);
     expect(attempts[0]?.request_headers).toMatchObject({ authorization: '***', 'webhook-signature': '***' });
     await eventually(async () => {

@@ -29,6 +29,11 @@ export interface AttemptRow {
   response_headers: Record<string, string> | null;
   response_body: string | null;
   response_truncated: boolean;
+  dns_ms: number | null;
+  connect_ms: number | null;
+  tls_ms: number | null;
+  first_byte_ms: number | null;
+  total_ms: number | null;
 }
 
 export async function attemptsOf({ pool }: Database, deliveryId: string): Promise<AttemptRow[]> {

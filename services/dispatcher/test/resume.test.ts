@@ -62,6 +62,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
         error: { code: 'unsuccessful_status', message: 'x' },
         requestHeaders: {},
         response: null,
+        timings: null,
         status: 'pending',
         reason: null,
         nextDelayMs: 2_500,

@@ -1,4 +1,5 @@
 import { runStatement } from '@runhook/database';
+import type { EgressTimings } from '@runhook/egress';
 import type pg from 'pg';
 
 /** One attempt for the log, and what it makes of its delivery. */
@@ -15,6 +16,8 @@ export interface AttemptRecord {
   /** Masked. */
   requestHeaders: Record<string, string>;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
+  /** Null when nothing was sent. */
+  timings: EgressTimings | null;
   status: 'pending' | 'delivered' | 'failed';
   reason: string | null;
   /** The wait before the next attempt; null when the delivery is complete. */
@@ -26,14 +29,18 @@ const RECORD_ATTEMPTS = `
   WITH input AS (
     SELECT * FROM unnest(
       $1::date[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
-      $10::json[], $11::json[], $12::text[], $13::boolean[], $14::text[], $15::text[], $16::bigint[])
+      $10::json[], $11::json[], $12::text[], $13::boolean[], $14::text[], $15::text[], $16::bigint[],
+      $17::int[], $18::int[], $19::int[], $20::int[], $21::int[])
       AS i (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code, error_message,
-            request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms)
+            request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms,
+            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
   ), logged AS (
     INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
-                          error_message, request_headers, response_headers, response_body, response_truncated)
+                          error_message, request_headers, response_headers, response_body, response_truncated,
+                          dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
     SELECT day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
-           error_message, request_headers, response_headers, response_body, response_truncated FROM input
+           error_message, request_headers, response_headers, response_body, response_truncated,
+           dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms FROM input
     ON CONFLICT (day, delivery_id, number) DO NOTHING
   )
   UPDATE deliveries d
@@ -66,6 +73,11 @@ export async function recordAttempts(pool: pg.Pool, records: readonly AttemptRec
       column(({ status }) => status),
       column(({ reason }) => reason),
       column(({ nextDelayMs }) => nextDelayMs),
+      column(({ timings }) => timings?.dnsMs ?? null),
+      column(({ timings }) => timings?.connectMs ?? null),
+      column(({ timings }) => timings?.tlsMs ?? null),
+      column(({ timings }) => timings?.firstByteMs ?? null),
+      column(({ timings }) => timings?.totalMs ?? null),
     ],
     'record-attempts',
   );

@@ -36,7 +36,8 @@ export async function findDelivery(
 
 const SELECT_ATTEMPTS = `
   SELECT number, trigger, ${microsOf('started_at')} AS started_at, duration_ms, http_status_code, error_code,
-    error_message, request_headers, response_headers, response_body, response_truncated
+    error_message, request_headers, response_headers, response_body, response_truncated,
+    dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms
   FROM attempts
   WHERE day = $1 AND delivery_id = $2
   ORDER BY number`;
@@ -109,12 +110,29 @@ export interface AttemptRow {
   response_headers: Record<string, string> | null;
   response_body: string | null;
   response_truncated: boolean;
+  dns_ms: number | null;
+  connect_ms: number | null;
+  tls_ms: number | null;
+  first_byte_ms: number | null;
+  /** Null when nothing was sent. */
+  total_ms: number | null;
 }
 
-/** One attempt as the log answers it (docs/contract.md#deliveries). */
-export interface AttemptView extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message'> {
+/** How long the phases of an attempt took, in milliseconds; null where one did not take place. */
+export interface TimingsView {
+  dns_ms: number | null;
+  connect_ms: number | null;
+  tls_ms: number | null;
+  first_byte_ms: number | null;
+  total_ms: number;
+}
+
+/** One attempt as the log answers it (docs/contract.md#attempts). */
+export interface AttemptView
+  extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView> {
   http_status_code: string;
   error: { code: string; message: string } | null;
+  timings: TimingsView | null;
 }
 
 export function attemptView(row: AttemptRow): AttemptView {
@@ -129,5 +147,16 @@ export function attemptView(row: AttemptRow): AttemptView {
     response_headers: row.response_headers,
     response_body: row.response_body,
     response_truncated: row.response_truncated,
+    timings: timingsView(row),
   };
+}
+
+function timingsView({
+  dns_ms,
+  connect_ms,
+  tls_ms,
+  first_byte_ms,
+  total_ms,
+}: AttemptRow): TimingsView | null {
+  return total_ms === null ? null : { dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms };
 }

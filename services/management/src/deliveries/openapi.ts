@@ -24,7 +24,7 @@ import {
 import { inQuery, keyed, PAGE, parameter } from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { EVENT_TYPE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
-import { type AttemptView, DELIVERY_STATUSES, type DeliveryView } from './delivery.ts';
+import { type AttemptView, DELIVERY_STATUSES, type DeliveryView, type TimingsView } from './delivery.ts';
 import { TOTAL_COUNT_MAX } from './log-statements.ts';
 import {
   STATISTICS_HOURS_DEFAULT,
@@ -120,7 +120,22 @@ export const deliverySchemas: Record<string, Schema> = {
       description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
     },
     response_truncated: { type: 'boolean', description: 'Whether the answer was longer than is shown.' },
+    timings: {
+      anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
+      description: 'How long its phases took; null when nothing was sent.',
+    },
   }),
+
+  AttemptTimings: answerObject<TimingsView>(
+    'The phases of an attempt in milliseconds. Null is one that did not take place: it was not reached, a connection was kept, or there was no TLS.',
+    {
+      dns_ms: orNull(count('Resolving the name; 0 for an address.')),
+      connect_ms: orNull(count('Connecting.')),
+      tls_ms: orNull(count('The TLS handshake.')),
+      first_byte_ms: orNull(count('From the request sent to the head of the answer.')),
+      total_ms: count('All of it, with the wait for a free connection and the body of the answer.'),
+    },
+  ),
 
   AttemptError: answerObject<NonNullable<AttemptView['error']>>('Why an attempt failed.', {
     code: { type: 'string', description: 'For programs.', examples: ['timeout', 'connection_refused'] },

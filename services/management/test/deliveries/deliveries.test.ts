@@ -148,7 +148,12 @@ describe('the list', () => {
 describe('a single delivery', () => {
   test('adds the exact body, by the name that the subscription had, and every attempt in order', async () => {
     const { id, day, event } = await insert({ webhookName: 'Before "renaming"' });
-    await insertAttempt(harness.database, { day, deliveryId: id, number: 2, columns: { trigger: 'manual' } });
+    await insertAttempt(harness.database, {
+      day,
+      deliveryId: id,
+      number: 2,
+      columns: { trigger: 'manual', first_byte_ms: 7, total_ms: 9 },
+    });
     await insertAttempt(harness.database, {
       day,
       deliveryId: id,
@@ -179,6 +184,7 @@ describe('a single delivery', () => {
             request_headers: { authorization: '***' },
             response_headers: null,
             response_body: null,
+            timings: null,
           },
           {
             ...common,
@@ -189,6 +195,7 @@ describe('a single delivery', () => {
             request_headers: { authorization: '***' },
             response_headers: { 'content-type': 'text/plain' },
             response_body: 'ok',
+            timings: { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: 7, total_ms: 9 },
           },
         ],
       },

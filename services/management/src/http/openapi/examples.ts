@@ -173,6 +173,7 @@ const ATTEMPT_EXAMPLE: AttemptView = {
   response_headers: { 'content-type': 'text/plain' },
   response_body: 'thanks',
   response_truncated: false,
+  timings: { dns_ms: 4, connect_ms: 21, tls_ms: 27, first_byte_ms: 46, total_ms: 99 },
 };
 
 export const DELIVERY_WITH_ATTEMPTS_EXAMPLE = {
