@@ -25,7 +25,7 @@ export interface QueuedDelivery extends DeliveryJob {
 export interface DeliveryQueue {
   /** Adds deliveries; one whose cycle is already queued adds nothing. Throws `QueueUnavailableError`. */
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
-  /** Which of the deliveries' cycles the queue holds, by job id, in whatever state. */
+  /** Which of the deliveries' cycles the queue will still work on, by job id. */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
   /** The waiting job that a worker would take next; null when none waits. */

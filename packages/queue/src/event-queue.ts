@@ -25,7 +25,7 @@ export interface EventQueue {
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
-  /** Which of the events the queue holds, in whatever state. */
+  /** Which of the events the queue will still work on; one that is kept as failed is none. */
   holds(eventIds: readonly string[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
   counts(): Promise<Record<string, number>>;

@@ -58,7 +58,7 @@ export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
 const SINGLY_MAX = 8;
 
 /**
- * Adds jobs in order; one whose id is queued already adds nothing. When it throws, some may have been added: whoever
+ * Adds jobs in order; one whose id waits or is worked on already adds nothing. When it throws, some may have been added: whoever
  * tries again brings the same ids.
  */
 export async function addJobs<Data>(
@@ -66,6 +66,7 @@ export async function addJobs<Data>(
   queue: Queue<Data>,
   jobs: NewJob<Data>[],
 ): Promise<void> {
+  await removeFailed(queue, jobs);
   // Each added by itself would be a span of its own, under the active trace instead of the job's.
   const isTraced = queue.opts.telemetry !== undefined;
   if (backend.name !== 'PostgreSQL' || jobs.length > SINGLY_MAX || isTraced) {
@@ -75,10 +76,23 @@ export async function addJobs<Data>(
   for (const { name, data, opts } of jobs) await queue.add(name, data, opts);
 }
 
-/** Which of the job ids the queue holds, waiting, delayed, active or finished and kept. */
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'unknown']);
+
+/** Which of the job ids the queue will still work on. One that failed, and is kept to be seen, is none. */
 export async function heldBy<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>> {
-  const jobs = await Promise.all(jobIds.map((jobId) => queue.getJob(jobId)));
-  return new Set(jobs.flatMap((job) => (job?.id === undefined ? [] : [job.id])));
+  const states = await Promise.all(jobIds.map((jobId) => queue.getJobState(jobId)));
+  return new Set(jobIds.filter((_, index) => !ENDED.has(states[index] as string)));
+}
+
+/** A failed job would swallow another one with its id. Looked for only where any is kept. */
+async function removeFailed<Data>(queue: Queue<Data>, jobs: readonly NewJob<Data>[]): Promise<void> {
+  if ((await queue.getFailedCount()) === 0) return;
+  await Promise.all(
+    jobs.map(async ({ opts }) => {
+      const jobId = opts?.jobId;
+      if (jobId !== undefined && (await queue.getJobState(jobId)) === 'failed') await queue.remove(jobId);
+    }),
+  );
 }
 
 /** The job that is taken next. */

@@ -34,7 +34,7 @@ export function fanOut(
     const { planned, plannedAtMs, result } = committed;
     if (result === 'claimed') {
       metrics.fanOutSize.observe(planned.length);
-      await Promise.all(
+      await allEnded(
         planned.map((one) =>
           spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)),
         ),
@@ -45,6 +45,15 @@ export function fanOut(
     if (!interrupted) return { kind: 'duplicate' };
     return { kind: 'resumed', deliveries: await resume(dispatcher, event.eventId) };
   });
+}
+
+/**
+ * Waits for the others when one fails: the job comes again and queues what is pending, and an attempt that were still on
+ * its way then would be made twice. Throws the first error.
+ */
+async function allEnded(works: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(works);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 interface PlannedDelivery {
@@ -68,7 +77,7 @@ async function commitPlan(
       subscriptionId: delivery.subscriptionId,
       webhookName: delivery.webhookName,
     }));
-    const result = await record.commitFanOut({ event, fingerprint: account.fingerprint, deliveries });
+    const result = await record.commitFanOut({ event, version: account.version, deliveries });
     if (result !== 'outdated') return { planned, plannedAtMs, result };
     record.accounts.forget(account);
   }

@@ -14,10 +14,10 @@ import {
   UnrecoverableError,
   type Worker,
 } from '@runhook/queue';
-import type { Logger } from '@runhook/runtime';
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { fanOut } from './fan-out.ts';
+import { faultDelayMs } from './policy/outcome.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 import type { JobsInFlight } from './telemetry/worker-liveness.ts';
@@ -42,14 +42,11 @@ const LOCK_DURATION_MS = 15_000;
 const STALLED_INTERVAL_MS = 7_500;
 /** A job may lose its worker as often as workers die; PostgreSQL knows what is done. */
 const STALLED_COUNT_MAX = 1_000_000;
-/** How often a job may fail for a fault of our own before it is kept as failed. */
-const STARTS_MAX = 20;
-const FAULT_DELAY_MAX_MS = 60_000;
 const DAY_SECONDS = 86_400;
 
 export function startEventWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
   const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
-  const process = guarded<unknown>(dispatcher.logger, jobsInFlight, (job) =>
+  const process = guarded<unknown>(dispatcher, JOB_RUN_EVENTS, jobsInFlight, (job) =>
     processEvent(dispatcher, job, options.retentionDays),
   );
   const worker = options.backend.createWorker(JOB_RUN_EVENTS, process, queueOptions(options));
@@ -78,7 +75,7 @@ function malformed({ metrics, logger }: Dispatcher, job: Job, problem: string): 
 
 export function startDeliveryWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
   const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
-  const process = guarded<DeliveryJob>(dispatcher.logger, jobsInFlight, (job) =>
+  const process = guarded<DeliveryJob>(dispatcher, WEBHOOK_DELIVERIES, jobsInFlight, (job) =>
     processDelivery(dispatcher, job),
   );
   const worker = options.backend.createWorker<DeliveryJob>(WEBHOOK_DELIVERIES, process, {
@@ -142,11 +139,12 @@ function queueOptions({ concurrency, retentionDays, telemetry }: WorkerOptions) 
 }
 
 /**
- * A fault of our own must cost no event: the job waits and comes again, whatever attempts its publisher gave it.
- * What we throw on purpose passes.
+ * A fault of our own must cost no event: the job waits and comes again, whatever attempts its publisher gave it and
+ * however long the fault lasts. What we throw on purpose passes.
  */
 function guarded<Data>(
-  logger: Logger,
+  { metrics, logger }: Dispatcher,
+  queue: keyof DispatcherMetrics['jobFaults'],
   jobsInFlight: JobsInFlight,
   process: (job: Job<Data>) => Promise<void>,
 ) {
@@ -158,8 +156,12 @@ function guarded<Data>(
     } catch (error) {
       if (error instanceof UnrecoverableError) throw error;
       if (error instanceof NextAttempt && !error.queueGivesUp) throw error;
-      const delayMs = waitAfter(error, job, logger);
-      if (delayMs === null) throw error;
+      const isFault = !isWait(error);
+      if (isFault) {
+        metrics.jobFaults[queue].inc();
+        logger.error({ jobId: job.id, err: error }, 'job failed, and comes again');
+      }
+      const delayMs = isFault ? faultDelayMs(job.attemptsStarted) : error.delayMs;
       await job.moveToDelayed(Date.now() + delayMs, token);
       throw new DelayedError();
     } finally {
@@ -168,14 +170,9 @@ function guarded<Data>(
   };
 }
 
-/** Milliseconds until the job comes again, or null when it has failed too often. */
-function waitAfter(error: unknown, job: Job, logger: Logger): number | null {
-  if (error instanceof NextAttempt || error instanceof Postponed) return error.delayMs;
-  if (error instanceof StoppingError) return 0;
-  logger.error({ jobId: job.id, err: error }, 'job failed');
-  return job.attemptsStarted < STARTS_MAX
-    ? Math.min(1_000 * 2 ** job.attemptsStarted, FAULT_DELAY_MAX_MS)
-    : null;
+/** What is thrown to let the job come again, without a fault. */
+function isWait(error: unknown): error is { delayMs: number } {
+  return error instanceof NextAttempt || error instanceof Postponed || error instanceof StoppingError;
 }
 
 function observed<Data>(

@@ -24,7 +24,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     const deliveryId = deliveryIdFor(event.eventId, id);
     const rows = [
-      { event, fingerprint: null, deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name }] },
+      { event, version: null, deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name }] },
     ];
     return { event, deliveryId, rows };
   }

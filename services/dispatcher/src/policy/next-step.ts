@@ -10,8 +10,8 @@ import {
 /** An account with its active subscriptions, as they were at one moment. */
 export interface AccountSubscriptions {
   accountId: number;
-  /** One number for all that decides where the account's events go; another one as soon as any of it changes. */
-  fingerprint: string;
+  /** Of the account and its subscriptions: another one as soon as anything changes that decides where events go. */
+  version: string;
   plan: Plan;
   deployment: Deployment;
   subscriptions: KnownSubscription[];

@@ -92,3 +92,15 @@ export function retryAfterMs(
   const timeMs = text.endsWith('GMT') ? Date.parse(text) : Number.NaN;
   return Number.isNaN(timeMs) ? null : Math.max(timeMs - nowMs, 0);
 }
+
+const FAULT_DELAY_FIRST_MS = 2_000;
+const FAULT_DELAY_MAX_MS = 60_000;
+
+/**
+ * How long a job waits after a fault of our own, a database that refuses or a secret that cannot be read. There is no
+ * last time: it goes on until the fault has ended.
+ * @param starts how often the job was begun, this time included
+ */
+export function faultDelayMs(starts: number): number {
+  return Math.min(FAULT_DELAY_FIRST_MS * 2 ** (starts - 1), FAULT_DELAY_MAX_MS);
+}

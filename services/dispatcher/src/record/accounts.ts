@@ -3,18 +3,9 @@ import { type Queryable, runStatement, type SecretBox } from '@runhook/database'
 import { LRUCache } from 'lru-cache';
 import { type AccountSubscriptions, endpointOf, type KnownSubscription } from '../policy/next-step.ts';
 
-/**
- * Of account `a`: its plan, its deployment and the versions of all its subscriptions. Versions of rows only ever grow,
- * and are put together so that their order does not matter: nothing has to be locked or counted in one place, and no
- * order of commits can hide a change.
- */
-export const FINGERPRINT = `(
-  hashtextextended(a.plan || ' ' || a.deployment, 0)
-  # coalesce((SELECT bit_xor(hashtextextended(v.id, v.version)) FROM subscriptions v WHERE v.account_id = a.id), 0))`;
-
 interface Row {
   account_id: string;
-  fingerprint: string;
+  version: string;
   plan: Plan;
   deployment: Deployment;
   id: string | null;
@@ -26,7 +17,7 @@ interface Row {
 }
 
 const SELECT = `
-  SELECT a.id AS account_id, ${FINGERPRINT} AS fingerprint, a.plan, a.deployment,
+  SELECT a.id AS account_id, a.version, a.plan, a.deployment,
          s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids, s.client_url, s.hmac_secret_ciphertext
   FROM accounts a
   LEFT JOIN subscriptions s ON s.account_id = a.id AND s.active AND s.deleted_at IS NULL
@@ -41,10 +32,10 @@ export async function loadAccountSubscriptions(
   const accounts = new Map<number, AccountSubscriptions>();
   for (const row of rows) {
     const accountId = Number(row.account_id);
-    const { fingerprint, plan, deployment } = row;
+    const { version, plan, deployment } = row;
     const account = accounts.get(accountId) ?? {
       accountId,
-      fingerprint,
+      version,
       plan,
       deployment,
       subscriptions: [],
@@ -82,7 +73,7 @@ export interface SubscriptionCacheOptions {
 
 /**
  * Accounts with their subscriptions, kept while nobody says that they changed. The cache itself never asks: every
- * fan-out is committed under the condition that the account still has the fingerprint the plan was made with, and
+ * fan-out is committed under the condition that the account still has the version that the plan was made with, and
  * whoever finds that it has another calls `forget` and plans again.
  */
 export class SubscriptionCache {
@@ -103,9 +94,9 @@ export class SubscriptionCache {
     return this.#kept.get(accountId) ?? (await (this.#loading.get(accountId) ?? this.#loadOnce(accountId)));
   }
 
-  /** Only what has this fingerprint: somebody else may have loaded the account anew meanwhile. */
-  forget({ accountId, fingerprint }: Pick<AccountSubscriptions, 'accountId' | 'fingerprint'>): void {
-    if (this.#kept.peek(accountId)?.fingerprint === fingerprint) this.#kept.delete(accountId);
+  /** Only what has this version: somebody else may have loaded the account anew meanwhile. */
+  forget({ accountId, version }: Pick<AccountSubscriptions, 'accountId' | 'version'>): void {
+    if (this.#kept.peek(accountId)?.version === version) this.#kept.delete(accountId);
   }
 
   /** For all who ask meanwhile. */

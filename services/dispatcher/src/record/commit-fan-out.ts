@@ -1,12 +1,11 @@
 import { EVENT_TYPE_TABLE, idDay, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
 import { runStatement } from '@runhook/database';
 import type pg from 'pg';
-import { FINGERPRINT } from './accounts.ts';
 
 export interface FanOutRows {
   event: JobRunEvent;
   /** Of the account as the deliveries were planned; null commits them whatever it is now. */
-  fingerprint: string | null;
+  version: string | null;
   deliveries: { id: string; subscriptionId: string; webhookName: string }[];
 }
 
@@ -24,12 +23,12 @@ const COMMIT_FAN_OUT = `
   WITH input AS MATERIALIZED (
     SELECT *
     FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[])
-      AS i (day, id, account_id, event_type, "timestamp", data, fingerprint)
+      AS i (day, id, account_id, event_type, "timestamp", data, version)
   ), account AS MATERIALIZED (
-    SELECT a.id, ${FINGERPRINT} AS fingerprint FROM accounts a WHERE a.id IN (SELECT account_id FROM input)
+    SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input)
   ), outdated AS MATERIALIZED (
     SELECT i.id FROM input i LEFT JOIN account a ON a.id = i.account_id
-    WHERE i.fingerprint IS NOT NULL AND i.fingerprint IS DISTINCT FROM a.fingerprint
+    WHERE i.version IS NOT NULL AND i.version IS DISTINCT FROM a.version
   ), claimed AS (
     INSERT INTO events AS e (day, id, account_id, event_type, "timestamp", data, fanned_out_at)
     SELECT i.day, i.id, i.account_id, i.event_type, i."timestamp", i.data, now()
@@ -115,7 +114,7 @@ export async function commitFanOut(
       deliveries.map(({ event }) => event.data.runId),
       deliveries.map(({ webhookName }) => webhookName),
       ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
-      rows.map(({ fingerprint }) => fingerprint),
+      rows.map(({ version }) => version),
     ],
     'commit-fan-out',
   );

@@ -9,6 +9,8 @@ const LONGEST_WAIT_MS = 5_000;
 /** The dispatcher is stopping: what was waiting for the database or the queue stays undone and comes back. */
 export class StoppingError extends Error {
   readonly code = 'stopping';
+  /** Its job may come again at once, elsewhere. */
+  readonly delayMs = 0;
 }
 
 export interface Waiting {

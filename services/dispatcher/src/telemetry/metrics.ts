@@ -155,6 +155,16 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'Deliveries that recoveries put back.',
       registers,
     }),
+    jobFaults: children(
+      [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const,
+      (queue) => ({ queue }),
+      new Counter({
+        name: 'runhook_job_faults_total',
+        help: 'Times that a queue job failed for a fault of our own; it waits, at most a minute, and comes again.',
+        labelNames: ['queue'] as const,
+        registers,
+      }),
+    ),
     stalledJobs: children(
       [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const,
       (queue) => ({ queue }),

@@ -6,6 +6,12 @@ import { recordAttempts } from '../../src/record/attempts.ts';
 import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { loadDeliveries } from '../../src/record/deliveries.ts';
 
+/** Of the statements that read subscriptions at all. */
+const READS_OF_SUBSCRIPTIONS: Record<string, number> = {
+  'load-account-subscriptions': 1,
+  'load-deliveries': 1,
+};
+
 let testDatabase: TestDatabase;
 let database: Database;
 beforeAll(async () => {
@@ -42,5 +48,8 @@ test('what a statement prepared at an empty table does later reads no whole tabl
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     expect(plan).toMatch(/deliveries|accounts/);
     expect(plan).not.toMatch(/Seq Scan/);
+    // However many subscriptions an account has: each is read once to load it, and none to see whether it changed.
+    const reads = plan.match(/ on subscriptions/g) ?? [];
+    expect({ name, reads: reads.length }).toEqual({ name, reads: READS_OF_SUBSCRIPTIONS[name] ?? 0 });
   }
 });

@@ -17,7 +17,7 @@ const event = (eventType: JobRunEvent['eventType'], data: object = {}) => {
 const commit = (...events: JobRunEvent[]) =>
   commitFanOut(
     harness.database.pool,
-    events.map((one) => ({ event: one, fingerprint: null, deliveries: [] })),
+    events.map((one) => ({ event: one, version: null, deliveries: [] })),
   );
 const runs = async () =>
   (await harness.database.prisma.run.findMany()).map((run) => ({ ...run, createdAt: undefined }));

@@ -110,9 +110,9 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
 });
 
 describe('the cache', () => {
-  const account = (accountId: number, subscriptions = 1, fingerprint = '1') => ({
+  const account = (accountId: number, subscriptions = 1, version = '1') => ({
     accountId,
-    fingerprint,
+    version,
     plan: 'team' as const,
     deployment: 'multi_tenant' as const,
     subscriptions: Array.from({ length: subscriptions }, () => ({}) as never),
@@ -149,7 +149,7 @@ describe('the cache', () => {
     expect(loaded).toEqual([404, 404]);
   });
 
-  test('who comes late with an old fingerprint does not throw away what was loaded since', async () => {
+  test('who comes late with an old version does not throw away what was loaded since', async () => {
     const { loaded, cache } = setUp(6);
     await cache.of(1);
     cache.forget(account(1, 1, '0'));

@@ -47,7 +47,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       const event = exampleEvent('job.run.started', harness.account.jobs[0] as never, 8_000 + index);
       return {
         event,
-        fingerprint: null,
+        version: null,
         deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name }],
       };
     });

@@ -44,7 +44,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     const rows = Array.from({ length: count }, (_, index) => {
       const event = exampleEvent('job.run.started', harness.account.jobs[0] as never, 8_000 + index);
       const delivery = { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name };
-      return { event, fingerprint: null, deliveries: [delivery] };
+      return { event, version: null, deliveries: [delivery] };
     });
     await commitFanOut(harness.database.pool, rows);
     const ids = rows.flatMap(({ deliveries: [delivery] }) => delivery?.id ?? []);

@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { createQueueBackend, UnrecoverableError } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { type Harness, openHarness } from './harness.ts';
+import { attemptsOf, deliveriesOf } from './log-rows.ts';
+
+describe.each(queueBackends())('a fault of ours ends no event, with the queue on $name', (backend) => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(() => harness.close());
+
+  const event = (runId = 1) => exampleEvent('job.run.started', harness.account.jobs[0] as never, runId);
+  const subscribe = (path: string) =>
+    seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: `${harness.receiver.url}${path}`,
+    });
+  const pathsOf = () => harness.receiver.requests.map(({ path }) => path).sort();
+
+  /** Waits until jobs of the queue have failed so often. */
+  async function untilFaults(port: number, queue: string, atLeast: number): Promise<void> {
+    const line = new RegExp(`^runhook_job_faults_total\\{[^}]*queue="${queue}"[^}]*\\} (\\d+)$`, 'm');
+    await eventually(async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      expect(Number(line.exec(metrics)?.[1])).toBeGreaterThanOrEqual(atLeast);
+    });
+  }
+
+  test('events wait for a table that is missing, and are delivered by themselves when it is back', async () => {
+    await subscribe('/one');
+    const { port } = await harness.startDispatcher();
+    await harness.database.pool.query('ALTER TABLE deliveries RENAME TO deliveries_elsewhere');
+    await harness.publisher.publish(event(1));
+    await harness.publisher.publish(event(2));
+    await untilFaults(port, 'job-run-events', 2);
+    await harness.database.pool.query('ALTER TABLE deliveries_elsewhere RENAME TO deliveries');
+    await harness.receiver.waitFor(2);
+    await eventually(async () => {
+      const deliveries = await deliveriesOf(harness.database);
+      expect(deliveries.map(({ status }) => status)).toEqual(['delivered', 'delivered']);
+    });
+    expect(harness.receiver.requests).toHaveLength(2);
+  });
+
+  test('an event that the queue keeps as failed is delivered when it is published again', async () => {
+    await subscribe('/one');
+    const queueBackend = createQueueBackend(harness.queueUrl);
+    const failing = queueBackend.createWorker(
+      JOB_RUN_EVENTS,
+      async () => {
+        throw new UnrecoverableError('as an older release gave up');
+      },
+      {},
+    );
+    const failed = new Promise((resolve) => failing.once('failed', resolve));
+    const published = event();
+    await harness.publisher.publish(published);
+    await failed;
+    await failing.close();
+
+    await harness.startDispatcher();
+    await harness.publisher.publish(published);
+    await harness.receiver.waitFor(1);
+    await harness.publisher.publish(published);
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered' }]);
+    });
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
+  test('a secret that cannot be read holds up its own deliveries and repeats nobody else’s', async () => {
+    await subscribe('/healthy');
+    const { id } = await subscribe('/unreadable');
+    const { prisma } = harness.database;
+    const { hmacSecretCiphertext } = await prisma.subscription.findUniqueOrThrow({ where: { id } });
+    await prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext: 'gone:AAAA' } });
+    // The healthy one is still on its way when the other has failed.
+    let answer = () => {};
+    const answered = new Promise<{ status: number }>((resolve) => {
+      answer = () => resolve({ status: 200 });
+    });
+    harness.receiver.respondWith(({ path }) => (path === '/healthy' ? answered : { status: 200 }));
+    const { port } = await harness.startDispatcher();
+    await harness.publisher.publish(event());
+    await harness.receiver.waitFor(1);
+    answer();
+    await untilFaults(port, 'webhook-deliveries', 1);
+    expect(pathsOf()).toEqual(['/healthy']);
+
+    await prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext } });
+    await harness.receiver.waitFor(({ path }) => path === '/unreadable');
+    await eventually(async () => {
+      const deliveries = await deliveriesOf(harness.database);
+      expect(deliveries.map(({ status }) => status)).toEqual(['delivered', 'delivered']);
+      for (const delivery of deliveries)
+        expect(await attemptsOf(harness.database, delivery.id)).toHaveLength(1);
+    });
+    expect(pathsOf()).toEqual(['/healthy', '/unreadable']);
+  });
+});
