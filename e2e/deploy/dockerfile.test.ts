@@ -101,29 +101,18 @@ test('node is process 1 of every image, as a user that is a number, and the serv
 });
 
 test('what runs in an image is a dependency of its package, not only of its tests', () => {
+  const imports = /^(?:import|export|\}) (?!type )(?:[^'\n]* from )?'((?:@[\w-]+\/)?[a-z][\w.-]*)[/']/gm;
   const packages = readdirSync(join(checkout, 'packages'))
     .filter((name) => !['console', 'embedded', 'testing'].includes(name))
     .map((name) => join('packages', name));
   const undeclared = [...packages, ...SERVICES.map((name) => join('services', name))].flatMap((folder) => {
     const { name, dependencies = {} } = manifestOf(folder);
-    return sourcesBelow(join(folder, 'src')).flatMap((path) =>
-      [
-        ...read(path).matchAll(
-          /^(?:import|export|\}) (?!type )(?:[^'\n]* from )?'((?:@[\w-]+\/)?[a-z][\w.-]*)[/']/gm,
-        ),
-      ]
-        .map(([, imported = '']) => imported)
-        .filter((imported) => imported !== name && !(imported in dependencies))
-        .map((imported) => `${path}: ${imported}`),
-    );
+    return readdirSync(join(checkout, folder, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !path.startsWith('generated'))
+      .flatMap((path) => [...read(join(folder, 'src', path)).matchAll(imports)])
+      .map(([, imported = '']) => imported)
+      .filter((imported) => imported !== name && !(imported in dependencies))
+      .map((imported) => `${imported} in ${folder}`);
   });
   expect(undeclared).toEqual([]);
 });
-
-function sourcesBelow(folder: string): string[] {
-  return readdirSync(join(checkout, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return entry.name === 'generated' ? [] : sourcesBelow(path);
-    return path.endsWith('.ts') ? [path] : [];
-  });
-}

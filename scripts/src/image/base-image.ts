@@ -11,6 +11,7 @@ export interface Base {
 
 /** Node needs it, and Debian does not count it among what every system needs. */
 const NOT_IN_MINBASE = 'libatomic1';
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
 
 export function readBase(dockerfile: string): Base {
@@ -46,27 +47,15 @@ export async function makeBaseImage(
   copyFileSync(join(folder, 'node_modules', nodePackage, 'bin', 'node'), join(local, 'bin', 'node'));
   await exec('npm', [...install, local, '--global', 'npm']);
 
+  await buildah.run(['config', '--env', `PATH=${PATH}`, container]);
+  const commit = ['commit', '--quiet', '--rm', '--format', 'docker'];
   const versions = await exec('chroot', [
     root,
     'sh',
     '-c',
     'node --version; npm --version; cat /etc/debian_version',
   ]);
-  await buildah.run([
-    'config',
-    '--env',
-    'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    container,
-  ]);
-  await buildah.run([
-    'commit',
-    '--quiet',
-    '--rm',
-    '--format',
-    'docker',
-    container,
-    `docker.io/library/${tag}`,
-  ]);
+  await buildah.run([...commit, container, `docker.io/library/${tag}`]);
   const [node, npm, debian] = versions.trim().split('\n');
   return `node ${node}, npm ${npm}, Debian ${debian}`;
 }

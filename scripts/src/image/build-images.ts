@@ -1,14 +1,16 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeBaseImage, readBase } from './base-image.ts';
 import type { Buildah, Exec } from './buildah.ts';
 import { type Container, createContainer } from './container.ts';
-import { configFindings, inspectImage, unwantedPackages } from './image-contents.ts';
-import { registryMounts } from './registry-settings.ts';
+import { inspectImage, unwantedPackages } from './image-contents.ts';
 
 const IMAGE_NAMES = ['migrate', 'management', 'dispatcher'];
 const BYTES_PER_MB = 1_048_576;
 const LINE_LENGTH_MAX = 100;
+/** Lines of npm's settings that tell how a registry is reached. The others are about this machine. */
+const REACHES_REGISTRY = /^\s*(\/\/|(@[^=]*:)?registry\b|(https?-|no)?proxy\b|strict-ssl\b)/;
+const AUTHORITIES = '/run/registry-authorities.pem';
 
 export interface Build {
   checkout: string;
@@ -44,28 +46,36 @@ export async function buildImages(build: Build): Promise<Record<string, Containe
   return containers;
 }
 
+/** Lets the build reach the registry as npm does here. What is mounted becomes part of no image. */
+async function registryMounts(folder: string, exec: Exec): Promise<string[]> {
+  const ask = async (name: string) => (await exec('npm', ['--silent', 'config', 'get', name])).trim();
+  const files = [await ask('globalconfig'), await ask('userconfig')].filter((file) => existsSync(file));
+  const lines = files
+    .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+    .filter((line) => REACHES_REGISTRY.test(line))
+    .map((line) => line.replace(/\$\{(\w+)\}/g, (_, name) => process.env[name] ?? ''));
+  // Wherever that is set: the last line holds.
+  lines.push(`registry=${await ask('registry')}`);
+  const mounts = [`${join(folder, 'npmrc')}:/root/.npmrc:ro`];
+  const authorities = [await ask('cafile'), process.env.NODE_EXTRA_CA_CERTS ?? ''].find((file) =>
+    existsSync(file),
+  );
+  if (authorities !== undefined) {
+    lines.push(`cafile=${AUTHORITIES}`);
+    mounts.push(`${authorities}:${AUTHORITIES}:ro`);
+  }
+  writeFileSync(join(folder, 'npmrc'), `${lines.join('\n')}\n`, { mode: 0o600 });
+  return mounts.flatMap((mount) => ['--volume', mount]);
+}
+
 async function buildImage(name: string, image: string, mounts: string[], { checkout, buildah, say }: Build) {
+  say(`building ${image}`);
   // vfs copies the whole file system for each layer, which takes longer than to build the common stage once more.
   const layers = `--layers=${buildah.driver !== 'vfs'}`;
-  const target = ['--target', name, '--tag', image];
-  say(`building ${image}`);
-  await buildah.run(
-    [
-      'build',
-      '--isolation',
-      'chroot',
-      '--pull-never',
-      '--format',
-      'docker',
-      layers,
-      ...target,
-      ...mounts,
-      checkout,
-    ],
-    (line) => {
-      if (/^\[\d+\/\d+\] (STEP|COMMIT)/.test(line)) say(`  ${line.slice(0, LINE_LENGTH_MAX)}`);
-    },
-  );
+  const how = ['--isolation', 'chroot', '--pull-never', '--format', 'docker', layers, ...mounts];
+  await buildah.run(['build', ...how, '--target', name, '--tag', image, checkout], (line) => {
+    if (/^\[\d+\/\d+\] (STEP|COMMIT)/.test(line)) say(`  ${line.slice(0, LINE_LENGTH_MAX)}`);
+  });
 }
 
 function prove(
@@ -75,11 +85,12 @@ function prove(
   { checkout, workspaceFolders, say }: Build,
 ) {
   const unwanted = unwantedPackages(checkout, workspaceFolders, name);
-  const contents = inspectImage(root, { base, folder: config.WorkingDir, unwanted });
-  const findings = [...configFindings(config), ...contents.findings];
+  const { bytes, files, packages, findings } = inspectImage(root, {
+    base,
+    folder: config.WorkingDir,
+    unwanted,
+  });
   if (findings.length > 0) throw new Error(`${name}:\n  ${findings.join('\n  ')}`);
-  const megabytes = (contents.bytes / BYTES_PER_MB).toFixed(1);
-  say(
-    `${name}: ${megabytes} MB on top of the base, ${contents.files} files, ${contents.packages} packages, nothing else`,
-  );
+  const megabytes = (bytes / BYTES_PER_MB).toFixed(1);
+  say(`${name}: ${megabytes} MB on top of the base, ${files} files, ${packages} packages, nothing else`);
 }

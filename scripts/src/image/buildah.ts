@@ -20,7 +20,6 @@ export interface Buildah {
 /** What an image says of how it is started, in Docker's words. */
 export interface ImageConfig {
   User: string;
-  Env: string[];
   Entrypoint: string[] | null;
   Cmd: string[] | null;
   WorkingDir: string;
@@ -29,8 +28,6 @@ export interface ImageConfig {
 
 /** @param folder empty, ours alone */
 export async function openBuildah(folder: string, exec: Exec): Promise<Buildah> {
-  const wanted = process.env.STORAGE_DRIVER;
-  if (wanted !== undefined) return withDriver(folder, wanted, exec);
   const overlay = withDriver(join(folder, 'overlay'), 'overlay', exec);
   try {
     // Not in a container whose own files are an overlay.

@@ -1,12 +1,10 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import type { ImageConfig } from './buildah.ts';
 
 /** Of our own packages an image holds what runs, and nothing that it was made from. */
 const OURS = /^(?!.*node_modules\/)|node_modules\/@runhook\/[^/]+\/(?!.*node_modules\/)/;
 const NOTHING_THAT_RUNS = /(^|\/)(src|tests?|coverage)\/|\.test\.|\.ts$|\.map$/;
 const NEVER = /(^|\/)(\.env|\.npmrc|\.git)(\/|$|\.)|\.(pem|key|p12)$|(^|\/)id_rsa/;
-const SECRET_NAME = /(PASSWORD|SECRET|TOKEN|PRIVATE|CREDENTIAL|_KEYS?|DATABASE_URL|QUEUE_URL)/i;
 /** Where buildah mounts things while a container runs. */
 const MOUNTED = /^(dev|proc|sys|run)\//;
 
@@ -55,22 +53,6 @@ export function inspectImage(
     if (unwanted.has(name)) findings.push(`${id} is no production dependency of this service`);
   }
   return { files: added.length, bytes, packages: packages.length, findings };
-}
-
-/** What would make a cluster refuse the image, or keep a stop from reaching the process. */
-export function configFindings({ User, Env, Entrypoint, Cmd }: ImageConfig): string[] {
-  const findings: string[] = [];
-  if (!/^[1-9]\d*:[1-9]\d*$/.test(User))
-    findings.push(`USER is ${User}: it must be a number above 0 with its group`);
-  if (Entrypoint?.[0] !== 'node')
-    findings.push('ENTRYPOINT must be node itself: a shell passes no SIGTERM on');
-  if (Cmd?.length !== 1) findings.push('CMD must be the one file that node starts');
-  if (!Env.includes('NODE_ENV=production')) findings.push('NODE_ENV must be production');
-  const secrets = Env.filter((variable) => SECRET_NAME.test(variable.replace(/=.*/s, '')));
-  return [
-    ...findings,
-    ...secrets.map((variable) => `ENV ${variable.replace(/=.*/s, '')} stays in the image`),
-  ];
 }
 
 /** Packages that only development needs, and the services but one. Types are dependencies of many that are needed. */

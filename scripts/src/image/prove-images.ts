@@ -16,6 +16,7 @@ export interface Proof {
 
 type Environment = Record<string, string>;
 
+const LIST_ACCOUNTS = ['dist/admin/main.js', 'account', 'list', '--json'];
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
 const NO_CAPABILITIES = /^0+$/;
@@ -60,12 +61,7 @@ async function proveService(
     if (kind !== 'CMD') throw new Error(`${name} has no health check in exec form`);
     await run(container, proof, environment, check);
     if (name === 'management') {
-      const accounts = await run(container, proof, environment, [
-        'dist/admin/main.js',
-        'account',
-        'list',
-        '--json',
-      ]);
+      const accounts = await run(container, proof, environment, LIST_ACCOUNTS);
       if (!Array.isArray(JSON.parse(accounts)))
         throw new Error(`the operators' commands answered:\n${accounts}`);
       await proveConsole(url);
@@ -112,9 +108,8 @@ async function run(
   const code = await program.exited;
   signal.removeEventListener('abort', program.kill);
   if (code !== 0)
-    throw new Error(
-      `${[container.name, ...(args ?? [])].join(' ')} exited with ${code}:\n${program.output()}`,
-    );
+    throw new Error(`${container.name} exited with ${code}:
+${program.output()}`);
   return program.output();
 }
 
