@@ -29,6 +29,11 @@ interface PrismaErrorShape {
   meta?: { driverAdapterError?: { cause?: { kind?: string; originalCode?: string } } };
 }
 
+/** Prisma gives its version to every error that it makes or wraps. */
+export function isPrismaError(error: unknown): boolean {
+  return error instanceof Error && (error as Error & PrismaErrorShape).clientVersion !== undefined;
+}
+
 function isPrismaUnavailable(error: Error): boolean {
   const { code, clientVersion, meta } = error as Error & PrismaErrorShape;
   if (error.name === 'PrismaClientInitializationError') return true;
