@@ -6,7 +6,8 @@ import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
 const COUNT = 100;
-const UNTIL_SEEN = { timeoutMs: 120_000 };
+/** The reconciler lets the grace pass, and an endpoint that has failed gets its deliveries a few at a time. */
+const UNTIL_SEEN = { timeoutMs: 240_000 };
 
 describe.each(queueBackends())('when everything in the queue is lost, on $name', (backend) => {
   let harness: Harness;
