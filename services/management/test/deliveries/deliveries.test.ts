@@ -2,7 +2,16 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { createId, deliveryIdFor, idDay, renderPayload } from '@runhook/contract';
 import { ensureDayPartitions } from '@runhook/database';
 import { failure, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
-import { type DeliveryFields, insertAttempt, insertDelivery } from './delivery-rows.ts';
+import {
+  at,
+  DAY,
+  DAY_AFTER,
+  type DeliveryFields,
+  EVENT_TIME,
+  insertAttempt,
+  insertDelivery,
+  microsAt,
+} from './delivery-rows.ts';
 
 let harness: Harness;
 let account: TestAccount;
@@ -122,18 +131,20 @@ describe('the list', () => {
   });
 
   test('can be narrowed by time: since is in it, until is not', async () => {
-    const at = async (createdAt: string) => (await insert({ createdAt })).id;
-    const early = await at('2026-11-20T10:00:00.000001Z');
-    const middle = await at('2026-11-20T10:00:00.000002Z');
-    const late = await at('2026-11-20T23:00:00Z');
+    const insertAt = async (time: string) =>
+      (await insert({ createdAt: at(time), eventTime: EVENT_TIME })).id;
+    const early = await insertAt('10:00:00.000001');
+    const middle = await insertAt('10:00:00.000002');
+    const late = await insertAt('23:00:00');
     const sorted = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
-    expect(await sorted('since=1795168800000002')).toEqual([middle, late].sort());
-    expect(await sorted('until=1795168800000002')).toEqual([early]);
-    expect(await sorted('since=1795168800000001&until=1795168800000003')).toEqual([early, middle].sort());
-    expect(await sorted('since=2026-11-20T10:00:00.000002Z')).toEqual([middle, late].sort());
-    expect(await sorted(`since=${encodeURIComponent('2026-11-20T12:00:01+02:00')}`)).toEqual([late]);
-    expect(await sorted('since=2026-11-20&until=2026-11-21')).toEqual([early, middle, late].sort());
-    expect(await sorted('until=2026-11-20')).toEqual([]);
+    const [first, second, third] = [1, 2, 3].map((micros) => microsAt(`10:00:00.00000${micros}`));
+    expect(await sorted(`since=${second}`)).toEqual([middle, late].sort());
+    expect(await sorted(`until=${second}`)).toEqual([early]);
+    expect(await sorted(`since=${first}&until=${third}`)).toEqual([early, middle].sort());
+    expect(await sorted(`since=${at('10:00:00.000002')}`)).toEqual([middle, late].sort());
+    expect(await sorted(`since=${encodeURIComponent(`${DAY}T12:00:01+02:00`)}`)).toEqual([late]);
+    expect(await sorted(`since=${DAY}&until=${DAY_AFTER}`)).toEqual([early, middle, late].sort());
+    expect(await sorted(`until=${DAY}`)).toEqual([]);
   });
 
   test('holds nothing of another subscription', async () => {

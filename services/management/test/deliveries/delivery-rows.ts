@@ -2,6 +2,26 @@ import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contr
 import type { Database } from '@runhook/database';
 import { sampleEvent } from '../../src/subscriptions/test-endpoint.ts';
 
+const DAY_MS = 86_400_000;
+
+/** Yesterday, `YYYY-MM-DD`: a day that is over and has its partition, whenever the tests run. */
+export const DAY = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
+export const DAY_AFTER = new Date(Date.parse(DAY) + DAY_MS).toISOString().slice(0, 10);
+
+/** A moment of that day. @param time up to the microsecond, as in ISO 8601 */
+export function at(time: string): string {
+  return `${DAY}T${time}Z`;
+}
+
+/** The same as answers have it: microseconds since the epoch, as digits. */
+export function microsAt(time: string): string {
+  const [, seconds = time, fraction = ''] = /^([\d:]+)(?:\.(\d+))?$/.exec(time) ?? [];
+  return `${Date.parse(at(seconds)) / 1_000}${fraction.padEnd(6, '0')}`;
+}
+
+/** For events of that day, whatever their deliveries' times. */
+export const EVENT_TIME = new Date(at('10:00:00'));
+
 export interface DeliveryFields {
   subscriptionId: string;
   accountId: number;

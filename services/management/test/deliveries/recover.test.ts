@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId } from '@runhook/contract';
 import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
-import { type DeliveryFields, insertDelivery } from './delivery-rows.ts';
+import { at, DAY, type DeliveryFields, EVENT_TIME, insertDelivery, microsAt } from './delivery-rows.ts';
 
 let harness: Harness;
 let account: TestAccount;
@@ -16,9 +16,9 @@ beforeEach(async () => {
 });
 afterAll(() => harness.close());
 
-/** `2026-11-20T10:00:00Z`, as answers have it. */
-const TEN = '1795168800000000';
-const SINCE = '2026-11-20T10:00:00Z';
+const SINCE = at('10:00:00');
+const TEN = microsAt('10:00:00');
+const ELEVEN = microsAt('11:00:00');
 const MICROS = expect.stringMatching(/^\d{16}$/);
 
 const insert = async (fields: Partial<DeliveryFields> = {}) =>
@@ -26,7 +26,8 @@ const insert = async (fields: Partial<DeliveryFields> = {}) =>
     subscriptionId,
     accountId: account.id,
     createdAt: SINCE,
-    completedAt: '2026-11-20T10:05:00Z',
+    eventTime: EVENT_TIME,
+    completedAt: at('10:05:00'),
     ...fields,
   });
 
@@ -48,14 +49,14 @@ async function endRecoveries(): Promise<void> {
 describe('a recovery', () => {
   test('is answered at once with its count, and its progress can be read', async () => {
     for (let index = 0; index < 3; index++) await insert();
-    const { status, json } = await recover({ since: SINCE, until: '1795172400000000' });
+    const { status, json } = await recover({ since: SINCE, until: ELEVEN });
     const data = {
       id: expect.stringMatching(/^wrc_[0-9A-Za-z]{27}$/),
       subscription_id: subscriptionId,
       status: 'running',
       reason: null,
       since: TEN,
-      until: '1795172400000000',
+      until: ELEVEN,
       delivery_status: 'failed',
       total_count: 3,
       recovered_count: 0,
@@ -75,15 +76,15 @@ describe('a recovery', () => {
 
   test('counts what is of its subscription, its window and its status, and has ended before it', async () => {
     await insert();
-    await insert({ createdAt: '2026-11-20T10:59:59.999999Z' });
-    await insert({ createdAt: '2026-11-20T09:59:59.999999Z' });
-    await insert({ createdAt: '2026-11-20T11:00:00Z' });
+    await insert({ createdAt: at('10:59:59.999999') });
+    await insert({ createdAt: at('09:59:59.999999') });
+    await insert({ createdAt: at('11:00:00') });
     await insert({ status: 'cancelled' });
     await insert({ status: 'delivered' });
     await insert({ status: 'pending', completedAt: null });
     await insert({ completedAt: new Date(Date.now() + 60_000).toISOString() });
     await insert({ subscriptionId: (await harness.newSubscription(account)).id });
-    const window = { since: SINCE, until: '2026-11-20T11:00:00Z' };
+    const window = { since: SINCE, until: at('11:00:00') };
     expect((await recover(window)).json.data.total_count).toBe(2);
     await endRecoveries();
     const cancelled = { ...window, status: 'cancelled' };
@@ -96,7 +97,7 @@ describe('a recovery', () => {
   test('without an end goes up to the moment it is created', async () => {
     await insert();
     for (const until of [{}, { until: null, status: null }]) {
-      const { data } = (await recover({ since: '2026-11-20', ...until })).json;
+      const { data } = (await recover({ since: DAY, ...until })).json;
       expect(data).toMatchObject({ until: data.created_at, delivery_status: 'failed', total_count: 1 });
       await endRecoveries();
     }
@@ -116,7 +117,7 @@ describe('one recovery of a subscription runs at a time', () => {
     await insert();
     const first = (await recover({ since: SINCE })).json.data.id;
     expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: running(first) });
-    const nothing = { since: SINCE, until: '2026-11-20T10:00:00.000001Z', status: 'cancelled' };
+    const nothing = { since: SINCE, until: at('10:00:00.000001'), status: 'cancelled' };
     expect(await recover(nothing)).toMatchObject({ status: 409, json: running(first) });
     await endRecoveries();
     expect((await recover({ since: SINCE })).status).toBe(202);
@@ -150,7 +151,7 @@ describe('what is refused writes nothing', () => {
     [{ since: null }, `since: ${MOMENT}`],
     [{ since: 1_795_168_800 }, `since: ${MOMENT}`],
     [{ since: '2026-02-30' }, `since: ${MOMENT}`],
-    [{ since: '2026-11-20T10:00:00' }, `since: ${MOMENT}`],
+    [{ since: `${DAY}T10:00:00` }, `since: ${MOMENT}`],
     [{ since: SINCE, until: 'now' }, `until: ${MOMENT}`],
     [{ since: SINCE, until: TEN }, 'until: must be later than since'],
     [{ since: SINCE, status: 'pending' }, 'status: must be one of failed, cancelled'],
