@@ -7,6 +7,7 @@ import {
   firstInLine,
   heldBy,
   type JobInLine,
+  removeFailed,
   type TelemetrySource,
 } from './producer.ts';
 import type { QueueBackend } from './queue-backend.ts';
@@ -57,7 +58,10 @@ export function openEventQueue(
             opts: { ...options, jobId: event.eventId, ...(metadata && { telemetry: { metadata } }) },
           };
         });
-        await producer.call((queue) => addJobs(backend, queue, jobs));
+        await producer.call(async (queue) => {
+          await removeFailed(queue, jobs);
+          await addJobs(backend, queue, jobs);
+        });
       }
     },
     holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),

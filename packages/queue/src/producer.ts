@@ -58,7 +58,7 @@ export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
 const SINGLY_MAX = 8;
 
 /**
- * Adds jobs in order; one whose id waits or is worked on already adds nothing. When it throws, some may have been added: whoever
+ * Adds jobs in order; one whose id the queue has already adds nothing. When it throws, some may have been added: whoever
  * tries again brings the same ids.
  */
 export async function addJobs<Data>(
@@ -66,7 +66,6 @@ export async function addJobs<Data>(
   queue: Queue<Data>,
   jobs: NewJob<Data>[],
 ): Promise<void> {
-  await removeFailed(queue, jobs);
   // Each added by itself would be a span of its own, under the active trace instead of the job's.
   const isTraced = queue.opts.telemetry !== undefined;
   if (backend.name !== 'PostgreSQL' || jobs.length > SINGLY_MAX || isTraced) {
@@ -85,7 +84,7 @@ export async function heldBy<Data>(queue: Queue<Data>, jobIds: readonly string[]
 }
 
 /** A failed job would swallow another one with its id. Looked for only where any is kept. */
-async function removeFailed<Data>(queue: Queue<Data>, jobs: readonly NewJob<Data>[]): Promise<void> {
+export async function removeFailed<Data>(queue: Queue<Data>, jobs: readonly NewJob<Data>[]): Promise<void> {
   if ((await queue.getFailedCount()) === 0) return;
   await Promise.all(
     jobs.map(async ({ opts }) => {
