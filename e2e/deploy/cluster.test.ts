@@ -15,7 +15,7 @@ import {
   seedSubscription,
   startReceiver,
 } from '@runhook/testing';
-import { startCluster } from '../../packages/queue/test/redis-servers.ts';
+import { startCluster } from '../../packages/queue/test/backends/redis-servers.ts';
 import { startService } from '../services.ts';
 
 const EVENTS = 60;

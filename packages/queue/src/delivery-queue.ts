@@ -1,4 +1,5 @@
 import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import type { QueueBackend } from './backends/index.ts';
 import {
   addJobs,
   createProducer,
@@ -7,7 +8,6 @@ import {
   type JobInLine,
   type TelemetrySource,
 } from './producer.ts';
-import type { QueueBackend } from './queue-backend.ts';
 
 const BULK_SIZE = 500;
 

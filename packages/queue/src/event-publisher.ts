@@ -1,6 +1,6 @@
 import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
+import { createQueueBackend } from './backends/index.ts';
 import { openEventQueue } from './event-queue.ts';
-import { createQueueBackend } from './queue-backend.ts';
 import { openQueueTelemetry } from './telemetry.ts';
 
 /** An event that does not fit the queue contract. Nothing of the call was published. */

@@ -1,16 +1,16 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions } from 'bullmq';
 import { LRUCache } from 'lru-cache';
+import type { QueueBackend } from './backends/index.ts';
 import {
+  addInsteadOfFailed,
   addJobs,
   createProducer,
   firstInLine,
   heldBy,
   type JobInLine,
-  removeFailed,
   type TelemetrySource,
 } from './producer.ts';
-import type { QueueBackend } from './queue-backend.ts';
 
 /** Bulk calls of this size stay under 50 ms on Redis. */
 const BULK_SIZE = 500;
@@ -59,8 +59,11 @@ export function openEventQueue(
           };
         });
         await producer.call(async (queue) => {
-          await removeFailed(queue, jobs);
-          await addJobs(backend, queue, jobs);
+          const [failedCount] = await Promise.all([
+            backend.failedCount(queue),
+            addJobs(backend, queue, jobs),
+          ]);
+          if (failedCount > 0) await addInsteadOfFailed(backend, queue, jobs);
         });
       }
     },

@@ -1,4 +1,14 @@
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
+export {
+  createQueueBackend,
+  migrateQueue,
+  openRedis,
+  type QueueBackend,
+  type QueueBackendName,
+  type QueueBackendOptions,
+  QueueUnavailableError,
+  queueBackendName,
+} from './backends/index.ts';
 export { type DeliveryQueue, openDeliveryQueue, type QueuedDelivery } from './delivery-queue.ts';
 export {
   createEventPublisher,
@@ -8,15 +18,5 @@ export {
 } from './event-publisher.ts';
 export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
 export type { JobInLine } from './producer.ts';
-export {
-  createQueueBackend,
-  migrateQueue,
-  type QueueBackend,
-  type QueueBackendName,
-  type QueueBackendOptions,
-  QueueUnavailableError,
-  queueBackendName,
-} from './queue-backend.ts';
-export { openRedis } from './redis-connection.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';
 export { startUpkeep, type Upkeep, type UpkeepTask } from './upkeep.ts';

@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import type { QueueBackend } from './queue-backend.ts';
+import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 
 /**
@@ -52,12 +52,6 @@ export function createProducer<Data>(
 export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
 
 /**
- * Up to so many jobs are added one by one on PostgreSQL: BullMQ's bulk function makes two temporary tables, which costs
- * the server 5 ms of CPU for each call, and a single job a tenth of that (ADR 27).
- */
-const SINGLY_MAX = 8;
-
-/**
  * Adds jobs in order; one whose id the queue has already adds nothing. When it throws, some may have been added: whoever
  * tries again brings the same ids.
  */
@@ -68,7 +62,7 @@ export async function addJobs<Data>(
 ): Promise<void> {
   // Each added by itself would be a span of its own, under the active trace instead of the job's.
   const isTraced = queue.opts.telemetry !== undefined;
-  if (backend.name !== 'PostgreSQL' || jobs.length > SINGLY_MAX || isTraced) {
+  if (jobs.length > backend.addedSinglyMax || isTraced) {
     await queue.addBulk(jobs);
     return;
   }
@@ -83,15 +77,19 @@ export async function heldBy<Data>(queue: Queue<Data>, jobIds: readonly string[]
   return new Set(jobIds.filter((_, index) => !ENDED.has(states[index] as string)));
 }
 
-/** A failed job would swallow another one with its id. Looked for only where any is kept. */
-export async function removeFailed<Data>(queue: Queue<Data>, jobs: readonly NewJob<Data>[]): Promise<void> {
-  if ((await queue.getFailedCount()) === 0) return;
-  await Promise.all(
-    jobs.map(async ({ opts }) => {
-      const jobId = opts?.jobId;
-      if (jobId !== undefined && (await queue.getJobState(jobId)) === 'failed') await queue.remove(jobId);
-    }),
-  );
+/**
+ * For jobs that were just added, where any is kept as failed: one with its id would have swallowed the new one. An id
+ * that is done meanwhile is added once more, which its work finds out.
+ */
+export async function addInsteadOfFailed<Data>(
+  backend: QueueBackend,
+  queue: Queue<Data>,
+  jobs: readonly NewJob<Data>[],
+): Promise<void> {
+  const states = await Promise.all(jobs.map(({ opts }) => queue.getJobState(opts?.jobId ?? '')));
+  const failed = jobs.filter((_, index) => states[index] === 'failed');
+  await Promise.all(failed.map(({ opts }) => queue.remove(opts?.jobId ?? '')));
+  if (failed.length > 0) await addJobs(backend, queue, failed);
 }
 
 /** The job that is taken next. */

@@ -1,7 +1,7 @@
 import { UPKEEP } from '@runhook/contract';
 import type { Worker } from 'bullmq';
+import type { QueueBackend } from './backends/index.ts';
 import { createProducer } from './producer.ts';
-import type { QueueBackend } from './queue-backend.ts';
 
 export interface UpkeepTask {
   name: string;

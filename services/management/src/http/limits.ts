@@ -1,6 +1,6 @@
 import { integerIdFromText } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
-import { openRedis, queueBackendName } from '@runhook/queue';
+import { openRedis } from '@runhook/queue';
 import {
   type RateLimiterAbstract,
   RateLimiterMemory,
@@ -77,7 +77,8 @@ export async function openLimitStore(options: {
   countTimeoutMs?: number | undefined;
 }): Promise<LimitStore> {
   const { queueUrl, pool, onError, countTimeoutMs } = options;
-  if (queueBackendName(queueUrl) === 'PostgreSQL') {
+  const redis = await openRedis(queueUrl, onError, countTimeoutMs);
+  if (redis === null) {
     return {
       createLimiter: (limiter) =>
         limiterOf(
@@ -93,7 +94,6 @@ export async function openLimitStore(options: {
       close: async () => undefined,
     };
   }
-  const redis = await openRedis(queueUrl, onError, countTimeoutMs);
   return {
     createLimiter: (limiter) =>
       limiterOf(

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { parseRedisUrl, type RedisTarget } from '../src/redis-url.ts';
+import { parseRedisUrl, type RedisTarget } from '../../src/backends/redis/url.ts';
 
 const ONE = { kind: 'single', nodes: [{ host: 'a', port: 6379 }], isTls: false, database: 0 };
 

@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type Processor, Queue, type QueueOptions, Worker, type WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
-import { parseRedisUrl, type RedisTarget } from './redis-url.ts';
+import { parseRedisUrl, type RedisTarget } from './url.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
 const COMMAND_TIMEOUT_MS = 500;
 
 /**
- * A connection to the Redis of QUEUE_URL for small things beside the queues. Its commands fail, at once while there is
+ * A connection to the queue's Redis for small things beside the queues. Its commands fail, at once while there is
  * no connection and after `commandTimeoutMs` without an answer: callers must have another way. Resolves when it is
  * connected, or after twice that time without; it goes on trying by itself until `disconnect()`.
  * @param onError told of every connection that breaks or cannot be made
  */
-export async function openRedis(
+export async function openRedisBeside(
   queueUrl: string,
   onError: (error: Error) => void,
   commandTimeoutMs = COMMAND_TIMEOUT_MS,

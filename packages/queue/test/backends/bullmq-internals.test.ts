@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createTestDatabase } from '@runhook/testing';
 import { createPostgresBackend } from 'bullmq';
-import { POSTGRES_SCHEMA } from '../src/queue-backend.ts';
+import { POSTGRES_SCHEMA } from '../../src/backends/postgres.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 const HINT = `
-This version of BullMQ makes a PostgreSQL connection ready in another way than createRetryingBackend (queue-backend.ts)
+This version of BullMQ makes a PostgreSQL connection ready in another way than createRetryingBackend (backends/postgres.ts)
 counts on: backend.connection.waitUntilReady() calls backend.connection.bootstrap() once and remembers what came of it.
 Either BullMQ tries again by itself now, and createRetryingBackend can go, or it needs another way in.`;
 

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { eventually } from '@runhook/testing';
-import { createQueueBackend, openRedis } from '../src/index.ts';
+import { openRedisBeside } from '../../src/backends/redis/connection.ts';
+import { createQueueBackend } from '../../src/index.ts';
 import {
   connectionsOf,
   makeCertificates,
@@ -100,7 +101,7 @@ async function expectWorking(queueUrl: string): Promise<void> {
 
 /** What rate limits are counted with: a script that counts, and an expiry. */
 async function expectCounting(queueUrl: string): Promise<void> {
-  const redis = await openRedis(queueUrl, () => undefined);
+  const redis = await openRedisBeside(queueUrl, () => undefined);
   try {
     // It is there after a second whether it is connected or not, and an answer that takes 500 ms is none: both are for
     // callers that have another way, and happen where the machine has other things to do.
@@ -224,7 +225,7 @@ describeWithRedis('TLS', () => {
       await expectCounting(url);
 
       const codes: (string | undefined)[] = [];
-      const untrusting = await openRedis(
+      const untrusting = await openRedisBeside(
         `rediss://127.0.0.1:${port}?certFile=${cert}&keyFile=${key}`,
         (error: NodeJS.ErrnoException) => codes.push(error.code),
       );

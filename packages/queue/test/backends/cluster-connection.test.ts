@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { eventually, exampleEvent } from '@runhook/testing';
-import { createEventPublisher, createQueueBackend, openRedis } from '../src/index.ts';
+import { openRedisBeside } from '../../src/backends/redis/connection.ts';
+import { createEventPublisher, createQueueBackend } from '../../src/index.ts';
 import {
   connectionsOf,
   type RedisProcess,
@@ -70,7 +71,7 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
           return { opened: publisher.publish(event), close: () => publisher.close() };
         },
         () => {
-          const redis = openRedis(url, () => undefined);
+          const redis = openRedisBeside(url, () => undefined);
           return { opened: redis, close: async () => (await redis).disconnect() };
         },
       ];

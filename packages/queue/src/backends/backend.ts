@@ -1,0 +1,26 @@
+import type { Processor, Queue, Telemetry, Worker, WorkerOptions } from 'bullmq';
+
+export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
+
+/** BullMQ on the server that `QUEUE_URL` names. */
+export interface Connector {
+  createQueue<Data>(name: string, telemetry?: Telemetry): Queue<Data>;
+  createWorker<Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions): Worker<Data>;
+  /** Up to so many jobs are added one by one, because its bulk call costs more than those; 0 where it never does. */
+  addedSinglyMax: number;
+  /** How many jobs are kept as failed; asked with each event that is published. */
+  failedCount<Data>(queue: Queue<Data>): Promise<number>;
+}
+
+/** A kind of server that BullMQ can keep its jobs on: all that the rest does not know of it. */
+export interface BackendKind<Name extends string = string> {
+  name: Name;
+  /** Of the URLs that are its own. */
+  schemes: readonly string[];
+  /** Throws a sentence that says what is wrong with a URL of its own, and repeats nothing of it. */
+  checkUrl(url: string): void;
+  /** @param connectMs how long a producer's connection may take; a worker's is tried for ever */
+  connect(url: string, connectMs: number): Connector;
+  /** Brings a schema of BullMQ's own to what this release needs and answers its version; null where there is none. */
+  migrate(url: string): Promise<number | null>;
+}

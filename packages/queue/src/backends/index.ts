@@ -1,0 +1,90 @@
+import { DeadlineError, withinDeadline } from '@runhook/runtime/deadline';
+import type { Cluster, Redis } from 'ioredis';
+import type { BackendKind, Connector } from './backend.ts';
+import { postgres } from './postgres.ts';
+import { openRedisBeside } from './redis/connection.ts';
+import { redis } from './redis/index.ts';
+
+/** The kinds of servers that a queue may be on: the only list of them. */
+const KINDS = [redis, postgres] as const satisfies readonly BackendKind[];
+
+const FORMS = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+  KINDS.flatMap(({ schemes }) => schemes.map((scheme) => `${scheme}://`)),
+);
+
+export type QueueBackendName = (typeof KINDS)[number]['name'];
+
+export interface QueueBackendOptions {
+  /** How long a producer's call waits for a backend that may be gone, before it fails; 5 s when omitted. */
+  callMs?: number | undefined;
+}
+
+const CALL_MS = 5_000;
+/** Less than the call: its error says more. */
+const CONNECT_SHARE = 0.6;
+
+/** BullMQ on one of its backends; made from `QUEUE_URL`. */
+export interface QueueBackend extends Connector {
+  name: QueueBackendName;
+  /** Bounds a producer's call: a driver that keeps waiting for its backend must not keep a request waiting. */
+  withinCallTimeout<T>(call: () => Promise<T>): Promise<T>;
+}
+
+/** Throws a sentence that says what is wrong with the URL, and repeats nothing of it. */
+export function queueBackendName(queueUrl: string): QueueBackendName {
+  return kindOf(queueUrl).name;
+}
+
+export function createQueueBackend(
+  queueUrl: string,
+  { callMs = CALL_MS }: QueueBackendOptions = {},
+): QueueBackend {
+  const { name, connect } = kindOf(queueUrl);
+  return {
+    name,
+    ...connect(queueUrl, callMs * CONNECT_SHARE),
+    withinCallTimeout: (call) => withinCallTimeout(callMs, call),
+  };
+}
+
+/**
+ * Brings what the queue's server needs of BullMQ's own to this release, and answers its version; null where it needs
+ * nothing, as on Redis. Calls at the same time wait for each other.
+ */
+export async function migrateQueue(queueUrl: string): Promise<number | null> {
+  return await kindOf(queueUrl).migrate(queueUrl);
+}
+
+/** As {@link openRedisBeside}, or null where the queue is not on Redis. */
+export async function openRedis(
+  queueUrl: string,
+  onError: (error: Error) => void,
+  commandTimeoutMs?: number,
+): Promise<Redis | Cluster | null> {
+  return kindOf(queueUrl) === redis ? await openRedisBeside(queueUrl, onError, commandTimeoutMs) : null;
+}
+
+function kindOf(queueUrl: string): (typeof KINDS)[number] {
+  const scheme = /^([a-z+]+):\/\//.exec(queueUrl)?.[1] ?? '';
+  const kind = KINDS.find(({ schemes }) => schemes.includes(scheme));
+  if (kind === undefined) {
+    throw new TypeError(`the queue URL must start with ${FORMS}`);
+  }
+  kind.checkUrl(queueUrl);
+  return kind;
+}
+
+/** The queue did not take a call; nothing was added that the caller may rely on. `cause` holds the driver's error. */
+export class QueueUnavailableError extends Error {
+  readonly code = 'queue_unavailable';
+}
+
+async function withinCallTimeout<T>(callMs: number, call: () => Promise<T>): Promise<T> {
+  try {
+    return await withinDeadline(callMs, call);
+  } catch (error) {
+    throw error instanceof DeadlineError
+      ? new QueueUnavailableError(`The queue did not answer within ${callMs} ms.`)
+      : new QueueUnavailableError('The queue did not take the call.', { cause: error });
+  }
+}

@@ -1,0 +1,118 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  createPostgresBackend,
+  type Processor,
+  type Queue,
+  runMigrations,
+  type Telemetry,
+  type Worker,
+  withBackend,
+} from 'bullmq';
+import pg from 'pg';
+import type { BackendKind, Connector, TunedWorkerOptions } from './backend.ts';
+
+export const POSTGRES_SCHEMA = 'bullmq';
+/** Of each queue and worker; Redis takes one or two. */
+const CONNECTIONS_MAX = 4;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** BullMQ's bulk function makes two temporary tables: 5 ms of the server's CPU a call, a single job a tenth of that (ADR 27). */
+const ADDED_SINGLY_MAX = 8;
+
+export const postgres: BackendKind<'PostgreSQL'> = {
+  name: 'PostgreSQL',
+  schemes: ['postgres', 'postgresql'],
+  // What is wrong with it is told by whoever connects.
+  checkUrl: () => undefined,
+  connect,
+  migrate,
+};
+
+/** Calls at the same time wait for each other (an advisory lock of the transaction). */
+async function migrate(connectionString: string): Promise<number> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  // The call that a broken connection interrupts rejects by itself.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await runMigrations(client, POSTGRES_SCHEMA);
+  } finally {
+    await client.end();
+  }
+}
+
+function connect(connectionString: string, connectMs: number): Connector {
+  const Postgres = withBackend(createRetryingBackend);
+  const connection = {
+    connectionString,
+    schema: POSTGRES_SCHEMA,
+    migrate: true,
+    max: CONNECTIONS_MAX,
+    Client: ListenedClient,
+    connectionTimeoutMillis: connectMs,
+  };
+  return {
+    addedSinglyMax: ADDED_SINGLY_MAX,
+    failedCount: (queue) => queue.getFailedCount(),
+    createQueue: <Data>(name: string, telemetry?: Telemetry) =>
+      new Postgres.Queue<Data>(name, {
+        connection: { ...connection, options: PLANNED_FOR_INDEXES },
+        ...(telemetry && { telemetry }),
+      }) as unknown as Queue<Data>,
+    createWorker: <Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions) =>
+      new Postgres.Worker<Data>(name, process, {
+        ...options,
+        connection: { ...connection, options: WORKER_SETTINGS },
+      }) as unknown as Worker<Data>,
+  };
+}
+
+/**
+ * A connection that breaks while BullMQ has it checked out emits an error that nobody listens for, which would end the
+ * process. The call that runs on it fails all the same, and is reported there.
+ */
+class ListenedClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.on('error', () => undefined);
+  }
+}
+
+/**
+ * BullMQ's functions plan their statements once for each connection, often while its tables are empty or were so when
+ * they were last analysed: a scan of the whole table, which then holds thousands of dead rows. Every statement of theirs
+ * has an index.
+ */
+const PLANNED_FOR_INDEXES = '-c enable_seqscan=off -c jit=off';
+/**
+ * What a worker says of its jobs may be forgotten by a crash of the server: they come back, and find in the record what
+ * is done. What a producer added may not.
+ */
+const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
+
+/** What is BullMQ's own and undocumented: the connection of a backend, and how it makes itself ready. */
+interface BackendConnection {
+  bootstrap(): Promise<void>;
+  waitUntilReady(): Promise<void>;
+}
+
+const RETRY_MS = 500;
+
+/**
+ * As BullMQ's own, but a connection that could not be made ready tries again. BullMQ remembers the first try for ever,
+ * and the loop of a worker asks for it without a pause: with a failed one it would never work again, and never let
+ * anything else of its process run.
+ */
+const createRetryingBackend: typeof createPostgresBackend = (name, options, factoryOptions) => {
+  const backend = createPostgresBackend(name, options, factoryOptions);
+  const { connection } = backend as unknown as { connection: BackendConnection };
+  let readiness: Promise<void> | null = null;
+  connection.waitUntilReady = () => {
+    readiness ??= connection.bootstrap().catch(async (error: unknown) => {
+      await wait(RETRY_MS);
+      readiness = null;
+      throw error;
+    });
+    return readiness;
+  };
+  return backend;
+};
