@@ -1,9 +1,10 @@
 import { deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/endpoint-limits.ts';
-import type { Delivery, Target } from './policy/next-step.ts';
+import type { Delivery } from './policy/next-step.ts';
 import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
 import type { AttemptRecord } from './record/attempts.ts';
+import type { Target } from './target.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
 /** What an attempt needs to know of its delivery. */

@@ -1,8 +1,9 @@
 import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import { type Attemptable, attempt, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { type KnownSubscription, matching, type Target } from './policy/next-step.ts';
+import { type KnownSubscription, matching } from './policy/next-step.ts';
 import type { FanOutCommit } from './record/commit-fan-out.ts';
+import type { Target } from './target.ts';
 
 /**
  * How long a plan may wait for its attempt. The commit found the subscription as it was planned with; what waits

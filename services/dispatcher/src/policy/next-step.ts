@@ -6,6 +6,7 @@ import {
   subscriptionMatches,
   webhooksUnavailableReason,
 } from '@runhook/contract';
+import type { Target } from '../target.ts';
 
 /** An account with its active subscriptions, as they were at one moment. */
 export interface AccountSubscriptions {
@@ -24,23 +25,6 @@ export interface KnownSubscription {
   /** Empty means all jobs. */
   jobIds: readonly string[];
   target: Target;
-}
-
-/** Where a delivery goes, as the subscription and its account are at this moment. */
-export interface Target {
-  clientUrl: string;
-  /** The server behind `clientUrl`, see {@link endpointOf}. */
-  endpoint: string;
-  hmacSecretCiphertext: string;
-  active: boolean;
-  deleted: boolean;
-  plan: Plan;
-  deployment: Deployment;
-}
-
-/** Subscriptions that post to the same server share its fate: scheme, host and port. */
-export function endpointOf(clientUrl: string): string {
-  return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
 }
 
 /** The subscriptions that an event of the account fires for; none when the account has no webhooks. */

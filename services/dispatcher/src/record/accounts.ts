@@ -1,24 +1,20 @@
-import type { Deployment, EventType, Plan } from '@runhook/contract';
+import type { EventType } from '@runhook/contract';
 import { type Queryable, runStatement, type SecretBox } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
-import { type AccountSubscriptions, endpointOf, type KnownSubscription } from '../policy/next-step.ts';
+import type { AccountSubscriptions } from '../policy/next-step.ts';
+import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-interface Row {
+interface Row extends TargetRow {
   account_id: string;
   version: string;
-  plan: Plan;
-  deployment: Deployment;
   id: string | null;
   name: string;
   event_types: EventType[];
   job_ids: string[];
-  client_url: string;
-  hmac_secret_ciphertext: string;
 }
 
 const SELECT = `
-  SELECT a.id AS account_id, a.version, a.plan, a.deployment,
-         s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids, s.client_url, s.hmac_secret_ciphertext
+  SELECT a.id AS account_id, a.version, s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids, ${TARGET_COLUMNS}
   FROM accounts a
   LEFT JOIN subscriptions s ON s.account_id = a.id AND s.active AND s.deleted_at IS NULL
   WHERE a.id = ANY($1::bigint[])`;
@@ -41,28 +37,12 @@ export async function loadAccountSubscriptions(
       subscriptions: [],
     };
     accounts.set(accountId, account);
-    if (row.id !== null) account.subscriptions.push(known(row, row.id));
+    const target = targetOf(row);
+    if (row.id === null || target === null) continue;
+    const { id, name, event_types: eventTypes, job_ids: jobIds } = row;
+    account.subscriptions.push({ id, name, eventTypes, jobIds, target });
   }
   return accountIds.map((accountId) => accounts.get(accountId) ?? null);
-}
-
-function known(row: Row, id: string): KnownSubscription {
-  const { name, client_url: clientUrl, hmac_secret_ciphertext: hmacSecretCiphertext, plan, deployment } = row;
-  return {
-    id,
-    name,
-    eventTypes: row.event_types,
-    jobIds: row.job_ids,
-    target: {
-      clientUrl,
-      endpoint: endpointOf(clientUrl),
-      hmacSecretCiphertext,
-      active: true,
-      deleted: false,
-      plan,
-      deployment,
-    },
-  };
 }
 
 export interface SubscriptionCacheOptions {

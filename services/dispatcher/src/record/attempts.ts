@@ -1,6 +1,5 @@
-import { runStatement } from '@runhook/database';
+import { type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
-import type pg from 'pg';
 
 /** One attempt for the log, and what it makes of its delivery. */
 export interface AttemptRecord {
@@ -51,7 +50,7 @@ const RECORD_ATTEMPTS = `
   FROM input i
   WHERE d.day = i.day AND d.id = i.delivery_id AND d.attempt_count < i.number`;
 
-export async function recordAttempts(pool: pg.Pool, records: readonly AttemptRecord[]): Promise<void> {
+export async function recordAttempts(pool: Pool, records: readonly AttemptRecord[]): Promise<void> {
   const column = <T>(read: (record: AttemptRecord) => T): T[] => records.map(read);
   await runStatement(
     pool,
@@ -98,7 +97,7 @@ const UPDATE_STATUSES = `
   WHERE s.id = i.id AND (s.dispatched_at IS NULL OR s.dispatched_at <= i.dispatched_at)`;
 
 export async function updateSubscriptionStatuses(
-  pool: pg.Pool,
+  pool: Pool,
   statuses: readonly SubscriptionStatus[],
 ): Promise<void> {
   // Sorted, so that two dispatchers that update the same rows cannot wait for each other in a circle.

@@ -1,6 +1,5 @@
 import { EVENT_TYPE_TABLE, idDay, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
-import { runStatement } from '@runhook/database';
-import type pg from 'pg';
+import { type Pool, runStatement } from '@runhook/database';
 
 export interface FanOutRows {
   event: JobRunEvent;
@@ -87,7 +86,7 @@ const RUN_COLUMNS = [
 
 /** Answers what became of each event, by its id. Event ids must not repeat within a call. */
 export async function commitFanOut(
-  pool: pg.Pool,
+  pool: Pool,
   unsorted: readonly FanOutRows[],
 ): Promise<Map<string, FanOutCommit>> {
   // The same order everywhere, so that two dispatchers with the same events wait for each other, not in a circle.

@@ -1,9 +1,9 @@
-import { type Deployment, idDay, type JobRunEvent, type Plan } from '@runhook/contract';
-import { runStatement } from '@runhook/database';
-import type pg from 'pg';
-import { type Delivery, endpointOf } from '../policy/next-step.ts';
+import { idDay, type JobRunEvent } from '@runhook/contract';
+import { type Pool, runStatement } from '@runhook/database';
+import type { Delivery } from '../policy/next-step.ts';
+import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-interface Row {
+interface Row extends TargetRow {
   id: string;
   day: string;
   status: Delivery['status'];
@@ -18,12 +18,6 @@ interface Row {
   event_type: string;
   timestamp: string;
   data: JobRunEvent['data'];
-  client_url: string | null;
-  hmac_secret_ciphertext: string;
-  active: boolean;
-  deleted: boolean;
-  plan: Plan;
-  deployment: Deployment;
 }
 
 const LOAD_DELIVERIES = `
@@ -31,7 +25,7 @@ const LOAD_DELIVERIES = `
          (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms,
          d.webhook_name, d.subscription_id,
          e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
-         s.client_url, s.hmac_secret_ciphertext, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment
+         ${TARGET_COLUMNS}
   FROM unnest($1::date[], $2::text[]) AS k (day, id)
   JOIN deliveries d ON d.day = k.day AND d.id = k.id
   JOIN events e ON e.day = d.day AND e.id = d.event_id
@@ -39,7 +33,7 @@ const LOAD_DELIVERIES = `
   LEFT JOIN accounts a ON a.id = s.account_id`;
 
 /** One query for all the ids; the answer is in their order, null where retention took the delivery. */
-export async function loadDeliveries(pool: pg.Pool, ids: readonly string[]): Promise<(Delivery | null)[]> {
+export async function loadDeliveries(pool: Pool, ids: readonly string[]): Promise<(Delivery | null)[]> {
   const days = ids.map((id) => idDay('delivery', id));
   const rows = await runStatement<Row>(pool, LOAD_DELIVERIES, [days, ids], 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
@@ -64,18 +58,7 @@ function toDelivery(row: Row): Delivery {
       timestamp: row.timestamp,
       data: row.data,
     } as JobRunEvent,
-    target:
-      row.client_url === null
-        ? null
-        : {
-            clientUrl: row.client_url,
-            endpoint: endpointOf(row.client_url),
-            hmacSecretCiphertext: row.hmac_secret_ciphertext,
-            active: row.active,
-            deleted: row.deleted,
-            plan: row.plan,
-            deployment: row.deployment,
-          },
+    target: targetOf(row),
   };
 }
 
@@ -93,7 +76,7 @@ const PENDING_OF_EVENT = `
   FROM deliveries WHERE day = $1 AND event_id = $2 AND status = 'pending'`;
 
 /** What an interrupted event job left to do. */
-export async function pendingDeliveriesOf(pool: pg.Pool, eventId: string): Promise<PendingDelivery[]> {
+export async function pendingDeliveriesOf(pool: Pool, eventId: string): Promise<PendingDelivery[]> {
   return await runStatement<PendingDelivery & { [column: string]: unknown }>(
     pool,
     PENDING_OF_EVENT,
@@ -113,7 +96,7 @@ export interface Cancellation {
   reason: string;
 }
 
-export async function cancelDeliveries(pool: pg.Pool, cancellations: readonly Cancellation[]): Promise<void> {
+export async function cancelDeliveries(pool: Pool, cancellations: readonly Cancellation[]): Promise<void> {
   await runStatement(
     pool,
     CANCEL_DELIVERIES,

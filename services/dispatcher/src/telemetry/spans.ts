@@ -3,7 +3,7 @@ import type { Traces } from '@runhook/runtime';
 import type { Attemptable, AttemptResult } from '../attempt.ts';
 import type { DeliverResult } from '../deliver.ts';
 import type { FanOutResult } from '../fan-out.ts';
-import type { Target } from '../policy/next-step.ts';
+import type { Target } from '../target.ts';
 
 /**
  * What the dispatcher tells of its work as spans, below the one of the queue job: fan-out, delivery, attempt. Ids only;

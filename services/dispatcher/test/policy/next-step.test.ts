@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { type Delivery, nextStep, type Target } from '../../src/policy/next-step.ts';
+import { type Delivery, nextStep } from '../../src/policy/next-step.ts';
+import type { Target } from '../../src/target.ts';
 
 const target: Target = {
   clientUrl: 'https://example.com',
