@@ -16,6 +16,7 @@ import {
 import { pageExtra } from '../http/envelope.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import { QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
+import { subscriptionView } from './fields.ts';
 import {
   requiredSubscription,
   SUBSCRIPTION_PATH,
@@ -27,7 +28,6 @@ import {
   insertSubscription,
   listSubscriptions,
   missingJobIds,
-  subscriptionView,
   updateSubscription,
 } from './statements.ts';
 

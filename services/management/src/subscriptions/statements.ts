@@ -1,5 +1,6 @@
 import type { SubscriptionFields } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
 
 /** Names a subscription of an account. A deleted one, or one of another account, is not found. */
 export interface SubscriptionKey {
@@ -7,26 +8,8 @@ export interface SubscriptionKey {
   id: string;
 }
 
-/** What is shown of a subscription. */
-const SHOWN = {
-  id: true,
-  accountId: true,
-  name: true,
-  description: true,
-  jobIds: true,
-  eventTypes: true,
-  clientUrl: true,
-  active: true,
-  createdAtMicros: true,
-  updatedAtMicros: true,
-  dispatchedAtMicros: true,
-  httpStatusCode: true,
-  deactivateReason: true,
-} satisfies Prisma.SubscriptionSelect;
-
 const WITH_SECRET = { ...SHOWN, hmacSecretCiphertext: true } satisfies Prisma.SubscriptionSelect;
 
-export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SHOWN }>;
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
 
 export async function insertSubscription(
@@ -143,57 +126,4 @@ export async function missingJobIds(
 
 function live({ id, accountId }: SubscriptionKey) {
   return { id, accountId: BigInt(accountId), deletedAt: null };
-}
-
-function columnsOf(fields: SubscriptionFields) {
-  return {
-    name: fields.name,
-    description: fields.description,
-    eventTypes: fields.event_types,
-    jobIds: fields.job_ids.map(BigInt),
-    clientUrl: fields.client_url,
-  };
-}
-
-/** A subscription as the API answers it (docs/contract.md#subscriptions); times are microseconds since the epoch, as digits. */
-export interface SubscriptionView {
-  id: string;
-  account_identifier: string;
-  account_id: string;
-  name: string;
-  description: string;
-  job_ids: string[];
-  event_types: string[];
-  client_url: string;
-  active: boolean;
-  created_at: string;
-  updated_at: string;
-  /** Absent until the first dispatch. */
-  dispatched_at?: string;
-  /** "0" before the first delivery. */
-  http_status_code: string;
-  /** Absent unless something other than a request made it inactive. */
-  deactivate_reason?: string;
-  /** In the answer to the create only. */
-  hmac_secret?: string;
-}
-
-/** @param account the one that it belongs to */
-export function subscriptionView(row: SubscriptionRow, account: { identifier: string }): SubscriptionView {
-  return {
-    id: row.id,
-    account_identifier: account.identifier,
-    account_id: String(row.accountId),
-    name: row.name,
-    description: row.description,
-    job_ids: row.jobIds.map(String),
-    event_types: row.eventTypes,
-    client_url: row.clientUrl,
-    active: row.active,
-    created_at: String(row.createdAtMicros),
-    updated_at: String(row.updatedAtMicros),
-    ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
-    http_status_code: String(row.httpStatusCode),
-    ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
-  };
 }

@@ -1,0 +1,211 @@
+/**
+ * All that a subscription says, in each of its forms: columns, the API's answer, the OpenAPI document with its examples.
+ * A field is added here; what may be in it is in `packages/contract/src/subscriptions.ts`.
+ */
+import {
+  EVENT_TYPE_TABLE,
+  EVENT_TYPES,
+  SUBSCRIPTION_LIMITS,
+  type SubscriptionFields,
+} from '@runhook/contract';
+import type { Prisma } from '@runhook/database/prisma';
+import {
+  httpStatusText,
+  idText,
+  microsTime,
+  optionalText,
+  type PropertiesOf,
+  prefixedId,
+  requestObject,
+  requiredText,
+  type Schema,
+  text,
+} from '../http/openapi/field-schemas.ts';
+
+/** What is shown of a subscription. */
+export const SHOWN = {
+  id: true,
+  accountId: true,
+  name: true,
+  description: true,
+  jobIds: true,
+  eventTypes: true,
+  clientUrl: true,
+  active: true,
+  createdAtMicros: true,
+  updatedAtMicros: true,
+  dispatchedAtMicros: true,
+  httpStatusCode: true,
+  deactivateReason: true,
+} satisfies Prisma.SubscriptionSelect;
+
+export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SHOWN }>;
+
+/** What a request says, as columns; `active` is for whoever writes. */
+export function columnsOf(fields: SubscriptionFields) {
+  return {
+    name: fields.name,
+    description: fields.description,
+    eventTypes: fields.event_types,
+    jobIds: fields.job_ids.map(BigInt),
+    clientUrl: fields.client_url,
+  };
+}
+
+/** A subscription as the API answers it (docs/contract.md#subscriptions); times are microseconds since the epoch, as digits. */
+export interface SubscriptionView {
+  id: string;
+  account_identifier: string;
+  account_id: string;
+  name: string;
+  description: string;
+  job_ids: string[];
+  event_types: string[];
+  client_url: string;
+  active: boolean;
+  created_at: string;
+  updated_at: string;
+  /** Absent until the first dispatch. */
+  dispatched_at?: string;
+  /** "0" before the first delivery. */
+  http_status_code: string;
+  /** Absent unless something other than a request made it inactive. */
+  deactivate_reason?: string;
+  /** In the answer to the create only. */
+  hmac_secret?: string;
+}
+
+/** @param account the one that it belongs to */
+export function subscriptionView(row: SubscriptionRow, account: { identifier: string }): SubscriptionView {
+  return {
+    id: row.id,
+    account_identifier: account.identifier,
+    account_id: String(row.accountId),
+    name: row.name,
+    description: row.description,
+    job_ids: row.jobIds.map(String),
+    event_types: row.eventTypes,
+    client_url: row.clientUrl,
+    active: row.active,
+    created_at: String(row.createdAtMicros),
+    updated_at: String(row.updatedAtMicros),
+    ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
+    http_status_code: String(row.httpStatusCode),
+    ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
+  };
+}
+
+// The examples of all features tell one story: a nightly job of account 1 fails, and a webhook tells the pager.
+
+export const SUBSCRIPTION_FIELDS_EXAMPLE = {
+  name: 'Runs to the pager',
+  description: 'Wakes whoever is on call',
+  event_types: ['job.run.completed', 'job.run.errored'],
+  job_ids: [12],
+  client_url: 'https://receiver.example.com/hooks',
+  active: true,
+};
+
+export const NEW_SUBSCRIPTION: SubscriptionView = {
+  id: 'wsu_3MMmRIeb7hwtfgePeQ9Hc50jDdn',
+  account_identifier: 'act_3MMmRJEV9dZkhAlajvBokYDUOPh',
+  account_id: '1',
+  name: 'Runs to the pager',
+  description: 'Wakes whoever is on call',
+  job_ids: ['12'],
+  event_types: ['job.run.completed', 'job.run.errored'],
+  client_url: 'https://receiver.example.com/hooks',
+  active: true,
+  created_at: '1795168700000000',
+  updated_at: '1795168700000000',
+  http_status_code: '0',
+};
+
+export const EVENT_TYPE: Schema = {
+  type: 'string',
+  enum: EVENT_TYPES,
+  description: EVENT_TYPES.map((type) => `\`${type}\`: ${EVENT_TYPE_TABLE[type].fires}`).join(' '),
+};
+
+export type StoredView = Omit<SubscriptionView, 'hmac_secret'>;
+
+/** Of the OpenAPI document (docs/contract.md#subscriptions). */
+export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
+  id: prefixedId('wsu_', 'Id of the subscription, unique across all regions and deployments.'),
+  account_identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),
+  account_id: idText('The number of the account.', '1'),
+  name: text('Name of the webhook.'),
+  description: text('What the webhook is for. Empty when nobody wrote it down.'),
+  job_ids: {
+    type: 'array',
+    items: idText('Id of a job.', '12'),
+    description: 'The jobs that it fires for, in the order given. Empty: every job of the account.',
+  },
+  event_types: {
+    type: 'array',
+    items: EVENT_TYPE,
+    minItems: 1,
+    uniqueItems: true,
+    description: 'The events that it fires for, in the order given.',
+  },
+  client_url: text('Where deliveries are sent.'),
+  active: { type: 'boolean', description: 'Whether it fires at all.' },
+  created_at: microsTime('When it was created.'),
+  updated_at: microsTime('When it was last changed by a request.'),
+  dispatched_at: microsTime(
+    'Start of the latest attempt to deliver to it, whatever came of it. Absent until there was one.',
+  ),
+  http_status_code: httpStatusText(
+    'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" until there was one.',
+  ),
+  deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
+};
+
+export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason'] as const;
+
+const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
+  SUBSCRIPTION_LIMITS;
+
+const JOB_ID_OF_REQUEST: Schema = {
+  anyOf: [
+    { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+    { type: 'string', pattern: '^[1-9][0-9]{0,15}$' },
+  ],
+  description: 'Id of a job of the account: an integer, or its digits as answers have them.',
+};
+
+/** Of the OpenAPI document. */
+export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
+  'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active` keeps its value.',
+  {
+    name: requiredText(nameCharactersMax, 'Name of the webhook.'),
+    description: optionalText(descriptionCharactersMax, 'What the webhook is for. "" when left out.'),
+    event_types: {
+      type: 'array',
+      items: EVENT_TYPE,
+      minItems: 1,
+      uniqueItems: true,
+      description: 'The events to fire for, at least one, none twice.',
+    },
+    job_ids: {
+      anyOf: [
+        { type: 'array', items: JOB_ID_OF_REQUEST, description: 'The jobs to fire for.' },
+        { ...JOB_ID_OF_REQUEST, description: 'A single job.' },
+        { type: 'null', description: 'Every job of the account.' },
+      ],
+      description: `The jobs to fire for. Empty, null or left out: every job of the account. At most ${jobIdsMax} different ones; repeats count once. One that the account does not have is a 400 that names it.`,
+    },
+    client_url: {
+      ...requiredText(
+        clientUrlCharactersMax,
+        'Where to send deliveries: an absolute http or https URL without credentials in it. An address inside the network of the service is refused.',
+      ),
+      examples: ['https://receiver.example.com/hooks'],
+    },
+    active: {
+      type: 'boolean',
+      description: 'Whether it fires. Left out: true on a create, as it was on an update.',
+    },
+  },
+  ['name', 'event_types', 'client_url'],
+);
