@@ -150,6 +150,9 @@ function openServiceDatabase(surroundings: Surroundings): PrismaDatabase {
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
+  // Prisma Client loads its compiler with its first query, 0.1 s that no caller should wait for. One that fails here loads
+  // it again.
+  database.prisma.$connect().catch(() => undefined);
   // Asks the database, too.
   health.register('database', 'ready', () => requireSchema(database.pool));
   return database;
