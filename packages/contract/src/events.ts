@@ -72,7 +72,7 @@ export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {
 /** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
 export const JOB_RUN_EVENTS = 'job-run-events';
 
-/** Deliveries that wait for a retry or exceeded their endpoint's limit: job data = {@link DeliveryJob}. */
+/** Deliveries that wait for a retry, and lanes with parked ones: job data = {@link DeliveryJob} or {@link LaneJob}. */
 export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
 
 /** What the dispatchers do on a schedule, one of them at a time: job name = the task's name, no data. */
@@ -90,6 +90,16 @@ export interface DeliveryJob {
 /** One queue job per cycle of a delivery; adding it again while it waits adds nothing. */
 export function deliveryJobId({ deliveryId, cycle }: DeliveryJob): string {
   return `${deliveryId}-${cycle}`;
+}
+
+/** A subscription with parked deliveries; see docs/architecture.md#lanes. */
+export interface LaneJob {
+  subscriptionId: string;
+}
+
+/** One queue job per lane, however much it has parked. */
+export function laneJobId({ subscriptionId }: LaneJob): string {
+  return `lane-${subscriptionId}`;
 }
 
 /** How far a delivery is: its attempts in all, and those made before its cycle began. */

@@ -20,6 +20,8 @@ export {
   deliveryJobId,
   JOB_RUN_EVENTS,
   type JobRunEvent,
+  type LaneJob,
+  laneJobId,
   type PublishedEvent,
   toldStatus,
   UPKEEP,

@@ -1,4 +1,10 @@
-import { type DeliveryJob, deliveryJobId, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import {
+  type DeliveryJob,
+  deliveryJobId,
+  type LaneJob,
+  laneJobId,
+  WEBHOOK_DELIVERIES,
+} from '@runhook/contract';
 import type { QueueBackend } from './backends/index.ts';
 import {
   addJobs,
@@ -25,6 +31,8 @@ export interface QueuedDelivery extends DeliveryJob {
 export interface DeliveryQueue {
   /** Adds deliveries; one whose cycle is already queued adds nothing. Throws `QueueUnavailableError`. */
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
+  /** Sees that each lane has its job; one that has it already gets no other. Throws `QueueUnavailableError`. */
+  wakeLanes(subscriptionIds: readonly string[]): Promise<void>;
   /** Which of the deliveries' cycles the queue will still work on, by job id. */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
@@ -32,6 +40,8 @@ export interface DeliveryQueue {
   firstInLine(): Promise<JobInLine | null>;
   close(): Promise<void>;
 }
+
+const LANE = 'lane';
 
 /** The worker's own strategy answers the wait before each retry (see the dispatcher's retry schedule). */
 const DELIVERY_BACKOFF = 'delivery';
@@ -41,11 +51,21 @@ export function openDeliveryQueue(
   onError: (error: Error) => void,
   telemetry?: TelemetrySource,
 ): DeliveryQueue {
-  const producer = createProducer<DeliveryJob>(backend, WEBHOOK_DELIVERIES, onError, telemetry);
+  const producer = createProducer<DeliveryJob | LaneJob>(backend, WEBHOOK_DELIVERIES, onError, telemetry);
   return {
     async add(deliveries) {
       for (let start = 0; start < deliveries.length; start += BULK_SIZE) {
         const jobs = deliveries.slice(start, start + BULK_SIZE).map(toJob);
+        await producer.call((queue) => addJobs(backend, queue, jobs));
+      }
+    },
+    async wakeLanes(subscriptionIds) {
+      for (let start = 0; start < subscriptionIds.length; start += BULK_SIZE) {
+        const jobs = subscriptionIds.slice(start, start + BULK_SIZE).map((subscriptionId) => ({
+          name: LANE,
+          data: { subscriptionId },
+          opts: { jobId: laneJobId({ subscriptionId }) },
+        }));
         await producer.call((queue) => addJobs(backend, queue, jobs));
       }
     },

@@ -1,6 +1,7 @@
-import { deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
+import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
-import type { Slot } from './policy/endpoint-limits.ts';
+import type { Slot } from './policy/lane-limits.ts';
+import type { Lane } from './policy/lane-states.ts';
 import type { Delivery } from './policy/next-step.ts';
 import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
 import type { AttemptRecord } from './record/attempts.ts';
@@ -12,6 +13,11 @@ export type Attemptable = Pick<
   Delivery,
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
+
+/** Where an attempt is made, for the limits. */
+export function laneOf({ subscriptionId, event }: Attemptable, { endpoint }: Target): Lane {
+  return { subscriptionId, accountId: event.accountId, origin: endpoint };
+}
 
 export interface AttemptResult {
   record: AttemptRecord;
@@ -85,6 +91,20 @@ async function send(
       nextDelayMs: outcome.kind === 'retry' ? outcome.delayMs : null,
     },
   };
+}
+
+/** For an attempt without a queue job of its own: records it, and queues the next one where one follows. */
+export async function logAndSchedule(
+  dispatcher: Dispatcher,
+  delivery: Attemptable,
+  { record, outcome }: AttemptResult,
+): Promise<void> {
+  const { queue, retryPolicy } = dispatcher;
+  await logAttempt(dispatcher, delivery, record);
+  if (outcome.kind !== 'retry') return;
+  const { id: deliveryId, cycle } = delivery;
+  const left = attemptsLeft(retryPolicy, { cycle, attemptCount: record.number });
+  await queue.enqueue({ deliveryId, cycle, delayMs: outcome.delayMs, attemptsLeft: left });
 }
 
 const LOGGED_BYTES_MAX = 16_384;

@@ -1,21 +1,18 @@
 import type { DeliveryJob } from '@runhook/contract';
-import { attempt, logAttempt } from './attempt.ts';
+import { attempt, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { nextStep } from './policy/next-step.ts';
 
-/**
- * What the queue job does next: it is done, it comes again for its delivery's next attempt, or it comes again without
- * having made one because its endpoint has enough in flight.
- */
-export type DeliverResult = { kind: 'done' } | { kind: 'again' | 'postponed'; delayMs: number };
+/** What the queue job does next: it is done, or it comes again for its delivery's next attempt. */
+export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
-/** One step of a queued delivery: a retry, the first attempt of one beyond its endpoint's limit, or a redelivery. */
+/** One step of a queued delivery: a retry, or a redelivery. */
 export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   return dispatcher.spans.deliver(job, () => takeNextStep(dispatcher, job));
 }
 
 async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, limits, metrics } = dispatcher;
+  const { record, queue, limits, metrics } = dispatcher;
   const delivery = await record.loadDelivery(job.deliveryId);
   const step = nextStep(delivery, job.cycle, Date.now());
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
@@ -25,8 +22,13 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
-  const slot = limits.acquireQueued(step.target.endpoint);
-  if ('postponeMs' in slot) return { kind: 'postponed', delayMs: slot.postponeMs };
+  const slot = limits.acquireQueued(laneOf(delivery, step.target));
+  if (!slot) {
+    await record.park(delivery.id);
+    queue.wakeLane(delivery.subscriptionId);
+    metrics.retriesParked.inc();
+    return { kind: 'done' };
+  }
   const attempted = await attempt(dispatcher, slot, delivery, step.target);
   await logAttempt(dispatcher, delivery, attempted.record);
   const { outcome } = attempted;

@@ -3,7 +3,7 @@ import { createEgress, type Egress } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Lifecycle, Logger } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';
-import { EndpointLimits } from './policy/endpoint-limits.ts';
+import { LaneLimits } from './policy/lane-limits.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
 import { Semaphore } from './policy/semaphore.ts';
 import { SecretReader } from './record/accounts.ts';
@@ -19,8 +19,12 @@ export interface Dispatcher {
   egress: Egress;
   secrets: SecretReader;
   retryPolicy: RetryPolicy;
-  /** Of attempts on one endpoint. */
-  limits: EndpointLimits;
+  /** Of attempts in one lane. */
+  limits: LaneLimits;
+  /** How long an attempt may take. */
+  attemptMs: number;
+  /** Aborted when the workers close. */
+  stopping: AbortSignal;
   /** Of first attempts in place, over all event jobs. */
   semaphore: Semaphore;
   metrics: DispatcherMetrics;
@@ -66,7 +70,9 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     egress,
     secrets: new SecretReader(createSecretBox(settings.encryptionKeys)),
     retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
-    limits: new EndpointLimits({ concurrency: settings.deliveryConcurrency }),
+    limits: new LaneLimits({ concurrency: settings.deliveryConcurrency }),
+    attemptMs: settings.deliveryTimeoutMs,
+    stopping,
     semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
     metrics,
     spans,

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { DeliveryQueue, QueuedDelivery } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import { MicroBatcher } from './record/batcher.ts';
@@ -10,7 +11,7 @@ const BATCH_SLOTS = 2;
 const SPACING_MS = 5;
 
 export interface DeliveryEnqueuerOptions {
-  deliveryQueue: Pick<DeliveryQueue, 'add'>;
+  deliveryQueue: Pick<DeliveryQueue, 'add' | 'wakeLanes'>;
   /** Ends the waits for a queue that is away. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
@@ -18,13 +19,20 @@ export interface DeliveryEnqueuerOptions {
   logger: Logger;
 }
 
-/** Puts deliveries into `webhook-deliveries`, those of about the same time together, as soon as the queue is there. */
+/** A lane is woken so often at most, however many deliveries are parked in it. */
+const WAKE_EVERY_MS = 50;
+
+/** Puts deliveries and lanes into `webhook-deliveries`, those of about the same time together, as soon as the queue is there. */
 export class DeliveryEnqueuer {
   readonly #spans: Spans;
+  readonly #options: DeliveryEnqueuerOptions;
   readonly #batcher: MicroBatcher<QueuedDelivery, void>;
+  readonly #sleeping = new Set<string>();
+  #waking: Promise<void> | null = null;
 
   constructor(options: DeliveryEnqueuerOptions) {
     const { deliveryQueue, metrics, spans } = options;
+    this.#options = options;
     this.#spans = spans;
     this.#batcher = new MicroBatcher<QueuedDelivery, void>({
       run: async (deliveries) => {
@@ -42,5 +50,32 @@ export class DeliveryEnqueuer {
   /** Resolves once the queue has it. Batches are made of deliveries of many traces, so each takes its own along. */
   enqueue(delivery: Omit<QueuedDelivery, 'traceContext'>): Promise<void> {
     return this.#batcher.add({ ...delivery, traceContext: this.#spans.carried() });
+  }
+
+  /**
+   * Sees that a lane has its job, some milliseconds later. Nobody waits for it: what is parked is on record, and upkeep
+   * wakes the lanes that were not woken.
+   */
+  wakeLane(subscriptionId: string): void {
+    this.#sleeping.add(subscriptionId);
+    this.#waking ??= this.#wake().finally(() => {
+      this.#waking = null;
+    });
+  }
+
+  async #wake(): Promise<void> {
+    const { deliveryQueue, logger, stopping } = this.#options;
+    try {
+      while (this.#sleeping.size > 0 && !stopping.aborted) {
+        const lanes = [...this.#sleeping];
+        this.#sleeping.clear();
+        await this.#spans.detached(() =>
+          retryWhileUnavailable(this.#options, () => deliveryQueue.wakeLanes(lanes)),
+        );
+        await wait(WAKE_EVERY_MS);
+      }
+    } catch (err) {
+      if (!(err instanceof StoppingError)) logger.warn({ err }, 'lanes could not be woken');
+    }
   }
 }

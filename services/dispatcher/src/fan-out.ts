@@ -1,13 +1,14 @@
 import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
-import { type Attemptable, attempt, logAttempt } from './attempt.ts';
+import { type Attemptable, attempt, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import type { LaneLimits } from './policy/lane-limits.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
 import type { FanOutCommit } from './record/commit-fan-out.ts';
 import type { Target } from './target.ts';
 
 /**
  * How long a plan may wait for its attempt. The commit found the subscription as it was planned with; what waits
- * longer goes to the overflow queue, where it is read again for its attempt.
+ * longer is parked, and its subscription read again for the attempt.
  */
 const FRESH_MS = 500;
 
@@ -19,8 +20,8 @@ export type FanOutResult =
 
 /**
  * Turns an event into deliveries and makes their first attempts: the event and one row per matching subscription
- * are committed first, then each delivery is attempted in place or, beyond its endpoint's limit, handed to the
- * overflow queue. When this resolves, every delivery is attempted and recorded, or queued: the job may go.
+ * are committed first, then each delivery is attempted in place or, without a slot in its lane, parked. When this
+ * resolves, every delivery is attempted and recorded, or parked: the job may go.
  * @param interrupted this job ran before and did not end, so deliveries it committed may be left undone
  */
 export function fanOut(
@@ -60,11 +61,13 @@ async function allEnded(works: readonly Promise<void>[]): Promise<void> {
 interface PlannedDelivery {
   delivery: Attemptable;
   target: Target;
+  /** Its lane had no slot when it was planned: it is committed as parked. */
+  isParked: boolean;
 }
 
 /** Plans with the subscriptions as they are known, and again whenever the commit finds that they are others by now. */
 async function commitPlan(
-  { record }: Dispatcher,
+  { record, limits }: Dispatcher,
   event: JobRunEvent,
 ): Promise<{ planned: PlannedDelivery[]; plannedAtMs: number; result: FanOutCommit } | null> {
   while (true) {
@@ -72,58 +75,59 @@ async function commitPlan(
     if (!account) return null;
     const plannedAtMs = performance.now();
     const day = idDay('event', event.eventId);
-    const planned = matching(account, event).map((subscription) => plan(event, day, subscription));
-    const deliveries = planned.map(({ delivery }) => ({
-      id: delivery.id,
-      subscriptionId: delivery.subscriptionId,
-      webhookName: delivery.webhookName,
-    }));
+    const planned = matching(account, event).map((subscription) => plan(limits, event, day, subscription));
+    const deliveries = planned.map(({ delivery: { id, subscriptionId, webhookName }, isParked }) => {
+      return { id, subscriptionId, webhookName, isParked };
+    });
     const result = await record.commitFanOut({ event, version: account.version, deliveries });
     if (result !== 'outdated') return { planned, plannedAtMs, result };
     record.accounts.forget(account);
   }
 }
 
-function plan(event: JobRunEvent, day: string, { id, name, target }: KnownSubscription): PlannedDelivery {
-  return {
-    target,
-    delivery: {
-      id: deliveryIdFor(event.eventId, id),
-      day,
-      trigger: 'automatic',
-      cycle: 0,
-      attemptCount: 0,
-      webhookName: name,
-      subscriptionId: id,
-      event,
-    },
+function plan(
+  limits: LaneLimits,
+  event: JobRunEvent,
+  day: string,
+  { id, name, target }: KnownSubscription,
+): PlannedDelivery {
+  const delivery: Attemptable = {
+    id: deliveryIdFor(event.eventId, id),
+    day,
+    trigger: 'automatic',
+    cycle: 0,
+    attemptCount: 0,
+    webhookName: name,
+    subscriptionId: id,
+    event,
   };
+  return { target, delivery, isParked: limits.isShut(laneOf(delivery, target)) };
 }
 
 async function deliverFirst(
   dispatcher: Dispatcher,
-  { delivery, target }: PlannedDelivery,
+  { delivery, target, isParked }: PlannedDelivery,
   plannedAtMs: number,
 ): Promise<void> {
-  const { queue, limits, semaphore, retryPolicy, metrics } = dispatcher;
-  const { id: deliveryId, cycle } = delivery;
+  const { record, queue, limits, semaphore, metrics } = dispatcher;
+  if (isParked) {
+    metrics.deliveries.parked.inc();
+    queue.wakeLane(delivery.subscriptionId);
+    return;
+  }
   await semaphore.acquire();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
-  const slot = isFresh ? limits.acquireInPlace(target.endpoint) : null;
+  const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
   if (!slot) {
     semaphore.release();
-    metrics.deliveries.overflow.inc();
-    const left = attemptsLeft(retryPolicy, delivery);
-    return await queue.enqueue({ deliveryId, cycle, delayMs: 0, attemptsLeft: left });
+    metrics.deliveries.parked.inc();
+    await record.park(delivery.id);
+    queue.wakeLane(delivery.subscriptionId);
+    return;
   }
   metrics.deliveries.in_place.inc();
-  const attempted = attempt(dispatcher, slot, delivery, target);
-  const { record, outcome } = await attempted.finally(() => semaphore.release());
-  await logAttempt(dispatcher, delivery, record);
-  if (outcome.kind === 'retry') {
-    const left = attemptsLeft(retryPolicy, { cycle, attemptCount: record.number });
-    await queue.enqueue({ deliveryId, cycle, delayMs: outcome.delayMs, attemptsLeft: left });
-  }
+  const attempted = attempt(dispatcher, slot, delivery, target).finally(() => semaphore.release());
+  await logAndSchedule(dispatcher, delivery, await attempted);
 }
 
 /** Queues what is pending; what is queued already stays as it is. */

@@ -3,6 +3,7 @@ import {
   eventIdForJob,
   isId,
   JOB_RUN_EVENTS,
+  type LaneJob,
   parseEvent,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
@@ -17,6 +18,7 @@ import {
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { fanOut } from './fan-out.ts';
+import { drainLane } from './lane.ts';
 import { faultDelayMs } from './policy/outcome.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
@@ -75,10 +77,10 @@ function malformed({ metrics, logger }: Dispatcher, job: Job, problem: string): 
 
 export function startDeliveryWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
   const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
-  const process = guarded<DeliveryJob>(dispatcher, WEBHOOK_DELIVERIES, jobsInFlight, (job) =>
+  const process = guarded<DeliveryJob | LaneJob>(dispatcher, WEBHOOK_DELIVERIES, jobsInFlight, (job) =>
     processDelivery(dispatcher, job),
   );
-  const worker = options.backend.createWorker<DeliveryJob>(WEBHOOK_DELIVERIES, process, {
+  const worker = options.backend.createWorker<DeliveryJob | LaneJob>(WEBHOOK_DELIVERIES, process, {
     ...queueOptions(options),
     // What is pending is in the database; a job that failed for a fault of ours must not be in its way.
     removeOnFail: { count: 0 },
@@ -87,17 +89,45 @@ export function startDeliveryWorker(dispatcher: Dispatcher, options: WorkerOptio
         error instanceof NextAttempt ? error.delayMs : 0,
     },
   });
+  worker.on('completed', (job) => {
+    if (isLaneJob(job)) void wakeAgain(dispatcher, job.data);
+  });
   return { worker: observed(dispatcher, WEBHOOK_DELIVERIES, worker), jobsInFlight };
 }
 
-async function processDelivery(dispatcher: Dispatcher, job: Job<DeliveryJob>): Promise<void> {
+async function processDelivery(dispatcher: Dispatcher, job: Job<DeliveryJob | LaneJob>): Promise<void> {
+  if (isLaneJob(job)) return await processLane(dispatcher, job.data);
+  return await processNextStep(dispatcher, job as Job<DeliveryJob>);
+}
+
+async function processNextStep(dispatcher: Dispatcher, job: Job<DeliveryJob>): Promise<void> {
   if (!isId('delivery', job.data?.deliveryId))
     throw new UnrecoverableError('deliveryId is not a delivery id');
   const result = await deliver(dispatcher, job.data);
-  if (result.kind === 'postponed') throw new Postponed(result.delayMs);
   if (result.kind === 'again') {
     const queueGivesUp = job.attemptsMade + 1 >= (job.opts.attempts ?? 1);
     throw new NextAttempt(result.delayMs, queueGivesUp);
+  }
+}
+
+function isLaneJob(job: Job<DeliveryJob | LaneJob>): job is Job<LaneJob> {
+  return isId('subscription', (job.data as Partial<LaneJob> | undefined)?.subscriptionId);
+}
+
+async function processLane(dispatcher: Dispatcher, lane: LaneJob): Promise<void> {
+  const result = await drainLane(dispatcher, lane);
+  if (result.kind === 'again') throw new LaneAgain(result.delayMs);
+}
+
+/**
+ * What was parked while the lane's job was ending found it still there, and made no other. Whoever parks commits before
+ * it looks for the job, so what is asked for once the job is gone misses nothing.
+ */
+async function wakeAgain({ record, queue, logger }: Dispatcher, { subscriptionId }: LaneJob): Promise<void> {
+  try {
+    if (await record.hasParked(subscriptionId)) queue.wakeLane(subscriptionId);
+  } catch (err) {
+    if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
   }
 }
 
@@ -116,12 +146,12 @@ class NextAttempt extends Error {
   }
 }
 
-/** The job comes again without having made an attempt: the queue must not count one. */
-class Postponed extends Error {
+/** The lane has more, or must wait: the queue must not count an attempt. */
+class LaneAgain extends Error {
   readonly delayMs: number;
 
   constructor(delayMs: number) {
-    super(`postponed for ${delayMs} ms`);
+    super(`lane again in ${delayMs} ms`);
     this.delayMs = delayMs;
   }
 }
@@ -172,7 +202,7 @@ function guarded<Data>(
 
 /** What is thrown to let the job come again, without a fault. */
 function isWait(error: unknown): error is { delayMs: number } {
-  return error instanceof NextAttempt || error instanceof Postponed || error instanceof StoppingError;
+  return error instanceof NextAttempt || error instanceof LaneAgain || error instanceof StoppingError;
 }
 
 function observed<Data>(

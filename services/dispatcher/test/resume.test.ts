@@ -24,7 +24,11 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     const deliveryId = deliveryIdFor(event.eventId, id);
     const rows = [
-      { event, version: null, deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name }] },
+      {
+        event,
+        version: null,
+        deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name, isParked: false }],
+      },
     ];
     return { event, deliveryId, rows };
   }

@@ -48,6 +48,8 @@ export interface Delivery {
   /** Attempts made in all. */
   attemptCount: number;
   nextAttemptAtMs: number | null;
+  /** It waits for a slot in its lane, whose job will attempt it. */
+  isParked: boolean;
   /** The subscription's name at fan-out: part of the body, which never changes. */
   webhookName: string;
   subscriptionId: string;
@@ -72,21 +74,21 @@ const DELETED = 'The subscription was deleted.';
 
 /** The subscription as it is now decides (docs/contract.md#while-retries-wait). */
 export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: number): NextStep {
-  if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle) return { kind: 'skip' };
+  if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle || delivery.isParked)
+    return { kind: 'skip' };
   const { target } = delivery;
-  if (!target) return { kind: 'cancel', reason: DELETED };
   const reason = undeliverableReason(target);
-  if (reason !== null) return { kind: 'cancel', reason };
+  if (target === null || reason !== null) return { kind: 'cancel', reason: reason ?? DELETED };
   const earlyMs = (delivery.nextAttemptAtMs ?? 0) - nowMs;
   if (earlyMs > CLOCK_TOLERANCE_MS) return { kind: 'wait', delayMs: earlyMs };
   return { kind: 'attempt', target };
 }
 
-/** Why nothing may be sent there now; null when it may. */
+/** Why nothing may be sent there now, null as the target of a subscription that is gone; null when it may. */
 export function undeliverableReason(
-  target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'>,
+  target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'> | null,
 ): string | null {
-  if (target.deleted) return DELETED;
+  if (target === null || target.deleted) return DELETED;
   if (!target.active) return 'The subscription is inactive.';
   const unavailable = webhooksUnavailableReason(target);
   return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;

@@ -46,7 +46,7 @@ const RECORD_ATTEMPTS = `
   SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
       duration_ms = i.duration_ms,
       completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
-      next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond'
+      next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
   FROM input i
   WHERE d.day = i.day AND d.id = i.delivery_id AND d.attempt_count < i.number`;
 

@@ -1,11 +1,19 @@
 import { EVENT_TYPE_TABLE, idDay, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
 
+export interface NewDelivery {
+  id: string;
+  subscriptionId: string;
+  webhookName: string;
+  /** Its lane has no slot for it now. */
+  isParked: boolean;
+}
+
 export interface FanOutRows {
   event: JobRunEvent;
   /** Of the account as the deliveries were planned; null commits them whatever it is now. */
   version: string | null;
-  deliveries: { id: string; subscriptionId: string; webhookName: string }[];
+  deliveries: NewDelivery[];
 }
 
 /** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
@@ -39,10 +47,11 @@ const COMMIT_FAN_OUT = `
     RETURNING e.day, e.id, e.account_id, e.event_type
   ), committed AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                            next_attempt_at)
-    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name, now()
-    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[])
-      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name)
+                            next_attempt_at, parked_at)
+    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
+           CASE WHEN NOT d.is_parked THEN now() END, CASE WHEN d.is_parked THEN now() END
+    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[])
+      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name, is_parked)
     JOIN claimed c ON c.id = d.event_id
   ), recorded AS (
     INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
@@ -114,6 +123,7 @@ export async function commitFanOut(
       deliveries.map(({ webhookName }) => webhookName),
       ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
       rows.map(({ version }) => version),
+      deliveries.map(({ isParked }) => isParked),
     ],
     'commit-fan-out',
   );

@@ -3,7 +3,8 @@ import { type Pool, runStatement } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-interface Row extends TargetRow {
+/** With {@link DELIVERY_COLUMNS}. */
+export interface DeliveryRow extends TargetRow {
   id: string;
   day: string;
   status: Delivery['status'];
@@ -11,6 +12,7 @@ interface Row extends TargetRow {
   cycle: number;
   attempt_count: number;
   next_attempt_at_ms: string | null;
+  parked: boolean;
   webhook_name: string;
   subscription_id: string;
   event_id: string;
@@ -20,27 +22,36 @@ interface Row extends TargetRow {
   data: JobRunEvent['data'];
 }
 
-const LOAD_DELIVERIES = `
-  SELECT d.id, d.day::text AS day, d.status, d.trigger, d.cycle, d.attempt_count,
-         (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms,
-         d.webhook_name, d.subscription_id,
-         e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
-         ${TARGET_COLUMNS}
-  FROM unnest($1::date[], $2::text[]) AS k (day, id)
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id
+/** What is read of deliveries `d` and what they hang together with; see {@link toDelivery}. */
+export const DELIVERY_COLUMNS = `
+  d.id, d.day::text AS day, d.status, d.trigger, d.cycle, d.attempt_count,
+  (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.parked_at IS NOT NULL AS parked,
+  d.webhook_name, d.subscription_id, e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
+  ${TARGET_COLUMNS}`;
+
+export const DELIVERY_JOINS = `
   JOIN events e ON e.day = d.day AND e.id = d.event_id
   LEFT JOIN subscriptions s ON s.id = d.subscription_id
   LEFT JOIN accounts a ON a.id = s.account_id`;
 
+const LOAD_DELIVERIES = `
+  SELECT ${DELIVERY_COLUMNS}
+  FROM unnest($1::date[], $2::text[]) AS k (day, id)
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id ${DELIVERY_JOINS}`;
+
 /** One query for all the ids; the answer is in their order, null where retention took the delivery. */
 export async function loadDeliveries(pool: Pool, ids: readonly string[]): Promise<(Delivery | null)[]> {
-  const days = ids.map((id) => idDay('delivery', id));
-  const rows = await runStatement<Row>(pool, LOAD_DELIVERIES, [days, ids], 'load-deliveries');
+  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, dayAndIds(ids), 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
   return ids.map((id) => deliveriesById.get(id) ?? null);
 }
 
-function toDelivery(row: Row): Delivery {
+/** The arguments that name deliveries in their partitions. */
+export function dayAndIds(ids: readonly string[]): [days: string[], ids: readonly string[]] {
+  return [ids.map((id) => idDay('delivery', id)), ids];
+}
+
+export function toDelivery(row: DeliveryRow): Delivery {
   return {
     id: row.id,
     day: row.day,
@@ -49,6 +60,7 @@ function toDelivery(row: Row): Delivery {
     cycle: row.cycle,
     attemptCount: row.attempt_count,
     nextAttemptAtMs: row.next_attempt_at_ms === null ? null : Number(row.next_attempt_at_ms),
+    isParked: row.parked,
     webhookName: row.webhook_name,
     subscriptionId: row.subscription_id,
     event: {
@@ -73,9 +85,9 @@ export interface PendingDelivery {
 const PENDING_OF_EVENT = `
   SELECT id, cycle, attempt_count AS "attemptCount",
          greatest(0, coalesce((extract(epoch FROM next_attempt_at - now()) * 1000)::int, 0)) AS "delayMs"
-  FROM deliveries WHERE day = $1 AND event_id = $2 AND status = 'pending'`;
+  FROM deliveries WHERE day = $1 AND event_id = $2 AND status = 'pending' AND parked_at IS NULL`;
 
-/** What an interrupted event job left to do. */
+/** What an interrupted event job left to do. What is parked is for its lane. */
 export async function pendingDeliveriesOf(pool: Pool, eventId: string): Promise<PendingDelivery[]> {
   return await runStatement<PendingDelivery & { [column: string]: unknown }>(
     pool,
@@ -87,7 +99,7 @@ export async function pendingDeliveriesOf(pool: Pool, eventId: string): Promise<
 
 const CANCEL_DELIVERIES = `
   UPDATE deliveries d
-  SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL
+  SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
   FROM unnest($1::date[], $2::text[], $3::text[]) AS i (day, id, reason)
   WHERE d.day = i.day AND d.id = i.id AND d.status = 'pending'`;
 

@@ -18,6 +18,7 @@ import {
   type PendingDelivery,
   pendingDeliveriesOf,
 } from './deliveries.ts';
+import { hasParked, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
 import { retryWhileUnavailable, StoppingError } from './retry-while-unavailable.ts';
 
 const BATCH_SIZE_MAX = 200;
@@ -27,7 +28,7 @@ const BATCH_SIZE_MAX = 200;
  */
 const BATCH_SLOTS = 1;
 /** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
-const SPACING_MS = { match: 2, commit: 5, load: 5, record: 10, cancel: 10 };
+const SPACING_MS = { match: 2, commit: 5, load: 5, park: 5, record: 10, cancel: 10 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 500;
@@ -51,6 +52,7 @@ export class DispatchRecord {
   readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
   readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
   readonly #loads: MicroBatcher<string, Delivery | null>;
+  readonly #parkings: MicroBatcher<string, void>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
   readonly #cancellations: MicroBatcher<Cancellation, void>;
   readonly #statuses: StatusCoalescer;
@@ -61,6 +63,10 @@ export class DispatchRecord {
     this.#accountLoads = this.#batcher('match', (ids) => loadAccountSubscriptions(pool, ids));
     this.#commits = this.#batcher('commit', (rows) => commitEach(pool, rows));
     this.#loads = this.#batcher('load', (ids) => loadDeliveries(pool, ids));
+    this.#parkings = this.#batcher<string, void>('park', async (ids) => {
+      await parkDeliveries(pool, ids);
+      return ids.map(() => undefined);
+    });
     this.#attempts = this.#batcher<AttemptRecord, void>('record', async (records) => {
       await recordAttempts(pool, records);
       return records.map(() => undefined);
@@ -93,6 +99,20 @@ export class DispatchRecord {
   /** Null when retention took it. */
   loadDelivery(deliveryId: string): Promise<Delivery | null> {
     return this.#loads.add(deliveryId);
+  }
+
+  /** Lets a delivery wait for its lane; resolves once its row says so. */
+  park(deliveryId: string): Promise<void> {
+    return this.#parkings.add(deliveryId);
+  }
+
+  /** The oldest parked deliveries of a lane, each for whoever asked alone. */
+  takeParked(options: TakeOptions): Promise<Delivery[]> {
+    return retryWhileUnavailable(this.#options, () => takeParked(this.#options.pool, options));
+  }
+
+  hasParked(subscriptionId: string): Promise<boolean> {
+    return retryWhileUnavailable(this.#options, () => hasParked(this.#options.pool, subscriptionId));
   }
 
   /** Resolves once the attempt is committed. */

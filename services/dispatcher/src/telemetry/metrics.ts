@@ -11,10 +11,10 @@ export interface InFlight {
 }
 
 const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed'] as const;
-const ROUTES = ['in_place', 'overflow'] as const;
+const ROUTES = ['in_place', 'parked'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
-const BATCHES = ['match', 'commit', 'load', 'record', 'cancel', 'enqueue'] as const;
+const BATCHES = ['match', 'commit', 'load', 'park', 'record', 'cancel', 'enqueue'] as const;
 
 const ATTEMPT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const LATENCY_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
@@ -71,11 +71,16 @@ function flowMetrics(registers: Registry[]) {
       (route) => ({ route }),
       new Counter({
         name: 'runhook_deliveries_total',
-        help: 'Deliveries made by fan-out, by where their first attempt happens: in_place or overflow.',
+        help: 'Deliveries made by fan-out: attempted in_place, or parked because their lane had no slot.',
         labelNames: ['route'] as const,
         registers,
       }),
     ),
+    retriesParked: new Counter({
+      name: 'runhook_retries_parked_total',
+      help: 'Retries and redeliveries that were parked because their lane had no slot.',
+      registers,
+    }),
     completed: children(
       DELIVERY_OUTCOMES,
       (outcome) => ({ outcome }),
@@ -148,6 +153,16 @@ function upkeepMetrics(registers: Registry[]) {
     reconcilerLastRun: new Gauge({
       name: 'runhook_reconciler_last_run_timestamp_seconds',
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
+      registers,
+    }),
+    lanesWaiting: new Gauge({
+      name: 'runhook_lanes_waiting',
+      help: 'Subscriptions with parked deliveries, as this dispatcher last saw them; 0 if it never looked.',
+      registers,
+    }),
+    parkedExpired: new Counter({
+      name: 'runhook_parked_expired_total',
+      help: 'Deliveries given up because their lane did not let them be attempted for a day.',
       registers,
     }),
     recovered: new Counter({

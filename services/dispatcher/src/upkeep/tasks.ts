@@ -2,16 +2,19 @@ import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement
 import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
+const LANES_EVERY_MS = 15_000;
 const RECOVER_EVERY_MS = 2_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
 /** What the dispatchers do on a schedule, one of them at a time. */
 export function upkeepTasks(
-  dependencies: ReconcileDependencies & { retentionDays: number; metrics: DispatcherMetrics; logger: Logger },
+  dependencies: ReconcileDependencies &
+    LanesDependencies & { retentionDays: number; metrics: DispatcherMetrics; logger: Logger },
 ): UpkeepTask[] {
   const { pool, retentionDays, metrics, logger } = dependencies;
   return [
@@ -26,6 +29,16 @@ export function upkeepTasks(
         metrics.reconciled.event.inc(found.events);
         const level = found.deliveries + found.events > 0 ? 'warn' : 'debug';
         logger[level](found, 'reconciled: put back what the queue had lost');
+      },
+    },
+    {
+      name: 'lanes',
+      everyMs: LANES_EVERY_MS,
+      async run() {
+        const turn = await lookAfterLanes(dependencies);
+        metrics.lanesWaiting.set(turn.waiting);
+        metrics.parkedExpired.inc(turn.expired);
+        if (turn.expired > 0) logger.warn(turn, 'gave up deliveries that were parked for a day');
       },
     },
     {

@@ -48,7 +48,9 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       return {
         event,
         version: null,
-        deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name }],
+        deliveries: [
+          { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked: false },
+        ],
       };
     });
     await commitFanOut(harness.database.pool, rows);

@@ -43,7 +43,12 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     const { id, name } = subscription;
     const rows = Array.from({ length: count }, (_, index) => {
       const event = exampleEvent('job.run.started', harness.account.jobs[0] as never, 8_000 + index);
-      const delivery = { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name };
+      const delivery = {
+        id: deliveryIdFor(event.eventId, id),
+        subscriptionId: id,
+        webhookName: name,
+        isParked: false,
+      };
       return { event, version: null, deliveries: [delivery] };
     });
     await commitFanOut(harness.database.pool, rows);

@@ -1,0 +1,128 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { LaneJob } from '@runhook/contract';
+import { attempt, laneOf, logAndSchedule } from './attempt.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { type Delivery, undeliverableReason } from './policy/next-step.ts';
+
+/** Nothing is parked in the lane, or its job comes again. */
+export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
+
+/** After this a lane lets others have its place among the jobs, and comes again. */
+const TURN_MS = 10_000;
+/** Once nothing more was parked, what is parked meanwhile is looked for so often, until all attempts have ended. */
+const LOOK_EVERY_MS = 100;
+/** While nothing may be sent for a subscription any more, so many are cancelled with each statement. */
+const CANCEL_PAGE = 500;
+
+/**
+ * A lane's turn: takes what is parked, the oldest first, as slots of the lane become free, and attempts it. Each
+ * subscription with parked deliveries has one such job, whatever is parked (docs/architecture.md#lanes).
+ */
+export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: LaneJob): Promise<LaneResult> {
+  const { limits, stopping } = dispatcher;
+  const turn = new LaneTurn(dispatcher, subscriptionId);
+  limits.beginDraining(subscriptionId);
+  try {
+    const untilMs = performance.now() + TURN_MS;
+    let isEmpty = false;
+    while (!isEmpty && !stopping.aborted && performance.now() < untilMs) {
+      const room = turn.room();
+      if (room > 0) {
+        const taken = await turn.take(room);
+        isEmpty = taken === 0 && turn.isIdle();
+        if (taken < room) await turn.allEnded(LOOK_EVERY_MS);
+      } else if (turn.isIdle()) break;
+      else await turn.anyEnded();
+      turn.throwFault();
+    }
+    await turn.allEnded();
+    turn.throwFault();
+    return isEmpty ? { kind: 'done' } : { kind: 'again', delayMs: limits.waitMs(subscriptionId) };
+  } finally {
+    await turn.allEnded();
+    limits.endDraining(subscriptionId);
+  }
+}
+
+class LaneTurn {
+  readonly #dispatcher: Dispatcher;
+  readonly #subscriptionId: string;
+  readonly #inFlight = new Set<Promise<void>>();
+  /** Slots are free, but the server behind the lane has enough of the account's attempts. */
+  #isOriginFull = false;
+  #isUndeliverable = false;
+  #fault: { error: unknown } | null = null;
+
+  constructor(dispatcher: Dispatcher, subscriptionId: string) {
+    this.#dispatcher = dispatcher;
+    this.#subscriptionId = subscriptionId;
+  }
+
+  /** How many to take now. A page that is worth its statement: a few at a time only while few may be in flight. */
+  room(): number {
+    if (this.#isUndeliverable) return CANCEL_PAGE;
+    if (this.#isOriginFull) return 0;
+    const room = this.#dispatcher.limits.room(this.#subscriptionId);
+    return room >= this.#inFlight.size / 4 ? room : 0;
+  }
+
+  isIdle(): boolean {
+    return this.#inFlight.size === 0;
+  }
+
+  /** Begins what it takes, and answers how many that were. */
+  async take(limit: number): Promise<number> {
+    const { record, attemptMs } = this.#dispatcher;
+    const taken = await record.takeParked({ subscriptionId: this.#subscriptionId, limit, attemptMs });
+    this.#isUndeliverable = taken.length > 0;
+    for (const delivery of taken) {
+      const work = this.#deliver(delivery)
+        .catch((error: unknown) => {
+          this.#fault ??= { error };
+        })
+        .finally(() => this.#inFlight.delete(work));
+      this.#inFlight.add(work);
+    }
+    return taken.length;
+  }
+
+  async anyEnded(): Promise<void> {
+    await Promise.race(this.#inFlight);
+  }
+
+  /** @param atMostMs waits no longer than this */
+  async allEnded(atMostMs?: number): Promise<void> {
+    const ended = Promise.all(this.#inFlight);
+    if (atMostMs === undefined) await ended;
+    else if (!this.isIdle()) await Promise.race([ended, wait(atMostMs)]);
+  }
+
+  throwFault(): void {
+    if (this.#fault) throw this.#fault.error;
+  }
+
+  async #deliver(delivery: Delivery): Promise<void> {
+    const { record, limits, metrics } = this.#dispatcher;
+    const { target, id } = delivery;
+    const reason = undeliverableReason(target);
+    if (target === null || reason !== null) {
+      await record.cancelDelivery({ deliveryId: id, reason: reason ?? '' });
+      metrics.completed.cancelled.inc();
+      return;
+    }
+    this.#isUndeliverable = false;
+    const slot = limits.acquireQueued(laneOf(delivery, target));
+    if (!slot) {
+      this.#isOriginFull = true;
+      return await record.park(id);
+    }
+    const attempted = await attempt(this.#dispatcher, slot, delivery, target).catch(
+      async (error: unknown) => {
+        // A fault of ours before anything was sent, such as a secret that cannot be read: the lane waits for its end.
+        await record.park(id);
+        throw error;
+      },
+    );
+    await logAndSchedule(this.#dispatcher, delivery, attempted);
+  }
+}

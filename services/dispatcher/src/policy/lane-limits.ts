@@ -1,0 +1,150 @@
+import { type Lane, type LaneState, LaneStates, Origins } from './lane-states.ts';
+
+/** Attempts that share a limit, by who makes them. */
+interface Pool {
+  /** Of one lane at a time, while it answers. */
+  readonly laneMax: number;
+  /** Of all lanes together that do not answer: a thousand that never answer get no more. */
+  readonly doubtfulMax: number;
+  doubtful: number;
+}
+
+/** Leave for one attempt. Must be released, once. */
+export interface Slot {
+  readonly pool: Pool;
+  readonly state: LaneState;
+  readonly lane: Lane;
+  readonly isDoubtful: boolean;
+  readonly startMs: number;
+}
+
+export interface LaneLimitsOptions {
+  /** Jobs that each worker may have in flight. */
+  concurrency: number;
+  nowMs?: () => number;
+}
+
+const IN_PLACE_MAX = 128;
+const QUEUED_MAX = 64;
+/** Until its first attempt has ended well. */
+const UNPROVEN_MAX = 16;
+const SILENT_MAX = 4;
+/** A lane that fails, however fast: what it costs is bounded, and so is what all of them cost together. */
+const PROBE_GAP_MS = 100;
+const PROBE_GAP_OF_ALL_MS = 10;
+const WAIT_MIN_MS = 100;
+const WAIT_MAX_MS = 30_000;
+
+/**
+ * How many attempts a lane (a subscription) may have in flight, so that none can hold what all need
+ * (docs/adr/0026-limits-of-lanes.md). Generously while it answers; one at a time, as a probe, while it fails, and from
+ * there one more with each success. First attempts are made in place, by the event's job, as long as nothing of the
+ * lane is parked; what is parked is attempted by the lane's own job. An origin is a generous bound over its lanes.
+ */
+export class LaneLimits {
+  readonly #nowMs: () => number;
+  readonly #states: LaneStates;
+  readonly #origins = new Origins();
+  readonly #inPlace: Pool;
+  readonly #queued: Pool;
+  #nextProbeAtMs = 0;
+  #nextDoubtfulSlotAtMs = 0;
+
+  constructor({ concurrency, nowMs = () => performance.now() }: LaneLimitsOptions) {
+    this.#nowMs = nowMs;
+    this.#states = new LaneStates(nowMs);
+    // A quarter of the event jobs and half of the queued ones: the rest is for lanes that answer.
+    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtfulMax: Math.ceil(concurrency / 4), doubtful: 0 };
+    this.#queued = { laneMax: QUEUED_MAX, doubtfulMax: Math.ceil(concurrency / 2), doubtful: 0 };
+  }
+
+  /** Whether a first attempt would find no slot now: its delivery may as well be committed as parked. */
+  isShut(lane: Lane): boolean {
+    const state = this.#states.of(lane.subscriptionId);
+    return state.isDraining || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
+  }
+
+  /** For a first attempt in place; null: it is parked. */
+  acquireInPlace(lane: Lane): Slot | null {
+    const state = this.#states.of(lane.subscriptionId);
+    return state.isDraining ? null : this.#acquire(this.#inPlace, state, lane);
+  }
+
+  /** For a retry, or for one that was parked. */
+  acquireQueued(lane: Lane): Slot | null {
+    return this.#acquire(this.#queued, this.#states.of(lane.subscriptionId), lane);
+  }
+
+  release({ pool, state, lane, isDoubtful, startMs }: Slot, succeeded: boolean): void {
+    if (isDoubtful) pool.doubtful -= 1;
+    this.#origins.leave(lane);
+    const now = this.#nowMs();
+    this.#states.end(state, { succeeded, tookMs: now - startMs });
+    state.nextProbeAtMs = now + PROBE_GAP_MS;
+  }
+
+  /** While its job works on a lane nothing new overtakes what is parked. */
+  beginDraining(subscriptionId: string): void {
+    this.#states.of(subscriptionId).isDraining = true;
+  }
+
+  endDraining(subscriptionId: string): void {
+    this.#states.of(subscriptionId).isDraining = false;
+  }
+
+  /** How many attempts of the lane may begin now, as far as the lane decides. */
+  room(subscriptionId: string): number {
+    return this.#room(this.#queued, this.#states.of(subscriptionId));
+  }
+
+  /** How long a lane waits that found no room: until a slot may be free, and never longer than half a minute. */
+  waitMs(subscriptionId: string): number {
+    const state = this.#states.of(subscriptionId);
+    const now = this.#nowMs();
+    const kind = this.#states.classOf(state);
+    let atMs = now + (state.inFlight === 0 ? 0 : state.heldMs);
+    if (kind === 'failing') atMs = Math.max(atMs, state.nextProbeAtMs);
+    if (kind !== 'answering' && this.#queued.doubtful >= this.#queued.doubtfulMax) {
+      // One after another at the pace at which the slots of all become free: all at once would only wait again.
+      const paceMs = state.heldMs / this.#queued.doubtfulMax;
+      this.#nextDoubtfulSlotAtMs = Math.max(now, this.#nextDoubtfulSlotAtMs) + paceMs;
+      atMs = Math.max(atMs, this.#nextDoubtfulSlotAtMs);
+      this.#nextDoubtfulSlotAtMs = Math.min(this.#nextDoubtfulSlotAtMs, now + WAIT_MAX_MS);
+    }
+    return Math.ceil(Math.min(Math.max(atMs - now, WAIT_MIN_MS), WAIT_MAX_MS));
+  }
+
+  #acquire(pool: Pool, state: LaneState, lane: Lane): Slot | null {
+    if (this.#room(pool, state) === 0 || !this.#origins.hasRoom(lane)) return null;
+    const kind = this.#states.classOf(state);
+    const isDoubtful = kind !== 'answering';
+    if (isDoubtful) pool.doubtful += 1;
+    if (kind === 'failing') {
+      this.#nextProbeAtMs = Math.max(this.#nowMs(), this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
+    }
+    this.#origins.enter(lane);
+    this.#states.begin(state);
+    return { pool, state, lane, isDoubtful, startMs: this.#nowMs() };
+  }
+
+  #room(pool: Pool, state: LaneState): number {
+    const kind = this.#states.classOf(state);
+    const free = Math.max(0, this.#limitOf(pool, state) - state.inFlight);
+    if (kind === 'answering') return free;
+    if (kind === 'failing' && Math.max(state.nextProbeAtMs, this.#nextProbeAtMs) > this.#nowMs()) return 0;
+    return Math.min(free, Math.max(0, pool.doubtfulMax - pool.doubtful));
+  }
+
+  #limitOf({ laneMax }: Pool, state: LaneState): number {
+    switch (this.#states.classOf(state)) {
+      case 'answering':
+        return Math.min(laneMax, state.window);
+      case 'unproven':
+        return UNPROVEN_MAX;
+      case 'silent':
+        return Math.min(SILENT_MAX, state.window);
+      case 'failing':
+        return 1;
+    }
+  }
+}

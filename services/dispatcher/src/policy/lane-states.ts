@@ -1,0 +1,156 @@
+/** Where an attempt is made: the subscription, whose it is, and the server behind its URL. */
+export interface Lane {
+  subscriptionId: string;
+  accountId: number;
+  /** Scheme, host and port. */
+  origin: string;
+}
+
+/**
+ * What is known of a lane, from the attempts on it. `answering`: the latest ones succeeded. `unproven`: none has yet.
+ * `silent`: others answer, and it has not for a while though requests are in flight. `failing`: several in a row failed.
+ */
+export type LaneClass = 'answering' | 'unproven' | 'silent' | 'failing';
+
+export interface LaneState {
+  /** Attempts on their way, wherever they were begun. */
+  inFlight: number;
+  failuresInRow: number;
+  hasSucceeded: boolean;
+  /** How many it may have in flight: one more with each success, so that it doubles with each round. */
+  window: number;
+  /** When it answered last, or since when it has had something to answer. */
+  heardAtMs: number;
+  /** What an attempt that succeeds takes, as a moving average. */
+  typicalMs: number;
+  /** What any attempt takes, however it ends: how soon slots become free. */
+  heldMs: number;
+  /** When it may be probed again, while it fails. */
+  nextProbeAtMs: number;
+  /** Its own job is at work here. */
+  isDraining: boolean;
+}
+
+const REMEMBERED_MAX = 50_000;
+const FAILING_AFTER = 3;
+const WINDOW_START = 16;
+const WINDOW_MAX = 128;
+const SILENCE_MS = 500;
+/** Of a lane's typical time: one that takes long is not silent while it does. */
+const SILENCE_TYPICAL_TIMES = 3;
+const TYPICAL_WEIGHT = 0.1;
+const HELD_WEIGHT = 0.5;
+/** Before the first attempt has ended. */
+const HELD_GUESS_MS = 200;
+
+export class LaneStates {
+  readonly #nowMs: () => number;
+  /** Least recently used first. No lru-cache: what has attempts in flight must stay, and that one cannot pass over it. */
+  readonly #states = new Map<string, LaneState>();
+  /** Silence is measured against the others: while this process itself hangs, nobody is heard. */
+  #anyHeardAtMs: number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#anyHeardAtMs = nowMs();
+  }
+
+  of(subscriptionId: string): LaneState {
+    const known = this.#states.get(subscriptionId);
+    if (!known) return this.#make(subscriptionId);
+    // A Map keeps the order of insertion: the end is what was used last.
+    this.#states.delete(subscriptionId);
+    this.#states.set(subscriptionId, known);
+    return known;
+  }
+
+  classOf(state: LaneState): LaneClass {
+    if (state.failuresInRow >= FAILING_AFTER) return 'failing';
+    if (this.#isSilent(state)) return 'silent';
+    return state.hasSucceeded ? 'answering' : 'unproven';
+  }
+
+  begin(state: LaneState): void {
+    if (state.inFlight === 0) state.heardAtMs = this.#nowMs();
+    state.inFlight += 1;
+  }
+
+  end(state: LaneState, { succeeded, tookMs }: { succeeded: boolean; tookMs: number }): void {
+    state.inFlight -= 1;
+    state.heardAtMs = this.#nowMs();
+    this.#anyHeardAtMs = state.heardAtMs;
+    state.heldMs += (tookMs - state.heldMs) * HELD_WEIGHT;
+    if (!succeeded) {
+      state.failuresInRow += 1;
+      if (state.failuresInRow >= FAILING_AFTER) state.window = 1;
+      return;
+    }
+    state.failuresInRow = 0;
+    state.window = Math.min(WINDOW_MAX, state.window + 1);
+    state.typicalMs += (tookMs - state.typicalMs) * (state.hasSucceeded ? TYPICAL_WEIGHT : 1);
+    state.hasSucceeded = true;
+  }
+
+  #make(subscriptionId: string): LaneState {
+    if (this.#states.size >= REMEMBERED_MAX) this.#forgetOne();
+    const state: LaneState = {
+      inFlight: 0,
+      failuresInRow: 0,
+      hasSucceeded: false,
+      window: WINDOW_START,
+      heardAtMs: this.#nowMs(),
+      typicalMs: 0,
+      heldMs: HELD_GUESS_MS,
+      nextProbeAtMs: 0,
+      isDraining: false,
+    };
+    this.#states.set(subscriptionId, state);
+    return state;
+  }
+
+  #forgetOne(): void {
+    for (const [subscriptionId, { inFlight, isDraining }] of this.#states) {
+      if (inFlight > 0 || isDraining) continue;
+      this.#states.delete(subscriptionId);
+      return;
+    }
+  }
+
+  #isSilent({ inFlight, heardAtMs, typicalMs }: LaneState): boolean {
+    const silenceMs = Math.max(SILENCE_MS, SILENCE_TYPICAL_TIMES * typicalMs);
+    return inFlight > 0 && this.#anyHeardAtMs - heardAtMs > silenceMs;
+  }
+}
+
+/** Attempts in flight at one server at most. */
+const ORIGIN_MAX = 512;
+
+/**
+ * The bound over the lanes of an origin, shared between accounts: an account may have there as many attempts in flight
+ * as are still free, so that one alone gets half, two a third each, and there is always room for one that comes new.
+ */
+export class Origins {
+  readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
+
+  hasRoom({ origin, accountId }: Lane): boolean {
+    const known = this.#inFlight.get(origin);
+    return !known || (known.byAccount.get(accountId) ?? 0) < ORIGIN_MAX - known.all;
+  }
+
+  enter({ origin, accountId }: Lane): void {
+    const known = this.#inFlight.get(origin) ?? { all: 0, byAccount: new Map<number, number>() };
+    this.#inFlight.set(origin, known);
+    known.all += 1;
+    known.byAccount.set(accountId, (known.byAccount.get(accountId) ?? 0) + 1);
+  }
+
+  leave({ origin, accountId }: Lane): void {
+    const known = this.#inFlight.get(origin);
+    if (!known) return;
+    known.all -= 1;
+    const left = (known.byAccount.get(accountId) ?? 0) - 1;
+    if (left > 0) known.byAccount.set(accountId, left);
+    else known.byAccount.delete(accountId);
+    if (known.all === 0) this.#inFlight.delete(origin);
+  }
+}

@@ -1,0 +1,187 @@
+import { expect, test } from '@jest/globals';
+import { LaneLimits, type Slot } from '../../src/policy/lane-limits.ts';
+import type { Lane } from '../../src/policy/lane-states.ts';
+
+function setUp(concurrency = 256) {
+  const clock = { nowMs: 0 };
+  const limits = new LaneLimits({ concurrency, nowMs: () => clock.nowMs });
+  return { clock, limits };
+}
+
+const lane = (subscriptionId: string, accountId = 1, origin = 'https://a.example'): Lane => {
+  return { subscriptionId, accountId, origin };
+};
+
+function acquireAll(limits: LaneLimits, at: Lane): Slot[] {
+  const slots: Slot[] = [];
+  for (let slot = limits.acquireInPlace(at); slot; slot = limits.acquireInPlace(at)) slots.push(slot);
+  return slots;
+}
+function acquireAllQueued(limits: LaneLimits, at: Lane): Slot[] {
+  const slots: Slot[] = [];
+  for (let slot = limits.acquireQueued(at); slot; slot = limits.acquireQueued(at)) slots.push(slot);
+  return slots;
+}
+function attempt(limits: LaneLimits, at: Lane, succeeded: boolean): void {
+  const slot = limits.acquireQueued(at);
+  if (!slot) throw new Error('no slot');
+  limits.release(slot, succeeded);
+}
+/** As many as its window needs to be open. */
+function open(limits: LaneLimits, at: Lane): void {
+  for (let success = 0; success < 128; success += 1) attempt(limits, at, true);
+}
+function failUntilItFails(limits: LaneLimits, at: Lane): void {
+  for (let failure = 0; failure < 3; failure += 1) attempt(limits, at, false);
+}
+
+test('a lane that answers has a generous limit of its own', () => {
+  const { limits } = setUp();
+  open(limits, lane('a'));
+  const slots = acquireAll(limits, lane('a'));
+  expect(slots).toHaveLength(128);
+  expect(limits.acquireInPlace(lane('b'))).not.toBeNull();
+  limits.release(slots[0] as Slot, true);
+  expect(acquireAll(limits, lane('a'))).toHaveLength(1);
+});
+
+test('a lane that has not answered yet gets a few slots, and one more with each success', () => {
+  const { limits } = setUp();
+  const slots = acquireAll(limits, lane('new'));
+  expect(slots).toHaveLength(16);
+  for (const slot of slots) limits.release(slot, true);
+  expect(acquireAll(limits, lane('new'))).toHaveLength(32);
+});
+
+test('a lane that fails keeps one probe, which waits a little between tries, and opens step by step', () => {
+  const { clock, limits } = setUp();
+  open(limits, lane('a'));
+  failUntilItFails(limits, lane('a'));
+  expect(limits.isShut(lane('a'))).toBe(true);
+  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  expect(limits.waitMs('a')).toBe(100);
+  clock.nowMs += 100;
+  const [probe, ...more] = acquireAllQueued(limits, lane('a'));
+  expect(more).toHaveLength(0);
+  limits.release(probe as Slot, true);
+  const two = acquireAllQueued(limits, lane('a'));
+  expect(two).toHaveLength(2);
+  for (const slot of two) limits.release(slot, true);
+  expect(acquireAllQueued(limits, lane('a'))).toHaveLength(4);
+});
+
+test('all lanes that fail have together a hundred probes a second', () => {
+  const { clock, limits } = setUp();
+  const lanes = Array.from({ length: 50 }, (_, index) => lane(`dead-${index}`));
+  for (const one of lanes) failUntilItFails(limits, one);
+  clock.nowMs = 1_000;
+  let probes = 0;
+  for (; clock.nowMs < 2_000; clock.nowMs += 1) {
+    for (const one of lanes) {
+      const slot = limits.acquireQueued(one);
+      if (!slot) continue;
+      limits.release(slot, false);
+      probes += 1;
+    }
+  }
+  expect(probes).toBe(100);
+});
+
+test('while the job of a lane works on it, nothing new overtakes what is parked', () => {
+  const { limits } = setUp();
+  open(limits, lane('a'));
+  limits.beginDraining('a');
+  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  expect(limits.isShut(lane('a'))).toBe(true);
+  expect(acquireAllQueued(limits, lane('a'))).toHaveLength(64);
+  limits.endDraining('a');
+  expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
+});
+
+test('a lane that stops answering while others answer loses its slots before its requests have timed out', () => {
+  const { clock, limits } = setUp();
+  open(limits, lane('a'));
+  const held = Array.from({ length: 20 }, () => limits.acquireInPlace(lane('a')));
+  clock.nowMs = 600;
+  attempt(limits, lane('b'), true);
+  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  limits.release(held[0] as Slot, true);
+  expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
+});
+
+test('while nobody answers, because this process hangs or the network does, nobody loses its slots', () => {
+  const { clock, limits } = setUp();
+  open(limits, lane('a'));
+  limits.acquireInPlace(lane('a'));
+  clock.nowMs = 5_000;
+  expect(acquireAll(limits, lane('a'))).toHaveLength(127);
+});
+
+test('a far-away endpoint is not silent while it takes its usual time', () => {
+  const { clock, limits } = setUp();
+  const first = limits.acquireInPlace(lane('far'));
+  clock.nowMs = 1_000;
+  limits.release(first as Slot, true);
+  limits.acquireInPlace(lane('far'));
+  clock.nowMs = 2_900;
+  attempt(limits, lane('near'), true);
+  expect(limits.acquireInPlace(lane('far'))).not.toBeNull();
+});
+
+test('a thousand lanes that never answer hold no more than a quarter of the slots, and half of the queued ones', () => {
+  const { limits } = setUp(256);
+  const healthy = lane('healthy', 1, 'https://healthy.example');
+  open(limits, healthy);
+  const lanes = Array.from({ length: 1_000 }, (_, index) =>
+    lane(`dead-${index}`, index, `https://${index}.example`),
+  );
+  expect(lanes.flatMap((one) => acquireAll(limits, one))).toHaveLength(64);
+  expect(lanes.flatMap((one) => acquireAllQueued(limits, one))).toHaveLength(128);
+  expect(acquireAll(limits, healthy)).toHaveLength(128);
+});
+
+test('lanes that find no slot among those that do not answer wait one after another, never for more than half a minute', () => {
+  const { clock, limits } = setUp(8);
+  const lanes = Array.from({ length: 100 }, (_, index) => lane(`dead-${index}`));
+  const held = lanes.slice(0, 4).flatMap((one) => limits.acquireQueued(one) ?? []);
+  clock.nowMs = 10_000;
+  for (const slot of held) limits.release(slot, false);
+  for (const one of lanes.slice(0, 4)) limits.acquireQueued(one);
+  const waits = lanes.slice(4).map(({ subscriptionId }) => limits.waitMs(subscriptionId));
+  expect(waits[3] as number).toBeGreaterThan(waits[2] as number);
+  expect(Math.max(...waits)).toBeLessThanOrEqual(30_000);
+});
+
+test('one account has half of what a server may have at most; who comes second still finds room there', () => {
+  const { limits } = setUp(10_000);
+  const held = Array.from({ length: 40 }, (_, index) => acquireAllQueued(limits, lane(`a-${index}`))).flat();
+  expect(held).toHaveLength(256);
+  expect(limits.acquireInPlace(lane('a-new'))).toBeNull();
+  expect(acquireAll(limits, lane('b', 2))).toHaveLength(16);
+  expect(limits.acquireInPlace(lane('a-new', 1, 'https://other.example'))).not.toBeNull();
+});
+
+test('a lane whose neighbour on the same server hangs keeps all its slots', () => {
+  const { clock, limits } = setUp();
+  open(limits, lane('well', 2));
+  acquireAll(limits, lane('hangs', 1));
+  clock.nowMs = 5_000;
+  attempt(limits, lane('well', 2), true);
+  expect(limits.isShut(lane('hangs', 1))).toBe(true);
+  expect(acquireAll(limits, lane('well', 2))).toHaveLength(128);
+});
+
+test('a lane with attempts in flight is remembered, however many others come', () => {
+  const { limits } = setUp(1_000);
+  expect(acquireAll(limits, lane('busy'))).toHaveLength(16);
+  for (let other = 0; other < 50_001; other += 1) attempt(limits, lane(`other-${other}`), true);
+  expect(limits.acquireInPlace(lane('busy'))).toBeNull();
+});
+
+test('what is known of the lane that was used longest ago is forgotten when there are too many', () => {
+  const { limits } = setUp();
+  failUntilItFails(limits, lane('failing'));
+  expect(limits.acquireInPlace(lane('failing'))).toBeNull();
+  for (let other = 0; other < 50_001; other += 1) attempt(limits, lane(`other-${other}`), true);
+  expect(limits.acquireInPlace(lane('failing'))).not.toBeNull();
+});
