@@ -37,7 +37,7 @@ const WAIT_MAX_MS = 30_000;
 
 /**
  * How many attempts a lane (a subscription) may have in flight, so that none can hold what all need
- * (docs/adr/0026-limits-of-lanes.md). Generously while it answers; one at a time, as a probe, while it fails, and from
+ * (docs/adr/0032-lanes.md). Generously while it answers; one at a time, as a probe, while it fails, and from
  * there one more with each success. First attempts are made in place, by the event's job, as long as nothing of the
  * lane is parked; what is parked is attempted by the lane's own job. An origin is a generous bound over its lanes.
  */

@@ -4,7 +4,7 @@ import { DELIVERY_COLUMNS, DELIVERY_JOINS, type DeliveryRow, dayAndIds, toDelive
 
 /*
  * A delivery that finds no slot in its lane costs the queue nothing: its row says that it is parked, and the lane's job
- * takes the parked ones, the oldest first (docs/adr/0026-limits-of-lanes.md).
+ * takes the parked ones, the oldest first (docs/adr/0032-lanes.md).
  */
 
 const PARK = `

@@ -3,16 +3,28 @@ import { type Pool, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
+import { waitingLanes } from '../record/parked.ts';
 
 const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
-/** One row from each of two partial indexes, however much is pending. */
+/** One row from each of three partial indexes, however much is pending. */
 const OLDEST_DUE = `
   SELECT
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
      WHERE status = 'pending' AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT 1) AS "deliverySeconds",
     (SELECT extract(epoch FROM now() - created_at)::float8 FROM events
-     WHERE fanned_out_at IS NULL ORDER BY created_at LIMIT 1) AS "eventSeconds"`;
+     WHERE fanned_out_at IS NULL ORDER BY created_at LIMIT 1) AS "eventSeconds",
+    (SELECT extract(epoch FROM now() - parked_at)::float8 FROM deliveries
+     WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds"`;
+
+const LANES_COUNTED_MAX = 1_000;
+
+interface OldestRow {
+  [column: string]: unknown;
+  deliverySeconds: number | null;
+  eventSeconds: number | null;
+  parkedSeconds: number | null;
+}
 
 export interface BacklogDependencies {
   pool: Pool;
@@ -43,6 +55,17 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
     registers: [registry],
   });
 
+  const lanes = new Gauge({
+    name: 'runhook_lanes_waiting',
+    help: `Subscriptions with parked deliveries, counted up to ${LANES_COUNTED_MAX}.`,
+    registers: [registry],
+  });
+  const parked = new Gauge({
+    name: 'runhook_parked_oldest_age_seconds',
+    help: 'How long the oldest parked delivery is parked; 0 when none is.',
+    registers: [registry],
+  });
+
   async function measureQueue(): Promise<number | null> {
     try {
       const [eventCounts, deliveryCounts, first] = await Promise.all([
@@ -65,12 +88,9 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
 
   async function measureRecord(): Promise<{ deliverySeconds: number; eventSeconds: number } | null> {
     try {
-      const [row] = await runStatement<{ deliverySeconds: number | null; eventSeconds: number | null }>(
-        pool,
-        OLDEST_DUE,
-        [],
-        'oldest-due',
-      );
+      const [row] = await runStatement<OldestRow>(pool, OLDEST_DUE, [], 'oldest-due');
+      parked.set(Math.max(0, row?.parkedSeconds ?? 0));
+      lanes.set((await waitingLanes(pool, '', LANES_COUNTED_MAX)).length);
       dependencies.note('database', true);
       return { deliverySeconds: row?.deliverySeconds ?? 0, eventSeconds: row?.eventSeconds ?? 0 };
     } catch {

@@ -155,11 +155,6 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
-    lanesWaiting: new Gauge({
-      name: 'runhook_lanes_waiting',
-      help: 'Subscriptions with parked deliveries, as this dispatcher last saw them; 0 if it never looked.',
-      registers,
-    }),
     parkedExpired: new Counter({
       name: 'runhook_parked_expired_total',
       help: 'Deliveries given up because their lane did not let them be attempted for a day.',

@@ -36,7 +36,6 @@ export function upkeepTasks(
       everyMs: LANES_EVERY_MS,
       async run() {
         const turn = await lookAfterLanes(dependencies);
-        metrics.lanesWaiting.set(turn.waiting);
         metrics.parkedExpired.inc(turn.expired);
         if (turn.expired > 0) logger.warn(turn, 'gave up deliveries that were parked for a day');
       },

@@ -46,7 +46,11 @@ const properties: PropertiesOf<DeliveryView> = {
   ),
   created_at: microsTime('When the event was fanned out to this webhook.'),
   completed_at: orNull(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
-  next_attempt_at: orNull(microsTime('When the next attempt is due; null when none is.')),
+  next_attempt_at: orNull(
+    microsTime(
+      'When the next attempt is due; null when none is, and while it waits for others of its subscription.',
+    ),
+  ),
   duration_ms: orNull(count('How long the latest attempt took, in milliseconds; null before the first.')),
 };
 

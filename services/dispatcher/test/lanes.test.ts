@@ -1,0 +1,186 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryIdFor } from '@runhook/contract';
+import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedAccount, seedSubscription } from '@runhook/testing';
+import { commitFanOut } from '../src/record/commit-fan-out.ts';
+import { lookAfterLanes } from '../src/upkeep/lanes.ts';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+describe.each(queueBackends())('lanes, on $name', (backend) => {
+  let harness: Harness;
+  const closers: (() => Promise<void>)[] = [];
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0)) await close();
+    await harness.close();
+  });
+
+  const subscribe = (path: string, accountId = harness.account.id) =>
+    seedSubscription(harness.database, { accountId, clientUrl: `${harness.receiver.url}${path}` });
+
+  const events = (count: number, account = harness.account) =>
+    Array.from({ length: count }, (_, index) =>
+      exampleEvent('job.run.started', account.jobs[0] as never, 10_000 + index),
+    );
+
+  const openQueue = () => {
+    const queue = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    closers.push(() => queue.close());
+    return queue;
+  };
+
+  async function countParked(): Promise<number> {
+    const sql = 'SELECT count(*)::int AS parked FROM deliveries WHERE parked_at IS NOT NULL';
+    const { rows } = await harness.database.pool.query<{ parked: number }>(sql);
+    return rows[0]?.parked ?? 0;
+  }
+
+  async function everyDelivery(count: number, status: string): Promise<void> {
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter((row) => row.status === status)).toHaveLength(count);
+    });
+  }
+
+  /** As fan-out leaves them when their lane is shut, with nothing in the queue. */
+  async function parked(subscription: { id: string; name: string }, count: number): Promise<void> {
+    const rows = events(count).map((event) => ({
+      event,
+      version: null,
+      deliveries: [
+        {
+          id: deliveryIdFor(event.eventId, subscription.id),
+          subscriptionId: subscription.id,
+          webhookName: subscription.name,
+          isParked: true,
+        },
+      ],
+    }));
+    await commitFanOut(harness.database.pool, rows);
+  }
+
+  test('what an endpoint does not take costs the queue one job, holds nobody up, and goes out in its order', async () => {
+    const COUNT = 200;
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    harness.receiver.respondWith(async ({ path }) => {
+      if (path === '/held') await released;
+      return { status: 200 };
+    });
+    const other = await seedAccount(harness.database);
+    await subscribe('/held');
+    await subscribe('/free', other.id);
+    await harness.startDispatcher();
+    const queue = openQueue();
+
+    await harness.publisher.publishMany(events(COUNT));
+    await eventually(async () => {
+      // As many as a lane may have in flight that has not answered yet, in place or by its job.
+      expect(await countParked()).toBe(COUNT - 16);
+    });
+    const counts = await queue.counts();
+    expect(Object.values(counts).reduce((all, count) => all + count, 0)).toBeLessThanOrEqual(1);
+
+    await harness.publisher.publishMany(events(COUNT, other));
+    await harness.receiver.waitFor(({ path }, _index, all) => {
+      return path === '/free' && all.filter((request) => request.path === '/free').length === COUNT;
+    });
+    expect(await countParked()).toBeGreaterThanOrEqual(COUNT - 16);
+
+    release();
+    await everyDelivery(2 * COUNT, 'delivered');
+    const runs = harness.receiver.requests
+      .filter(({ path }) => path === '/held')
+      .map(({ body }) => Number(JSON.parse(body.toString()).data.runId));
+    expect(new Set(runs).size).toBe(COUNT);
+    expect(runs).toHaveLength(COUNT);
+    // In the order of their age, but for what is in flight together.
+    const places = runs.slice(16).map((run, place) => Math.abs(run - 10_016 - place));
+    expect(Math.max(...places)).toBeLessThanOrEqual(64);
+  });
+
+  test('what is parked when its subscription is switched off is cancelled, and says so', async () => {
+    const subscription = await subscribe('/off');
+    await parked(subscription, 30);
+    await harness.database.prisma.subscription.update({
+      where: { id: subscription.id },
+      data: { active: false },
+    });
+    await harness.startDispatcher();
+    await openQueue().wakeLanes([subscription.id]);
+    await everyDelivery(30, 'cancelled');
+    const reasons = new Set((await deliveriesOf(harness.database)).map(({ reason }) => reason));
+    expect([...reasons]).toEqual(['The subscription is inactive.']);
+    expect(harness.receiver.requests).toHaveLength(0);
+  });
+
+  test('a lane whose job the queue lost gets another one', async () => {
+    const subscription = await subscribe('/lost');
+    await parked(subscription, 20);
+    await harness.startDispatcher();
+    const turn = await lookAfterLanes({ pool: harness.database.pool, deliveries: openQueue() });
+    expect(turn).toEqual({ waiting: 1, expired: 0 });
+    await everyDelivery(20, 'delivered');
+    expect(harness.receiver.requests).toHaveLength(20);
+  });
+
+  test('every lane with something parked is found, whatever the others have', async () => {
+    const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => subscribe(`/${index}`)));
+    for (const lane of lanes) await parked(lane, 3);
+    const turn = await lookAfterLanes({ pool: harness.database.pool, deliveries: openQueue() });
+    expect(turn.waiting).toBe(7);
+  });
+
+  test('what could not be attempted for a day is failed, and says why', async () => {
+    const subscription = await subscribe('/day');
+    await parked(subscription, 5);
+    await harness.database.pool.query(
+      `UPDATE deliveries SET parked_at = now() - interval '24 hours 1 minute'
+       WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT 3)`,
+    );
+    const turn = await lookAfterLanes({ pool: harness.database.pool, deliveries: openQueue() });
+    expect(turn).toEqual({ waiting: 1, expired: 3 });
+    const rows = await deliveriesOf(harness.database);
+    expect(rows.map(({ status }) => status).sort()).toEqual([
+      'failed',
+      'failed',
+      'failed',
+      'pending',
+      'pending',
+    ]);
+    expect(rows.find(({ status }) => status === 'failed')?.reason).toMatch(
+      /^It could not be attempted for 24 hours/,
+    );
+  });
+
+  test('several dispatchers attempt what is parked once', async () => {
+    const lanes = await Promise.all(['/a', '/b', '/c'].map((path) => subscribe(path)));
+    for (const lane of lanes) await parked(lane, 100);
+    await Promise.all([harness.startDispatcher(), harness.startDispatcher()]);
+    const queue = openQueue();
+    await Promise.all([1, 2, 3].map(() => queue.wakeLanes(lanes.map(({ id }) => id))));
+    await everyDelivery(300, 'delivered');
+    expect(harness.receiver.requests).toHaveLength(300);
+  });
+
+  test('a secret that cannot be read holds up its own lane, and nothing of it is lost', async () => {
+    const subscription = await subscribe('/secret');
+    const { pool } = harness.database;
+    await parked(subscription, 10);
+    const kept = await pool.query('SELECT hmac_secret_ciphertext AS secret FROM subscriptions');
+    await pool.query(`UPDATE subscriptions SET hmac_secret_ciphertext = 'none:of:these'`);
+    await harness.startDispatcher();
+    const queue = openQueue();
+    await queue.wakeLanes([subscription.id]);
+    await eventually(async () => expect((await queue.counts()).delayed).toBe(1));
+    expect(await countParked()).toBe(10);
+    await pool.query('UPDATE subscriptions SET hmac_secret_ciphertext = $1', [kept.rows[0].secret]);
+    await everyDelivery(10, 'delivered');
+    expect(harness.receiver.requests).toHaveLength(10);
+  });
+});
