@@ -48,7 +48,8 @@ test('a delivery says how it stands and why', () => {
     status: 'pending' | 'delivered' | 'failed' | 'cancelled',
     attempt_count: number,
     reason: string | null = null,
-  ) => stateSentence({ status, attempt_count, reason });
+    next_attempt_at: string | null = '1795169000000000',
+  ) => stateSentence({ status, attempt_count, reason, next_attempt_at });
   expect(sentence('delivered', 1)).toBe('Delivered with the first attempt.');
   expect(sentence('delivered', 3)).toBe('Delivered after 3 attempts.');
   expect(sentence('failed', 6, 'All 6 attempts failed. Last: Connection refused.')).toContain(
@@ -56,6 +57,9 @@ test('a delivery says how it stands and why', () => {
   );
   expect(sentence('cancelled', 0, 'The subscription is inactive.')).toContain('inactive');
   expect(sentence('pending', 0)).toBe('On its way.');
+  expect(sentence('pending', 2, null, null)).toBe(
+    '2 attempts failed so far. Waits behind others of this webhook.',
+  );
   expect(deliveryWords({ status: 'pending', attempt_count: 0 })).toBe('Pending');
   expect(deliveryWords({ status: 'pending', attempt_count: 2 })).toBe('Trying again');
   expect(lastAnswerWords({ attempt_count: 0, http_status_code: '0' })).toBe('nothing sent yet');

@@ -52,7 +52,8 @@ export function stateSentence({
   status,
   reason,
   attempt_count,
-}: Pick<Delivery, 'status' | 'reason' | 'attempt_count'>): string {
+  next_attempt_at,
+}: Pick<Delivery, 'status' | 'reason' | 'attempt_count' | 'next_attempt_at'>): string {
   switch (status) {
     case 'delivered':
       return attempt_count === 1
@@ -62,8 +63,11 @@ export function stateSentence({
       return reason ?? `Failed after ${attemptsWords(attempt_count)}.`;
     case 'cancelled':
       return `Cancelled before it could be delivered. ${reason ?? ''}`.trim();
-    case 'pending':
-      return attempt_count === 0 ? 'On its way.' : `${attemptsWords(attempt_count)} failed so far.`;
+    case 'pending': {
+      const soFar = attempt_count === 0 ? 'On its way.' : `${attemptsWords(attempt_count)} failed so far.`;
+      // See docs/contract.md#lanes.
+      return next_attempt_at === null ? `${soFar} Waits behind others of this webhook.` : soFar;
+    }
   }
 }
 
