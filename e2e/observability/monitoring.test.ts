@@ -29,7 +29,7 @@ const LABELS: Record<string, RegExp> = {
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,
   batch: /^(match|commit|load|park|record|cancel|enqueue)$/,
-  kind: /^(delivery|event)$/,
+  kind: /^(delivery|event|retry)$/,
   dependency: /^(database|queue)$/,
   method: /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|other)$/,
   status_class: /^[2345]xx$/,

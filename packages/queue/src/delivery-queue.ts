@@ -33,6 +33,8 @@ export interface DeliveryQueue {
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
   /** Sees that each lane has its job; one that has it already gets no other. Throws `QueueUnavailableError`. */
   wakeLanes(subscriptionIds: readonly string[]): Promise<void>;
+  /** Lets go of jobs for retries, the last ones first, and answers how many; the reconciler makes them again when due. */
+  shed(count: number): Promise<number>;
   /** Which of the deliveries' cycles the queue will still work on, by job id. */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
@@ -69,6 +71,12 @@ export function openDeliveryQueue(
         await producer.call((queue) => addJobs(backend, queue, jobs));
       }
     },
+    shed: (count) =>
+      producer.call(async (queue) => {
+        const jobIds = await backend.lastDelayed(queue, count);
+        await backend.discard(queue, jobIds);
+        return jobIds.length;
+      }),
     holds: (deliveries) => producer.call((queue) => heldBy(queue, deliveries.map(deliveryJobId))),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     firstInLine: () => producer.call(firstInLine),

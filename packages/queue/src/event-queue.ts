@@ -1,7 +1,8 @@
 import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
-import type { JobsOptions } from 'bullmq';
+import type { JobsOptions, Queue } from 'bullmq';
 import { LRUCache } from 'lru-cache';
-import type { QueueBackend } from './backends/index.ts';
+import type { PeekedJob } from './backends/backend.ts';
+import { type QueueBackend, QueueFullError } from './backends/index.ts';
 import {
   addInsteadOfFailed,
   addJobs,
@@ -22,10 +23,15 @@ export type IdentifiedEvent = PublishedEvent & { eventId: string };
 export interface EventQueue {
   /**
    * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its burst
-   * limit the rest goes behind everybody else's. Throws `QueueUnavailableError`.
+   * limit the rest goes behind everybody else's. Throws `QueueUnavailableError`, and `QueueFullError` while the server
+   * has little room left: what is in the queue needs some to leave it.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
+  /** Events that wait, the first in line first, as a queue that is full can still tell; see `Connector.peek`. */
+  peek(count: number): Promise<PeekedJob<PublishedEvent>[]>;
+  /** Removes waiting events that were dealt with otherwise. */
+  discard(jobIds: readonly string[]): Promise<void>;
   /** Which of the events the queue will still work on; one that is kept as failed is none. */
   holds(eventIds: readonly string[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
@@ -46,6 +52,7 @@ export function openEventQueue(
   burstLimiter: BurstLimiter = createBurstLimiter(),
 ): EventQueue {
   const producer = createProducer<PublishedEvent>(backend, JOB_RUN_EVENTS, onError, telemetry);
+  const room = new Room(backend);
   return {
     async add(events, traceContexts) {
       for (let start = 0; start < events.length; start += BULK_SIZE) {
@@ -59,6 +66,7 @@ export function openEventQueue(
           };
         });
         await producer.call(async (queue) => {
+          await room.require(queue);
           const [failedCount] = await Promise.all([
             backend.failedCount(queue),
             addJobs(backend, queue, jobs),
@@ -67,6 +75,8 @@ export function openEventQueue(
         });
       }
     },
+    peek: (count) => producer.call((queue) => backend.peek(queue, count)),
+    discard: (jobIds) => producer.call((queue) => backend.discard(queue, jobIds)),
     holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),
     async counts() {
       const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
@@ -111,4 +121,31 @@ export function createBurstLimiter(nowMs: () => number = () => performance.now()
       return isWithin;
     },
   };
+}
+
+/** Above this share of its memory a queue takes no more events. */
+const HIGH_WATER = 0.85;
+const LOOK_EVERY_MS = 1_000;
+
+/** What the server uses, asked for once a second. */
+class Room {
+  readonly #backend: QueueBackend;
+  #usedShare = 0;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(backend: QueueBackend) {
+    this.#backend = backend;
+  }
+
+  /** Throws `QueueFullError` when there is little left. */
+  async require(queue: Queue<PublishedEvent>): Promise<void> {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) {
+      this.#lookedAtMs = nowMs;
+      this.#usedShare = await this.#backend.usedShare(queue);
+    }
+    if (this.#usedShare <= HIGH_WATER) return;
+    const percent = Math.floor(this.#usedShare * 100);
+    throw new QueueFullError(`The queue takes no more: its server uses ${percent} % of its memory.`);
+  }
 }

@@ -1,4 +1,5 @@
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
+export type { PeekedJob } from './backends/backend.ts';
 export {
   createQueueBackend,
   migrateQueue,
@@ -6,6 +7,7 @@ export {
   type QueueBackend,
   type QueueBackendName,
   type QueueBackendOptions,
+  QueueFullError,
   QueueUnavailableError,
   queueBackendName,
 } from './backends/index.ts';

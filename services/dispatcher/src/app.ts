@@ -32,8 +32,9 @@ import { createBacklogMeasure } from './telemetry/backlog.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
 import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
 import { watchWorkers } from './telemetry/worker-liveness.ts';
+import { FullQueue } from './upkeep/full-queue.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
-import { startDeliveryWorker, startEventWorker } from './worker.ts';
+import { processEvent, startDeliveryWorker, startEventWorker } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
@@ -186,12 +187,19 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
 function openWorkers(process: Process, queues: Queues, dispatcher: Dispatcher, upkeep: Upkeep): void {
   const { settings, lifecycle, stop, telemetry } = process;
   const { deliveryConcurrency: concurrency, logRetentionDays: retentionDays } = settings;
-  const options = { backend: queues.backend, concurrency, retentionDays, telemetry };
+  const full = new FullQueue({
+    ...process,
+    ...queues,
+    work: (job) => processEvent(dispatcher, job, retentionDays),
+    onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),
+  });
+  const onFull = () => full.relieve();
+  const options = { backend: queues.backend, concurrency, retentionDays, telemetry, onFull };
   const events = startEventWorker(dispatcher, options);
   const deliveries = startDeliveryWorker(dispatcher, options);
   const close = async () => {
     stop.abort();
-    await Promise.all([events.worker.close(), deliveries.worker.close()]);
+    await Promise.all([events.worker.close(), deliveries.worker.close(), full.close()]);
   };
   lifecycle.onClose('workers', close, { timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS });
   const watched = [

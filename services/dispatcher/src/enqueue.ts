@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { DeliveryQueue, QueuedDelivery } from '@runhook/queue';
+import { type DeliveryQueue, type QueuedDelivery, QueueFullError } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import { MicroBatcher } from './record/batcher.ts';
 import { retryWhileUnavailable, StoppingError } from './record/retry-while-unavailable.ts';
@@ -31,12 +31,12 @@ export class DeliveryEnqueuer {
   #waking: Promise<void> | null = null;
 
   constructor(options: DeliveryEnqueuerOptions) {
-    const { deliveryQueue, metrics, spans } = options;
+    const { metrics, spans } = options;
     this.#options = options;
     this.#spans = spans;
     this.#batcher = new MicroBatcher<QueuedDelivery, void>({
       run: async (deliveries) => {
-        await spans.detached(() => retryWhileUnavailable(options, () => deliveryQueue.add(deliveries)));
+        await spans.detached(() => retryWhileUnavailable(options, () => this.#add(deliveries)));
         return deliveries.map(() => undefined);
       },
       sizeMax: BATCH_SIZE_MAX,
@@ -61,6 +61,15 @@ export class DeliveryEnqueuer {
     this.#waking ??= this.#wake().finally(() => {
       this.#waking = null;
     });
+  }
+
+  /** A queue that is full gets no retries: they are on record, and the reconciler queues what is due once there is room. */
+  async #add(deliveries: readonly QueuedDelivery[]): Promise<void> {
+    try {
+      await this.#options.deliveryQueue.add(deliveries);
+    } catch (error) {
+      if (!(error instanceof QueueFullError)) throw error;
+    }
   }
 
   async #wake(): Promise<void> {

@@ -27,6 +27,8 @@ import type { JobsInFlight } from './telemetry/worker-liveness.ts';
 /** This module alone speaks BullMQ: it turns jobs into calls, and results into what the queue should do next. */
 export interface WorkerOptions {
   backend: QueueBackend;
+  /** Called with errors that say that the queue is full. */
+  onFull: () => void;
   /** Jobs that the worker may have in flight. */
   concurrency: number;
   retentionDays: number;
@@ -52,10 +54,18 @@ export function startEventWorker(dispatcher: Dispatcher, options: WorkerOptions)
     processEvent(dispatcher, job, options.retentionDays),
   );
   const worker = options.backend.createWorker(JOB_RUN_EVENTS, process, queueOptions(options));
-  return { worker: observed(dispatcher, JOB_RUN_EVENTS, worker), jobsInFlight };
+  return { worker: observed(dispatcher, JOB_RUN_EVENTS, worker, options), jobsInFlight };
 }
 
-async function processEvent(dispatcher: Dispatcher, job: Job<unknown>, retentionDays: number): Promise<void> {
+/** What is read of an event's job. */
+type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & { name?: string; attemptsStarted?: number };
+
+/** The work of an event's job. Throws an `UnrecoverableError` when its message is malformed. */
+export async function processEvent(
+  dispatcher: Dispatcher,
+  job: EventJob,
+  retentionDays: number,
+): Promise<void> {
   const { event, problems } = parseEvent(job.data, {
     eventId: () => eventIdForJob(job.id ?? '', job.timestamp),
     timestampMs: job.timestamp,
@@ -63,13 +73,13 @@ async function processEvent(dispatcher: Dispatcher, job: Job<unknown>, retention
     retentionDays,
   });
   if (problems) throw malformed(dispatcher, job, problems.map(({ message }) => message).join('; '));
-  const result = await fanOut(dispatcher, event, job.attemptsStarted > 1);
+  const result = await fanOut(dispatcher, event, (job.attemptsStarted ?? 1) > 1);
   if (result.kind === 'unknown_account') throw malformed(dispatcher, job, 'accountId is not an account');
   dispatcher.metrics.events[result.kind].inc();
 }
 
 /** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */
-function malformed({ metrics, logger }: Dispatcher, job: Job, problem: string): UnrecoverableError {
+function malformed({ metrics, logger }: Dispatcher, job: EventJob, problem: string): UnrecoverableError {
   metrics.events.malformed.inc();
   logger.warn({ jobId: job.id, jobName: job.name, problem }, 'malformed event kept as a failed job');
   return new UnrecoverableError(problem);
@@ -92,7 +102,7 @@ export function startDeliveryWorker(dispatcher: Dispatcher, options: WorkerOptio
   worker.on('completed', (job) => {
     if (isLaneJob(job)) void wakeAgain(dispatcher, job.data);
   });
-  return { worker: observed(dispatcher, WEBHOOK_DELIVERIES, worker), jobsInFlight };
+  return { worker: observed(dispatcher, WEBHOOK_DELIVERIES, worker, options), jobsInFlight };
 }
 
 async function processDelivery(dispatcher: Dispatcher, job: Job<DeliveryJob | LaneJob>): Promise<void> {
@@ -209,8 +219,12 @@ function observed<Data>(
   { logger, metrics }: Dispatcher,
   queue: keyof DispatcherMetrics['stalledJobs'],
   worker: Worker<Data>,
+  { backend, onFull }: WorkerOptions,
 ): Worker {
-  worker.on('error', (error) => logger.warn({ queue, err: error }, 'worker error'));
+  worker.on('error', (error) => {
+    logger.warn({ queue, err: error }, 'worker error');
+    if (backend.isFull(error)) onFull();
+  });
   worker.on('stalled', (jobId) => {
     metrics.stalledJobs[queue].inc();
     logger.warn({ queue, jobId }, 'stalled job taken up again');

@@ -8,8 +8,29 @@ export interface Connector {
   createWorker<Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions): Worker<Data>;
   /** Up to so many jobs are added one by one, because its bulk call costs more than those; 0 where it never does. */
   addedSinglyMax: number;
+  /** Whether an error says that the server has no room left, and takes nothing until it has. */
+  isFull(error: unknown): boolean;
+  /** How much of its room the server uses, from 0 to 1; 0 where it does not tell. */
+  usedShare<Data>(queue: Queue<Data>): Promise<number>;
+  /**
+   * Jobs that wait, the first in line first, read without what a full server refuses. Empty where a full server can be
+   * worked off the usual way.
+   */
+  peek<Data>(queue: Queue<Data>, count: number): Promise<PeekedJob<Data>[]>;
+  /** Removes jobs that wait or are delayed, without what a full server refuses. */
+  discard<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
+  /** Delayed jobs, the last ones first. */
+  lastDelayed<Data>(queue: Queue<Data>, count: number): Promise<string[]>;
   /** How many jobs are kept as failed; asked with each event that is published. */
   failedCount<Data>(queue: Queue<Data>): Promise<number>;
+}
+
+/** A job as it waits. */
+export interface PeekedJob<Data> {
+  id: string;
+  data: Data;
+  /** When it was added, in milliseconds since the epoch. */
+  timestamp: number;
 }
 
 /** A kind of server that BullMQ can keep its jobs on: all that the rest does not know of it. */

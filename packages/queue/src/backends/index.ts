@@ -1,4 +1,6 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { DeadlineError, withinDeadline } from '@runhook/runtime/deadline';
+import type { Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import type { BackendKind, Connector } from './backend.ts';
 import { postgres } from './postgres.ts';
@@ -40,10 +42,12 @@ export function createQueueBackend(
   { callMs = CALL_MS }: QueueBackendOptions = {},
 ): QueueBackend {
   const { name, connect } = kindOf(queueUrl);
+  const connector = connect(queueUrl, callMs * CONNECT_SHARE);
   return {
     name,
-    ...connect(queueUrl, callMs * CONNECT_SHARE),
-    withinCallTimeout: (call) => withinCallTimeout(callMs, call),
+    ...connector,
+    createWorker: (...given) => steadied(connector.createWorker(...given)),
+    withinCallTimeout: (call) => withinCallTimeout(connector, callMs, call),
   };
 }
 
@@ -79,10 +83,40 @@ export class QueueUnavailableError extends Error {
   readonly code = 'queue_unavailable';
 }
 
-async function withinCallTimeout<T>(callMs: number, call: () => Promise<T>): Promise<T> {
+/** The queue has no room for more; what it has goes on. Whoever can, keeps what it wanted to add and tries later. */
+export class QueueFullError extends QueueUnavailableError {}
+
+/** Between two tries of a worker that got an error instead of a job. */
+const TRY_AGAIN_MS = 1_000;
+
+/**
+ * BullMQ's worker asks for its next job again without a pause after an error that is no lost connection: a server that is
+ * full would be asked, and its error told, a thousand times a second.
+ */
+function steadied<Data>(worker: Worker<Data>): Worker<Data> {
+  const backend = worker.getBackend();
+  const moveToActive = backend.moveToActive.bind(backend);
+  backend.moveToActive = async (...given) => {
+    try {
+      return await moveToActive(...given);
+    } catch (error) {
+      await wait(TRY_AGAIN_MS);
+      throw error;
+    }
+  };
+  return worker;
+}
+
+async function withinCallTimeout<T>(
+  { isFull }: Connector,
+  callMs: number,
+  call: () => Promise<T>,
+): Promise<T> {
   try {
     return await withinDeadline(callMs, call);
   } catch (error) {
+    if (error instanceof QueueUnavailableError) throw error;
+    if (isFull(error)) throw new QueueFullError('The queue is full.', { cause: error });
     throw error instanceof DeadlineError
       ? new QueueUnavailableError(`The queue did not answer within ${callMs} ms.`)
       : new QueueUnavailableError('The queue did not take the call.', { cause: error });

@@ -53,6 +53,12 @@ function connect(connectionString: string, connectMs: number): Connector {
   return {
     addedSinglyMax: ADDED_SINGLY_MAX,
     failedCount: (queue) => queue.getFailedCount(),
+    // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
+    isFull: (error) => error instanceof pg.DatabaseError && error.code === '53100',
+    usedShare: async () => 0,
+    peek: async () => [],
+    discard: async () => undefined,
+    lastDelayed: async () => [],
     createQueue: <Data>(name: string, telemetry?: Telemetry) =>
       new Postgres.Queue<Data>(name, {
         connection: { ...connection, options: PLANNED_FOR_INDEXES },

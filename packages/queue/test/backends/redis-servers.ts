@@ -184,3 +184,8 @@ export async function makeCertificates(folder: string): Promise<{ ca: string; ce
   ]);
   return { ca: path('ca.pem'), cert: path('redis.pem'), key: path('redis.key') };
 }
+
+/** For commands of a test's own. */
+export function connectTo(port: number): Redis {
+  return new Redis(port);
+}

@@ -155,6 +155,16 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
+    relieved: children(
+      ['event', 'retry'] as const,
+      (kind) => ({ kind }),
+      new Counter({
+        name: 'runhook_full_queue_relieved_total',
+        help: 'Events done without the queue, and jobs of retries let go of, because the queue was full.',
+        labelNames: ['kind'] as const,
+        registers,
+      }),
+    ),
     parkedExpired: new Counter({
       name: 'runhook_parked_expired_total',
       help: 'Deliveries given up because their lane did not let them be attempted for a day.',

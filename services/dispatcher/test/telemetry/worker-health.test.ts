@@ -65,6 +65,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       concurrency: CONCURRENCY,
       retentionDays: 30,
       telemetry: undefined,
+      onFull: () => undefined,
     });
     const foundNothing = once(started.worker, 'drained');
     const health = createHealth({ lifecycle, logger });

@@ -1,13 +1,7 @@
-import {
-  type ConnectionOptions,
-  type Processor,
-  Queue,
-  type RedisQueueBackend,
-  type Telemetry,
-  Worker,
-} from 'bullmq';
+import { type ConnectionOptions, type Processor, Queue, type Telemetry, Worker } from 'bullmq';
 import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
 import { ClusterQueue, ClusterWorker, openCluster, redisOptions } from './connection.ts';
+import { clientOf, FULL_REDIS } from './full.ts';
 import { parseRedisUrl } from './url.ts';
 
 /** Redis keys share one hash tag, so that a cluster keeps a queue's keys on one node. */
@@ -31,9 +25,9 @@ function connect(url: string, connectMs: number): Connector {
     addedSinglyMax: 0,
     async failedCount(queue) {
       // BullMQ's own way is a script, which costs six times as much here.
-      const client = await (queue.getBackend() as RedisQueueBackend).client;
-      return await client.zcard(queue.toKey('failed'));
+      return await (await clientOf(queue)).zcard(queue.toKey('failed'));
     },
+    ...FULL_REDIS,
     createQueue<Data>(name: string, telemetry?: Telemetry) {
       const options = {
         prefix: PREFIX,

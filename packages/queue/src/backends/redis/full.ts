@@ -1,0 +1,66 @@
+import type { Queue, RedisQueueBackend } from 'bullmq';
+import type { Connector, PeekedJob } from '../backend.ts';
+
+/*
+ * A Redis at its `maxmemory` refuses every script of BullMQ that may write, moving a job to active too: nothing that
+ * waits would ever leave. Commands that only free memory pass, so that what waits can be worked off by hand.
+ */
+
+const FULL = /\bOOM command not allowed\b/;
+const USED = /^used_memory:(\d+)/m;
+const MAX = /^maxmemory:(\d+)/m;
+
+/** What is used of ioredis, which BullMQ's client passes through. */
+interface Commands {
+  del(key: string): Promise<number>;
+  hmget(key: string, ...fields: string[]): Promise<(string | null)[]>;
+  info(section: string): Promise<string>;
+  lrange(key: string, start: number, end: number): Promise<string[]>;
+  lrem(key: string, count: number, value: string): Promise<number>;
+  zcard(key: string): Promise<number>;
+  zrange(key: string, start: number, end: number): Promise<string[]>;
+  zrem(key: string, member: string): Promise<number>;
+  zrevrange(key: string, start: number, end: number): Promise<string[]>;
+}
+
+export async function clientOf<Data>(queue: Queue<Data>): Promise<Commands> {
+  return (await (queue.getBackend() as RedisQueueBackend).client) as unknown as Commands;
+}
+
+export const FULL_REDIS: Pick<Connector, 'isFull' | 'usedShare' | 'peek' | 'discard' | 'lastDelayed'> = {
+  isFull: (error) => error instanceof Error && FULL.test(error.message),
+
+  async usedShare(queue) {
+    const memory = await (await clientOf(queue)).info('memory');
+    const max = Number(MAX.exec(memory)?.[1] ?? 0);
+    return max === 0 ? 0 : Number(USED.exec(memory)?.[1] ?? 0) / max;
+  },
+
+  async peek<Data>(queue: Queue<Data>, count: number): Promise<PeekedJob<Data>[]> {
+    const client = await clientOf(queue);
+    const waiting = (await client.lrange(queue.toKey('wait'), -count, -1)).reverse();
+    const ids = waiting.length > 0 ? waiting : await client.zrange(queue.toKey('prioritized'), 0, count - 1);
+    const jobs = await Promise.all(
+      ids.map(async (id) => ({ id, kept: await client.hmget(queue.toKey(id), 'data', 'timestamp') })),
+    );
+    return jobs.flatMap(({ id, kept: [data, timestamp] }) =>
+      data ? [{ id, data: JSON.parse(data) as Data, timestamp: Number(timestamp) }] : [],
+    );
+  },
+
+  async discard(queue, jobIds) {
+    const client = await clientOf(queue);
+    await Promise.all(
+      jobIds.flatMap((id) => [
+        client.lrem(queue.toKey('wait'), -1, id),
+        client.zrem(queue.toKey('prioritized'), id),
+        client.zrem(queue.toKey('delayed'), id),
+        client.del(queue.toKey(id)),
+      ]),
+    );
+  },
+
+  async lastDelayed(queue, count) {
+    return await (await clientOf(queue)).zrevrange(queue.toKey('delayed'), 0, count - 1);
+  },
+};

@@ -1,0 +1,59 @@
+import type { DeliveryQueue, EventQueue, PeekedJob } from '@runhook/queue';
+import type { Logger } from '@runhook/runtime';
+
+export interface FullQueueDependencies {
+  events: Pick<EventQueue, 'peek' | 'discard'>;
+  deliveries: Pick<DeliveryQueue, 'shed'>;
+  /** Does the work of an event's job; throws when its message is malformed. */
+  work: (job: PeekedJob<unknown>) => Promise<void>;
+  /** Ends it between two pages. */
+  stopping: AbortSignal;
+  logger: Pick<Logger, 'warn'>;
+  onRelieved: (kind: 'event' | 'retry', count: number) => void;
+}
+
+const SHED_PAGE = 500;
+const EVENT_PAGE = 50;
+
+/**
+ * Works a queue off that is so full that it hands out no jobs: a Redis at its `maxmemory`, filled by whatever. Jobs for
+ * retries are let go of, since the record has them and the reconciler makes them again when they are due; then events
+ * are done without the queue, the first in line first. A page of each at a time: once there is room, the workers go on
+ * by themselves, and the next error of theirs calls this again.
+ */
+export class FullQueue {
+  readonly #dependencies: FullQueueDependencies;
+  #relieving: Promise<void> | null = null;
+
+  constructor(dependencies: FullQueueDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Called with each error that says so; the first begins, the others find it at work. */
+  relieve(): void {
+    const { logger, stopping } = this.#dependencies;
+    if (stopping.aborted) return;
+    this.#relieving ??= this.#relieve()
+      .catch((err: unknown) => logger.warn({ err }, 'the full queue could not be relieved'))
+      .finally(() => {
+        this.#relieving = null;
+      });
+  }
+
+  /** Lets the page in hand end. */
+  async close(): Promise<void> {
+    await this.#relieving;
+  }
+
+  async #relieve(): Promise<void> {
+    const { events, deliveries, work, logger, onRelieved } = this.#dependencies;
+    const shed = await deliveries.shed(SHED_PAGE);
+    onRelieved('retry', shed);
+    const jobs = await events.peek(EVENT_PAGE);
+    const done = await Promise.allSettled(jobs.map(work));
+    const ended = jobs.filter((_, index) => done[index]?.status === 'fulfilled');
+    await events.discard(ended.map(({ id }) => id));
+    onRelieved('event', ended.length);
+    logger.warn({ shed, events: ended.length }, 'the queue is full: worked off without it');
+  }
+}
