@@ -12,6 +12,12 @@ import type { Target } from './target.ts';
  */
 const FRESH_MS = 500;
 
+/**
+ * An event with more deliveries than this is committed in pages, so that its statement does not stand before everybody
+ * else's, and claimed after the last: a crash between pages resumes with what is missing.
+ */
+const PAGE_SIZE = 500;
+
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
   | { kind: 'duplicate' }
@@ -31,17 +37,19 @@ export function fanOut(
 ): Promise<FanOutResult> {
   const { spans, metrics } = dispatcher;
   return spans.fanOut(event, async () => {
-    const committed = await commitPlan(dispatcher, event);
+    const works: Promise<void>[] = [];
+    const committed = await commitPlan(dispatcher, event, (page, plannedAtMs) => {
+      for (const one of page) {
+        works.push(spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)));
+      }
+    }).finally(() => allEnded(works));
     if (!committed) return { kind: 'unknown_account' };
-    const { planned, plannedAtMs, result } = committed;
+    const { deliveries, result } = committed;
     if (result === 'claimed') {
-      metrics.fanOutSize.observe(planned.length);
-      await allEnded(
-        planned.map((one) =>
-          spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)),
-        ),
-      );
-      return { kind: 'fanned_out', deliveries: planned.length };
+      metrics.fanOutSize.observe(deliveries);
+      // Pages that were committed before the interruption.
+      if (interrupted && deliveries > PAGE_SIZE) await resume(dispatcher, event.eventId);
+      return { kind: 'fanned_out', deliveries };
     }
     // Another job with this event's id owns what is pending, and a second request must not come from here.
     if (!interrupted) return { kind: 'duplicate' };
@@ -65,35 +73,76 @@ interface PlannedDelivery {
   isParked: boolean;
 }
 
-/** Plans with the subscriptions as they are known, and again whenever the commit finds that they are others by now. */
+/** Told of what was committed, with the time that it was planned at. */
+type Begin = (page: PlannedDelivery[], plannedAtMs: number) => void;
+
+/** Plans with the subscriptions as they are known, and again whenever a commit finds that they are others by now. */
 async function commitPlan(
+  dispatcher: Dispatcher,
+  event: JobRunEvent,
+  begin: Begin,
+): Promise<{ deliveries: number; result: FanOutCommit } | null> {
+  const { accounts } = dispatcher.record;
+  while (true) {
+    const account = await accounts.of(event.accountId);
+    if (!account) return null;
+    const subscriptions = matching(account, event);
+    const commit = subscriptions.length > PAGE_SIZE ? commitInPages : commitAtOnce;
+    const result = await commit(dispatcher, event, account.version, subscriptions, begin);
+    if (result !== 'outdated') return { deliveries: subscriptions.length, result };
+    accounts.forget(account);
+  }
+}
+
+async function commitAtOnce(
   { record, limits }: Dispatcher,
   event: JobRunEvent,
-): Promise<{ planned: PlannedDelivery[]; plannedAtMs: number; result: FanOutCommit } | null> {
-  while (true) {
-    const account = await record.accounts.of(event.accountId);
-    if (!account) return null;
+  version: string,
+  subscriptions: readonly KnownSubscription[],
+  begin: Begin,
+): Promise<FanOutCommit> {
+  const plannedAtMs = performance.now();
+  const planned = subscriptions.map((subscription) => plan(limits, event, subscription));
+  const result = await record.commitFanOut({ event, version, deliveries: planned.map(newDelivery) });
+  if (result === 'claimed') begin(planned, plannedAtMs);
+  return result;
+}
+
+/** The event is claimed once all pages are committed. What an earlier try committed is left to whoever has it. */
+async function commitInPages(
+  { record, limits }: Dispatcher,
+  event: JobRunEvent,
+  version: string,
+  subscriptions: readonly KnownSubscription[],
+  begin: Begin,
+): Promise<FanOutCommit> {
+  for (let start = 0; start < subscriptions.length; start += PAGE_SIZE) {
     const plannedAtMs = performance.now();
-    const day = idDay('event', event.eventId);
-    const planned = matching(account, event).map((subscription) => plan(limits, event, day, subscription));
-    const deliveries = planned.map(({ delivery: { id, subscriptionId, webhookName }, isParked }) => {
-      return { id, subscriptionId, webhookName, isParked };
-    });
-    const result = await record.commitFanOut({ event, version: account.version, deliveries });
-    if (result !== 'outdated') return { planned, plannedAtMs, result };
-    record.accounts.forget(account);
+    const page = subscriptions
+      .slice(start, start + PAGE_SIZE)
+      .map((subscription) => plan(limits, event, subscription));
+    const added = await record.commitPage({ event, version, deliveries: page.map(newDelivery) });
+    if (added === null) return 'outdated';
+    begin(
+      page.filter(({ delivery }) => added.has(delivery.id)),
+      plannedAtMs,
+    );
   }
+  return await record.commitFanOut({ event, version, deliveries: [] });
+}
+
+function newDelivery({ delivery: { id, subscriptionId, webhookName }, isParked }: PlannedDelivery) {
+  return { id, subscriptionId, webhookName, isParked };
 }
 
 function plan(
   limits: LaneLimits,
   event: JobRunEvent,
-  day: string,
   { id, name, target }: KnownSubscription,
 ): PlannedDelivery {
   const delivery: Attemptable = {
     id: deliveryIdFor(event.eventId, id),
-    day,
+    day: idDay('event', event.eventId),
     trigger: 'automatic',
     cycle: 0,
     attemptCount: 0,

@@ -74,6 +74,60 @@ const COMMIT_FAN_OUT = `
   )
   SELECT id, 'claimed' AS result FROM claimed UNION ALL SELECT id, 'outdated' FROM outdated`;
 
+// An event that somebody else claimed meanwhile gets no more deliveries: it has all of its own.
+const COMMIT_PAGE = `
+  WITH account AS MATERIALIZED (
+    SELECT a.id FROM accounts a WHERE a.id = $3::bigint AND a.version = $7::bigint
+  ), stored AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+    SELECT $1::date, $2::text, account.id, $4, $5, $6::json FROM account
+    ON CONFLICT (day, id) DO NOTHING
+  ), added AS (
+    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                            next_attempt_at, parked_at)
+    SELECT $1::date, d.id, account.id, d.subscription_id, $2, $4, $8::bigint, $9::bigint, d.webhook_name,
+           CASE WHEN NOT d.is_parked THEN now() END, CASE WHEN d.is_parked THEN now() END
+    FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[])
+      AS d (id, subscription_id, webhook_name, is_parked)
+    WHERE NOT EXISTS (
+      SELECT FROM events e WHERE e.day = $1::date AND e.id = $2 AND e.fanned_out_at IS NOT NULL)
+    ON CONFLICT (day, id) DO NOTHING
+    RETURNING id
+  )
+  SELECT EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
+
+/**
+ * Commits some of the deliveries of an event that has very many, without claiming it. Answers which of them are new:
+ * those are the caller's to attempt. Null when its account is not any more as it was planned for.
+ */
+export async function commitPage(
+  pool: Pool,
+  { event, version, deliveries }: FanOutRows,
+): Promise<Set<string> | null> {
+  const { eventId, accountId, eventType, timestamp, data } = event;
+  const [row] = await runStatement<{ isCurrent: boolean; added: string[] }>(
+    pool,
+    COMMIT_PAGE,
+    [
+      idDay('event', eventId),
+      eventId,
+      accountId,
+      eventType,
+      timestamp,
+      JSON.stringify(data),
+      version,
+      data.jobId,
+      data.runId,
+      deliveries.map(({ id }) => id),
+      deliveries.map(({ subscriptionId }) => subscriptionId),
+      deliveries.map(({ webhookName }) => webhookName),
+      deliveries.map(({ isParked }) => isParked),
+    ],
+    'commit-page',
+  );
+  return row?.isCurrent ? new Set(row.added) : null;
+}
+
 const RUN_COLUMNS = [
   'accountId',
   'id',

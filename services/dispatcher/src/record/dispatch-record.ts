@@ -10,7 +10,7 @@ import {
   updateSubscriptionStatuses,
 } from './attempts.ts';
 import { MicroBatcher, StatusCoalescer } from './batcher.ts';
-import { commitFanOut, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
+import { commitFanOut, commitPage, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
 import {
   type Cancellation,
   cancelDeliveries,
@@ -89,6 +89,11 @@ export class DispatchRecord {
   /** Claims the event and commits its deliveries, if its account still is as they were planned for. */
   commitFanOut(rows: FanOutRows): Promise<FanOutCommit> {
     return this.#commits.add(rows);
+  }
+
+  /** A part of the deliveries of an event with very many, before it is claimed; see `commitPage`. */
+  commitPage(rows: FanOutRows): Promise<Set<string> | null> {
+    return retryWhileUnavailable(this.#options, () => commitPage(this.#options.pool, rows));
   }
 
   /** What an interrupted job of the event left to do. */

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryIdFor } from '@runhook/contract';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { commitFanOut, commitPage } from '../src/record/commit-fan-out.ts';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+/** More than two pages. */
+const COUNT = 1_100;
+
+describe.each(queueBackends())('an event with more deliveries than a page, on $name', (backend) => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(() => harness.close());
+
+  const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never, 30_000);
+
+  /** One, and all the others as copies of it. */
+  async function subscribe(): Promise<{ id: string; name: string }[]> {
+    const first = await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const { rows } = await harness.database.pool.query<{ id: string; name: string }>(
+      `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
+                                  hmac_secret_ciphertext)
+       SELECT left(s.id, 20) || lpad(n::text, 11, '0'), account_id, name || n, description, event_types, job_ids,
+              client_url, active, hmac_secret_ciphertext
+       FROM subscriptions s, generate_series(1, ${COUNT - 1}) AS n RETURNING id, name`,
+    );
+    return [{ id: first.id, name: first.name }, ...rows];
+  }
+
+  async function everyDeliveryIsDone(): Promise<void> {
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(COUNT);
+    });
+  }
+
+  const rowsFor = (published: ReturnType<typeof event>, subscriptions: { id: string; name: string }[]) => ({
+    event: published,
+    version: null as string | null,
+    deliveries: subscriptions.map(({ id, name }) => ({
+      id: deliveryIdFor(published.eventId, id),
+      subscriptionId: id,
+      webhookName: name,
+      isParked: false,
+    })),
+  });
+
+  async function versionOfAccount(): Promise<string> {
+    const { rows } = await harness.database.pool.query<{ version: string }>('SELECT version FROM accounts');
+    return rows[0]?.version ?? '';
+  }
+
+  test('is delivered to each subscription, once', async () => {
+    await subscribe();
+    await harness.startDispatcher();
+    const published = event();
+    await harness.publisher.publishMany([published, published]);
+    await everyDeliveryIsDone();
+    await harness.publisher.publish(published);
+    await eventually(async () => {
+      const { rows } = await harness.database.pool.query('SELECT fanned_out_at FROM events');
+      expect(rows[0].fanned_out_at).not.toBeNull();
+    });
+    expect(harness.receiver.requests).toHaveLength(COUNT);
+  });
+
+  test('goes on where a crash between pages left it', async () => {
+    const subscriptions = await subscribe();
+    const published = event();
+    const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version: await versionOfAccount() };
+    expect((await commitPage(harness.database.pool, page))?.size).toBe(500);
+    await harness.startDispatcher();
+    await harness.publisher.publish(published);
+    await everyDeliveryIsDone();
+    expect(harness.receiver.requests).toHaveLength(COUNT);
+  });
+
+  test('a page adds what is missing, nothing to an event that is claimed, nothing for an outdated plan', async () => {
+    const subscriptions = await subscribe();
+    const version = await versionOfAccount();
+    const { pool } = harness.database;
+    const published = event();
+    const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version };
+    await commitPage(pool, page);
+    const larger = { ...rowsFor(published, subscriptions.slice(0, 700)), version };
+    expect((await commitPage(pool, larger))?.size).toBe(200);
+    expect(await commitPage(pool, { ...larger, version: `${Number(version) + 1}` })).toBeNull();
+    await commitFanOut(pool, [{ ...page, deliveries: [] }]);
+    const all = { ...rowsFor(published, subscriptions), version };
+    expect((await commitPage(pool, all))?.size).toBe(0);
+    expect(await deliveriesOf(harness.database)).toHaveLength(700);
+  });
+});
