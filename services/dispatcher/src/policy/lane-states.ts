@@ -17,7 +17,7 @@ export interface LaneState {
   inFlight: number;
   failuresInRow: number;
   hasSucceeded: boolean;
-  /** How many it may have in flight: one more with each success, so that it doubles with each round. */
+  /** How many it may have in flight: after it failed one more with each success, so that it doubles with each round. */
   window: number;
   /** When it answered last, or since when it has had something to answer. */
   heardAtMs: number;
@@ -33,7 +33,6 @@ export interface LaneState {
 
 const REMEMBERED_MAX = 50_000;
 const FAILING_AFTER = 3;
-const WINDOW_START = 16;
 const WINDOW_MAX = 128;
 const SILENCE_MS = 500;
 /** Of a lane's typical time: one that takes long is not silent while it does. */
@@ -97,7 +96,7 @@ export class LaneStates {
       inFlight: 0,
       failuresInRow: 0,
       hasSucceeded: false,
-      window: WINDOW_START,
+      window: WINDOW_MAX,
       heardAtMs: this.#nowMs(),
       typicalMs: 0,
       heldMs: HELD_GUESS_MS,

@@ -45,12 +45,12 @@ test('a lane that answers has a generous limit of its own', () => {
   expect(acquireAll(limits, lane('a'))).toHaveLength(1);
 });
 
-test('a lane that has not answered yet gets a few slots, and one more with each success', () => {
+test('a lane that has not answered yet gets a few slots until it does', () => {
   const { limits } = setUp();
   const slots = acquireAll(limits, lane('new'));
   expect(slots).toHaveLength(16);
-  for (const slot of slots) limits.release(slot, true);
-  expect(acquireAll(limits, lane('new'))).toHaveLength(32);
+  limits.release(slots[0] as Slot, true);
+  expect(acquireAll(limits, lane('new'))).toHaveLength(128 - 15);
 });
 
 test('a lane that fails keeps one probe, which waits a little between tries, and opens step by step', () => {
