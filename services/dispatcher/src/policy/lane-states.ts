@@ -122,7 +122,7 @@ export class LaneStates {
 }
 
 /** Attempts in flight at one server at most. */
-const ORIGIN_MAX = 512;
+const ORIGIN_MAX = 4_096;
 
 /**
  * The bound over the lanes of an origin, shared between accounts: an account may have there as many attempts in flight
