@@ -60,24 +60,24 @@ export class LaneLimits {
 
   /** Whether a first attempt would find no slot now: its delivery may as well be committed as parked. */
   isShut(lane: Lane): boolean {
-    const state = this.#states.of(lane.subscriptionId);
+    const state = this.#stateOf(lane);
     return state.isDraining || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
   }
 
   /** For a first attempt in place; null: it is parked. */
   acquireInPlace(lane: Lane): Slot | null {
-    const state = this.#states.of(lane.subscriptionId);
+    const state = this.#stateOf(lane);
     return state.isDraining ? null : this.#acquire(this.#inPlace, state, lane);
   }
 
   /** For a retry, or for one that was parked. */
   acquireQueued(lane: Lane): Slot | null {
-    return this.#acquire(this.#queued, this.#states.of(lane.subscriptionId), lane);
+    return this.#acquire(this.#queued, this.#stateOf(lane), lane);
   }
 
   release({ pool, state, lane, isDoubtful, startMs }: Slot, succeeded: boolean): void {
     if (isDoubtful) pool.doubtful -= 1;
-    this.#origins.leave(lane);
+    this.#origins.leave(lane, succeeded);
     const now = this.#nowMs();
     this.#states.end(state, { succeeded, tookMs: now - startMs });
     state.nextProbeAtMs = now + PROBE_GAP_MS;
@@ -114,6 +114,12 @@ export class LaneLimits {
     return Math.ceil(Math.min(Math.max(atMs - now, WAIT_MIN_MS), WAIT_MAX_MS));
   }
 
+  #stateOf({ subscriptionId, origin }: Lane): LaneState {
+    const state = this.#states.of(subscriptionId);
+    state.isServerProven = this.#origins.isProven(origin);
+    return state;
+  }
+
   #acquire(pool: Pool, state: LaneState, lane: Lane): Slot | null {
     if (this.#room(pool, state) === 0 || !this.#origins.hasRoom(lane)) return null;
     const kind = this.#states.classOf(state);
@@ -138,7 +144,7 @@ export class LaneLimits {
   #limitOf({ laneMax }: Pool, state: LaneState): number {
     switch (this.#states.classOf(state)) {
       case 'answering':
-        return Math.min(laneMax, state.window);
+        return state.hasSucceeded ? Math.min(laneMax, state.window) : UNPROVEN_MAX;
       case 'unproven':
         return UNPROVEN_MAX;
       case 'silent':

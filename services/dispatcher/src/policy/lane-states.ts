@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 /** Where an attempt is made: the subscription, whose it is, and the server behind its URL. */
 export interface Lane {
   subscriptionId: string;
@@ -7,7 +9,8 @@ export interface Lane {
 }
 
 /**
- * What is known of a lane, from the attempts on it. `answering`: the latest ones succeeded. `unproven`: none has yet.
+ * What is known of a lane, from the attempts on it. `answering`: the latest ones succeeded. `unproven`: none has yet, nor
+ * one of another lane on its server.
  * `silent`: others answer, and it has not for a while though requests are in flight. `failing`: several in a row failed.
  */
 export type LaneClass = 'answering' | 'unproven' | 'silent' | 'failing';
@@ -17,6 +20,8 @@ export interface LaneState {
   inFlight: number;
   failuresInRow: number;
   hasSucceeded: boolean;
+  /** Others on its server have: that it is new makes it no suspect. */
+  isServerProven: boolean;
   /** How many it may have in flight: after it failed one more with each success, so that it doubles with each round. */
   window: number;
   /** When it answered last, or since when it has had something to answer. */
@@ -66,7 +71,7 @@ export class LaneStates {
   classOf(state: LaneState): LaneClass {
     if (state.failuresInRow >= FAILING_AFTER) return 'failing';
     if (this.#isSilent(state)) return 'silent';
-    return state.hasSucceeded ? 'answering' : 'unproven';
+    return state.hasSucceeded || state.isServerProven ? 'answering' : 'unproven';
   }
 
   begin(state: LaneState): void {
@@ -96,6 +101,7 @@ export class LaneStates {
       inFlight: 0,
       failuresInRow: 0,
       hasSucceeded: false,
+      isServerProven: false,
       window: WINDOW_MAX,
       heardAtMs: this.#nowMs(),
       typicalMs: 0,
@@ -121,6 +127,7 @@ export class LaneStates {
   }
 }
 
+const PROVEN_MAX = 20_000;
 /** Attempts in flight at one server at most. */
 const ORIGIN_MAX = 4_096;
 
@@ -129,6 +136,7 @@ const ORIGIN_MAX = 4_096;
  * as are still free, so that one alone gets half, two a third each, and there is always room for one that comes new.
  */
 export class Origins {
+  readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX });
   readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
 
   hasRoom({ origin, accountId }: Lane): boolean {
@@ -143,7 +151,14 @@ export class Origins {
     known.byAccount.set(accountId, (known.byAccount.get(accountId) ?? 0) + 1);
   }
 
-  leave({ origin, accountId }: Lane): void {
+  /** Whether the latest attempt there that said something of the server succeeded. */
+  isProven(origin: string): boolean {
+    return this.#proven.get(origin) ?? false;
+  }
+
+  leave({ origin, accountId }: Lane, succeeded: boolean): void {
+    if (succeeded) this.#proven.set(origin, true);
+    else this.#proven.delete(origin);
     const known = this.#inFlight.get(origin);
     if (!known) return;
     known.all -= 1;

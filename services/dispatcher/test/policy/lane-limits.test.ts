@@ -161,6 +161,19 @@ test('one account has half of what a server may have at most; who comes second s
   expect(limits.acquireInPlace(lane('a-new', 1, 'https://other.example'))).not.toBeNull();
 });
 
+test('a new lane on a server that answers is in no doubt', () => {
+  const { limits } = setUp(8);
+  attempt(limits, lane('known'), true);
+  const lanes = Array.from({ length: 100 }, (_, index) => lane(`new-${index}`));
+  expect(lanes.flatMap((one) => limits.acquireInPlace(one) ?? [])).toHaveLength(100);
+  const elsewhere = lanes.map((one) => ({
+    ...one,
+    subscriptionId: `${one.subscriptionId}-b`,
+    origin: 'https://b.example',
+  }));
+  expect(elsewhere.flatMap((one) => limits.acquireInPlace(one) ?? [])).toHaveLength(2);
+});
+
 test('a lane whose neighbour on the same server hangs keeps all its slots', () => {
   const { clock, limits } = setUp();
   open(limits, lane('well', 2));
