@@ -5,7 +5,7 @@ import { commitFanOut, commitPage } from '../src/record/commit-fan-out.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 
-/** More than two pages. */
+/** More than a page. */
 const COUNT = 1_100;
 
 describe.each(queueBackends())('an event with more deliveries than a page, on $name', (backend) => {
