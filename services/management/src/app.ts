@@ -110,7 +110,18 @@ export async function createManagement(
     const relay = startRelay(surroundings, database, queues.eventQueue);
     measureOutboxRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
-    const resources = { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay };
+    const { queueMs } = timeouts;
+    const resources = {
+      logger,
+      metrics,
+      traces,
+      database,
+      deliveryQueue,
+      limitStore,
+      egress,
+      relay,
+      queueMs,
+    };
     const { endpoints, routing } = await createEndpoints(settings, resources);
     const app = createHttpApp({
       endpoints,

@@ -38,6 +38,8 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
+  /** How long a caller waits for the queue, where it need not take what it is told of. */
+  queueMs?: number | undefined;
 }
 
 /** Every endpoint, and what stands between it and its callers. */
@@ -74,7 +76,7 @@ export async function createEndpoints(
     ...subscriptionEndpoints({ prisma, secrets, urlProblem: guard.urlProblem }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
     ...deliveryEndpoints({ prisma, pool }),
-    redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries }),
+    redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: deps.queueMs }),
     recoverEndpoint({ prisma, pool }),
     getRecoveryEndpoint({ prisma }),
     statisticsEndpoint({ prisma, pool }),
