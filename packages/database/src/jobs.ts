@@ -1,4 +1,4 @@
-import type { PrismaClient } from './generated/client.ts';
+import type { Prisma, PrismaClient } from './generated/client.ts';
 import { inPrismaTransaction } from './prisma-transaction.ts';
 
 /** A job as the runs API answers it; ids are integers (docs/contract.md#runs-and-jobs). */
@@ -12,11 +12,19 @@ export interface JobView {
   environment_name: string;
 }
 
+export interface NewJob {
+  accountId: number;
+  name: string;
+  projectName: string;
+  environmentName: string;
+}
+
+export async function createJob(prisma: PrismaClient, job: NewJob): Promise<JobView> {
+  return await inPrismaTransaction(prisma, (transaction) => insertJob(transaction, job));
+}
+
 /** Creates a job, and its project and environment where the account has none of that name. */
-export async function createJob(
-  prisma: PrismaClient,
-  job: { accountId: number; name: string; projectName: string; environmentName: string },
-): Promise<JobView> {
+export async function insertJob(transaction: Prisma.TransactionClient, job: NewJob): Promise<JobView> {
   const accountId = BigInt(job.accountId);
   // Each upsert is one atomic statement only with something to update: else Prisma looks first and inserts then.
   const named = (name: string) => ({
@@ -24,14 +32,12 @@ export async function createJob(
     create: { accountId, name },
     update: { name },
   });
-  return await inPrismaTransaction(prisma, async (transaction) => {
-    const project = await transaction.project.upsert(named(job.projectName));
-    const environment = await transaction.environment.upsert(named(job.environmentName));
-    const created = await transaction.job.create({
-      data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
-    });
-    return jobView({ ...created, project, environment });
+  const project = await transaction.project.upsert(named(job.projectName));
+  const environment = await transaction.environment.upsert(named(job.environmentName));
+  const created = await transaction.job.create({
+    data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
   });
+  return jobView({ ...created, project, environment });
 }
 
 export function jobView(row: {

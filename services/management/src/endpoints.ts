@@ -77,7 +77,7 @@ export async function createEndpoints(
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: deps.queueMs }),
-    recoverEndpoint({ prisma, pool }),
+    recoverEndpoint({ prisma }),
     getRecoveryEndpoint({ prisma }),
     statisticsEndpoint({ prisma, pool }),
     ...jobsEndpoints({ prisma }),
@@ -101,7 +101,7 @@ export async function createEndpoints(
       idempotency: createIdempotency({
         pool,
         secrets,
-        onError: (err) => logger.warn({ err }, 'an answer could not be kept under its idempotency key'),
+        onError: (err) => logger.warn({ err }, 'an idempotency key could not be freed'),
       }),
     },
   };

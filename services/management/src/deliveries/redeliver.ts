@@ -1,6 +1,6 @@
 // SQL by hand: the log; begun in one statement, under the lock of the delivery.
 import { attemptsLeft, idDay } from '@runhook/contract';
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, inTransaction, queryRows, type Transaction } from '@runhook/database';
 import type { DeliveryQueue, QueuedDelivery } from '@runhook/queue';
 import { type Logger, withinDeadline } from '@runhook/runtime';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
@@ -45,12 +45,15 @@ export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint 
       const key = deliveryKey(subscription, request);
       const row = await findDelivery(pool, key);
       if (!row) throw deliveryNotFound();
-      const begun = await beginRedelivery(pool, key);
-      if (!begun) throw new ConflictError(subscription.active ? PENDING : INACTIVE);
-      const { cycle } = begun;
+      const { cycle, answer } = await inTransaction(pool, async (transaction) => {
+        const begun = await beginRedelivery(transaction, key);
+        if (!begun) throw new ConflictError(subscription.active ? PENDING : INACTIVE);
+        const data = deliveryView({ ...begun.delivery, event_data: row.event_data });
+        return { ...begun, answer: await request.keep.within(transaction, { code: 202, data }) };
+      });
       const left = attemptsLeft({ retriesMax: deliveryMaxRetries }, { cycle, attemptCount: cycle });
       await hurry(deps, { deliveryId: key.id, cycle, delayMs: 0, attemptsLeft: left });
-      return { code: 202, data: deliveryView({ ...begun.delivery, event_data: row.event_data }) };
+      return answer;
     },
   };
 }
@@ -83,8 +86,11 @@ const BEGIN = `
   RETURNING ${DELIVERY_COLUMNS}, d.cycle`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
-async function beginRedelivery(pool: Pool, { id, subscriptionId }: DeliveryKey): Promise<BegunCycle | null> {
+async function beginRedelivery(
+  transaction: Transaction,
+  { id, subscriptionId }: DeliveryKey,
+): Promise<BegunCycle | null> {
   const values = [idDay('delivery', id), id, subscriptionId];
-  const [row] = await queryRows(pool, BEGUN, BEGIN, values);
+  const [row] = await queryRows(transaction, BEGUN, BEGIN, values);
   return row ? { cycle: row.cycle, delivery: row } : null;
 }

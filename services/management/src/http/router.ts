@@ -19,7 +19,7 @@ import {
   UnavailableError,
   UnsupportedContentTypeError,
 } from './errors.ts';
-import type { Idempotency } from './idempotency.ts';
+import { type Idempotency, KEEPS_NOTHING } from './idempotency.ts';
 import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
@@ -152,11 +152,12 @@ async function handleOnce(
   call: { request: AccountRequest; params: object },
 ): Promise<Answer> {
   const { request, params } = call;
-  const key = endpoint.method === 'POST' ? keyOf(request.header(HEADER)) : null;
-  if (key === null) return await endpoint.handle(request);
+  if (endpoint.method !== 'POST') return await endpoint.handle(request);
+  const key = keyOf(request.header(HEADER));
+  if (key === null) return await endpoint.handle({ ...request, keep: KEEPS_NOTHING });
   const { principal, body } = request;
   const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body };
-  return await idempotency.once(keyed, () => endpoint.handle(request));
+  return await idempotency.once(keyed, (keep) => endpoint.handle({ ...request, keep }));
 }
 
 function keyOf(header: string | undefined): string | null {
