@@ -110,7 +110,6 @@ export async function createManagement(
     const relay = startRelay(surroundings, database, queues.eventQueue);
     measureOutboxRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
-    const { queueMs } = timeouts;
     const resources = {
       logger,
       metrics,
@@ -120,12 +119,12 @@ export async function createManagement(
       limitStore,
       egress,
       relay,
-      queueMs,
+      timeouts,
     };
     const { endpoints, routing } = await createEndpoints(settings, resources);
     const app = createHttpApp({
       endpoints,
-      routing: { ...routing, deadlineMs: timeouts.requestMs },
+      routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),
       log: logger,

@@ -17,8 +17,26 @@ export function createManagementMetrics(registry: Registry) {
     registers,
   });
   for (const result of ['sent', 'vanished'] as const) relayed.inc({ result }, 0);
+  let waitingCount = () => 0;
+  new Gauge({
+    name: 'runhook_http_requests_waiting',
+    help: 'Requests that wait for a place of their account at the database.',
+    registers,
+    collect() {
+      this.set(waitingCount());
+    },
+  });
   return {
     relayed,
+    /** Tells how many requests wait, whenever the metrics are read. */
+    measureWaiting(count: () => number) {
+      waitingCount = count;
+    },
+    refused: new Counter({
+      name: 'runhook_http_requests_refused_total',
+      help: 'Requests answered 429 because their account had too many in this process.',
+      registers,
+    }),
     accepted: new Counter({
       name: 'runhook_events_accepted_total',
       help: 'Events that were committed with what a job runner reported over REST.',

@@ -47,7 +47,10 @@ interface EndpointOf<Path extends string, Request, OfMethod extends Method = Met
   method: OfMethod;
   /** An Express pattern with no slash at its end. */
   path: Path;
-  /** What it may take beyond the deadline of every request before the caller gets a 503; nothing when omitted. */
+  /**
+   * Of one that waits for a server of somebody else: how much longer than every request it may take before the caller gets
+   * a 503. It takes no place of its account, which are for work at the database.
+   */
   extraMs?: number;
   /** A GET that does something outside: it needs what a POST needs of a console session. */
   hasEffect?: true;

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import express, { type Request, type Response, Router } from 'express';
+import type { AccountPlaces } from './account-places.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import {
   type AccountEndpoint,
@@ -28,6 +29,7 @@ export interface RouterDependencies extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
+  places: Pick<AccountPlaces, 'run'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
 }
@@ -74,8 +76,12 @@ async function admit(
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
-  return (open) =>
-    handleOnce(endpoint, dependencies.idempotency, { request: { ...open, ...caller, account }, params });
+  const { idempotency, places } = dependencies;
+  return (open) => {
+    const work = () =>
+      handleOnce(endpoint, idempotency, { request: { ...open, ...caller, account }, params });
+    return endpoint.extraMs === undefined ? places.run(account.id, work) : work();
+  };
 }
 
 async function count(budget: string, { requestLimit }: RouterDependencies): Promise<void> {

@@ -47,6 +47,7 @@ beforeEach(async () => {
     routing: {
       findPrincipal: async (credential) => (credential === token ? principal : null),
       findSession: async () => null,
+      places: { run: (_, work) => work() },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: { once: (_, work) => work(KEEPS_NOTHING) },
     },
