@@ -108,7 +108,7 @@ export async function createManagement(
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
     const relay = startRelay(surroundings, database, queues.eventQueue);
-    measureOutboxRegularly(surroundings, database, queues.eventQueue);
+    measureOutboxRegularly(surroundings, database, relay, queues.eventQueue);
     const { deliveryQueue } = queues;
     const resources = {
       logger,
@@ -238,10 +238,11 @@ function startRelay(
 function measureOutboxRegularly(
   { logger, lifecycle, registry }: Surroundings,
   { pool }: PrismaDatabase,
+  relay: Relay,
   queue: EventQueue,
 ): void {
   const dependencies = registerDependencyMetrics(registry);
-  const measure = createOutboxMeasure({ pool, queue, dependencies, registry });
+  const measure = createOutboxMeasure({ pool, relay, queue, dependencies, registry });
   const measuring = startPeriodic(OUTBOX_EVERY_MS, measure, (err) =>
     logger.warn({ err }, 'the outbox could not be measured'),
   );
