@@ -15,7 +15,7 @@ export {
   permissionSetsOf,
   storedAs,
 } from './identity.ts';
-export { createJob, type JobView, jobView } from './jobs.ts';
+export { createJob, insertJob, type JobView, jobView } from './jobs.ts';
 export {
   type Database,
   type DatabaseOptions,

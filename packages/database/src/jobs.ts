@@ -1,4 +1,4 @@
-import type { PrismaClient } from './generated/client.ts';
+import type { Prisma, PrismaClient } from './generated/client.ts';
 import { inPrismaTransaction } from './prisma-transaction.ts';
 
 /** A job as the runs API answers it; ids are integers (docs/contract.md#runs-and-jobs). */
@@ -12,26 +12,38 @@ export interface JobView {
   environment_name: string;
 }
 
+export interface NewJob {
+  accountId: number;
+  name: string;
+  projectName: string;
+  environmentName: string;
+}
+
+export async function createJob(prisma: PrismaClient, job: NewJob): Promise<JobView> {
+  return await inPrismaTransaction(prisma, (transaction) => insertJob(transaction, job));
+}
+
 /** Creates a job, and its project and environment where the account has none of that name. */
-export async function createJob(
-  prisma: PrismaClient,
-  job: { accountId: number; name: string; projectName: string; environmentName: string },
-): Promise<JobView> {
+export async function insertJob(transaction: Prisma.TransactionClient, job: NewJob): Promise<JobView> {
   const accountId = BigInt(job.accountId);
-  // Each upsert is one atomic statement only with something to update: else Prisma looks first and inserts then.
+  // Each upsert is one atomic statement only with something to update: else Prisma looks first and inserts then. It locks
+  // the row, for which whoever adds a job beside this one would wait: so only where there is none yet.
   const named = (name: string) => ({
     where: { accountId_name: { accountId, name } },
     create: { accountId, name },
     update: { name },
   });
-  return await inPrismaTransaction(prisma, async (transaction) => {
-    const project = await transaction.project.upsert(named(job.projectName));
-    const environment = await transaction.environment.upsert(named(job.environmentName));
-    const created = await transaction.job.create({
-      data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
-    });
-    return jobView({ ...created, project, environment });
+  const [ofProject, ofEnvironment] = [named(job.projectName), named(job.environmentName)];
+  const project =
+    (await transaction.project.findUnique({ where: ofProject.where })) ??
+    (await transaction.project.upsert(ofProject));
+  const environment =
+    (await transaction.environment.findUnique({ where: ofEnvironment.where })) ??
+    (await transaction.environment.upsert(ofEnvironment));
+  const created = await transaction.job.create({
+    data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
   });
+  return jobView({ ...created, project, environment });
 }
 
 export function jobView(row: {

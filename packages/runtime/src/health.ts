@@ -11,12 +11,27 @@ export type HealthKind = 'live' | 'ready';
 export interface HealthReport {
   ok: boolean;
   /** By name of the check. `error` is a word or a code for an operator; the error itself is in the log. */
-  checks: Record<string, { ok: boolean; error?: string }>;
+  checks: Record<string, CheckReport>;
+}
+
+interface CheckReport {
+  ok: boolean;
+  error?: string;
+  /** Only told: red or not, the report does not depend on it. */
+  required?: false;
 }
 
 export interface Health {
-  /** The check passes by returning or resolving, and fails by throwing, rejecting or not ending within `timeoutMs`. */
-  register(name: string, kind: HealthKind, check: () => Promise<void> | void): void;
+  /**
+   * The check passes by returning or resolving, and fails by throwing, rejecting or not ending within `timeoutMs`.
+   * @param options `required: false` for what the process can do its work without: it is told, and turns nothing red
+   */
+  register(
+    name: string,
+    kind: HealthKind,
+    check: () => Promise<void> | void,
+    options?: { required: boolean },
+  ): void;
   report(kind: HealthKind): Promise<HealthReport>;
 }
 
@@ -33,6 +48,7 @@ interface Check {
   name: string;
   kind: HealthKind;
   run: () => Promise<void> | void;
+  required: boolean;
   /** The run under way: a check that hangs is joined by the next report, not started again beside itself. */
   underway: Promise<void> | null;
   failing: boolean;
@@ -42,22 +58,23 @@ interface Check {
 export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOptions = {}): Health {
   const checks: Check[] = [];
 
-  async function outcomeOf(check: Check): Promise<{ ok: boolean; error?: string }> {
+  async function outcomeOf(check: Check): Promise<CheckReport> {
+    const told = check.required ? {} : ({ required: false } as const);
     try {
       await withinDeadline(timeoutMs, () => joinRun(check));
       if (check.failing) logger?.info({ check: check.name }, 'health check passes again');
       check.failing = false;
-      return { ok: true };
+      return { ok: true, ...told };
     } catch (err) {
       if (!check.failing) logger?.warn({ err, check: check.name }, 'health check fails');
       check.failing = true;
-      return { ok: false, error: describe(err) };
+      return { ok: false, error: describe(err), ...told };
     }
   }
 
   return {
-    register(name, kind, check) {
-      checks.push({ name, kind, run: check, underway: null, failing: false });
+    register(name, kind, check, { required } = { required: true }) {
+      checks.push({ name, kind, run: check, required, underway: null, failing: false });
     },
 
     async report(kind) {
@@ -68,7 +85,7 @@ export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOpt
         report.checks[check.name] = outcomes[index] ?? { ok: false };
       // Asked after the checks, which take time in which a stop may begin.
       if (kind === 'ready' && lifecycle?.stopping) report.checks.lifecycle = { ok: false, error: 'stopping' };
-      report.ok = Object.values(report.checks).every(({ ok }) => ok);
+      report.ok = Object.values(report.checks).every(({ ok, required = true }) => ok || !required);
       return report;
     },
   };

@@ -20,6 +20,21 @@ test('a report has every check of its kind and is red when one fails', async () 
   });
 });
 
+test('a check that is only told turns nothing red', async () => {
+  const health = createHealth({ timeoutMs: 30 });
+  health.register('database', 'ready', () => {});
+  health.register('queue', 'ready', () => new Promise(() => {}), { required: false });
+  health.register('cache', 'ready', () => {}, { required: false });
+  const told = {
+    database: { ok: true },
+    queue: { ok: false, error: 'timed out', required: false },
+    cache: { ok: true, required: false },
+  };
+  expect(await health.report('ready')).toEqual({ ok: true, checks: told });
+  health.register('disk', 'ready', () => Promise.reject(new Error('full')));
+  expect((await health.report('ready')).ok).toBe(false);
+});
+
 test('a check that hangs fails in time, holds up no other and is not started again beside itself', async () => {
   const health = createHealth({ timeoutMs: 30 });
   let started = 0;

@@ -9,6 +9,11 @@ export interface TcpProxy {
   cut(): Promise<void>;
   /** Keeps every connection and takes new ones, but passes nothing on. */
   stall(): void;
+  /**
+   * Passes everything to the server, whose answer to what holds `text` is lost, and the connection with it: what was asked
+   * for is done, and nobody hears of it.
+   */
+  loseAnswersTo(text: string): void;
   /** Takes connections again and passes everything on. Those that were stalled stay so. */
   restore(): Promise<void>;
   /** Sockets that are open, two for each connection. */
@@ -22,15 +27,21 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
   let server: Server | null = null;
   let port = 0;
   let isStalled = false;
+  let losesAnswersTo: string | null = null;
 
   function serve(client: Socket): void {
     const upstream = connect({ host: target.hostname, port: Number(target.port) });
+    let answerIsLost = false;
+    client.on('data', (chunk) => {
+      answerIsLost ||= losesAnswersTo !== null && chunk.includes(losesAnswersTo);
+    });
+    upstream.on('data', () => answerIsLost && client.destroy());
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
     ] as const) {
       sockets.add(from);
-      from.on('data', (chunk) => isStalled || to.write(chunk));
+      from.on('data', (chunk) => isStalled || to.destroyed || to.write(chunk));
       from.on('error', () => undefined);
       from.on('close', () => {
         sockets.delete(from);
@@ -63,8 +74,12 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
     stall() {
       isStalled = true;
     },
+    loseAnswersTo(text) {
+      losesAnswersTo = text;
+    },
     async restore() {
       isStalled = false;
+      losesAnswersTo = null;
       if (!server) await listen();
     },
     get socketCount() {

@@ -108,13 +108,23 @@ export async function createManagement(
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
     const relay = startRelay(surroundings, database, queues.eventQueue);
-    measureOutboxRegularly(surroundings, database, queues.eventQueue);
+    measureOutboxRegularly(surroundings, database, relay, queues.eventQueue);
     const { deliveryQueue } = queues;
-    const resources = { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay };
+    const resources = {
+      logger,
+      metrics,
+      traces,
+      database,
+      deliveryQueue,
+      limitStore,
+      egress,
+      relay,
+      timeouts,
+    };
     const { endpoints, routing } = await createEndpoints(settings, resources);
     const app = createHttpApp({
       endpoints,
-      routing: { ...routing, deadlineMs: timeouts.requestMs },
+      routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
       probes: createHttpProbes({ health, registry }),
       log: logger,
@@ -170,9 +180,9 @@ function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: S
   lifecycle.onClose('delivery queue', () => deliveryQueue.close());
   const eventQueue = openEventQueue(backend, onQueueError, queueTelemetry);
   lifecycle.onClose('event queue', () => eventQueue.close());
-  health.register('queue', 'ready', async () => {
-    await eventQueue.counts();
-  });
+  // Told, and no more: a queue that is away must not take every process of the API out of service. What is reported is
+  // committed, and waits in the outbox.
+  health.register('queue', 'ready', async () => void (await eventQueue.counts()), { required: false });
   return { backendName: backend.name, deliveryQueue, eventQueue };
 }
 
@@ -228,10 +238,11 @@ function startRelay(
 function measureOutboxRegularly(
   { logger, lifecycle, registry }: Surroundings,
   { pool }: PrismaDatabase,
+  relay: Relay,
   queue: EventQueue,
 ): void {
   const dependencies = registerDependencyMetrics(registry);
-  const measure = createOutboxMeasure({ pool, queue, dependencies, registry });
+  const measure = createOutboxMeasure({ pool, relay, queue, dependencies, registry });
   const measuring = startPeriodic(OUTBOX_EVERY_MS, measure, (err) =>
     logger.warn({ err }, 'the outbox could not be measured'),
   );

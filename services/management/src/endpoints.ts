@@ -7,7 +7,8 @@ import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
-import type { Endpoint } from './http/endpoint.ts';
+import { createAccountPlaces, placesOf } from './http/account-places.ts';
+import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
 import { createIdempotency } from './http/idempotency.ts';
 import type { LimitStore } from './http/limits.ts';
 import type { RouterDependencies } from './http/router.ts';
@@ -38,6 +39,12 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
+  timeouts: {
+    /** A request for its answer; {@link DEADLINE_MS} when omitted. */
+    requestMs?: number | undefined;
+    /** A caller for the queue, where it need not take what it is told of. */
+    queueMs?: number | undefined;
+  };
 }
 
 /** Every endpoint, and what stands between it and its callers. */
@@ -45,7 +52,7 @@ export async function createEndpoints(
   settings: Settings,
   deps: EndpointDependencies,
 ): Promise<{ endpoints: Endpoint[]; routing: RouterDependencies }> {
-  const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay } = deps;
+  const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay, timeouts } = deps;
   const { prisma, pool } = database;
   const secrets = createSecretBox(settings.encryptionKeys);
   const guard = createAddressGuard(settings.egressAllowCidrs);
@@ -74,8 +81,8 @@ export async function createEndpoints(
     ...subscriptionEndpoints({ prisma, secrets, urlProblem: guard.urlProblem }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
     ...deliveryEndpoints({ prisma, pool }),
-    redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries }),
-    recoverEndpoint({ prisma, pool }),
+    redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
+    recoverEndpoint({ prisma }),
     getRecoveryEndpoint({ prisma }),
     statisticsEndpoint({ prisma, pool }),
     ...jobsEndpoints({ prisma }),
@@ -85,9 +92,19 @@ export async function createEndpoints(
     ...sessionEndpoints({ prisma, sessions, signIn }),
     profileEndpoint({ prisma, secrets }),
   ];
+  const { requestMs = DEADLINE_MS } = timeouts;
+  const places = createAccountPlaces({
+    ...placesOf(pool.options.max ?? 10),
+    hereMax: settings.apiConcurrencyPerAccount,
+    waitMs: requestMs,
+    onRefused: () => metrics.refused.inc(),
+  });
+  metrics.measureWaiting(() => places.waitingCount);
   return {
     endpoints,
     routing: {
+      deadlineMs: requestMs,
+      places,
       findPrincipal: (credential) => findPrincipal(pool, credential),
       findSession: (sessionId) => sessions.find(sessionId),
       requestLimit: limitStore.createLimiter({
@@ -99,7 +116,7 @@ export async function createEndpoints(
       idempotency: createIdempotency({
         pool,
         secrets,
-        onError: (err) => logger.warn({ err }, 'an answer could not be kept under its idempotency key'),
+        onError: (err) => logger.warn({ err }, 'an idempotency key could not be freed'),
       }),
     },
   };

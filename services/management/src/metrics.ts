@@ -2,6 +2,7 @@ import type { Pool } from '@runhook/database';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { measureOutbox } from './runs/outbox.ts';
+import type { Relay } from './runs/relay.ts';
 
 /** docs/observability.md lists what they mean; k8s/monitoring uses them. */
 export type ManagementMetrics = ReturnType<typeof createManagementMetrics>;
@@ -17,8 +18,26 @@ export function createManagementMetrics(registry: Registry) {
     registers,
   });
   for (const result of ['sent', 'vanished'] as const) relayed.inc({ result }, 0);
+  let waitingCount = () => 0;
+  new Gauge({
+    name: 'runhook_http_requests_waiting',
+    help: 'Requests that wait for a place of their account at the database.',
+    registers,
+    collect() {
+      this.set(waitingCount());
+    },
+  });
   return {
     relayed,
+    /** Tells how many requests wait, whenever the metrics are read. */
+    measureWaiting(count: () => number) {
+      waitingCount = count;
+    },
+    refused: new Counter({
+      name: 'runhook_http_requests_refused_total',
+      help: 'Requests answered 429 because their account had too many in this process.',
+      registers,
+    }),
     accepted: new Counter({
       name: 'runhook_events_accepted_total',
       help: 'Events that were committed with what a job runner reported over REST.',
@@ -46,11 +65,12 @@ export function createManagementMetrics(registry: Registry) {
  */
 export function createOutboxMeasure(options: {
   pool: Pool;
+  relay: Pick<Relay, 'emptyUpTo'>;
   queue: { counts(): Promise<unknown> };
   dependencies: DependencyMetrics;
   registry: Registry;
 }): () => Promise<void> {
-  const { pool, queue, dependencies, registry } = options;
+  const { pool, relay, queue, dependencies, registry } = options;
   const registers = [registry];
   const events = new Gauge({
     name: 'runhook_outbox_events',
@@ -65,7 +85,7 @@ export function createOutboxMeasure(options: {
 
   async function measureDatabase(): Promise<void> {
     try {
-      const outbox = await measureOutbox(pool);
+      const outbox = await measureOutbox(pool, relay.emptyUpTo);
       events.set(outbox.events);
       oldest.set(outbox.oldestSeconds);
       dependencies.note('database', true);

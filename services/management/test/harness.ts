@@ -115,6 +115,7 @@ export async function startHarness(
     deliveryMaxRetries: 5,
     egressAllowCidrs: [],
     apiRateLimitPerMinute: 5_000,
+    apiConcurrencyPerAccount: 500,
     consoleSessionIdleMinutes: 60,
     consoleSessionMaxHours: 24,
     signInAttemptsPerEmail: 1_000,

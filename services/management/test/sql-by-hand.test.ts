@@ -13,8 +13,7 @@ const BY_HAND: Record<string, string> = {
   'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',
   'deliveries/hourly-counts.ts': 'the log, of which millions are counted by the hour.',
   'deliveries/log-statements.ts': 'the log, whose pages are found among millions by their place.',
-  'deliveries/redeliver.ts':
-    'the log; begun and undone in one statement each, under the lock of the delivery.',
+  'deliveries/redeliver.ts': 'the log; begun in one statement, under the lock of the delivery.',
   'deliveries/statistics.ts': 'the log, counted and ranked in one statement.',
   'http/idempotency.ts': 'a key is claimed in one statement, which takes over what has expired.',
   'identity/find-principal.ts':

@@ -1,5 +1,5 @@
 // SQL by hand: counts the log and begins in one statement, its window exact to the microsecond.
-import { type Pool, runStatement } from '@runhook/database';
+import type { Prisma } from '@runhook/database/prisma';
 import { timestampOf } from './log-times.ts';
 
 export interface NewRecovery {
@@ -40,8 +40,11 @@ const INSERT = `
  * Counts what matches and begins a recovery of it, which is done at once when nothing does. False when the subscription
  * is inactive or gone, or has a recovery that runs.
  */
-export async function insertRecovery(pool: Pool, recovery: NewRecovery): Promise<boolean> {
+export async function insertRecovery(
+  transaction: Prisma.TransactionClient,
+  recovery: NewRecovery,
+): Promise<boolean> {
   const { id, subscriptionId, since, until, deliveryStatus } = recovery;
   const values = [id, subscriptionId, since, until, deliveryStatus];
-  return (await runStatement(pool, INSERT, values)).length > 0;
+  return (await transaction.$queryRawUnsafe<unknown[]>(INSERT, ...values)).length > 0;
 }

@@ -1,13 +1,14 @@
 import { createId, isId, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
 import { storedAs } from '@runhook/database';
-import type { Prisma, PrismaClient } from '@runhook/database/prisma';
+import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type AccountEndpoint, READ_WEBHOOKS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
 import { MOMENT_PROBLEM, microsFromText } from '../http/query-parameters.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
 import { insertRecovery } from './begin-recovery.ts';
-import { type LogDependencies, RECOVER_PATH, RECOVERY_PATH } from './routes.ts';
+import { RECOVER_PATH, RECOVERY_PATH } from './routes.ts';
 
 const INACTIVE = 'The webhook is inactive: activate it to recover its deliveries.';
 const CHANGING = 'The webhook or a recovery of it has just changed: try again.';
@@ -18,32 +19,36 @@ const TRIES_MAX = 3;
  * Puts back what failed in a window, paced: the answer has the count at once, the dispatcher does the work, and
  * {@link getRecoveryEndpoint} tells how far it is.
  */
-export function recoverEndpoint(deps: LogDependencies): AccountEndpoint {
+export function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'POST',
     path: RECOVER_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const subscription = await requiredSubscription(deps.prisma, request);
+      const subscription = await requiredSubscription(prisma, request);
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
       if (!subscription.active) throw new ConflictError(INACTIVE);
-      return { code: 202, data: await begin(deps, subscription.id, fields) };
+      return await begin(prisma, request.keep, subscription.id, fields);
     },
   };
 }
 
 async function begin(
-  { prisma, pool }: LogDependencies,
+  prisma: PrismaClient,
+  keep: Keeper,
   subscriptionId: string,
   { since, until, status }: RecoveryRequest,
-): Promise<RecoveryView> {
+): Promise<KeptAnswer> {
   const recovery = { subscriptionId, since, until: until ?? null, deliveryStatus: status };
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const id = createId('recovery');
-    if (await insertRecovery(pool, { id, ...recovery })) {
-      return recoveryView(await prisma.recovery.findUniqueOrThrow({ where: { id }, select: SHOWN }));
-    }
+    const begun = await inPrismaTransaction(prisma, async (transaction) => {
+      const id = createId('recovery');
+      if (!(await insertRecovery(transaction, { id, ...recovery }))) return null;
+      const row = await transaction.recovery.findUniqueOrThrow({ where: { id }, select: SHOWN });
+      return await keep.withinPrisma(transaction, { code: 202, data: recoveryView(row) });
+    });
+    if (begun) return begun;
     const running = await findRunningRecovery(prisma, subscriptionId);
     if (running) throw new ConflictError(`The recovery ${running} of this webhook is still running.`);
   }

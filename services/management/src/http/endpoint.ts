@@ -10,6 +10,7 @@ import {
 } from '../identity/principals.ts';
 import type { Answer } from './envelope.ts';
 import { AccessDeniedError, NotFoundError } from './errors.ts';
+import type { Keeper, KeptAnswer } from './idempotency.ts';
 
 /** A request with its JSON body read. */
 export interface OpenRequest {
@@ -34,22 +35,40 @@ export interface AccountRequest extends CallerRequest {
   account: Account;
 }
 
+/** A POST concerning an account: what it answers is kept with its work, for the case that it is repeated. */
+export interface PostRequest extends AccountRequest {
+  keep: Keeper;
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
 /** One method of one path. Throws `ApiError`s; whatever else it throws is a 500 or a 503. */
-interface EndpointOf<Path extends string, Request> {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+interface EndpointOf<Path extends string, Request, OfMethod extends Method = Method, Answered = Answer> {
+  method: OfMethod;
   /** An Express pattern with no slash at its end. */
   path: Path;
-  /** What it may take beyond the deadline of every request before the caller gets a 503; nothing when omitted. */
+  /**
+   * Of one that waits for a server of somebody else: how much longer than every request it may take before the caller gets
+   * a 503. It takes no place of its account, which are for work at the database.
+   */
   extraMs?: number;
   /** A GET that does something outside: it needs what a POST needs of a console session. */
   hasEffect?: true;
-  handle(request: Request): Promise<Answer>;
+  handle(request: Request): Promise<Answered>;
+}
+
+type AccountPath = `${string}/:account_id/${string}`;
+
+interface AccountPost extends EndpointOf<AccountPath, PostRequest, 'POST', KeptAnswer> {
+  access: Access;
+}
+
+interface OtherAccountEndpoint extends EndpointOf<AccountPath, AccountRequest, Exclude<Method, 'POST'>> {
+  access: Access;
 }
 
 /** Concerns the account that its path names. */
-export interface AccountEndpoint extends EndpointOf<`${string}/:account_id/${string}`, AccountRequest> {
-  access: Access;
-}
+export type AccountEndpoint = AccountPost | OtherAccountEndpoint;
 
 /** Concerns the caller itself; which callers it takes is its own affair. */
 export interface CallerEndpoint extends EndpointOf<string, CallerRequest> {

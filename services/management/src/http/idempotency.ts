@@ -7,7 +7,9 @@ import {
   runStatement,
   type SecretBox,
   SecretBoxError,
+  type Transaction,
 } from '@runhook/database';
+import type { Prisma } from '@runhook/database/prisma';
 import type { Principal } from '../identity/principals.ts';
 import type { Answer } from './envelope.ts';
 import { ConflictError, KeyOfAnotherBodyError } from './errors.ts';
@@ -22,6 +24,29 @@ export interface KeyedRequest {
   body: unknown;
 }
 
+declare const KEPT: unique symbol;
+
+/** An answer that went through a {@link Keeper}. A POST gives no other: the compiler sees to it. */
+export type KeptAnswer = Answer & { readonly [KEPT]: true };
+
+/**
+ * Keeps a request's answer in the transaction of its work, so that a repeat finds both or neither, whatever happens to
+ * the answer of its COMMIT. Keeps nothing for a request without a key. Throws a 409 when another request has taken the
+ * key over meanwhile: this one's work must not be committed.
+ */
+export interface Keeper {
+  /** In a transaction of SQL by hand, as its last statement. */
+  within(transaction: Transaction, answer: Answer): Promise<KeptAnswer>;
+  /** In a transaction of Prisma Client, as its last statement. */
+  withinPrisma(transaction: Prisma.TransactionClient, answer: Answer): Promise<KeptAnswer>;
+}
+
+/** Of a request without a key. */
+export const KEEPS_NOTHING: Keeper = {
+  within: async (_transaction, answer) => answer as KeptAnswer,
+  withinPrisma: async (_transaction, answer) => answer as KeptAnswer,
+};
+
 export interface Idempotency {
   /**
    * Does the work unless the same principal did it with the same key within 24 hours: then answers what was answered,
@@ -29,7 +54,7 @@ export interface Idempotency {
    * change, so it frees the key, as a fault does. Throws a 409 while the first request is running and a 422 when it had
    * another body.
    */
-  once(request: KeyedRequest, work: () => Promise<Answer>): Promise<Answer>;
+  once(request: KeyedRequest, work: (keep: Keeper) => Promise<KeptAnswer>): Promise<Answer>;
 }
 
 const STILL_RUNNING = 'The first request with this Idempotency-Key is still running.';
@@ -39,7 +64,7 @@ const TRIES_MAX = 3;
 
 /**
  * Answers are kept encrypted: some hold secrets that no other answer shows.
- * @param deps.onError told when an answer could not be kept, or a key not be freed: its minute frees it
+ * @param deps.onError told when a key could not be freed: its minute frees it
  */
 export function createIdempotency(deps: {
   pool: Pool;
@@ -55,24 +80,40 @@ export function createIdempotency(deps: {
     return { ...answer, headers: { ...answer.headers, 'idempotent-replay': 'true' } };
   }
 
-  async function workAndKeep(claim: Claim, work: () => Promise<Answer>): Promise<Answer> {
-    let answer: Answer;
+  function keeperOf(claim: Claim): Keeper {
+    const { id } = claim;
+    const encrypted = (answer: Answer) => secrets.encrypt(JSON.stringify(answer));
+    const kept = (answer: Answer, isMine: boolean) => {
+      if (!isMine) throw new ConflictError(STILL_RUNNING);
+      return answer as KeptAnswer;
+    };
+    return {
+      within: async (transaction, answer) =>
+        kept(answer, await keepAnswer(transaction, claim, encrypted(answer))),
+      async withinPrisma(transaction, answer) {
+        const { count } = await transaction.idempotencyKey.updateMany({
+          where: { id, claim: claim.claim },
+          data: { answerCiphertext: encrypted(answer) },
+        });
+        return kept(answer, count > 0);
+      },
+    };
+  }
+
+  async function workOrRelease(claim: Claim, work: (keep: Keeper) => Promise<KeptAnswer>): Promise<Answer> {
     try {
-      answer = await work();
+      return await work(keeperOf(claim));
     } catch (error) {
       await releaseKey(pool, claim).catch(onError);
       throw error;
     }
-    // What is done is done, and its caller must hear of it, kept or not.
-    await keepAnswer(pool, claim, secrets.encrypt(JSON.stringify(answer))).catch(onError);
-    return answer;
   }
 
   return {
     async once(request, work) {
       const claim = claimOf(request);
       for (let tries = 0; tries < TRIES_MAX; tries++) {
-        if (await claimKey(pool, claim)) return await workAndKeep(claim, work);
+        if (await claimKey(pool, claim)) return await workOrRelease(claim, work);
         const known = await findKey(pool, claim);
         if (known) return repeated(known);
       }
@@ -120,8 +161,8 @@ export interface KnownKey {
   answerCiphertext: string | null;
 }
 
-// A day after its first request a key is as good as new. A request that has run for a minute died with its process; its
-// place goes to another with the same body only, since nobody knows what it has done.
+// A day after its first request a key is as good as new. A request that has run for a minute died with its process,
+// before its work was committed; should it live, it finds that the key is another's. The key goes to the same body only.
 const CLAIM = `
   INSERT INTO idempotency_keys AS k (id, body_hash, claim, claimed_until, expires_at)
   VALUES ($1, $2, $3, now() + interval '1 minute', now() + interval '24 hours')
@@ -146,16 +187,21 @@ async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | 
   return (await queryRows(pool, KNOWN_KEY, FIND, [id, bodyHash]))[0] ?? null;
 }
 
-const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2`;
+const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2 RETURNING id`;
 
-/** Keeps the answer to the request that holds the key. */
-async function keepAnswer(pool: Pool, { id, claim }: Claim, answerCiphertext: string): Promise<void> {
-  await runStatement(pool, KEEP, [id, claim, answerCiphertext]);
+/** Keeps the answer to the request that holds the key; false when it is another's. */
+async function keepAnswer(
+  transaction: Transaction,
+  { id, claim }: Claim,
+  answerCiphertext: string,
+): Promise<boolean> {
+  return (await runStatement(transaction, KEEP, [id, claim, answerCiphertext])).length > 0;
 }
 
-const RELEASE = `DELETE FROM idempotency_keys WHERE id = $1 AND claim = $2`;
+// Not with an answer in it: that is of work that was committed, though nobody heard of it. Waits for a commit under way.
+const RELEASE = `DELETE FROM idempotency_keys WHERE id = $1 AND claim = $2 AND answer_ciphertext IS NULL`;
 
-/** Lets the key go, as if it had never been used. */
+/** Lets the key go, as if it had never been used, unless the work was done. */
 async function releaseKey(pool: Pool, { id, claim }: Claim): Promise<void> {
   await runStatement(pool, RELEASE, [id, claim]);
 }

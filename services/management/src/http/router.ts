@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import express, { type Request, type Response, Router } from 'express';
+import type { AccountPlaces } from './account-places.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import {
   type AccountEndpoint,
@@ -19,7 +20,7 @@ import {
   UnavailableError,
   UnsupportedContentTypeError,
 } from './errors.ts';
-import type { Idempotency } from './idempotency.ts';
+import { type Idempotency, KEEPS_NOTHING } from './idempotency.ts';
 import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
@@ -28,6 +29,7 @@ export interface RouterDependencies extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
+  places: Pick<AccountPlaces, 'run'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
 }
@@ -74,8 +76,12 @@ async function admit(
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
-  return (open) =>
-    handleOnce(endpoint, dependencies.idempotency, { request: { ...open, ...caller, account }, params });
+  const { idempotency, places } = dependencies;
+  return (open) => {
+    const work = () =>
+      handleOnce(endpoint, idempotency, { request: { ...open, ...caller, account }, params });
+    return endpoint.extraMs === undefined ? places.run(account.id, work) : work();
+  };
 }
 
 async function count(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
@@ -152,11 +158,12 @@ async function handleOnce(
   call: { request: AccountRequest; params: object },
 ): Promise<Answer> {
   const { request, params } = call;
-  const key = endpoint.method === 'POST' ? keyOf(request.header(HEADER)) : null;
-  if (key === null) return await endpoint.handle(request);
+  if (endpoint.method !== 'POST') return await endpoint.handle(request);
+  const key = keyOf(request.header(HEADER));
+  if (key === null) return await endpoint.handle({ ...request, keep: KEEPS_NOTHING });
   const { principal, body } = request;
   const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body };
-  return await idempotency.once(keyed, () => endpoint.handle(request));
+  return await idempotency.once(keyed, (keep) => endpoint.handle({ ...request, keep }));
 }
 
 function keyOf(header: string | undefined): string | null {

@@ -1,6 +1,6 @@
 import { type Problem, problemsOf, textWithoutNul, VALIDATION_OPTIONS } from '@runhook/contract';
-import { createJob, type JobView, jobView } from '@runhook/database';
-import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { insertJob, type JobView, jobView } from '@runhook/database';
+import { containing, inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type AccountEndpoint, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
@@ -16,10 +16,14 @@ export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndp
       method: 'POST',
       path: JOBS,
       access: REPORT_RUNS,
-      async handle({ account, body }) {
+      async handle({ account, body, keep }) {
         const { fields, problems } = parseJob(body);
         if (problems) throw new InvalidRequestError(problems);
-        return { code: 201, data: await addJob(prisma, account.id, fields) };
+        const { name, project_name: projectName, environment_name: environmentName } = fields;
+        const job = { accountId: account.id, name, projectName, environmentName };
+        return await inPrismaTransaction(prisma, async (transaction) =>
+          keep.withinPrisma(transaction, { code: 201, data: await insertJob(transaction, job) }),
+        );
       },
     },
     {
@@ -62,11 +66,6 @@ export type JobParsing = { fields: JobFields; problems?: never } | { fields?: ne
 function parseJob(body: unknown): JobParsing {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
-}
-
-async function addJob(prisma: PrismaClient, accountId: number, fields: JobFields): Promise<JobView> {
-  const { name, project_name: projectName, environment_name: environmentName } = fields;
-  return await createJob(prisma, { accountId, name, projectName, environmentName });
 }
 
 /** Null filters let everything through. */

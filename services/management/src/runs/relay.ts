@@ -1,9 +1,10 @@
 // SQL by hand: the hot path; a batch is moved in one transaction with the lock of the relay.
 import { JOB_RUN_EVENTS } from '@runhook/contract';
-import { inTransaction, type Pool } from '@runhook/database';
+import { inTransaction, type Pool, type Transaction } from '@runhook/database';
 import type { EventQueue } from '@runhook/queue';
 import type { Traces } from '@runhook/runtime';
 import { countOutbox, deleteFromOutbox, type OutboxRow, readOutbox, tryRelayLock } from './outbox.ts';
+import { OutboxBound } from './outbox-bound.ts';
 
 const BUSY_WAIT_MS = 20;
 const OUTAGE_WAIT_MS = 100;
@@ -19,6 +20,8 @@ export interface RelayOptions {
   traces?: Traces | null;
   /** Told of every batch that left the outbox. */
   onMoved?: (batch: { sent: number; vanished: number }) => void;
+  /** Milliseconds that only grow. */
+  nowMs?: () => number;
 }
 
 /** Moves committed events to the queue, in order. Any number of processes may run one; a lock lets one of them move events at a time. */
@@ -29,6 +32,8 @@ export interface Relay {
   stop(): Promise<void>;
   /** Events that still wait. Throws when the database is away. */
   backlog(): Promise<number>;
+  /** Up to this sequence the outbox is empty, and stays so. */
+  readonly emptyUpTo: bigint;
 }
 
 /**
@@ -41,6 +46,8 @@ export interface Relay {
  */
 export function createRelay(options: RelayOptions): Relay {
   const { pool, events, logger, pollIntervalMs = 1_000, traces = null, onMoved } = options;
+  const { nowMs = () => performance.now() } = options;
+  const bound = new OutboxBound(nowMs());
   const sleep = createSleep();
   let stopped = false;
   let busyBatches = 0;
@@ -69,7 +76,7 @@ export function createRelay(options: RelayOptions): Relay {
   async function run(): Promise<void> {
     while (!stopped) {
       sleep.forgetWake();
-      await moveBatch(pool, events, traces).then(settled, failed);
+      await moveBatch({ pool, queue: events, traces, bound, nowMs }).then(settled, failed);
     }
   }
 
@@ -82,6 +89,9 @@ export function createRelay(options: RelayOptions): Relay {
       await running;
     },
     backlog: () => countOutbox(pool),
+    get emptyUpTo() {
+      return bound.value;
+    },
   };
 }
 
@@ -99,23 +109,46 @@ export type BatchOutcome =
  * while the lock is held: what is known to be sent is not sent again. A crash in between sends again under the same
  * ids, which the fan-out recognises. Throws when the database or the queue is away.
  */
-async function moveBatch(
-  pool: Pool,
-  queue: Pick<EventQueue, 'add'>,
-  traces: Traces | null = null,
-): Promise<BatchOutcome> {
-  return await inTransaction(pool, async (transaction) => {
-    if (!(await tryRelayLock(transaction))) return { kind: 'busy' };
-    const rows = await readOutbox(transaction, BATCH_SIZE);
-    if (rows.length === 0) return { kind: 'empty' };
-    const events = rows.flatMap(({ event }) => event ?? []);
-    if (events.length > 0) await (traces ? addTraced(queue, rows, traces) : queue.add(events));
-    await deleteFromOutbox(
-      transaction,
-      rows.map(({ sequence }) => sequence),
-    );
-    return { kind: 'moved', sent: events.length, vanished: rows.length - events.length };
+async function moveBatch({ pool, bound, nowMs, ...goal }: Moving): Promise<BatchOutcome> {
+  const turn = await inTransaction(pool, async (transaction) => {
+    const edges = await tryRelayLock(transaction);
+    if (!edges) return null;
+    const after = bound.begin(edges, nowMs());
+    const rows = await readOutbox(transaction, after, BATCH_SIZE);
+    const [first, last] = [rows[0], rows.at(-1)];
+    const moved = first && last ? { first: BigInt(first.sequence), last: BigInt(last.sequence) } : null;
+    const sent = moved ? await sendAndDelete(transaction, rows, goal) : 0;
+    return { after, moved, isAll: rows.length < BATCH_SIZE, sent, vanished: rows.length - sent };
   });
+  if (!turn) return { kind: 'busy' };
+  // Only what is committed is gone.
+  bound.end(turn, nowMs());
+  const { moved, sent, vanished } = turn;
+  return moved ? { kind: 'moved', sent, vanished } : { kind: 'empty' };
+}
+
+/** What a batch is moved with. */
+interface Moving {
+  pool: Pool;
+  queue: Pick<EventQueue, 'add'>;
+  traces: Traces | null;
+  bound: OutboxBound;
+  nowMs: () => number;
+}
+
+/** Answers how many the queue took. */
+async function sendAndDelete(
+  transaction: Transaction,
+  rows: readonly OutboxRow[],
+  { queue, traces }: Pick<Moving, 'queue' | 'traces'>,
+): Promise<number> {
+  const events = rows.flatMap(({ event }) => event ?? []);
+  if (events.length > 0) await (traces ? addTraced(queue, rows, traces) : queue.add(events));
+  await deleteFromOutbox(
+    transaction,
+    rows.map(({ sequence }) => sequence),
+  );
+  return events.length;
 }
 
 /** Each event goes on in the trace of the call that caused it, whatever it travels with. */

@@ -11,11 +11,18 @@ import {
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
-import { type AccountEndpoint, type AccountRequest, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
+import {
+  type AccountEndpoint,
+  type AccountRequest,
+  type PostRequest,
+  READ_RUNS,
+  REPORT_RUNS,
+} from '../http/endpoint.ts';
 import { type Answer, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import type { KeptAnswer } from '../http/idempotency.ts';
 import { integer, oneOf, QueryReader } from '../http/query-parameters.ts';
-import type { ReportOutcome, Runs } from './runs.ts';
+import type { ReportOutcome, Runs, StartOutcome } from './runs.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
 const RUNS = '/api/v2/accounts/:account_id/runs';
@@ -42,15 +49,20 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: `${RUNS}/:run_id/artifacts`,
       access: REPORT_RUNS,
-      handle: async (request) => reported(await runs.ingestArtifacts(request.account.id, runIdOf(request))),
+      handle: (request) => ingestArtifacts(runs, request),
     },
   ];
 }
 
-async function start(runs: Runs, { account, body }: AccountRequest): Promise<Answer> {
+async function start(runs: Runs, { account, body, keep }: PostRequest): Promise<KeptAnswer> {
   const { fields, problems } = parseRunStart(body);
   if (problems) throw new InvalidRequestError(problems);
-  const outcome = await runs.start(account.id, fields);
+  return await runs.start(account.id, fields, (outcome, transaction) =>
+    keep.within(transaction, started(outcome, fields)),
+  );
+}
+
+function started(outcome: StartOutcome, fields: RunStart): Answer {
   switch (outcome.kind) {
     case 'started':
       return { code: 201, data: outcome.run };
@@ -65,11 +77,21 @@ async function start(runs: Runs, { account, body }: AccountRequest): Promise<Ans
   }
 }
 
-async function finish(runs: Runs, request: AccountRequest): Promise<Answer> {
+async function finish(runs: Runs, request: PostRequest): Promise<KeptAnswer> {
+  const { account, body, keep } = request;
   const runId = runIdOf(request);
-  const { fields, problems } = parseRunFinish(request.body);
+  const { fields, problems } = parseRunFinish(body);
   if (problems) throw new InvalidRequestError(problems);
-  return reported(await runs.finish(request.account.id, runId, fields));
+  return await runs.finish(account.id, runId, fields, (outcome, transaction) =>
+    keep.within(transaction, reported(outcome)),
+  );
+}
+
+async function ingestArtifacts(runs: Runs, request: PostRequest): Promise<KeptAnswer> {
+  const { account, keep } = request;
+  return await runs.ingestArtifacts(account.id, runIdOf(request), (outcome, transaction) =>
+    keep.within(transaction, reported(outcome)),
+  );
 }
 
 async function find(runs: Runs, request: AccountRequest): Promise<Answer> {

@@ -15,11 +15,27 @@ export type ReportOutcome =
   | { kind: 'not_found' }
   | { kind: 'conflict'; message: string };
 
+/** Makes of an outcome what its caller gets, as the last of the transaction; what it throws undoes the transaction. */
+export type Settle<Outcome, Settled> = (outcome: Outcome, transaction: Transaction) => Promise<Settled>;
+
 /** The runs of accounts: what job runners report, with the events that follow from it, and what is on record. */
 export interface Runs {
-  start(accountId: number, fields: RunStart): Promise<StartOutcome>;
-  finish(accountId: number, runId: number, fields: RunFinish): Promise<ReportOutcome>;
-  ingestArtifacts(accountId: number, runId: number): Promise<ReportOutcome>;
+  start<Settled>(
+    accountId: number,
+    fields: RunStart,
+    settle: Settle<StartOutcome, Settled>,
+  ): Promise<Settled>;
+  finish<Settled>(
+    accountId: number,
+    runId: number,
+    fields: RunFinish,
+    settle: Settle<ReportOutcome, Settled>,
+  ): Promise<Settled>;
+  ingestArtifacts<Settled>(
+    accountId: number,
+    runId: number,
+    settle: Settle<ReportOutcome, Settled>,
+  ): Promise<Settled>;
   find(accountId: number, runId: number): Promise<RunView | null>;
   list(
     accountId: number,
@@ -49,54 +65,49 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     relay.wake();
   }
 
-  async function start(accountId: number, fields: RunStart): Promise<StartOutcome> {
-    const arrivedAtMs = nowMs();
-    const outcome = await inTransaction(pool, (transaction) =>
-      recordStart(transaction, accountId, fields, { arrivedAtMs, traceContext: traceContext() }),
-    );
-    if (outcome.kind === 'started') accepted(1);
-    return outcome;
+  const callNow = (): RunCallContext => ({ arrivedAtMs: nowMs(), traceContext: traceContext() });
+
+  /** One transaction: what `record` does, and what `settle` makes of it. */
+  async function recorded<Outcome, Settled>(
+    record: (transaction: Transaction) => Promise<{ outcome: Outcome; eventCount: number }>,
+    settle: Settle<Outcome, Settled>,
+  ): Promise<Settled> {
+    const { settled, eventCount } = await inTransaction(pool, async (transaction) => {
+      const { outcome, eventCount } = await record(transaction);
+      return { settled: await settle(outcome, transaction), eventCount };
+    });
+    accepted(eventCount);
+    return settled;
   }
 
-  /** `details` fills in, for a run that changes, what the call brought. */
-  async function report(
-    accountId: number,
-    runId: number,
-    call: RunCall,
-    details: (arrivedAt: string) => Partial<RunView>,
-  ): Promise<ReportOutcome> {
-    const arrivedAtMs = nowMs();
-    const { outcome, events } = await inTransaction(pool, async (transaction) => {
-      const run = await findRun(transaction, accountId, runId, 'FOR UPDATE');
-      if (!run) return { outcome: { kind: 'not_found' } as const, events: [] };
-      const transition = runTransition(stateOf(run), call);
-      if (transition.kind === 'conflict') return { outcome: transition, events: [] };
-      if (transition.kind === 'unchanged') return { outcome: { kind: 'recorded', run } as const, events: [] };
-      const status = transition.status ?? run.status;
-      const changed = await updateRun(transaction, { ...run, ...details(secondsOf(arrivedAtMs)), status });
-      await sendEvents(transaction, transition.events, changed, {
-        arrivedAtMs,
-        traceContext: traceContext(),
-      });
-      return { outcome: { kind: 'recorded', run: changed } as const, events: transition.events };
-    });
-    accepted(events.length);
-    return outcome;
+  function report<Settled>(reported: Report, settle: Settle<ReportOutcome, Settled>): Promise<Settled> {
+    const call = callNow();
+    return recorded((transaction) => recordReport(transaction, reported, call), settle);
   }
 
   return {
-    start,
-    finish: (accountId, runId, { status, status_message, finished_at }) =>
-      report(accountId, runId, { call: 'finish', status }, (arrivedAt) => {
+    start(accountId, fields, settle) {
+      const call = callNow();
+      return recorded(async (transaction) => {
+        const outcome = await recordStart(transaction, accountId, fields, call);
+        return { outcome, eventCount: outcome.kind === 'started' ? 1 : 0 };
+      }, settle);
+    },
+    finish(accountId, runId, { status, status_message, finished_at }, settle) {
+      const details = (arrivedAt: string) => {
         const finishedAt = finished_at ?? arrivedAt;
         return {
           status_message: status_message ?? null,
           finished_at: finishedAt,
           errored_at: status === 'errored' ? finishedAt : null,
         };
-      }),
-    ingestArtifacts: (accountId, runId) =>
-      report(accountId, runId, { call: 'artifacts' }, (arrivedAt) => ({ artifacts_ingested_at: arrivedAt })),
+      };
+      return report({ accountId, runId, call: { call: 'finish', status }, details }, settle);
+    },
+    ingestArtifacts(accountId, runId, settle) {
+      const details = (arrivedAt: string) => ({ artifacts_ingested_at: arrivedAt });
+      return report({ accountId, runId, call: { call: 'artifacts' }, details }, settle);
+    },
     find: (accountId, runId) => findRun(pool, accountId, runId),
     list: (accountId, filters, page) => listRuns(pool, accountId, filters, page),
   };
@@ -140,6 +151,35 @@ async function knownRun(
   if (!run) throw new Error(`run ${runId} could neither be inserted nor found`);
   if (run.job_id === fields.job_id) return { kind: 'known', run };
   return { kind: 'conflict', message: `Run ${runId} belongs to another job.` };
+}
+
+/** What a runner tells of a run that has started. */
+interface Report {
+  accountId: number;
+  runId: number;
+  call: RunCall;
+  /** What it brings, beside the status, to a run that it changes. */
+  details: (arrivedAt: string) => Partial<RunView>;
+}
+
+async function recordReport(
+  transaction: Transaction,
+  { accountId, runId, call, details }: Report,
+  context: RunCallContext,
+): Promise<{ outcome: ReportOutcome; eventCount: number }> {
+  const run = await findRun(transaction, accountId, runId, 'FOR UPDATE');
+  if (!run) return { outcome: { kind: 'not_found' }, eventCount: 0 };
+  const transition = runTransition(stateOf(run), call);
+  if (transition.kind === 'conflict') return { outcome: transition, eventCount: 0 };
+  if (transition.kind === 'unchanged') return { outcome: { kind: 'recorded', run }, eventCount: 0 };
+  const status = transition.status ?? run.status;
+  const changed = await updateRun(transaction, {
+    ...run,
+    ...details(secondsOf(context.arrivedAtMs)),
+    status,
+  });
+  await sendEvents(transaction, transition.events, changed, context);
+  return { outcome: { kind: 'recorded', run: changed }, eventCount: transition.events.length };
 }
 
 async function sendEvents(

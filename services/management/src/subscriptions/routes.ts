@@ -6,7 +6,7 @@ import {
   type UrlProblem,
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
-import type { PrismaClient } from '@runhook/database/prisma';
+import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -107,13 +107,17 @@ function createSubscriptionEndpoint(deps: {
     async handle(request) {
       const fields = await readSubscriptionFields(deps, request);
       const hmacSecret = createHmacSecret();
-      const row = await insertSubscription(deps.prisma, {
-        accountId: request.account.id,
-        id: createId('subscription'),
-        fields,
-        hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
+      const { account, keep } = request;
+      return await inPrismaTransaction(deps.prisma, async (transaction) => {
+        const row = await insertSubscription(transaction, {
+          accountId: account.id,
+          id: createId('subscription'),
+          fields,
+          hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
+        });
+        const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
+        return await keep.withinPrisma(transaction, { code: 201, data });
       });
-      return { code: 201, data: { ...subscriptionView(row, request.account), hmac_secret: hmacSecret } };
     },
   };
 }

@@ -13,11 +13,11 @@ const WITH_SECRET = { ...SHOWN, hmacSecretCiphertext: true } satisfies Prisma.Su
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
 
 export async function insertSubscription(
-  prisma: PrismaClient,
+  transaction: Prisma.TransactionClient,
   subscription: SubscriptionKey & { fields: SubscriptionFields; hmacSecretCiphertext: string },
 ): Promise<SubscriptionRow> {
   const { id, accountId, fields, hmacSecretCiphertext } = subscription;
-  return await prisma.subscription.create({
+  return await transaction.subscription.create({
     data: {
       id,
       accountId: BigInt(accountId),

@@ -75,6 +75,7 @@ test('the outbox has an age and a number, and neither while the database is away
   const registry = createMetricsRegistry({ service: 'test' });
   const measure = createOutboxMeasure({
     pool: database.pool,
+    relay: { emptyUpTo: 0n },
     queue: { counts: async () => ({}) },
     dependencies: registerDependencyMetrics(registry),
     registry,

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseUnreachableError } from '@runhook/database';
-import { type Access, type Endpoint, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
+import { type Access, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
+import type { Answer } from '../../src/http/envelope.ts';
 import { TooManyRequestsError } from '../../src/http/errors.ts';
+import { KEEPS_NOTHING } from '../../src/http/idempotency.ts';
 import { createHttpApp, type HttpServer, listen } from '../../src/http/server.ts';
 import type { Principal } from '../../src/identity/principals.ts';
 import { callApi, failure } from '../harness.ts';
@@ -21,7 +23,7 @@ let lines: Line[];
 let lineWritten: () => void;
 let requestLine: Promise<void>;
 let server: HttpServer;
-let handle: Endpoint['handle'];
+let handle: () => Promise<Answer>;
 
 beforeEach(async () => {
   lines = [];
@@ -34,12 +36,20 @@ beforeEach(async () => {
   };
   const access: Access = READ_WEBHOOKS;
   const app = createHttpApp({
-    endpoints: [{ method: 'POST', path: PATH, access, handle: (request) => handle(request) }],
+    endpoints: [
+      {
+        method: 'POST',
+        path: PATH,
+        access,
+        handle: async (request) => request.keep.within(undefined as never, await handle()),
+      },
+    ],
     routing: {
       findPrincipal: async (credential) => (credential === token ? principal : null),
       findSession: async () => null,
+      places: { run: (_, work) => work() },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
-      idempotency: { once: (_, work) => work() },
+      idempotency: { once: (_, work) => work(KEEPS_NOTHING) },
     },
     trustedProxyCidrs: [],
     probes: async () => false,

@@ -65,6 +65,7 @@ export async function startRunsServer(
     routing: {
       findPrincipal: (credential) => findPrincipal(pool, credential),
       findSession: async () => null,
+      places: { run: (_, work) => work() },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
       deadlineMs: IN_VAIN_MS,

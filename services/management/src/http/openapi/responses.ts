@@ -127,7 +127,7 @@ const FAILURES = {
     name: 'TooManyRequests',
     response: failureResponse(
       429,
-      'More calls than are allowed in this time.',
+      'More calls than are allowed in this time, or at once.',
       { user: 'Too many requests.' },
       RETRY_AFTER,
     ),
@@ -176,8 +176,8 @@ const SHARED = {
   caller: [401, 429, 500, 503],
   /** Concerns an account that its path names. */
   account: [401, 403, 404, 429, 500, 503],
-  /** The Runs API does not count against the limit of requests (docs/contract.md#runs-and-jobs). */
-  runs: [401, 403, 404, 500, 503],
+  /** The Runs API does not count against the limit of requests in a minute (docs/contract.md#rate-limits). */
+  runs: [401, 403, 404, 429, 500, 503],
 } as const satisfies Record<string, FailureCode[]>;
 
 /** The answers of an operation: those that it names, those of all of its kind, and `more`. */

@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import { createEventPublisher } from '@runhook/queue';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  exampleEvent,
+  IN_VAIN_MS,
+  queueBackends,
+  seedAccount,
+  seedSubscription,
+  startReceiver,
+  startTcpProxy,
+  type TcpProxy,
+} from '@runhook/testing';
+import { startService } from './services.ts';
+
+/** The reconciler looks for what is overdue by so much and 5 s, every 10 s. */
+const DELIVERY_TIMEOUT_MS = 2_000;
+const ATTEMPTS_MAX = 3;
+
+describe.each(queueBackends())('a redelivery that the queue does not answer, on $name', (backend) => {
+  const closers: (() => Promise<unknown>)[] = [];
+  let queueProxy: TcpProxy;
+  let call: (method: string, rest: string) => Promise<{ status: number; data: Delivery & Delivery[] }>;
+
+  interface Delivery {
+    id: string;
+    status: string;
+    attempt_count: number;
+  }
+
+  beforeEach(async () => {
+    const testDatabase = await createTestDatabase();
+    closers.push(() => testDatabase.drop());
+    const queueDatabase = await createTestDatabase();
+    closers.push(() => queueDatabase.drop());
+    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+    closers.push(() => database.close());
+    const { id: accountId, jobs } = await seedAccount(database);
+    const receiver = await startReceiver({ respond: 500 });
+    closers.push(() => receiver.close());
+    const subscription = await seedSubscription(database, { accountId, clientUrl: receiver.url });
+    const token = { accountId, name: 'e2e', permissionSets: ['account_admin' as const] };
+    const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
+    const queueUrl = await createTestQueueUrl(backend, queueDatabase.url);
+    queueProxy = await startTcpProxy(queueUrl);
+    closers.push(() => queueProxy.close());
+    const environment = {
+      DATABASE_URL: testDatabase.url,
+      DELIVERY_TIMEOUT_MS: String(DELIVERY_TIMEOUT_MS),
+      DELIVERY_MAX_RETRIES: String(ATTEMPTS_MAX - 1),
+    };
+    const [management, dispatcher] = await Promise.all([
+      startService('management', { ...environment, QUEUE_URL: queueProxy.url }),
+      startService('dispatcher', { ...environment, QUEUE_URL: queueUrl }),
+    ]);
+    closers.push(() => Promise.all([management.stop(), dispatcher.stop()]));
+    call = async (method, rest) => {
+      const path = `/api/v3/accounts/${accountId}/webhooks/subscription/${subscription.id}/${rest}`;
+      const response = await fetch(management.url + path, { method, headers: { authorization } });
+      const { data } = (await response.json()) as { data: Delivery & Delivery[] };
+      return { status: response.status, data };
+    };
+    const publisher = createEventPublisher({ queueUrl });
+    closers.push(() => publisher.close());
+    await publisher.publish(exampleEvent('job.run.started', jobs[0] as never));
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  async function hasFailedAfter(attempts: number): Promise<string> {
+    return await eventually(async () => {
+      const { data } = await call('GET', 'deliveries');
+      expect(data).toMatchObject([{ status: 'failed', attempt_count: attempts }]);
+      return (data[0] as Delivery).id;
+    });
+  }
+
+  test('is accepted, and has the attempts of one cycle, whether the queue took its job or not', async () => {
+    const id = await hasFailedAfter(ATTEMPTS_MAX);
+    const redeliver = () => call('POST', `delivery/${id}/redeliver`);
+    expect((await redeliver()).status).toBe(202);
+    await hasFailedAfter(2 * ATTEMPTS_MAX);
+    // The job is taken, the answer does not come.
+    queueProxy.loseAnswersTo('');
+    expect((await redeliver()).status).toBe(202);
+    await hasFailedAfter(3 * ATTEMPTS_MAX);
+    await queueProxy.cut();
+    expect((await redeliver()).status).toBe(202);
+    await hasFailedAfter(4 * ATTEMPTS_MAX);
+  });
+});

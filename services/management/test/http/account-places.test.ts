@@ -1,0 +1,90 @@
+import { expect, test } from '@jest/globals';
+import { IN_VAIN_MS } from '@runhook/testing';
+import { createAccountPlaces, placesOf } from '../../src/http/account-places.ts';
+
+const [FLOOD, OTHER, THIRD] = [1, 2, 3] as const;
+
+/** Requests that end when they are told to, with a note of who began. */
+function openPlaces(options: Partial<Parameters<typeof createAccountPlaces>[0]> = {}) {
+  const places = createAccountPlaces({
+    placesMax: 3,
+    shareMax: 2,
+    hereMax: 10,
+    waitMs: IN_VAIN_MS,
+    ...options,
+  });
+  const begun: number[] = [];
+  const ends: (() => void)[] = [];
+  const post = (accountId: number) =>
+    places.run(accountId, () => {
+      begun.push(accountId);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    });
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  return {
+    places,
+    begun,
+    post,
+    /** Ends the one that has worked longest. */
+    async endOne() {
+      ends.shift()?.();
+      await settle();
+    },
+  };
+}
+
+test('one account has its share, and another passes its line', async () => {
+  const { places, begun, post, endOne } = openPlaces();
+  const all = [FLOOD, FLOOD, FLOOD, FLOOD, OTHER].map(post);
+  expect(begun).toEqual([FLOOD, FLOOD, OTHER]);
+  expect(places.waitingCount).toBe(2);
+  for (let ended = 0; ended < all.length; ended++) await endOne();
+  await Promise.all(all);
+  expect(begun).toEqual([FLOOD, FLOOD, OTHER, FLOOD, FLOOD]);
+  expect(places.waitingCount).toBe(0);
+});
+
+test('a place that becomes free goes to who has the fewest, in turn where they have as many', async () => {
+  const { begun, post, endOne } = openPlaces({ placesMax: 2 });
+  const all = [FLOOD, FLOOD, FLOOD, FLOOD, OTHER, OTHER, THIRD].map(post);
+  for (let ended = 0; ended < all.length; ended++) await endOne();
+  await Promise.all(all);
+  expect(begun).toEqual([FLOOD, FLOOD, OTHER, FLOOD, THIRD, OTHER, FLOOD]);
+});
+
+test('what fails gives its place back', async () => {
+  const { places } = openPlaces({ placesMax: 1, shareMax: 1 });
+  const fail = () => places.run(FLOOD, () => Promise.reject(new Error('its own')));
+  await expect(Promise.allSettled([fail(), fail(), fail()])).resolves.toHaveLength(3);
+  await expect(places.run(OTHER, async () => 'done')).resolves.toBe('done');
+});
+
+test('beyond what one account may have here it is refused at once, and nobody else is', async () => {
+  let refused = 0;
+  const { begun, post, endOne } = openPlaces({ hereMax: 3, onRefused: () => refused++ });
+  const here = [FLOOD, FLOOD, FLOOD].map(post);
+  await expect(post(FLOOD)).rejects.toMatchObject({ statusCode: 429, headers: { 'retry-after': '1' } });
+  expect(refused).toBe(1);
+  here.push(post(OTHER));
+  for (let ended = 0; ended < here.length; ended++) await endOne();
+  await Promise.all(here);
+  here.splice(0, here.length, post(FLOOD));
+  await endOne();
+  await Promise.all(here);
+  expect(begun).toHaveLength(5);
+});
+
+test('whose turn does not come in time is unavailable, and is never begun', async () => {
+  const { places, begun, post, endOne } = openPlaces({ placesMax: 1, shareMax: 1, waitMs: 1 });
+  const first = post(FLOOD);
+  await expect(post(FLOOD)).rejects.toMatchObject({ statusCode: 503 });
+  expect(places.waitingCount).toBe(0);
+  await endOne();
+  await first;
+  expect(begun).toEqual([FLOOD]);
+});
+
+test('of a pool, no account has all connections, however small it is', () => {
+  expect(placesOf(10)).toEqual({ placesMax: 8, shareMax: 6 });
+  expect(placesOf(1)).toEqual({ placesMax: 2, shareMax: 1 });
+});

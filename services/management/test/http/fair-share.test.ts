@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '@runhook/testing';
+import { type Answered, type Harness, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+beforeAll(async () => {
+  harness = await startHarness({ apiConcurrencyPerAccount: 200 });
+});
+afterAll(() => harness.close());
+
+const post = ({ id, token }: TestAccount, path: string, body: object) =>
+  harness.call('POST', `/api/v2/accounts/${id}/${path}`, { token, body });
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`${harness.origin}/metrics`)).text();
+  return Number(new RegExp(`^${name}\\{.*\\} (.+)$`, 'm').exec(text)?.[1]);
+}
+
+test('an account whose requests all hang holds up nobody else, and has no more than its limit here', async () => {
+  const flood = await harness.newAccount();
+  const other = await harness.newAccount();
+  const run = { job_id: await harness.newJob(flood), run_id: 1, engine_version: '1.9.2' };
+  const othersRun = { job_id: await harness.newJob(other), engine_version: '1.9.2' };
+  expect((await post(flood, 'runs/', run)).status).toBe(201);
+  const locker = await harness.database.pool.connect();
+  const hanging: Promise<Answered>[] = [];
+  try {
+    await locker.query('BEGIN');
+    await locker.query('SELECT FROM runs WHERE account_id = $1 FOR UPDATE', [flood.id]);
+    for (let index = 0; index < 200; index++)
+      hanging.push(post(flood, 'runs/1/finish/', { status: 'success' }));
+    await eventually(async () => expect(await metric('runhook_http_requests_waiting')).toBe(194));
+    expect((await post(other, 'runs/', othersRun)).status).toBe(201);
+    const refused = await post(flood, 'runs/1/finish/', { status: 'success' });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(await metric('runhook_http_requests_refused_total')).toBe(1);
+    expect((await post(other, 'runs/', othersRun)).status).toBe(201);
+  } finally {
+    await locker.query('COMMIT');
+    locker.release();
+  }
+  const answers = await Promise.all(hanging);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(await metric('runhook_http_requests_waiting')).toBe(0);
+});
+
+test('of many new jobs at once, in one project that nobody has made yet, all are made', async () => {
+  const account = await harness.newAccount();
+  const body = { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' };
+  const answers = await Promise.all(Array.from({ length: 200 }, () => post(account, 'jobs/', body)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+  expect(new Set(answers.map(({ json }) => json.data.id)).size).toBe(200);
+  expect(new Set(answers.map(({ json }) => json.data.project_id)).size).toBe(1);
+});

@@ -1,0 +1,168 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually, startTcpProxy, type TcpProxy } from '@runhook/testing';
+import { insertDelivery } from '../deliveries/delivery-rows.ts';
+import {
+  type Answered,
+  type Harness,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+  UNHURRIED,
+} from '../harness.ts';
+
+let proxy: TcpProxy;
+let harness: Harness;
+let account: TestAccount;
+let keys = 0;
+
+beforeAll(async () => {
+  const viaProxy = async (databaseUrl: string) => {
+    proxy = await startTcpProxy(databaseUrl);
+    return { databaseUrl: proxy.url };
+  };
+  harness = await startHarness(viaProxy, { timeouts: UNHURRIED });
+});
+beforeEach(async () => {
+  account = await harness.newAccount();
+});
+afterEach(() => proxy.restore());
+afterAll(async () => {
+  await harness.close();
+  await proxy.close();
+});
+
+interface Post {
+  path: string;
+  body?: object;
+}
+
+const runsPath = (rest = '') => `/api/v2/accounts/${account.id}/runs/${rest}`;
+
+async function post({ path, body }: Post, key = `key ${keys}`): Promise<Answered> {
+  const headers = { 'idempotency-key': key };
+  return await harness.call('POST', path, { token: account.token, headers, ...(body && { body }) });
+}
+
+async function startedRun(): Promise<string> {
+  const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
+  return (await post({ path: runsPath(), body }, `run ${keys}`)).json.data.id;
+}
+
+async function failedDelivery() {
+  const { id: subscriptionId } = await harness.newSubscription(account);
+  const completedAt = '2026-11-20T10:00:00Z';
+  const fields = { subscriptionId, accountId: account.id, status: 'failed', completedAt };
+  return { subscriptionId, ...(await insertDelivery(harness.database, fields)) };
+}
+
+/** What each POST is sent with, and what its work leaves behind, read by SQL. */
+const POSTS: [string, () => Promise<Post>, string][] = [
+  [
+    'the start of a run',
+    async () => ({
+      path: runsPath(),
+      body: { job_id: await harness.newJob(account), engine_version: '1.9.2' },
+    }),
+    `SELECT (SELECT count(*) FROM runs WHERE account_id = $1), (SELECT count(*) FROM events WHERE account_id = $1) AS e`,
+  ],
+  [
+    'the finish of a run',
+    async () => ({ path: runsPath(`${await startedRun()}/finish/`), body: { status: 'errored' } }),
+    `SELECT count(*) FROM events WHERE account_id = $1 AND event_type = 'job.run.errored'`,
+  ],
+  [
+    'the artifacts of a run',
+    async () => {
+      const path = runsPath(`${await startedRun()}/finish/`);
+      await post({ path, body: { status: 'success' } }, `finish ${keys}`);
+      return { path: path.replace('finish', 'artifacts') };
+    },
+    `SELECT count(*) FROM events WHERE account_id = $1 AND event_type = 'job.run.completed'`,
+  ],
+  [
+    'a new job',
+    async () => ({
+      path: `/api/v2/accounts/${account.id}/jobs/`,
+      body: { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' },
+    }),
+    'SELECT count(*) FROM jobs WHERE account_id = $1',
+  ],
+  [
+    'a new subscription',
+    async () => ({ path: account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS }),
+    'SELECT count(*) FROM subscriptions WHERE account_id = $1',
+  ],
+  [
+    'a redelivery',
+    async () => {
+      const { subscriptionId, id } = await failedDelivery();
+      return { path: account.path(`/subscription/${subscriptionId}/delivery/${id}/redeliver`) };
+    },
+    `SELECT count(*) FROM deliveries WHERE account_id = $1 AND status = 'pending'`,
+  ],
+  [
+    'a recovery',
+    async () => {
+      const { subscriptionId } = await failedDelivery();
+      return {
+        path: account.path(`/subscription/${subscriptionId}/recover`),
+        body: { since: '2026-01-01' },
+      };
+    },
+    `SELECT count(*) FROM recoveries r JOIN subscriptions s ON s.id = subscription_id WHERE account_id = $1`,
+  ],
+];
+
+async function countedBy(sql: string): Promise<object> {
+  return (await harness.database.pool.query(sql, [account.id])).rows[0];
+}
+
+describe.each(POSTS)('%s', (_, prepare, countSql) => {
+  beforeEach(() => {
+    keys += 1;
+  });
+
+  test('whose commit nobody heard of is not done again under its key, but answered', async () => {
+    const request = await prepare();
+    proxy.loseAnswersTo('COMMIT');
+    expect((await post(request)).status).toBe(503);
+    await proxy.restore();
+    const done = await countedBy(countSql);
+    const again = await eventually(async () => {
+      const answer = await post(request);
+      expect(answer.status).toBeLessThan(300);
+      return answer;
+    });
+    expect(again.headers.get('idempotent-replay')).toBe('true');
+    expect(await countedBy(countSql)).toEqual(done);
+    expect(Object.values(done).every((count) => Number(count) === 1)).toBe(true);
+  });
+});
+
+test('a request whose key was taken over while it hung changes nothing any more', async () => {
+  keys += 1;
+  const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
+  const locker = await harness.database.pool.connect();
+  try {
+    await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
+    const first = post({ path: runsPath(), body });
+    const { pool } = harness.database;
+    const claimed = `UPDATE idempotency_keys SET claimed_until = now() WHERE answer_ciphertext IS NULL RETURNING claim`;
+    const [claim] = await eventually(async () => {
+      const { rows } = await pool.query<{ claim: string }>(claimed);
+      expect(rows).toHaveLength(1);
+      return rows.map((row) => row.claim);
+    });
+    const second = post({ path: runsPath(), body });
+    await eventually(async () =>
+      expect((await pool.query('SELECT FROM idempotency_keys WHERE claim = $1', [claim])).rows).toEqual([]),
+    );
+    await locker.query('COMMIT');
+    const answers = await Promise.all([first, second]);
+    expect(answers.map(({ status }) => status)).toEqual([409, 201]);
+  } finally {
+    locker.release();
+  }
+  const sql = 'SELECT count(*)::int AS count FROM runs WHERE account_id = $1';
+  expect(await countedBy(sql)).toEqual({ count: 1 });
+});
