@@ -78,7 +78,12 @@ export async function createEndpoints(
   });
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const endpoints = [
-    ...subscriptionEndpoints({ prisma, secrets, urlProblem: guard.urlProblem }),
+    ...subscriptionEndpoints({
+      prisma,
+      secrets,
+      urlProblem: guard.urlProblem,
+      subscriptionsMax: settings.subscriptionsPerAccount,
+    }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),

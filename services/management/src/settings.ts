@@ -25,6 +25,7 @@ interface Environment {
   API_RATE_LIMIT_PER_MINUTE: number;
   /** Requests of one account that a process has at once, those that wait for their turn included. */
   API_CONCURRENCY_PER_ACCOUNT: number;
+  SUBSCRIPTIONS_PER_ACCOUNT: number;
   /** A console session that nobody used for so long has ended. */
   CONSOLE_SESSION_IDLE_MINUTES: number;
   /** A console session ends after so long even in use. */
@@ -56,6 +57,7 @@ const schema = Joi.object<Environment>({
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   API_RATE_LIMIT_PER_MINUTE: wholeNumber(1, 10_000_000).default(5_000),
   API_CONCURRENCY_PER_ACCOUNT: wholeNumber(1, 100_000).default(500),
+  SUBSCRIPTIONS_PER_ACCOUNT: wholeNumber(1, 100_000).default(1_000),
   CONSOLE_SESSION_IDLE_MINUTES: wholeNumber(5, 43_200).default(60),
   CONSOLE_SESSION_MAX_HOURS: wholeNumber(1, 8_760).default(24),
   SIGN_IN_ATTEMPTS_PER_EMAIL: wholeNumber(1, 10_000).default(10),

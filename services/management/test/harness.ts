@@ -116,6 +116,7 @@ export async function startHarness(
     egressAllowCidrs: [],
     apiRateLimitPerMinute: 5_000,
     apiConcurrencyPerAccount: 500,
+    subscriptionsPerAccount: 1_000,
     consoleSessionIdleMinutes: 60,
     consoleSessionMaxHours: 24,
     signInAttemptsPerEmail: 1_000,

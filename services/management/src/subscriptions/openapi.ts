@@ -7,7 +7,7 @@ import {
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
 import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
-import { answers, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
   FIELDS_OF_REQUESTS,
   NEW_SUBSCRIPTION,
@@ -70,6 +70,11 @@ export const subscriptionPaths: Paths = {
         'account',
         {
           201: success(201, 'It exists.', schemaRef('CreatedSubscription'), CREATED_SUBSCRIPTION_EXAMPLE),
+          409: failureBecause(
+            409,
+            'The account has as many webhooks as it may have.',
+            'The account has 1000 webhooks, as many as it may have.',
+          ),
         },
         OF_A_BODY,
       ),

@@ -14,7 +14,7 @@ import {
   WRITE_WEBHOOKS,
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { InvalidRequestError } from '../http/errors.ts';
+import { ConflictError, InvalidRequestError } from '../http/errors.ts';
 import { QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
 import { subscriptionView } from './fields.ts';
 import {
@@ -24,6 +24,7 @@ import {
   subscriptionNotFound,
 } from './required-subscription.ts';
 import {
+  countSubscriptions,
   deleteSubscription,
   insertSubscription,
   listSubscriptions,
@@ -38,6 +39,8 @@ export function subscriptionEndpoints(deps: {
   prisma: PrismaClient;
   secrets: SecretBox;
   urlProblem: UrlProblem;
+  /** Subscriptions that an account may have. */
+  subscriptionsMax: number;
 }): AccountEndpoint[] {
   return [
     listSubscriptionsEndpoint(deps),
@@ -99,7 +102,9 @@ function createSubscriptionEndpoint(deps: {
   prisma: PrismaClient;
   secrets: SecretBox;
   urlProblem: UrlProblem;
+  subscriptionsMax: number;
 }): AccountEndpoint {
+  const { subscriptionsMax } = deps;
   return {
     method: 'POST',
     path: SUBSCRIPTIONS_PATH,
@@ -109,6 +114,10 @@ function createSubscriptionEndpoint(deps: {
       const hmacSecret = createHmacSecret();
       const { account, keep } = request;
       return await inPrismaTransaction(deps.prisma, async (transaction) => {
+        // Calls at the same time do not see each other: together they may go a few beyond it.
+        if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
+          throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
+        }
         const row = await insertSubscription(transaction, {
           accountId: account.id,
           id: createId('subscription'),

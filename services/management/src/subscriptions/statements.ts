@@ -64,6 +64,14 @@ export async function listSubscriptions(
   return { rows, totalCount };
 }
 
+/** How many the account has, inactive ones too. */
+export async function countSubscriptions(
+  prisma: Pick<PrismaClient, 'subscription'>,
+  accountId: number,
+): Promise<number> {
+  return await prisma.subscription.count({ where: { accountId: BigInt(accountId), deletedAt: null } });
+}
+
 function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
   return {
     ...(active !== null && { active }),

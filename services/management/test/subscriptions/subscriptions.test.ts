@@ -102,6 +102,25 @@ describe('creating', () => {
     expect(harness.secrets.decrypt(rows[0].hmac_secret_ciphertext)).toBe(hmac_secret);
   });
 
+  test('refuses one more than an account may have; a deleted one makes room', async () => {
+    const { id } = await harness.newSubscription(account);
+    await harness.database.pool.query(
+      `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
+                                  hmac_secret_ciphertext)
+       SELECT left(s.id, 20) || lpad(n::text, 11, '0'), account_id, name, description, event_types, job_ids, client_url,
+              false, hmac_secret_ciphertext
+       FROM subscriptions s, generate_series(1, 999) AS n WHERE s.id = $1`,
+      [id],
+    );
+    const create = () =>
+      harness.call('POST', account.path('/subscriptions'), { token, body: SUBSCRIPTION_FIELDS });
+    const refused = await create();
+    expect(refused.status).toBe(409);
+    expect(refused.json).toEqual(failure(409, 'The account has 1000 webhooks, as many as it may have.'));
+    await harness.call('DELETE', account.path(`/subscription/${id}`), { token });
+    expect((await create()).status).toBe(201);
+  });
+
   test('gives every subscription a secret of its own', async () => {
     const secrets = [await harness.newSubscription(account), await harness.newSubscription(account)];
     expect(secrets[0].hmac_secret).not.toBe(secrets[1].hmac_secret);
