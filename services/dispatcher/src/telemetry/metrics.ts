@@ -150,6 +150,11 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
+    dayPartitionsDeferred: new Counter({
+      name: 'runhook_day_partitions_deferred_total',
+      help: 'Day partitions that could not be made or dropped since somebody reads the log; counted again each minute.',
+      registers,
+    }),
     recovered: new Counter({
       name: 'runhook_recovered_deliveries_total',
       help: 'Deliveries that recoveries put back.',
