@@ -49,7 +49,7 @@ export function openDeliveryQueue(
         await producer.call((queue) => addJobs(backend, queue, jobs));
       }
     },
-    holds: (deliveries) => producer.call((queue) => heldBy(queue, deliveries.map(deliveryJobId))),
+    holds: (deliveries) => producer.call((queue) => heldBy(backend, queue, deliveries.map(deliveryJobId))),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),

@@ -67,7 +67,7 @@ export function openEventQueue(
         });
       }
     },
-    holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),
+    holds: (eventIds) => producer.call((queue) => heldBy(backend, queue, eventIds)),
     async counts() {
       const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };

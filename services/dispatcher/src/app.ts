@@ -156,7 +156,7 @@ async function openQueues(process: Process): Promise<Queues> {
 }
 
 function openUpkeep(
-  { settings, lifecycle, metrics, logger }: Process,
+  { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
   { backend, events, deliveries }: Queues,
   { retryPolicy }: Dispatcher,
@@ -165,7 +165,7 @@ function openUpkeep(
   const retentionDays = settings.logRetentionDays;
   const upkeep = startUpkeep(
     backend,
-    upkeepTasks({ pool, events, deliveries, retryPolicy, graceMs, retentionDays, metrics, logger }),
+    upkeepTasks({ pool, events, deliveries, retryPolicy, graceMs, stopping, retentionDays, metrics, logger }),
     (error) => logger.warn({ err: error }, 'upkeep has trouble'),
   );
   lifecycle.onClose('upkeep', () => upkeep.close());

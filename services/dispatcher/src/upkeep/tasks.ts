@@ -21,12 +21,15 @@ export function upkeepTasks(
       name: 'reconcile',
       everyMs: RECONCILE_EVERY_MS,
       async run() {
-        const found = await reconcile(dependencies);
-        if (!found) return;
+        const found = await reconcile({
+          ...dependencies,
+          onPutBack(half, count) {
+            metrics.reconciled[half].inc(count);
+            metrics.reconcilerLastRun.setToCurrentTime();
+          },
+        });
         metrics.reconcilerLastRun.setToCurrentTime();
-        metrics.reconciled.delivery.inc(found.deliveries);
-        metrics.reconciled.event.inc(found.events);
-        const level = found.deliveries + found.events > 0 ? 'warn' : 'debug';
+        const level = found.delivery + found.event > 0 ? 'warn' : 'debug';
         logger[level](found, 'reconciled: put back what the queue had lost');
       },
     },

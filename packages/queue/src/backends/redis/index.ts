@@ -6,7 +6,8 @@ import {
   type Telemetry,
   Worker,
 } from 'bullmq';
-import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
+import type { Cluster, Redis } from 'ioredis';
+import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
 import { ClusterQueue, ClusterWorker, openCluster, redisOptions } from './connection.ts';
 import { parseRedisUrl } from './url.ts';
 
@@ -34,6 +35,7 @@ function connect(url: string, connectMs: number): Connector {
       const client = await (queue.getBackend() as RedisQueueBackend).client;
       return await client.zcard(queue.toKey('failed'));
     },
+    jobStates,
     createQueue<Data>(name: string, telemetry?: Telemetry) {
       const options = {
         prefix: PREFIX,
@@ -58,4 +60,25 @@ function connect(url: string, connectMs: number): Connector {
           });
     },
   };
+}
+
+/**
+ * By the job's own hash, of which `finishedOn` is there from its end until somebody has it done again. That there is a
+ * hash is also what keeps another job with its id out, whatever lists it is in.
+ */
+async function jobStates<Data>(
+  queue: Queue<Data>,
+  jobIds: readonly string[],
+): Promise<Map<string, JobState>> {
+  const client = (await (queue.getBackend() as RedisQueueBackend).client) as unknown as Redis | Cluster;
+  const pipeline = client.pipeline();
+  for (const jobId of jobIds) pipeline.hmget(queue.toKey(jobId), 'timestamp', 'finishedOn');
+  const states = new Map<string, JobState>();
+  for (const [index, [error, value]] of ((await pipeline.exec()) ?? []).entries()) {
+    if (error) throw error;
+    const [timestamp, finishedOn] = value as (string | null)[];
+    const jobId = jobIds[index];
+    if (jobId !== undefined && timestamp !== null) states.set(jobId, finishedOn === null ? 'held' : 'ended');
+  }
+  return states;
 }
