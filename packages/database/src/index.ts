@@ -31,9 +31,11 @@ export { requireSchema, SchemaBehindError } from './schema.ts';
 export {
   createSecretBox,
   type EncryptionKey,
+  KeysUnknownError,
   parseEncryptionKeys,
   type Reencryption,
   reencryptSecrets,
+  requireKeys,
   type SecretBox,
   SecretBoxError,
   type UnreadableSecret,

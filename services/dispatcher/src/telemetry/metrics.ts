@@ -150,6 +150,11 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
+    idle: new Gauge({
+      name: 'runhook_dispatcher_idle',
+      help: 'Whether this dispatcher takes no jobs, since its schema or its encryption keys do not fit.',
+      registers,
+    }),
     dayPartitionsDeferred: new Counter({
       name: 'runhook_day_partitions_deferred_total',
       help: 'Day partitions that could not be made or dropped since somebody reads the log; counted again each minute.',
