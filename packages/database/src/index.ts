@@ -1,3 +1,4 @@
+export { dropOldDayPartitions, ensureDayPartitions } from './day-partitions.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export {
   addMembership,
@@ -26,18 +27,15 @@ export {
   type Transaction,
 } from './open-database.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
-export {
-  dropOldDayPartitions,
-  ensureDayPartitions,
-  requireSchema,
-  SchemaBehindError,
-} from './schema.ts';
+export { requireSchema, SchemaBehindError } from './schema.ts';
 export {
   createSecretBox,
   type EncryptionKey,
+  KeysUnknownError,
   parseEncryptionKeys,
   type Reencryption,
   reencryptSecrets,
+  requireKeys,
   type SecretBox,
   SecretBoxError,
   type UnreadableSecret,

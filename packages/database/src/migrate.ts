@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PrismaPg } from '@prisma/adapter-pg';
-import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
-import type { SchemaEngine } from '@prisma/schema-engine-wasm';
 import pg from 'pg';
+import { type RunScriptOptions, runScript, ScriptError } from './migration-script.ts';
+import { withSchemaEngine } from './schema-engine.ts';
+
+export { withSchemaEngine } from './schema-engine.ts';
 
 const LOCKFILE = 'migration_lock.toml';
 
@@ -50,86 +50,146 @@ function findMigrations(): string {
   throw new Error('there is no prisma/migrations above this program');
 }
 
+export interface MigrateOptions extends RunScriptOptions {
+  /** Of the migrations; the ones of this release when omitted. */
+  directory?: string;
+}
+
+const FILTERS = { externalTables: [], externalEnums: [] };
+
 /**
  * Applies what is missing and answers the names of the migrations it applied. Calls at the same time take turns
- * (the engine holds an advisory lock). Throws with the failing statement's error when one does not apply.
+ * (the engine holds an advisory lock). One that waits for a lock lets everybody else pass and tries again.
+ * @throws MigrationFailedError with the database's own words
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
-  const migrationsList = await readMigrations();
-  return await withSchemaEngine(databaseUrl, async (engine) => {
-    const filters = { externalTables: [], externalEnums: [] };
-    return (await engine.applyMigrations({ migrationsList, filters })).appliedMigrationNames;
+export async function migrate(
+  databaseUrl: string,
+  { directory, ...options }: MigrateOptions = {},
+): Promise<string[]> {
+  const migrationsList = await readMigrations(directory);
+  let failed: ScriptError | undefined;
+  const run = async (pool: pg.Pool, script: string) => {
+    try {
+      await runScript(pool, script, options);
+    } catch (error) {
+      if (error instanceof ScriptError) failed = error;
+      throw error;
+    }
+  };
+  return await withSchemaEngine(
+    databaseUrl,
+    async (engine) => {
+      try {
+        return (await engine.applyMigrations({ migrationsList, filters: FILTERS })).appliedMigrationNames;
+      } catch (error) {
+        if (failed !== undefined) throw await afterFailure(databaseUrl, migrationsList, failed);
+        if ((error as { code?: string }).code === FAILED_BEFORE) throw new MigrationUnresolvedError(error);
+        throw error;
+      }
+    },
+    { runScript: run },
+  );
+}
+
+const FAILED_BEFORE = 'P3009';
+
+/** A migration did not apply. Nothing of it is left, unless it runs outside a transaction. */
+class MigrationFailedError extends Error {
+  readonly code = 'migration_failed';
+}
+
+/** A migration began at some time, and it is not known what became of it. */
+class MigrationUnresolvedError extends Error {
+  readonly code = 'migration_unresolved';
+
+  constructor(cause: unknown) {
+    super(
+      'A migration began and did not end; `migrate status` names it. See what of it is in the database, then tell: ' +
+        '`migrate resolve --rolled-back <name>` (it is tried again), or `migrate resolve --applied <name>`.',
+      { cause },
+    );
+  }
+}
+
+/** Keeps the database's words with the migration. What is one transaction has left nothing: it may be tried again. */
+async function afterFailure(
+  databaseUrl: string,
+  { migrationDirectories }: MigrationList,
+  error: ScriptError,
+): Promise<MigrationFailedError> {
+  const name = migrationDirectories.find(
+    ({ migrationFile }) => migrationFile.content.value === error.script,
+  )?.path;
+  await withClient(databaseUrl, (client) =>
+    client.query(
+      `UPDATE _prisma_migrations SET logs = $2, rolled_back_at = CASE WHEN $3 THEN now() END
+       WHERE migration_name = $1 AND finished_at IS NULL AND rolled_back_at IS NULL`,
+      [name, error.message, error.isUndone],
+    ),
+  );
+  return new MigrationFailedError(`The migration ${name} failed. ${error.message}`, { cause: error });
+}
+
+export interface MigrationState {
+  name: string;
+  state: 'applied' | 'missing' | 'unresolved' | 'newer than this release';
+  /** When it was applied, or began. */
+  at: Date | null;
+  /** What the database said when it failed last. */
+  words: string | null;
+}
+
+/** Each migration of this release, and what else the database has, oldest first. */
+export async function migrationStates(databaseUrl: string, directory?: string): Promise<MigrationState[]> {
+  const { migrationDirectories } = await readMigrations(directory);
+  const rows = await withClient(databaseUrl, async (client) => {
+    const { rows: tables } = await client.query(`SELECT to_regclass('_prisma_migrations') AS name`);
+    if (tables[0]?.name === null) return [];
+    return (await client.query<MigrationRow>(LATEST)).rows;
+  });
+  const known = migrationDirectories.map(({ path }) => path);
+  const names = [...new Set([...known, ...rows.map(({ name }) => name)])].sort();
+  return names.map((name) => {
+    const row = rows.find((candidate) => candidate.name === name);
+    const at = row?.finished_at ?? row?.started_at ?? null;
+    if (row === undefined || row.rolled_back_at !== null)
+      return { name, state: 'missing', at, words: row?.logs ?? null };
+    if (row.finished_at === null) return { name, state: 'unresolved', at, words: row.logs };
+    return { name, state: known.includes(name) ? 'applied' : 'newer than this release', at, words: null };
   });
 }
 
-/**
- * Lends Prisma's schema engine, as WebAssembly over the pg driver, to `work`: the same engine and the same
- * `_prisma_migrations` table as the Prisma CLI, without the binary that the CLI downloads.
- * @param datamodels pairs of file name and schema text; none are needed to apply migrations
- */
-export async function withSchemaEngine<T>(
+interface MigrationRow {
+  name: string;
+  started_at: Date;
+  finished_at: Date | null;
+  rolled_back_at: Date | null;
+  logs: string | null;
+}
+
+const LATEST = `
+  SELECT DISTINCT ON (migration_name) migration_name AS name, started_at, finished_at, rolled_back_at, logs
+  FROM _prisma_migrations ORDER BY migration_name, started_at DESC`;
+
+/** Says of a migration that began and did not end what became of it. Throws for one that is not known as such. */
+export async function resolveMigration(
   databaseUrl: string,
-  work: (engine: SchemaEngine) => Promise<T>,
-  datamodels?: [string, string][],
-): Promise<T> {
-  const { SchemaEngine } = await loadEngine();
-  // One connection: the engine's advisory lock belongs to a session.
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  name: string,
+  became: 'applied' | 'rolled back',
+): Promise<void> {
+  const migrationsList = await readMigrations();
+  await withSchemaEngine(databaseUrl, async (engine) => {
+    if (became === 'applied') await engine.markMigrationApplied({ migrationsList, migrationName: name });
+    else await engine.markMigrationRolledBack({ migrationName: name });
+  });
+}
+
+async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
   try {
-    const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScriptAdapterFactory(pool));
-    const engine = await SchemaEngine.new({ datamodels }, () => undefined, adapter);
-    try {
-      return await work(engine);
-    } finally {
-      engine.free();
-    }
+    return await work(client);
   } finally {
-    await pool.end();
+    await client.end();
   }
-}
-
-/**
- * The adapter cuts a script at every semicolon, the ones inside a function's body too. Sent whole, it is one
- * implicit transaction besides: a migration applies entirely or not at all.
- */
-class WholeScriptAdapterFactory extends PrismaPg {
-  readonly #pool: pg.Pool;
-
-  constructor(pool: pg.Pool) {
-    super(pool);
-    this.#pool = pool;
-  }
-
-  override async connect() {
-    const adapter = await super.connect();
-    adapter.executeScript = async (script: string) => void (await this.#pool.query(script));
-    return adapter;
-  }
-}
-
-/** Node has it; only the browser's type library declares it. */
-declare const WebAssembly: {
-  instantiate(
-    bytes: Uint8Array,
-    imports: object,
-  ): Promise<{ instance: { exports: Record<string, unknown> } }>;
-};
-
-type EngineModule = typeof import('@prisma/schema-engine-wasm') & { __wbg_set_wasm(exports: unknown): void };
-let loaded: Promise<EngineModule> | undefined;
-
-/** The package's main entry imports a .wasm file, which Node does only behind a flag; so it is put together here. */
-function loadEngine(): Promise<EngineModule> {
-  loaded ??= instantiate();
-  return loaded;
-}
-
-async function instantiate(): Promise<EngineModule> {
-  const bindingsPath = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
-  const wasm = await readFile(bindingsPath.replace(/\.js$/, '.wasm'));
-  const bindings = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineModule;
-  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': bindings });
-  bindings.__wbg_set_wasm(instance.exports);
-  (instance.exports.__wbindgen_start as () => void)();
-  return bindings;
 }

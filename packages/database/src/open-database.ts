@@ -14,6 +14,15 @@ export interface Database {
 /** A host that vanished without closing its sockets looks like a slow query; nothing of ours takes this long. */
 export const QUERY_TIMEOUT_MS = 20_000;
 export const CONNECT_TIMEOUT_MS = 3_000;
+/**
+ * The server gives up before the client does: otherwise each statement that nobody waits for any more would go on, and
+ * keep its connection and its locks, while the next try begins beside it.
+ */
+const STATEMENT_TIMEOUT_MS = QUERY_TIMEOUT_MS - 2_000;
+/** What holds a lock of ours for this long is a migration or somebody's hand; a pool has ten connections to wait on. */
+const LOCK_TIMEOUT_MS = 5_000;
+const SESSION = `
+  SET TIME ZONE 'UTC'; SET statement_timeout = ${STATEMENT_TIMEOUT_MS}; SET lock_timeout = ${LOCK_TIMEOUT_MS}`;
 
 export interface DatabaseOptions {
   url: string;
@@ -55,7 +64,7 @@ export function openDatabase(options: DatabaseOptions): Database {
  * Prisma's adapter writes and reads times without their zone and means UTC, whatever the server's zone is.
  */
 async function setUp(client: pg.ClientBase, { plansByIndex }: DatabaseOptions): Promise<void> {
-  await client.query(`SET TIME ZONE 'UTC'${plansByIndex ? '; SET enable_seqscan = off' : ''}`);
+  await client.query(plansByIndex ? `${SESSION}; SET enable_seqscan = off` : SESSION);
 }
 
 /**

@@ -74,6 +74,41 @@ export function createSecretBox(keys: readonly EncryptionKey[]): SecretBox {
   };
 }
 
+/** No secret that is in use can be read: the keys are others by now. */
+export class KeysUnknownError extends Error {
+  readonly code = 'KEYS_UNKNOWN';
+}
+
+const NAME = `split_part(hmac_secret_ciphertext, '.', 1)`;
+const IN_USE = 'FROM subscriptions WHERE active AND deleted_at IS NULL';
+/** From each name to the next: the index has one entry for each subscription. */
+const KEY_NAMES = `
+  WITH RECURSIVE names AS (
+    (SELECT ${NAME} AS name ${IN_USE} ORDER BY 1 LIMIT 1)
+    UNION ALL
+    SELECT (SELECT ${NAME} ${IN_USE} AND ${NAME} > names.name ORDER BY 1 LIMIT 1) FROM names WHERE names.name IS NOT NULL
+  )
+  SELECT name FROM names WHERE name IS NOT NULL`;
+
+/**
+ * Passes when the keys are those of any webhook secret that is in use, or when there is none. With some that they do
+ * not open everybody else's are delivered all the same; `unknown` in the answer has the names of their keys.
+ * @throws KeysUnknownError
+ */
+export async function requireKeys(
+  database: Pool,
+  keys: readonly EncryptionKey[],
+): Promise<{ unknown: string[] }> {
+  const rows = await runStatement<{ name: string }>(database, KEY_NAMES, [], 'key-names');
+  const known = new Set(keys.map(({ name }) => name));
+  const unknown = rows.map(({ name }) => name).filter((name) => !known.has(name));
+  if (unknown.length > 0 && unknown.length === rows.length)
+    throw new KeysUnknownError(
+      `Secrets are under ${unknown.join(', ')}; ENCRYPTION_KEYS has ${[...known].join(', ')}.`,
+    );
+  return { unknown };
+}
+
 /** Every column that holds ciphertext. */
 const COLUMNS = [
   { secret: 'hmac_secret', table: 'subscriptions', column: 'hmac_secret_ciphertext', idType: 'text' },

@@ -1,9 +1,21 @@
 import pg from 'pg';
 import type { Queryable } from './open-database.ts';
 
-/** SQLSTATE classes that say "not now": connection exceptions, out of resources, operator intervention. */
-const TRANSIENT_SQLSTATE = /^(08|53|57P|25006$)/;
-const TRANSIENT_PRISMA_CODES = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2037']);
+/**
+ * SQLSTATEs that say "not now": connection exceptions, out of resources, operator intervention, a read-only server; a
+ * lock or a statement that took too long, and transactions that were in each other's way.
+ */
+const TRANSIENT_SQLSTATE = /^(08|53|57P|25006$|55P03$|57014$|40001$|40P01$)/;
+const TRANSIENT_PRISMA_CODES = new Set([
+  'P1001',
+  'P1002',
+  'P1008',
+  'P1017',
+  'P2024',
+  'P2028',
+  'P2034',
+  'P2037',
+]);
 const TRANSIENT_ADAPTER_KINDS = new Set([
   'DatabaseNotReachable',
   'ConnectionClosed',

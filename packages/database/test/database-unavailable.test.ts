@@ -79,6 +79,26 @@ test('a session that the server ended counts as away', async () => {
   expect(isDatabaseUnavailable(await running)).toBe(true);
 });
 
+test('a statement that takes too long, or its lock, is ended by the server and counts as away', async () => {
+  const [limits] = await runStatement(
+    database.pool,
+    `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock`,
+    [],
+  );
+  expect(limits).toEqual({ statement: '18s', lock: '5s' });
+  const holder = await database.pool.connect();
+  await holder.query('BEGIN; LOCK TABLE jobs');
+  const waiter = await database.pool.connect();
+  await waiter.query('SET lock_timeout = 20');
+  const locked = await errorOf(runStatement(waiter, 'SELECT FROM jobs', []));
+  await waiter.query('SET lock_timeout = 0; SET statement_timeout = 20');
+  const slow = await errorOf(runStatement(waiter, 'SELECT FROM jobs', []));
+  holder.release(true);
+  waiter.release(true);
+  expect([locked, slow]).toMatchObject([{ code: '55P03' }, { code: '57014' }]);
+  for (const error of [locked, slow]) expect(isDatabaseUnavailable(error)).toBe(true);
+});
+
 test('a fault of the statement does not', async () => {
   const errors = await Promise.all([
     errorOf(runStatement(database.pool, 'SELECT nonsense', [])),

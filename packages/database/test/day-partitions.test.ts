@@ -4,11 +4,13 @@ import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/test
 
 let testDatabase: TestDatabase;
 let database: Database;
+const readers: { release(destroy: boolean): void }[] = [];
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
 });
 afterEach(async () => {
+  for (const reader of readers.splice(0)) reader.release(true);
   await database.close();
   await testDatabase.drop();
 });
@@ -23,20 +25,107 @@ const placeOf = async (id: string) =>
   (await database.pool.query(`SELECT tableoid::regclass::text AS place FROM events WHERE id = $1`, [id]))
     .rows[0]?.place;
 
+/** A transaction that has read and stays open, as that of a backup or a report. */
+async function readForLong(text: string) {
+  const client = await database.pool.connect();
+  readers.push(client);
+  await client.query('BEGIN');
+  await client.query(text);
+  return { end: () => client.query('COMMIT') };
+}
+
+/** The statements of this database that wait for a lock. */
+const whoWaits = async () =>
+  (
+    await database.pool.query(
+      `SELECT query FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()`,
+    )
+  ).rows;
+
+/** Fails where a lock is not to be had at once. */
+async function writeWithoutWaiting(): Promise<void> {
+  const client = await database.pool.connect();
+  try {
+    await client.query(`SET lock_timeout = '1ms'`);
+    await client.query(
+      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+       VALUES (current_date, 'meanwhile', 1, 'x', 'x', '{}')`,
+    );
+    await client.query(`UPDATE events SET fanned_out_at = now() WHERE id = 'meanwhile'`);
+    await client.query(`UPDATE deliveries SET attempt_count = 1 WHERE id = 'any'`);
+    await client.query('DELETE FROM attempts WHERE delivery_id = $1', ['any']);
+  } finally {
+    client.release(true);
+  }
+}
+
 test('a day without a partition still takes rows, and they move into it once it is made', async () => {
   await insertEvent(0, 'today');
   await insertEvent(-20, 'long ago');
   expect(await placeOf('today')).toBe('events_default');
   const days = 9;
   const tables = 3;
-  expect(await ensureDayPartitions(database.pool)).toBe(days * tables);
+  expect(await ensureDayPartitions(database.pool)).toEqual({ changed: days * tables, waiting: [] });
   expect(await placeOf('today')).toBe(`events_${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`);
   expect(await placeOf('long ago')).toBe('events_default');
 });
 
+test('a day is made beside a long reader of the day before, and of nothing else: nobody waits for what waits', async () => {
+  await database.pool.query('SELECT ensure_day_partitions(current_date - 2, current_date - 2)');
+  const [{ day }] = (await database.pool.query(`SELECT (current_date - 2)::text AS day`)).rows;
+  const reader = await readForLong(`SELECT * FROM deliveries WHERE day = '${day}'`);
+  expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 27, waiting: [] });
+  await reader.end();
+});
+
+test.each(['events', 'deliveries', 'attempts'])(
+  'a day that a long reader of all of %s is in the way of is made once it ends, and stops nobody until then',
+  async (table) => {
+    await insertEvent(0, 'before');
+    const reader = await readForLong(`SELECT count(*) FROM ${table}`);
+    const round = await ensureDayPartitions(database.pool);
+    expect(round.changed).toBe(9 * 2);
+    expect(round.waiting).toHaveLength(9);
+    expect(round.waiting.every((name) => name.startsWith(`${table}_`))).toBe(true);
+    expect(await whoWaits()).toEqual([]);
+    await writeWithoutWaiting();
+    await reader.end();
+    expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 9, waiting: [] });
+    expect(await placeOf('before')).toMatch(/^events_\d{8}$/);
+  },
+);
+
+test('a day that somebody reads is dropped once he is done, and stops nobody until then', async () => {
+  await database.pool.query('SELECT ensure_day_partitions(current_date - 41, current_date)');
+  const reader = await readForLong('SELECT count(*) FROM deliveries');
+  const round = await dropOldDayPartitions(database.pool, 39);
+  expect(round.changed).toBe(2 * 2);
+  expect(round.waiting).toHaveLength(2);
+  expect(await whoWaits()).toEqual([]);
+  await writeWithoutWaiting();
+  await reader.end();
+  expect(await dropOldDayPartitions(database.pool, 39)).toEqual({ changed: 2, waiting: [] });
+});
+
+test('rows that no partition was made for in time stay where they are when there are many, and go with their day', async () => {
+  await database.pool.query(
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+     SELECT current_date + n % 2 * -40, 'e' || n, 1, 'x', repeat('x', 900), '{}' FROM generate_series(1, 22000) n`,
+  );
+  const round = await ensureDayPartitions(database.pool);
+  expect(round.changed).toBe(9 * 2);
+  expect(round.waiting).toHaveLength(9);
+  const left = async () => (await database.pool.query('SELECT count(*)::int FROM events')).rows[0].count;
+  await dropOldDayPartitions(database.pool, 30);
+  expect(await left()).toBe(12_000);
+  await dropOldDayPartitions(database.pool, 30);
+  expect(await left()).toBe(11_000);
+});
+
 test('partitions are made once, however many processes ask', async () => {
   const made = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
-  expect(made.sort((a, b) => a - b)).toEqual([0, 0, 0, 27]);
+  expect(made.reduce((sum, { changed }) => sum + changed, 0)).toBe(27);
+  expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 
 test('of forty past days retention drops the ten before the last thirty, in all tables, and keeps the rest', async () => {
@@ -46,8 +135,8 @@ test('of forty past days retention drops the ten before the last thirty, in all 
   await insertEvent(-31, 'old');
   await insertEvent(-30, 'kept');
   await insertEvent(-60, 'older, without a partition');
-  expect(await dropOldDayPartitions(database.pool, 30)).toBe(10 * 3);
-  expect(await dropOldDayPartitions(database.pool, 30)).toBe(0);
+  expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 10 * 3, waiting: [] });
+  expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 0, waiting: [] });
   const { rows } = await database.pool.query('SELECT id FROM events');
   expect(rows).toEqual([{ id: 'kept' }]);
 });

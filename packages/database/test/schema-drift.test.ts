@@ -18,7 +18,7 @@ async function sqlOfSchema(databaseUrl: string): Promise<string> {
       exitCode: null,
       filters: { externalTables: [], externalEnums: [] },
     });
-  const { stdout } = await withSchemaEngine(databaseUrl, work, [['schema.prisma', content]]);
+  const { stdout } = await withSchemaEngine(databaseUrl, work, { datamodels: [['schema.prisma', content]] });
   return stdout ?? '';
 }
 

@@ -77,7 +77,7 @@ export function openDeliveryQueue(
         await backend.discard(queue, jobIds);
         return jobIds.length;
       }),
-    holds: (deliveries) => producer.call((queue) => heldBy(queue, deliveries.map(deliveryJobId))),
+    holds: (deliveries) => producer.call((queue) => heldBy(backend, queue, deliveries.map(deliveryJobId))),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),

@@ -77,7 +77,7 @@ export function openEventQueue(
     },
     peek: (count) => producer.call((queue) => backend.peek(queue, count)),
     discard: (jobIds) => producer.call((queue) => backend.discard(queue, jobIds)),
-    holds: (eventIds) => producer.call((queue) => heldBy(queue, eventIds)),
+    holds: (eventIds) => producer.call((queue) => heldBy(backend, queue, eventIds)),
     async counts() {
       const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };

@@ -69,12 +69,14 @@ export async function addJobs<Data>(
   for (const { name, data, opts } of jobs) await queue.add(name, data, opts);
 }
 
-const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'unknown']);
-
 /** Which of the job ids the queue will still work on. One that failed, and is kept to be seen, is none. */
-export async function heldBy<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>> {
-  const states = await Promise.all(jobIds.map((jobId) => queue.getJobState(jobId)));
-  return new Set(jobIds.filter((_, index) => !ENDED.has(states[index] as string)));
+export async function heldBy<Data>(
+  backend: QueueBackend,
+  queue: Queue<Data>,
+  jobIds: readonly string[],
+): Promise<Set<string>> {
+  const states = await backend.jobStates(queue, jobIds);
+  return new Set(jobIds.filter((jobId) => states.get(jobId) === 'held'));
 }
 
 /**
@@ -86,10 +88,11 @@ export async function addInsteadOfFailed<Data>(
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
 ): Promise<void> {
-  const states = await Promise.all(jobs.map(({ opts }) => queue.getJobState(opts?.jobId ?? '')));
-  const failed = jobs.filter((_, index) => states[index] === 'failed');
-  await Promise.all(failed.map(({ opts }) => queue.remove(opts?.jobId ?? '')));
-  if (failed.length > 0) await addJobs(backend, queue, failed);
+  const idOf = ({ opts }: NewJob<Data>) => opts?.jobId ?? '';
+  const states = await backend.jobStates(queue, jobs.map(idOf));
+  const ended = jobs.filter((job) => states.get(idOf(job)) === 'ended');
+  await Promise.all(ended.map((job) => queue.remove(idOf(job))));
+  if (ended.length > 0) await addJobs(backend, queue, ended);
 }
 
 /** The job that is taken next. */

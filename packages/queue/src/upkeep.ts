@@ -32,14 +32,20 @@ export function startUpkeep(
 ): Upkeep {
   const producer = createProducer<object>(backend, UPKEEP, onError);
   const taskByName = new Map(tasks.map((task) => [task.name, task]));
+  const running = new Set<string>();
   const worker = backend.createWorker<object>(
     UPKEEP,
-    async (job) => {
+    async ({ name }) => {
+      // One that takes longer than its period must not take the others' turns as well.
+      if (running.has(name)) return;
+      running.add(name);
       try {
-        await taskByName.get(job.name)?.run();
+        await taskByName.get(name)?.run();
       } catch (error) {
         onError(error);
         throw error;
+      } finally {
+        running.delete(name);
       }
     },
     {

@@ -72,9 +72,15 @@ export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> 
     const last = Math.min(first + BATCH, log.count) - 1;
     await seedBatch(pool, { ...log, first, last, startMs, minutes });
   }
-  for (const table of ['events', 'deliveries', 'attempts']) {
-    const vacuum = { text: `VACUUM (ANALYZE) ${table}`, query_timeout: VACUUM_TIMEOUT_MS };
-    await pool.query(vacuum);
+  const client = await pool.connect();
+  try {
+    await client.query(`SET statement_timeout = ${VACUUM_TIMEOUT_MS}`);
+    for (const table of ['events', 'deliveries', 'attempts']) {
+      const vacuum = { text: `VACUUM (ANALYZE) ${table}`, query_timeout: VACUUM_TIMEOUT_MS };
+      await client.query(vacuum);
+    }
+  } finally {
+    client.release(true);
   }
 }
 

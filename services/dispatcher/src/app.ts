@@ -1,4 +1,10 @@
-import { type Database, ensureDayPartitions, openDatabase, requireSchema } from '@runhook/database';
+import {
+  type Database,
+  ensureDayPartitions,
+  openDatabase,
+  requireKeys,
+  requireSchema,
+} from '@runhook/database';
 import {
   createQueueBackend,
   type DeliveryQueue,
@@ -26,6 +32,7 @@ import {
 } from '@runhook/runtime';
 import type { Registry } from 'prom-client';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
+import { type Fitness, openFitness } from './fitness.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
 import { createBacklogMeasure } from './telemetry/backlog.ts';
@@ -61,12 +68,13 @@ export async function startDispatcher(
     throw Object.assign(new Error('waits for the database or the queue'), { code: 'STARTING' });
   });
   const port = await openProbes(process);
-  const database = await openDispatchDatabase(process);
+  const database = openDispatchDatabase(process);
+  const fitness = await openFit(process, database);
   const queues = await openQueues(process);
   const dispatcher = openDispatcher({ ...process, database, deliveryQueue: queues.deliveries });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
   openBacklog(process, database, queues);
-  openWorkers(process, queues, dispatcher, upkeep);
+  openWorkers(process, queues, dispatcher, upkeep, fitness);
   isStarted = true;
   return { port };
 }
@@ -118,7 +126,7 @@ async function openProbes({ settings, lifecycle, health, registry }: Process): P
   return probes.port;
 }
 
-async function openDispatchDatabase(process: Process): Promise<Database> {
+function openDispatchDatabase(process: Process): Database {
   const { settings, lifecycle, logger, health, registry } = process;
   const database = openDatabase({
     url: settings.databaseUrl,
@@ -130,9 +138,25 @@ async function openDispatchDatabase(process: Process): Promise<Database> {
   registerPoolMetrics(registry, database.pool);
   // Asks the database, too.
   health.register('database', 'ready', () => requireSchema(database.pool));
-  // At start too: whatever else waits, the days to come must have their partitions.
-  await retryWhileUnavailable(process, () => ensureDayPartitions(database.pool));
   return database;
+}
+
+/** Waits until schema and keys fit: what a dispatcher takes before, it could only fail. */
+async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
+  const { settings, logger, metrics } = process;
+  let told = '';
+  const check = async () => {
+    await requireSchema(pool);
+    const unknown = (await requireKeys(pool, settings.encryptionKeys)).unknown.join(', ');
+    if (unknown !== told && unknown !== '')
+      logger.warn({ unknown }, 'secrets are under keys that are not known');
+    told = unknown;
+  };
+  const fitness = openFitness({ ...process, check, idle: metrics.idle });
+  await retryWhileUnavailable(process, () => fitness.untilFit());
+  // At start too: whatever else waits, the days to come must have their partitions.
+  await retryWhileUnavailable(process, () => ensureDayPartitions(pool));
+  return fitness;
 }
 
 interface Queues {
@@ -157,7 +181,7 @@ async function openQueues(process: Process): Promise<Queues> {
 }
 
 function openUpkeep(
-  { settings, lifecycle, metrics, logger }: Process,
+  { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
   { backend, events, deliveries }: Queues,
   { retryPolicy }: Dispatcher,
@@ -166,7 +190,7 @@ function openUpkeep(
   const retentionDays = settings.logRetentionDays;
   const upkeep = startUpkeep(
     backend,
-    upkeepTasks({ pool, events, deliveries, retryPolicy, graceMs, retentionDays, metrics, logger }),
+    upkeepTasks({ pool, events, deliveries, retryPolicy, graceMs, stopping, retentionDays, metrics, logger }),
     (error) => logger.warn({ err: error }, 'upkeep has trouble'),
   );
   lifecycle.onClose('upkeep', () => upkeep.close());
@@ -184,7 +208,13 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
 }
 
 /** What is in flight at a stop ends within its own deadline; what waits for a database that is away gives up. */
-function openWorkers(process: Process, queues: Queues, dispatcher: Dispatcher, upkeep: Upkeep): void {
+function openWorkers(
+  process: Process,
+  queues: Queues,
+  dispatcher: Dispatcher,
+  upkeep: Upkeep,
+  fitness: Fitness,
+): void {
   const { settings, lifecycle, stop, telemetry } = process;
   const { deliveryConcurrency: concurrency, logRetentionDays: retentionDays } = settings;
   const full = new FullQueue({
@@ -207,4 +237,5 @@ function openWorkers(process: Process, queues: Queues, dispatcher: Dispatcher, u
     { ...deliveries, firstInLine: queues.deliveries.firstInLine },
   ];
   watchWorkers(process, watched, upkeep.worker, concurrency);
+  fitness.watch([events.worker, deliveries.worker]);
 }

@@ -1,16 +1,23 @@
 import { createLogger, EnvironmentError } from '@runhook/runtime';
+import { runCommand } from './command.ts';
 import { migrateAll, readSettings } from './migrate-all.ts';
 
 // As process 1 of a container it would not even notice a signal without this. Each migration is one transaction, so
 // what is under way is undone by PostgreSQL.
 process.once('SIGTERM', () => process.exit(143)).once('SIGINT', () => process.exit(130));
 
+/** Their messages say all there is to know. */
+const TOLD_IN_FULL = new Set(['migration_failed', 'migration_unresolved']);
+
 try {
   const settings = readSettings();
-  const logger = createLogger({ service: 'migrate', level: settings.logLevel });
-  await migrateAll(settings, logger);
+  const words = process.argv.slice(2);
+  if (words.length > 0) process.exit(await runCommand(settings, words, (line) => process.stdout.write(line)));
+  await migrateAll(settings, createLogger({ service: 'migrate', level: settings.logLevel }));
   process.exit(0);
 } catch (error) {
-  process.stderr.write(`${error instanceof EnvironmentError ? error.message : (error as Error).stack}\n`);
+  const { code = '', message, stack } = error as Error & { code?: string };
+  const isToldInFull = error instanceof EnvironmentError || TOLD_IN_FULL.has(code);
+  process.stderr.write(`${isToldInFull ? message : stack}\n`);
   process.exit(1);
 }

@@ -16,7 +16,9 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     waitMs: migrateWaitSeconds * 1_000,
     onWait: (err) => logger.warn({ err }, 'waiting for the database'),
   });
-  const applied = await migrate(databaseUrl);
+  const applied = await migrate(databaseUrl, {
+    onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),
+  });
   logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema was up to date');
   if (queueUrl === undefined) return;
   const queueSchemaVersion = await migrateQueue(queueUrl);

@@ -2,6 +2,8 @@ import type { Processor, Queue, Telemetry, Worker, WorkerOptions } from 'bullmq'
 
 export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
+export type JobState = 'held' | 'ended';
+
 /** BullMQ on the server that `QUEUE_URL` names. */
 export interface Connector {
   createQueue<Data>(name: string, telemetry?: Telemetry): Queue<Data>;
@@ -23,6 +25,11 @@ export interface Connector {
   lastDelayed<Data>(queue: Queue<Data>, count: number): Promise<string[]>;
   /** How many jobs are kept as failed; asked with each event that is published. */
   failedCount<Data>(queue: Queue<Data>): Promise<number>;
+  /**
+   * Which of the jobs there are, in one call however many are asked for: whether they wait, are worked on or come
+   * again, or have ended and are kept to be seen. BullMQ has only a call for each.
+   */
+  jobStates<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Map<string, JobState>>;
 }
 
 /** A job as it waits. */

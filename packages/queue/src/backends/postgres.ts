@@ -9,7 +9,7 @@ import {
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
-import type { BackendKind, Connector, TunedWorkerOptions } from './backend.ts';
+import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
 
 export const POSTGRES_SCHEMA = 'bullmq';
 /** Of each queue and worker; Redis takes one or two. */
@@ -53,6 +53,7 @@ function connect(connectionString: string, connectMs: number): Connector {
   return {
     addedSinglyMax: ADDED_SINGLY_MAX,
     failedCount: (queue) => queue.getFailedCount(),
+    jobStates,
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
     isFull: (error) => error instanceof pg.DatabaseError && error.code === '53100',
     usedShare: async () => 0,
@@ -95,8 +96,24 @@ const PLANNED_FOR_INDEXES = '-c enable_seqscan=off -c jit=off';
  */
 const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
 
+const JOB_STATES = `SELECT id, state IN ('completed', 'failed') AS ended FROM ${POSTGRES_SCHEMA}.job
+  WHERE queue = $1 AND id = ANY ($2::text[])`;
+
+async function jobStates<Data>(
+  queue: Queue<Data>,
+  jobIds: readonly string[],
+): Promise<Map<string, JobState>> {
+  const { connection } = queue.getBackend() as unknown as { connection: BackendConnection };
+  const { rows } = await connection.pool.query<{ id: string; ended: boolean }>(JOB_STATES, [
+    queue.name,
+    jobIds,
+  ]);
+  return new Map(rows.map(({ id, ended }) => [id, ended ? 'ended' : 'held']));
+}
+
 /** What is BullMQ's own and undocumented: the connection of a backend, and how it makes itself ready. */
 interface BackendConnection {
+  pool: pg.Pool;
   bootstrap(): Promise<void>;
   waitUntilReady(): Promise<void>;
 }

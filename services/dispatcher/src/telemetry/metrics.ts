@@ -170,6 +170,16 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'Deliveries given up because their lane did not let them be attempted for a day.',
       registers,
     }),
+    idle: new Gauge({
+      name: 'runhook_dispatcher_idle',
+      help: 'Whether this dispatcher takes no jobs, since its schema or its encryption keys do not fit.',
+      registers,
+    }),
+    dayPartitionsDeferred: new Counter({
+      name: 'runhook_day_partitions_deferred_total',
+      help: 'Day partitions that could not be made or dropped since somebody reads the log; counted again each minute.',
+      registers,
+    }),
     recovered: new Counter({
       name: 'runhook_recovered_deliveries_total',
       help: 'Deliveries that recoveries put back.',

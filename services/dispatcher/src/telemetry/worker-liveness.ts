@@ -28,8 +28,15 @@ export interface WorkerWatch {
   check(): void;
 }
 
+interface WatchedLoop {
+  readonly name: string;
+  isRunning(): boolean;
+  /** Takes nothing, and is meant to. */
+  isPaused?(): boolean;
+}
+
 export interface WorkerWatchOptions {
-  worker: { readonly name: string; isRunning(): boolean };
+  worker: WatchedLoop;
   jobsInFlight: JobsInFlight;
   /** Jobs that the worker may have in flight. */
   concurrency: number;
@@ -60,7 +67,7 @@ export function createWorkerWatch({
     async look() {
       const isIdle = jobsInFlight.now < concurrency && jobsInFlight.begun === begunAtLook;
       begunAtLook = jobsInFlight.begun;
-      if (!isIdle) {
+      if (!isIdle || worker.isPaused?.()) {
         waiting = null;
         return;
       }
@@ -73,6 +80,7 @@ export function createWorkerWatch({
     },
     check() {
       const { name } = worker;
+      if (worker.isPaused?.()) return;
       if (!worker.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${name} is not running`);
       if (waiting === null || jobsInFlight.begun !== begunAtLook) return;
       if (nowMs() - waiting.sinceMs >= stuckAfterMs)

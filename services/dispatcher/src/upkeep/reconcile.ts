@@ -1,13 +1,13 @@
 import { attemptsLeft, deliveryJobId, type JobRunEvent } from '@runhook/contract';
-import { inTransaction, type Pool, type Queryable, runStatement, type Transaction } from '@runhook/database';
+import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
 
-/** What one run of the reconciler put back onto the queue. */
-export interface Reconciliation {
-  deliveries: number;
-  events: number;
-}
+/** What the reconciler put back onto the queue, by kind. */
+export type Reconciliation = Record<Half, number>;
+
+/** Events that nobody fanned out, and deliveries that are overdue. */
+type Half = 'event' | 'delivery';
 
 export interface ReconcileDependencies {
   pool: Pool;
@@ -16,104 +16,189 @@ export interface ReconcileDependencies {
   retryPolicy: RetryPolicy;
   /** How long a delivery or an event may be overdue before its queue job is looked for; above an attempt's deadline. */
   graceMs: number;
+  /** Ends a turn after the page that it is at. */
+  stopping?: AbortSignal;
+  /** Told of each page that something was lost of, once it is back: a turn may be long. */
+  onPutBack?: (half: Half, count: number) => void;
 }
 
-/** A call to the queue has a few seconds and looks for each id by itself: with more it would fail while all is slow. */
-const PAGE_SIZE = 100;
-/** So that one run neither floods the queue nor outlasts its turn; the next run goes on with what is left. */
-const PUT_BACK_MAX = 5_000;
-const LOOKED_AT_MAX = 20_000;
-const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.reconcile')) AS mine`;
+/** Either back end says of so many in less than 100 ms whether it holds them. */
+const PAGE_SIZE = 1_000;
+/**
+ * A turn that finds nothing lost ends after so many, and the next goes on from there: however much waits, looking for it
+ * costs 2,000 look-ups a second. One that finds something goes on until all is back.
+ */
+const LOOKED_AT_IN_VAIN_MAX = 20_000;
 
 /**
  * PostgreSQL is the record: whatever is pending there and no longer in the queue (a flushed or lost Redis, an eviction,
- * an operator's mistake) is put back with the attempts it has left. Answers null when another dispatcher is at it.
+ * an operator's mistake) is put back with the attempts it has left. Each half goes through what is overdue, the longest
+ * first, page by page, and keeps its place in the database; neither stops the other. What another dispatcher is at is
+ * left to it. Throws what stopped a half, when both have ended.
  */
-export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation | null> {
-  return await inTransaction(dependencies.pool, async (transaction) => {
-    const [lock] = await runStatement<{ mine: boolean }>(transaction, LOCK, []);
-    if (!lock?.mine) return null;
-    return {
-      events: await putBackEvents(dependencies, transaction),
-      deliveries: await putBackDeliveries(dependencies, transaction),
-    };
-  });
+export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
+  const halves = [
+    walk(dependencies, 'event', putBackEvents),
+    walk(dependencies, 'delivery', putBackDeliveries),
+  ];
+  const [events, deliveries] = await Promise.allSettled(halves);
+  const faults = [events, deliveries].flatMap((half) => (half?.status === 'rejected' ? [half.reason] : []));
+  if (faults.length > 1) throw new AggregateError(faults, 'Both halves of the reconciler failed.');
+  if (faults.length > 0) throw faults[0];
+  return { event: found(events), delivery: found(deliveries) };
 }
 
-async function putBackEvents(
-  { events, graceMs }: ReconcileDependencies,
-  transaction: Transaction,
+const found = (half?: PromiseSettledResult<number>) => (half?.status === 'fulfilled' ? half.value : 0);
+
+/** Looks for what is overdue after a place, and puts back what is lost of it. */
+type PutBackPage = (dependencies: ReconcileDependencies, database: Queryable, after: Place) => Promise<Page>;
+
+/** In the order of when it was due: microseconds since the epoch as digits, and the id to part those of one moment. */
+interface Place {
+  micros: string;
+  id: string;
+}
+
+interface Page {
+  putBack: number;
+  /** Of the last one looked at; null when there is nothing after it. */
+  last: Place | null;
+}
+
+async function walk(
+  dependencies: ReconcileDependencies,
+  half: Half,
+  putBackPage: PutBackPage,
 ): Promise<number> {
-  const forgotten = await forgottenEvents(transaction, { graceMs, limit: PUT_BACK_MAX });
+  const { stopping, onPutBack } = dependencies;
   let putBack = 0;
-  for (let start = 0; start < forgotten.length; start += PAGE_SIZE) {
-    const page = forgotten.slice(start, start + PAGE_SIZE);
-    const held = await events.holds(page.map(({ eventId }) => eventId));
-    const lost = page.filter(({ eventId }) => !held.has(eventId));
-    await events.add(lost);
-    putBack += lost.length;
+  let inVain = 0;
+  while (inVain < LOOKED_AT_IN_VAIN_MAX && !stopping?.aborted) {
+    const page = await atPlace(dependencies.pool, half, (database, place) =>
+      putBackPage(dependencies, database, place),
+    );
+    if (page === null) break;
+    if (page.putBack > 0) onPutBack?.(half, page.putBack);
+    putBack += page.putBack;
+    inVain = page.putBack > 0 ? 0 : inVain + PAGE_SIZE;
+    if (page.last === null) break;
   }
   return putBack;
 }
 
-interface EventRow {
-  eventId: string;
-  eventType: string;
-  accountId: string;
-  timestamp: string;
-  data: JobRunEvent['data'];
+const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.reconcile.' || $1)) AS mine`;
+const PLACE = `
+  SELECT (extract(epoch FROM after_moment) * 1000000)::bigint AS micros, after_id AS id
+  FROM reconciler_places WHERE half = $1`;
+const BEGINNING: Place = { micros: '0', id: '' };
+const KEEP = `
+  INSERT INTO reconciler_places (half, after_moment, after_id)
+  VALUES ($1, timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
+  ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id`;
+const FORGET = 'DELETE FROM reconciler_places WHERE half = $1';
+
+/** One page from the place that the last one ended at; null when another dispatcher is at one. */
+async function atPlace(
+  pool: Pool,
+  half: Half,
+  page: (database: Queryable, place: Place) => Promise<Page>,
+): Promise<Page | null> {
+  return await inTransaction(pool, async (transaction) => {
+    const [lock] = await runStatement<{ mine: boolean }>(transaction, LOCK, [half]);
+    if (!lock?.mine) return null;
+    const [place] = await runStatement<Place & Columns>(transaction, PLACE, [half]);
+    const result = await page(transaction, place ?? BEGINNING);
+    if (result.last !== null)
+      await runStatement(transaction, KEEP, [half, result.last.micros, result.last.id]);
+    else if (place !== undefined) await runStatement(transaction, FORGET, [half]);
+    return result;
+  });
 }
 
+interface Columns {
+  [column: string]: unknown;
+}
+
+const lastOf = (page: readonly Place[]) => (page.length < PAGE_SIZE ? null : (page.at(-1) ?? null));
+
+async function putBackEvents(
+  { events, graceMs }: ReconcileDependencies,
+  database: Queryable,
+  after: Place,
+): Promise<Page> {
+  const values = [graceMs, after.micros, after.id, PAGE_SIZE];
+  const page = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
+  const held = await events.holds(page.map(({ id }) => id));
+  const lost = page.filter(({ id }) => !held.has(id));
+  for (let start = 0; start < lost.length; start += EVENTS_LOADED)
+    await events.add(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED)));
+  return { putBack: lost.length, last: lastOf(page) };
+}
+
+interface ForgottenEvent extends Place, Columns {
+  day: string;
+}
+
+/** Events that management committed, that left the outbox, and that nobody fanned out. */
 const FORGOTTEN = `
-  SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
+  SELECT e.day, e.id, (extract(epoch FROM e.created_at) * 1000000)::bigint AS micros
   FROM events e
   WHERE e.fanned_out_at IS NULL AND e.created_at < now() - $1::int * interval '1 millisecond'
+    AND (e.created_at, e.id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
     AND NOT EXISTS (SELECT FROM outbox o WHERE o.day = e.day AND o.event_id = e.id)
-  ORDER BY e.created_at
-  LIMIT $2`;
+  ORDER BY e.created_at, e.id
+  LIMIT $4`;
 
-/** Events that management committed, that left the outbox, and that nobody fanned out. Oldest first. */
-async function forgottenEvents(
-  database: Queryable,
-  options: { graceMs: number; limit: number },
-): Promise<JobRunEvent[]> {
-  const rows = await runStatement<EventRow & { [column: string]: unknown }>(
-    database,
-    FORGOTTEN,
-    [options.graceMs, options.limit],
-    'forgotten-events',
-  );
-  return rows.map(({ eventId, eventType, accountId, timestamp, data }) => {
-    return { eventId, eventType, accountId: Number(accountId), timestamp, data } as JobRunEvent;
-  });
+/** An event may have 130 KB. */
+const EVENTS_LOADED = 100;
+const EVENTS = `
+  SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
+  FROM unnest($1::date[], $2::text[]) WITH ORDINALITY AS wanted (day, id, position)
+  JOIN events e ON e.day = wanted.day AND e.id = wanted.id
+  ORDER BY position`;
+
+async function loadEvents(database: Queryable, lost: readonly ForgottenEvent[]): Promise<JobRunEvent[]> {
+  const values = [lost.map(({ day }) => day), lost.map(({ id }) => id)];
+  const rows = await runStatement(database, EVENTS, values, 'load-events');
+  return rows.map((row) => ({ ...row, accountId: Number(row.accountId) }) as JobRunEvent);
 }
 
 async function putBackDeliveries(
   dependencies: ReconcileDependencies,
-  transaction: Transaction,
-): Promise<number> {
+  database: Queryable,
+  after: Place,
+): Promise<Page> {
   const { deliveries, retryPolicy, graceMs } = dependencies;
-  let after = FIRST_OVERDUE;
-  let putBack = 0;
-  for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && putBack < PUT_BACK_MAX; lookedAt += PAGE_SIZE) {
-    const page = await overdueDeliveries(transaction, { graceMs, after, limit: PAGE_SIZE });
-    const lost = await lostOnes(dependencies, page);
-    await deliveries.add(
-      lost.map(({ id, cycle, attemptCount }) => {
-        const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-        return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
-      }),
-    );
-    putBack += lost.length;
-    const last = page.at(-1);
-    if (!last || page.length < PAGE_SIZE) break;
-    after = last;
-  }
-  return putBack;
+  const values = [graceMs, after.micros, after.id, PAGE_SIZE];
+  const page = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
+  const lost = await lostOnes(dependencies, page);
+  await deliveries.add(
+    lost.map(({ id, cycle, attemptCount }) => {
+      const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
+      return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
+    }),
+  );
+  return { putBack: lost.length, last: lastOf(page) };
 }
 
+/** A pending delivery whose time has passed, as far as the reconciler needs it. */
+interface OverdueDelivery extends Place, Columns {
+  eventId: string;
+  cycle: number;
+  attemptCount: number;
+}
+
+const OVERDUE = `
+  SELECT id, event_id AS "eventId", cycle, attempt_count AS "attemptCount",
+         (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS micros
+  FROM deliveries
+  WHERE status = 'pending' AND next_attempt_at < now() - $1::int * interval '1 millisecond'
+    AND (next_attempt_at, id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
+  ORDER BY next_attempt_at, id
+  LIMIT $4`;
+
 /** A first attempt is made by the event's own job, so a delivery without attempts is lost only if that job is gone. */
-async function lostOnes({ events, deliveries }: ReconcileDependencies, page: OverdueDelivery[]) {
+async function lostOnes({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [heldDeliveries, heldEvents] = await Promise.all([
     deliveries.holds(page.map(({ id, cycle }) => ({ deliveryId: id, cycle }))),
@@ -123,42 +208,5 @@ async function lostOnes({ events, deliveries }: ReconcileDependencies, page: Ove
     ({ id, cycle, attemptCount, eventId }) =>
       !heldDeliveries.has(deliveryJobId({ deliveryId: id, cycle })) &&
       (attemptCount > 0 || !heldEvents.has(eventId)),
-  );
-}
-
-/** A pending delivery whose time has passed, as far as the reconciler needs it. */
-interface OverdueDelivery {
-  id: string;
-  eventId: string;
-  cycle: number;
-  attemptCount: number;
-  /** Where the next page begins: microseconds since the epoch as digits, with the id to part those of one moment. */
-  dueMicros: string;
-}
-
-type OverdueCursor = Pick<OverdueDelivery, 'dueMicros' | 'id'>;
-
-const FIRST_OVERDUE: OverdueCursor = { dueMicros: '0', id: '' };
-
-const OVERDUE = `
-  SELECT id, event_id AS "eventId", cycle, attempt_count AS "attemptCount",
-         (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS "dueMicros"
-  FROM deliveries
-  WHERE status = 'pending' AND next_attempt_at < now() - $1::int * interval '1 millisecond'
-    AND (next_attempt_at, id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
-  ORDER BY next_attempt_at, id
-  LIMIT $4`;
-
-/** Longest overdue first. */
-async function overdueDeliveries(
-  database: Queryable,
-  page: { graceMs: number; after: OverdueCursor; limit: number },
-): Promise<OverdueDelivery[]> {
-  const values = [page.graceMs, page.after.dueMicros, page.after.id, page.limit];
-  return await runStatement<OverdueDelivery & { [column: string]: unknown }>(
-    database,
-    OVERDUE,
-    values,
-    'overdue-deliveries',
   );
 }

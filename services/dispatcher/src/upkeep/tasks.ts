@@ -9,7 +9,9 @@ import { deleteOldRecoveries, recover } from './recover.ts';
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
 const RECOVER_EVERY_MS = 2_000;
-const PARTITIONS_EVERY_MS = 3_600_000;
+/** Often, since what a long reader is in the way of waits for the next time. */
+const PARTITIONS_EVERY_MS = 60_000;
+const PURGE_EVERY_MS = 3_600_000;
 
 /** What the dispatchers do on a schedule, one of them at a time. */
 export function upkeepTasks(
@@ -22,12 +24,15 @@ export function upkeepTasks(
       name: 'reconcile',
       everyMs: RECONCILE_EVERY_MS,
       async run() {
-        const found = await reconcile(dependencies);
-        if (!found) return;
+        const found = await reconcile({
+          ...dependencies,
+          onPutBack(half, count) {
+            metrics.reconciled[half].inc(count);
+            metrics.reconcilerLastRun.setToCurrentTime();
+          },
+        });
         metrics.reconcilerLastRun.setToCurrentTime();
-        metrics.reconciled.delivery.inc(found.deliveries);
-        metrics.reconciled.event.inc(found.events);
-        const level = found.deliveries + found.events > 0 ? 'warn' : 'debug';
+        const level = found.delivery + found.event > 0 ? 'warn' : 'debug';
         logger[level](found, 'reconciled: put back what the queue had lost');
       },
     },
@@ -56,9 +61,20 @@ export function upkeepTasks(
       async run() {
         const made = await ensureDayPartitions(pool);
         const dropped = await dropOldDayPartitions(pool, retentionDays);
+        const waiting = [...made.waiting, ...dropped.waiting];
+        metrics.dayPartitionsDeferred.inc(waiting.length);
+        if (made.changed + dropped.changed > 0)
+          logger.info({ made: made.changed, dropped: dropped.changed }, 'day partitions kept up');
+        if (waiting.length > 0)
+          logger.warn({ waiting }, 'day partitions wait for who reads the log for long');
+      },
+    },
+    {
+      name: 'purge',
+      everyMs: PURGE_EVERY_MS,
+      async run() {
         await deleteOldRecoveries(pool, retentionDays);
         await deleteExpiredIdempotencyKeys(pool);
-        logger.info({ made, dropped, retentionDays }, 'day partitions kept up');
       },
     },
   ];

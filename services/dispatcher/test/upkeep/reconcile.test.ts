@@ -9,7 +9,7 @@ import {
 } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { commitFanOut } from '../../src/record/commit-fan-out.ts';
-import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { type ReconcileDependencies, reconcile } from '../../src/upkeep/reconcile.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
@@ -28,14 +28,28 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await harness.close();
   });
 
-  const run = () =>
+  const run = (changed: Partial<ReconcileDependencies> = {}) =>
     reconcile({
       pool: harness.database.pool,
       events,
       deliveries,
       retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
       graceMs: 0,
+      ...changed,
     });
+
+  /** Pending deliveries that are overdue after an attempt, each by a second more than the next; answers their ids. */
+  async function overdue(count: number): Promise<string[]> {
+    const { rows } = await harness.database.pool.query<{ id: string }>(
+      `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+         attempt_count, next_attempt_at)
+       SELECT (now() AT TIME ZONE 'UTC')::date, 'wdl_' || n, $2, 'wsu_1', 'wev_' || n, 'job.run.started', 1, n, 'a hook', 1,
+         now() - interval '1 day' + n * interval '1 second'
+       FROM generate_series(1, $1::int) AS n RETURNING id`,
+      [count, harness.account.id],
+    );
+    return rows.map(({ id }) => id);
+  }
 
   /** Deliveries in the record whose queue jobs never were, or are no more. */
   async function lostDeliveries(count: number) {
@@ -61,15 +75,60 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     const rows = await lostDeliveries(700);
     const held = rows[0]?.deliveries[0]?.id ?? '';
     await deliveries.add([{ deliveryId: held, cycle: 0, delayMs: 3_600_000, attemptsLeft: 6 }]);
-    expect(await run()).toEqual({ events: 0, deliveries: 699 });
-    expect(await run()).toEqual({ events: 0, deliveries: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 699 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 699, delayed: 1 });
   });
 
   test('leaves a first attempt to the event’s own job while the queue has it', async () => {
     const [row] = await lostDeliveries(1);
     if (row) await events.add([row.event]);
-    expect(await run()).toEqual({ events: 0, deliveries: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+  });
+
+  test('puts back in one turn whatever is lost', async () => {
+    await overdue(6_500);
+    expect(await run()).toEqual({ event: 0, delivery: 6_500 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+  });
+
+  test('finds what is lost behind more than a turn looks at, in the next turn of another dispatcher', async () => {
+    const ids = await overdue(20_500);
+    const lost = ids.at(-1);
+    await deliveries.add(
+      ids
+        .filter((id) => id !== lost)
+        .map((deliveryId) => ({ deliveryId, cycle: 0, delayMs: 3_600_000, attemptsLeft: 5 })),
+    );
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 1 });
+    // The end was reached: it begins anew.
+    expect((await harness.database.pool.query('SELECT FROM reconciler_places')).rowCount).toBe(0);
+  });
+
+  test('goes on with one half while the other fails, and says so', async () => {
+    await overdue(10);
+    await harness.database.pool.query(`ALTER TABLE outbox RENAME TO mislaid`);
+    const putBack: unknown[] = [];
+    const onPutBack = (...found: unknown[]) => void putBack.push(found);
+    await expect(run({ onPutBack })).rejects.toMatchObject({ code: '42P01' });
+    expect(putBack).toEqual([['delivery', 10]]);
+  });
+
+  test('ends after the page that it is at when its dispatcher stops, and another goes on from there', async () => {
+    await overdue(2_500);
+    const stop = new AbortController();
+    expect(await run({ stopping: stop.signal, onPutBack: () => stop.abort() })).toEqual({
+      event: 0,
+      delivery: 1_000,
+    });
+    let looked = 0;
+    const holds: typeof deliveries.holds = (page) => {
+      looked += page.length;
+      return deliveries.holds(page);
+    };
+    expect(await run({ deliveries: { add: deliveries.add, holds } })).toEqual({ event: 0, delivery: 1_500 });
+    expect(looked).toBe(1_500);
   });
 
   test('leaves a retry alone until its time has passed', async () => {
@@ -77,7 +136,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await harness.database.pool.query(
       `UPDATE deliveries SET attempt_count = 1, next_attempt_at = now() + interval '1 hour'`,
     );
-    expect(await run()).toEqual({ events: 0, deliveries: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
   test('gives what it puts back the attempts it has left', async () => {
@@ -104,18 +163,18 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
        VALUES ((now() AT TIME ZONE 'UTC')::date, $1, $2, $3, $4, $5)`,
       [event.eventId, event.accountId, event.eventType, event.timestamp, JSON.stringify(event.data)],
     );
-    expect(await run()).toEqual({ events: 1, deliveries: 0 });
+    expect(await run()).toEqual({ event: 1, delivery: 0 });
     await harness.startDispatcher();
     const [request] = await harness.receiver.waitFor(1);
     expect(request?.headers['webhook-id']).toBe(event.eventId);
     // The dispatcher's own reconciler may have the turn.
-    await eventually(async () => expect(await run()).toEqual({ events: 0, deliveries: 0 }));
+    await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 
   test('runs once at a time: another dispatcher that comes meanwhile does nothing', async () => {
     await lostDeliveries(50);
     const results = await Promise.all([run(), run(), run(), run()]);
-    const putBack = results.map((result) => result?.deliveries ?? 0);
+    const putBack = results.map((result) => result.delivery);
     expect(putBack.reduce((sum, count) => sum + count, 0)).toBe(50);
   });
 

@@ -139,7 +139,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     const { pool } = harness.database;
     const found = await reconcile({ pool, events, deliveries, retryPolicy, graceMs: 0 });
     await events.close();
-    expect(found).toEqual({ events: 0, deliveries: 100 });
+    expect(found).toEqual({ event: 0, delivery: 100 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 120 });
     await harness.startDispatcher();
     await harness.receiver.waitFor(120, { timeoutMs: 60_000 });

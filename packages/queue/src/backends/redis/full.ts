@@ -1,4 +1,5 @@
 import type { Queue, RedisQueueBackend } from 'bullmq';
+import type { ChainableCommander } from 'ioredis';
 import type { Connector, PeekedJob } from '../backend.ts';
 
 /*
@@ -17,6 +18,7 @@ interface Commands {
   info(section: string): Promise<string>;
   lrange(key: string, start: number, end: number): Promise<string[]>;
   lrem(key: string, count: number, value: string): Promise<number>;
+  pipeline(): ChainableCommander;
   zcard(key: string): Promise<number>;
   zrange(key: string, start: number, end: number): Promise<string[]>;
   zrem(key: string, member: string): Promise<number>;

@@ -1,5 +1,5 @@
 import { type ConnectionOptions, type Processor, Queue, type Telemetry, Worker } from 'bullmq';
-import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
+import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
 import { ClusterQueue, ClusterWorker, openCluster, redisOptions } from './connection.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
 import { parseRedisUrl } from './url.ts';
@@ -27,6 +27,7 @@ function connect(url: string, connectMs: number): Connector {
       // BullMQ's own way is a script, which costs six times as much here.
       return await (await clientOf(queue)).zcard(queue.toKey('failed'));
     },
+    jobStates,
     ...FULL_REDIS,
     createQueue<Data>(name: string, telemetry?: Telemetry) {
       const options = {
@@ -52,4 +53,24 @@ function connect(url: string, connectMs: number): Connector {
           });
     },
   };
+}
+
+/**
+ * By the job's own hash, of which `finishedOn` is there from its end until somebody has it done again. That there is a
+ * hash is also what keeps another job with its id out, whatever lists it is in.
+ */
+async function jobStates<Data>(
+  queue: Queue<Data>,
+  jobIds: readonly string[],
+): Promise<Map<string, JobState>> {
+  const pipeline = (await clientOf(queue)).pipeline();
+  for (const jobId of jobIds) pipeline.hmget(queue.toKey(jobId), 'timestamp', 'finishedOn');
+  const states = new Map<string, JobState>();
+  for (const [index, [error, value]] of ((await pipeline.exec()) ?? []).entries()) {
+    if (error) throw error;
+    const [timestamp, finishedOn] = value as (string | null)[];
+    const jobId = jobIds[index];
+    if (jobId !== undefined && timestamp !== null) states.set(jobId, finishedOn === null ? 'held' : 'ended');
+  }
+  return states;
 }

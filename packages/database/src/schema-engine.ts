@@ -1,0 +1,87 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import type { SchemaEngine } from '@prisma/schema-engine-wasm';
+import pg from 'pg';
+
+/**
+ * Lends Prisma's schema engine, as WebAssembly over the pg driver, to `work`: the same engine and the same
+ * `_prisma_migrations` table as the Prisma CLI, without the binary that the CLI downloads.
+ */
+export async function withSchemaEngine<T>(
+  databaseUrl: string,
+  work: (engine: SchemaEngine) => Promise<T>,
+  { datamodels, runScript = runWhole }: SchemaEngineOptions = {},
+): Promise<T> {
+  const { SchemaEngine } = await loadEngine();
+  // One connection: the engine's advisory lock belongs to a session.
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  try {
+    const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScriptAdapterFactory(pool, runScript));
+    const engine = await SchemaEngine.new({ datamodels }, () => undefined, adapter);
+    try {
+      return await work(engine);
+    } finally {
+      engine.free();
+    }
+  } finally {
+    await pool.end();
+  }
+}
+
+export interface SchemaEngineOptions {
+  /** Pairs of file name and schema text; none are needed to apply migrations. */
+  datamodels?: [string, string][];
+  /** How a migration is run; in one call when omitted. */
+  runScript?: ScriptRunner;
+}
+
+type ScriptRunner = (pool: pg.Pool, script: string) => Promise<void>;
+
+const runWhole: ScriptRunner = async (pool, script) => void (await pool.query(script));
+
+/** The adapter cuts a script at every semicolon, the ones inside a function's body too: here it comes whole. */
+class WholeScriptAdapterFactory extends PrismaPg {
+  readonly #pool: pg.Pool;
+  readonly #runScript: ScriptRunner;
+
+  constructor(pool: pg.Pool, runScript: ScriptRunner) {
+    super(pool);
+    this.#pool = pool;
+    this.#runScript = runScript;
+  }
+
+  override async connect() {
+    const adapter = await super.connect();
+    adapter.executeScript = (script: string) => this.#runScript(this.#pool, script);
+    return adapter;
+  }
+}
+
+/** Node has it; only the browser's type library declares it. */
+declare const WebAssembly: {
+  instantiate(
+    bytes: Uint8Array,
+    imports: object,
+  ): Promise<{ instance: { exports: Record<string, unknown> } }>;
+};
+
+type EngineModule = typeof import('@prisma/schema-engine-wasm') & { __wbg_set_wasm(exports: unknown): void };
+let loaded: Promise<EngineModule> | undefined;
+
+/** The package's main entry imports a .wasm file, which Node does only behind a flag; so it is put together here. */
+function loadEngine(): Promise<EngineModule> {
+  loaded ??= instantiate();
+  return loaded;
+}
+
+async function instantiate(): Promise<EngineModule> {
+  const bindingsPath = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
+  const wasm = await readFile(bindingsPath.replace(/\.js$/, '.wasm'));
+  const bindings = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineModule;
+  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': bindings });
+  bindings.__wbg_set_wasm(instance.exports);
+  (instance.exports.__wbindgen_start as () => void)();
+  return bindings;
+}

@@ -1,0 +1,134 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type Database, openDatabase } from '@runhook/database';
+import { migrate, migrationStates } from '@runhook/database/migrate';
+import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+
+let testDatabase: TestDatabase;
+let database: Database;
+let directory: string;
+let reader: { release(destroy: boolean): void } | undefined;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+  directory = await mkdtemp(join(tmpdir(), 'runhook-migrations-'));
+  await writeFile(join(directory, 'migration_lock.toml'), 'provider = "postgresql"\n');
+  await write('0_things', 'CREATE TABLE things (id int);');
+  await migrate(testDatabase.url, { directory });
+});
+afterEach(async () => {
+  reader?.release(true);
+  reader = undefined;
+  await rm(directory, { recursive: true, force: true });
+  await database.close();
+  await testDatabase.drop();
+});
+
+async function write(name: string, script: string): Promise<void> {
+  await mkdir(join(directory, name), { recursive: true });
+  await writeFile(join(directory, name, 'migration.sql'), script);
+}
+
+/** Answers how to end the transaction that has read and stays open. */
+async function readForLong(): Promise<() => Promise<unknown>> {
+  const client = await database.pool.connect();
+  reader = client;
+  await client.query('BEGIN; SELECT * FROM things');
+  return () => client.query('COMMIT');
+}
+
+const columnsOf = async (table: string) =>
+  (
+    await database.pool.query(`SELECT column_name FROM information_schema.columns WHERE table_name = $1`, [
+      table,
+    ])
+  ).rows.map(({ column_name }) => column_name);
+
+test('one that fails is told in the words of the database, leaves nothing, and may be mended and run again', async () => {
+  await write('2_second', 'CREATE TABLE more (id int);\n\nALTER TABLE things ADD COLUMN id text;');
+  const said = 'column "id" of relation "things" already exists (42701)';
+  await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
+    code: 'migration_failed',
+    message: `The migration 2_second failed. ${said}`,
+  });
+  expect(await columnsOf('more')).toEqual([]);
+  expect(await migrationStates(testDatabase.url, directory)).toMatchObject([
+    { name: '0_things', state: 'applied', words: null },
+    { name: '2_second', state: 'missing', words: said },
+  ]);
+  await write('2_second', 'CREATE TABLE more (id int);');
+  expect(await migrate(testDatabase.url, { directory })).toEqual(['2_second']);
+  expect(await migrationStates(testDatabase.url, directory)).toMatchObject([
+    { state: 'applied' },
+    { state: 'applied', words: null },
+  ]);
+});
+
+test('a fault in its text is told with its line', async () => {
+  await write('1_first', 'CREATE TABLE more (id int);\n\nALTER TABEL things ADD COLUMN name text;');
+  await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
+    message: 'The migration 1_first failed. syntax error at or near "TABEL" (42601, line 3)',
+  });
+});
+
+test('one that waits behind a long reader lets others pass, and applies when he is done', async () => {
+  const endReader = await readForLong();
+  await write('1_first', 'ALTER TABLE things ADD COLUMN name text;');
+  let waits = 0;
+  const onLockWait = async () => {
+    waits += 1;
+    // Nobody stands before it.
+    await database.pool.query(`BEGIN; SET LOCAL lock_timeout = '1ms'; INSERT INTO things VALUES (1); COMMIT`);
+    if (waits === 2) await endReader();
+  };
+  expect(await migrate(testDatabase.url, { directory, lockTimeoutMs: 50, onLockWait })).toEqual(['1_first']);
+  expect(waits).toBe(2);
+  expect(await columnsOf('things')).toEqual(['id', 'name']);
+});
+
+test('one that never gets its lock gives up, and is tried again by the next run', async () => {
+  const endReader = await readForLong();
+  await write('1_first', 'ALTER TABLE things ADD COLUMN name text;');
+  const impatient = { directory, lockTimeoutMs: 20, lockTries: 2 };
+  await expect(migrate(testDatabase.url, impatient)).rejects.toMatchObject({
+    message: 'The migration 1_first failed. canceling statement due to lock timeout (55P03)',
+  });
+  await endReader();
+  expect(await migrate(testDatabase.url, impatient)).toEqual(['1_first']);
+});
+
+const BY_ITSELF = `-- One by one, outside a transaction.
+-- Some reason; with a semicolon.
+DROP INDEX CONCURRENTLY IF EXISTS things_id_idx;
+CREATE UNIQUE INDEX CONCURRENTLY things_id_idx
+  ON things (id);
+`;
+
+test('an index may be made concurrently', async () => {
+  await write('2_index', BY_ITSELF);
+  expect(await migrate(testDatabase.url, { directory })).toEqual(['2_index']);
+  const { rows } = await database.pool.query(
+    `SELECT indisvalid FROM pg_index WHERE indexrelid = 'things_id_idx'::regclass`,
+  );
+  expect(rows).toEqual([{ indisvalid: true }]);
+});
+
+test('what broke off outside a transaction has to be resolved by somebody', async () => {
+  await database.pool.query('INSERT INTO things VALUES (1), (1)');
+  await write('1_index', BY_ITSELF);
+  await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
+    code: 'migration_failed',
+    message: expect.stringContaining('Detail: Key (id)=(1) is duplicated.'),
+  });
+  await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
+    code: 'migration_unresolved',
+    message: expect.stringContaining('migrate resolve --rolled-back'),
+  });
+  expect(await migrationStates(testDatabase.url, directory)).toMatchObject([
+    { state: 'applied' },
+    { state: 'unresolved', words: expect.stringContaining('could not create unique index') },
+  ]);
+});

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createQueueBackend, type QueueBackend, UnrecoverableError } from '@runhook/queue';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  IN_VAIN_MS,
+  queueBackends,
+} from '@runhook/testing';
+
+const NAME = 'states';
+
+/** What BullMQ keeps of a job is its own affair and may change with a version: then its own word and ours differ. */
+describe.each(queueBackends())('the states of many jobs at once, on $name', (kind) => {
+  let backend: QueueBackend;
+  const closers: (() => Promise<unknown>)[] = [];
+  beforeEach(async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    backend = createQueueBackend(await createTestQueueUrl(kind, database.url), { callMs: IN_VAIN_MS });
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  test('are those that BullMQ tells of each by itself', async () => {
+    const queue = backend.createQueue<{ end: string }>(NAME);
+    closers.push(() => queue.close());
+    await queue.waitUntilReady();
+    const add = (jobId: string, options: object = {}) =>
+      queue.add('job', { end: jobId }, { jobId, ...options });
+    let letGo = () => {};
+    const isLetGo = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    for (const jobId of ['to-completed', 'to-failed', 'to-again', 'to-active']) await add(jobId);
+    const worker = backend.createWorker<{ end: string }>(
+      NAME,
+      async ({ data }) => {
+        if (data.end === 'to-active') await isLetGo;
+        if (data.end === 'to-failed' || data.end === 'to-again') throw new UnrecoverableError('failed');
+      },
+      { concurrency: 4 },
+    );
+    worker.on('error', () => undefined);
+    closers.push(async () => {
+      letGo();
+      await worker.close();
+    });
+    const stateOf = (jobId: string) => queue.getJobState(jobId);
+    await eventually(async () => {
+      expect([await stateOf('to-completed'), await stateOf('to-failed'), await stateOf('to-again')]).toEqual([
+        'completed',
+        'failed',
+        'failed',
+      ]);
+      expect(await stateOf('to-active')).toBe('active');
+    });
+    await queue.pause();
+    await (await queue.getJob('to-again'))?.retry();
+    await add('to-waiting');
+    await add('to-delayed', { delay: 3_600_000 });
+    await add('to-behind', { priority: 1 });
+
+    const jobIds = ['completed', 'failed', 'again', 'active', 'waiting', 'delayed', 'behind', 'none'].map(
+      (end) => `to-${end}`,
+    );
+    const told = await Promise.all(jobIds.map(stateOf));
+    expect(new Set(told).size).toBeGreaterThan(5);
+    const ended = new Set(['completed', 'failed']);
+    const expected = jobIds.flatMap((jobId, index) => {
+      if (told[index] === 'unknown') return [];
+      return [[jobId, ended.has(told[index] as string) ? 'ended' : 'held'] as const];
+    });
+    expect(await backend.jobStates(queue, jobIds)).toEqual(new Map(expected));
+    expect(expected).toHaveLength(7);
+  });
+
+  test('of none and of a thousand are one call each', async () => {
+    const queue = backend.createQueue<object>(NAME);
+    closers.push(() => queue.close());
+    await queue.waitUntilReady();
+    expect(await backend.jobStates(queue, [])).toEqual(new Map());
+    const jobs = Array.from({ length: 1_000 }, (_, index) => ({
+      name: 'job',
+      data: {},
+      opts: { jobId: `job-${index}` },
+    }));
+    await queue.addBulk(jobs.filter((_, index) => index % 3 === 0));
+    const states = await backend.jobStates(
+      queue,
+      jobs.map(({ opts }) => opts.jobId),
+    );
+    expect(states.size).toBe(334);
+    expect([...states.values()].every((state) => state === 'held')).toBe(true);
+  });
+});

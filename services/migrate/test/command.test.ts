@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { KNOWN_MIGRATIONS, openDatabase } from '@runhook/database';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { runCommand } from '../src/command.ts';
+
+let testDatabase: TestDatabase;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+});
+afterEach(() => testDatabase.drop());
+
+async function run(...words: string[]): Promise<{ exitCode: number; lines: string[] }> {
+  let text = '';
+  const exitCode = await runCommand({ databaseUrl: testDatabase.url }, words, (part) => {
+    text += part;
+  });
+  return { exitCode, lines: text.split('\n').filter((line) => line !== '') };
+}
+
+async function onDatabase(text: string): Promise<void> {
+  const database = openDatabase({ url: testDatabase.url });
+  await database.pool.query(text);
+  await database.close();
+}
+
+const latest = KNOWN_MIGRATIONS.at(-1) ?? '';
+
+test('status tells each migration, and whether there is something to do', async () => {
+  const { exitCode, lines } = await run('status');
+  expect(exitCode).toBe(0);
+  expect(lines.map((line) => line.split('  ').slice(0, 2))).toEqual(
+    KNOWN_MIGRATIONS.map((name) => [name, 'applied']),
+  );
+  await onDatabase('DROP TABLE _prisma_migrations');
+  expect(await run('status')).toEqual({
+    exitCode: 1,
+    lines: KNOWN_MIGRATIONS.map((name) => `${name}  missing`),
+  });
+});
+
+test.each([
+  ['--rolled-back', 'missing', 1],
+  ['--applied', 'applied', 0],
+])('what was cut off is resolved by %s', async (word, state, exitCode) => {
+  await onDatabase(
+    `UPDATE _prisma_migrations SET finished_at = NULL, logs = 'the words of the database'
+     WHERE migration_name = '${latest}'`,
+  );
+  const before = await run('status');
+  expect(before.exitCode).toBe(1);
+  expect(before.lines.at(-2)).toContain(`${latest}  unresolved`);
+  expect(before.lines.at(-1)).toBe('    the words of the database');
+  const after = await run('resolve', word, latest);
+  expect(after.exitCode).toBe(exitCode);
+  expect(after.lines.find((line) => line.startsWith(latest))).toContain(`${latest}  ${state}`);
+});
+
+test('whatever else is said gets the list of what may be said', async () => {
+  for (const words of [['help'], ['resolve'], ['resolve', '--applied'], ['status', 'now']])
+    expect(await run(...words)).toMatchObject({
+      exitCode: 2,
+      lines: expect.arrayContaining([expect.stringContaining('resolve --applied <name>')]),
+    });
+});
+
+test('a migration that nobody knows is not resolved', async () => {
+  await expect(run('resolve', '--rolled-back', 'no_such')).rejects.toThrow('no_such');
+});
