@@ -186,11 +186,11 @@ function openUpkeep(
   { retryPolicy }: Dispatcher,
 ): Upkeep {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
-  const retentionDays = settings.logRetentionDays;
-  const upkeep = startUpkeep(
-    backend,
-    upkeepTasks({ pool, events, deliveries, retryPolicy, graceMs, stopping, retentionDays, metrics, logger }),
-    (error) => logger.warn({ err: error }, 'upkeep has trouble'),
+  const { logRetentionDays, runRetentionDays } = settings;
+  const retention = { logRetentionDays, runRetentionDays };
+  const work = { pool, events, deliveries, retryPolicy, graceMs, ...retention, stopping, metrics, logger };
+  const upkeep = startUpkeep(backend, upkeepTasks(work), (error) =>
+    logger.warn({ err: error }, 'upkeep has trouble'),
   );
   lifecycle.onClose('upkeep', () => upkeep.close());
   return upkeep;

@@ -2,6 +2,7 @@ import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement
 import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
 
@@ -11,11 +12,12 @@ const RECOVER_EVERY_MS = 2_000;
 const PARTITIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
 
+type UpkeepDependencies = ReconcileDependencies &
+  PurgeOptions & { metrics: DispatcherMetrics; logger: Logger };
+
 /** What the dispatchers do on a schedule, one of them at a time. */
-export function upkeepTasks(
-  dependencies: ReconcileDependencies & { retentionDays: number; metrics: DispatcherMetrics; logger: Logger },
-): UpkeepTask[] {
-  const { pool, retentionDays, metrics, logger } = dependencies;
+export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
+  const { pool, logRetentionDays: retentionDays, metrics, logger } = dependencies;
   return [
     {
       name: 'reconcile',
@@ -63,6 +65,8 @@ export function upkeepTasks(
       async run() {
         await deleteOldRecoveries(pool, retentionDays);
         await deleteExpiredIdempotencyKeys(pool);
+        const purged = await purge(pool, dependencies);
+        if (purged.runs + purged.subscriptions > 0) logger.info(purged, 'purged what retention lets go');
       },
     },
   ];
