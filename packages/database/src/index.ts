@@ -17,6 +17,7 @@ export {
   storedAs,
 } from './identity.ts';
 export { createJob, insertJob, type JobView, jobView } from './jobs.ts';
+export { lockRoom } from './lock-room.ts';
 export {
   type Database,
   type DatabaseOptions,

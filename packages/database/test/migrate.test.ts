@@ -19,7 +19,9 @@ test('migrations apply once, and are recorded where the Prisma CLI looks', async
   const applied = await migrate(testDatabase.url);
   expect(applied).toEqual(KNOWN_MIGRATIONS);
   expect(await migrate(testDatabase.url)).toEqual([]);
-  const { rows } = await database.pool.query('SELECT migration_name, finished_at FROM _prisma_migrations');
+  const { rows } = await database.pool.query(
+    'SELECT migration_name, finished_at FROM _prisma_migrations ORDER BY 1',
+  );
   expect(rows).toMatchObject(
     applied.map((migration_name) => ({ migration_name, finished_at: expect.any(Date) })),
   );

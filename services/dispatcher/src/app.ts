@@ -1,6 +1,7 @@
 import {
   type Database,
   ensureDayPartitions,
+  lockRoom,
   openDatabase,
   requireKeys,
   requireSchema,
@@ -156,7 +157,20 @@ async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
   await retryWhileUnavailable(process, () => fitness.untilFit());
   // At start too: whatever else waits, the days to come must have their partitions.
   await retryWhileUnavailable(process, () => ensureDayPartitions(pool));
+  await warnOfLocks(process, pool);
   return fitness;
+}
+
+/** Before statements over all days of a long log fail for it, now and then, once many run at the same time. */
+async function warnOfLocks(process: Process, pool: Database['pool']): Promise<void> {
+  const { logRetentionDays } = process.settings;
+  const room = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));
+  if (room.setting >= room.settingNeeded) return;
+  process.logger.warn(
+    { ...room, logRetentionDays },
+    `PostgreSQL has room for the locks of ${room.atOnce} statements over all days of the log at once: set its ` +
+      `max_locks_per_transaction to ${room.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
+  );
 }
 
 interface Queues {
@@ -187,11 +201,11 @@ function openUpkeep(
   { retryPolicy }: Dispatcher,
 ): Upkeep {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
-  const retentionDays = settings.logRetentionDays;
-  const upkeep = startUpkeep(
-    backend,
-    upkeepTasks({ pool, events, deliveries, retryPolicy, graceMs, stopping, retentionDays, metrics, logger }),
-    (error) => logger.warn({ err: error }, 'upkeep has trouble'),
+  const { logRetentionDays, runRetentionDays } = settings;
+  const retention = { logRetentionDays, runRetentionDays };
+  const work = { pool, events, deliveries, retryPolicy, graceMs, ...retention, stopping, metrics, logger };
+  const upkeep = startUpkeep(backend, upkeepTasks(work), (error) =>
+    logger.warn({ err: error }, 'upkeep has trouble'),
   );
   lifecycle.onClose('upkeep', () => upkeep.close());
   return upkeep;

@@ -22,6 +22,7 @@ interface Environment {
   /** Jobs that each worker has in flight at a time. */
   DELIVERY_CONCURRENCY: number;
   LOG_RETENTION_DAYS: number;
+  RUN_RETENTION_DAYS: number;
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
   LOG_LEVEL: string;
@@ -47,6 +48,7 @@ const schema = Joi.object<Environment>({
   RETRY_BASE_DELAY_MS: wholeNumber(1, 3_600_000).default(30_000),
   DELIVERY_CONCURRENCY: wholeNumber(1, 10_000).default(384),
   LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
+  RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),

@@ -78,6 +78,7 @@ function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings
     retryBaseDelayMs: 20,
     deliveryConcurrency: 50,
     logRetentionDays: 30,
+    runRetentionDays: 365,
     egressAllowCidrs: ['127.0.0.0/8'],
     logLevel: 'silent',
   };

@@ -170,16 +170,23 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
 
   test('a secret that cannot be read holds up its own lane, and nothing of it is lost', async () => {
     const subscription = await subscribe('/secret');
+    await subscribe('/readable');
     const { pool } = harness.database;
     await parked(subscription, 10);
-    const kept = await pool.query('SELECT hmac_secret_ciphertext AS secret FROM subscriptions');
-    await pool.query(`UPDATE subscriptions SET hmac_secret_ciphertext = 'none:of:these'`);
+    const { id } = subscription;
+    const kept = await pool.query(
+      'SELECT hmac_secret_ciphertext AS secret FROM subscriptions WHERE id = $1',
+      [id],
+    );
+    const setSecret = (secret: string) =>
+      pool.query('UPDATE subscriptions SET hmac_secret_ciphertext = $1 WHERE id = $2', [secret, id]);
+    await setSecret('none:of:these');
     await harness.startDispatcher();
     const queue = openQueue();
     await queue.wakeLanes([subscription.id]);
     await eventually(async () => expect((await queue.counts()).delayed).toBe(1));
     expect(await countParked()).toBe(10);
-    await pool.query('UPDATE subscriptions SET hmac_secret_ciphertext = $1', [kept.rows[0].secret]);
+    await setSecret(kept.rows[0].secret);
     await everyDelivery(10, 'delivered');
     expect(harness.receiver.requests).toHaveLength(10);
   });

@@ -3,6 +3,7 @@ import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
+import { type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
 
@@ -13,12 +14,13 @@ const RECOVER_EVERY_MS = 2_000;
 const PARTITIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
 
+type UpkeepDependencies = ReconcileDependencies &
+  LanesDependencies &
+  PurgeOptions & { metrics: DispatcherMetrics; logger: Logger };
+
 /** What the dispatchers do on a schedule, one of them at a time. */
-export function upkeepTasks(
-  dependencies: ReconcileDependencies &
-    LanesDependencies & { retentionDays: number; metrics: DispatcherMetrics; logger: Logger },
-): UpkeepTask[] {
-  const { pool, retentionDays, metrics, logger } = dependencies;
+export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
+  const { pool, logRetentionDays: retentionDays, metrics, logger } = dependencies;
   return [
     {
       name: 'reconcile',
@@ -75,6 +77,8 @@ export function upkeepTasks(
       async run() {
         await deleteOldRecoveries(pool, retentionDays);
         await deleteExpiredIdempotencyKeys(pool);
+        const purged = await purge(pool, dependencies);
+        if (purged.runs + purged.subscriptions > 0) logger.info(purged, 'purged what retention lets go');
       },
     },
   ];

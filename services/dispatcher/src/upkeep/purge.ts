@@ -1,0 +1,50 @@
+import { type Queryable, runStatement } from '@runhook/database';
+
+/** What went, by kind. */
+export interface Purged {
+  runs: number;
+  subscriptions: number;
+}
+
+export interface PurgeOptions {
+  logRetentionDays: number;
+  runRetentionDays: number;
+  /** Ends it after the batch that it is at. */
+  stopping?: AbortSignal;
+  /** Rows of one statement; 1,000 when omitted, so that none holds its locks for long. */
+  batchSize?: number;
+}
+
+/** Lets runs and deleted subscriptions go whose time is over, batch by batch. Safe to repeat, and beside itself. */
+export async function purge(database: Queryable, options: PurgeOptions): Promise<Purged> {
+  const { logRetentionDays, runRetentionDays, stopping, batchSize = 1_000 } = options;
+  async function inBatches(text: string, days: number, name: string): Promise<number> {
+    for (let gone = 0; ; ) {
+      const rows = await runStatement(database, text, [days, batchSize], name);
+      gone += rows.length;
+      if (rows.length < batchSize || stopping?.aborted) return gone;
+    }
+  }
+  return {
+    runs: await inBatches(DELETE_RUNS, runRetentionDays, 'delete-old-runs'),
+    subscriptions: await inBatches(DELETE_SUBSCRIPTIONS, logRetentionDays, 'delete-old-subscriptions'),
+  };
+}
+
+const DELETE_RUNS = `
+  DELETE FROM runs WHERE (account_id, id) IN (
+    SELECT account_id, id FROM runs WHERE created_at < now() - $1::int * interval '1 day'
+    LIMIT $2 FOR UPDATE SKIP LOCKED)
+  RETURNING id`;
+
+/**
+ * A deleted subscription has no deliveries but those made before; they go with their days, and what is still queued must
+ * find out from the row until then. Its recoveries go with it.
+ */
+const DELETE_SUBSCRIPTIONS = `
+  DELETE FROM subscriptions WHERE id IN (
+    SELECT s.id FROM subscriptions s
+    WHERE s.deleted_at < now() - $1::int * interval '1 day'
+      AND NOT EXISTS (SELECT FROM deliveries d WHERE d.subscription_id = s.id)
+    LIMIT $2 FOR UPDATE SKIP LOCKED)
+  RETURNING id`;
