@@ -7,7 +7,7 @@ import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
-import { createAccountPlaces, placesOf } from './http/account-places.ts';
+import { AccountPlaces, placesOf } from './http/account-places.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
 import { createIdempotency } from './http/idempotency.ts';
 import type { LimitStore } from './http/limits.ts';
@@ -98,7 +98,7 @@ export async function createEndpoints(
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
-  const places = createAccountPlaces({
+  const places = new AccountPlaces({
     ...placesOf(pool.options.max ?? 10),
     hereMax: settings.apiConcurrencyPerAccount,
     waitMs: requestMs,

@@ -1,20 +1,5 @@
 import { TooManyRequestsError, UnavailableError } from './errors.ts';
 
-/**
- * Requests work side by side in so many places as the pool of connections bears, and no account has all of them: its
- * requests beyond its share wait in a line of its own, without a connection, while others pass. A place that becomes
- * free goes to the account that has the fewest, in turn where they have as many.
- */
-export interface AccountPlaces {
-  /**
-   * Does the work once the account has a place. Throws a 429 when too many of its requests are here already, and a 503
-   * for one whose turn did not come in time: nobody waits for its answer any more.
-   */
-  run<T>(accountId: number, work: () => Promise<T>): Promise<T>;
-  /** Requests in line, of all accounts. */
-  readonly waitingCount: number;
-}
-
 export interface AccountPlacesOptions {
   /** For all accounts together. */
   placesMax: number;
@@ -41,85 +26,101 @@ interface Account {
   line: (() => void)[];
 }
 
-export function createAccountPlaces(options: AccountPlacesOptions): AccountPlaces {
-  const { placesMax, shareMax, hereMax, waitMs, onRefused } = options;
-  const accounts = new Map<number, Account>();
+/**
+ * Requests work side by side in so many places as the pool of connections bears, and no account has all of them: its
+ * requests beyond its share wait in a line of its own, without a connection, while others pass. A place that becomes
+ * free goes to the account that has the fewest, in turn where they have as many.
+ */
+export class AccountPlaces {
+  readonly #options: AccountPlacesOptions;
+  readonly #accounts = new Map<number, Account>();
   /** Those with a line; whose turn came last is last. */
-  const waiting = new Set<Account>();
-  let takenCount = 0;
-  let waitingCount = 0;
+  readonly #waiting = new Set<Account>();
+  #takenCount = 0;
+  #waitingCount = 0;
 
-  const hasRoomFor = (account: Account) => takenCount < placesMax && account.workingCount < shareMax;
-
-  function begin(account: Account): void {
-    account.workingCount += 1;
-    takenCount += 1;
+  constructor(options: AccountPlacesOptions) {
+    this.#options = options;
   }
 
-  function turn(account: Account): Promise<void> {
+  /** Requests in line, of all accounts. */
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  /**
+   * Does the work once the account has a place. Throws a 429 when too many of its requests are here already, and a 503
+   * for one whose turn did not come in time: nobody waits for its answer any more.
+   */
+  async run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
+    const account = this.#accounts.get(accountId) ?? { workingCount: 0, line: [] };
+    this.#accounts.set(accountId, account);
+    if (account.workingCount + account.line.length >= this.#options.hereMax) {
+      this.#options.onRefused?.();
+      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
+    }
+    try {
+      if (this.#hasRoomFor(account)) this.#begin(account);
+      else await this.#turn(account);
+      try {
+        return await work();
+      } finally {
+        this.#end(account);
+      }
+    } finally {
+      if (account.workingCount === 0 && account.line.length === 0) this.#accounts.delete(accountId);
+    }
+  }
+
+  #hasRoomFor(account: Account): boolean {
+    const { placesMax, shareMax } = this.#options;
+    return this.#takenCount < placesMax && account.workingCount < shareMax;
+  }
+
+  #begin(account: Account): void {
+    account.workingCount += 1;
+    this.#takenCount += 1;
+  }
+
+  #turn(account: Account): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         clearTimeout(timer);
         account.line.splice(account.line.indexOf(beginNow), 1);
-        if (account.line.length === 0) waiting.delete(account);
-        waitingCount -= 1;
+        if (account.line.length === 0) this.#waiting.delete(account);
+        this.#waitingCount -= 1;
       };
       const beginNow = () => {
         leave();
-        begin(account);
+        this.#begin(account);
         resolve();
       };
       const timer = setTimeout(() => {
         leave();
         reject(new UnavailableError());
-      }, waitMs);
+      }, this.#options.waitMs);
       account.line.push(beginNow);
-      waiting.add(account);
-      waitingCount += 1;
+      this.#waiting.add(account);
+      this.#waitingCount += 1;
     });
   }
 
-  function next(): Account | null {
+  #next(): Account | null {
     let fewest: Account | null = null;
-    for (const account of waiting) {
-      if (!hasRoomFor(account)) continue;
+    for (const account of this.#waiting) {
+      if (!this.#hasRoomFor(account)) continue;
       if (fewest === null || account.workingCount < fewest.workingCount) fewest = account;
     }
     return fewest;
   }
 
-  function end(account: Account): void {
+  #end(account: Account): void {
     account.workingCount -= 1;
-    takenCount -= 1;
-    for (let one = next(); one !== null; one = next()) {
-      waiting.delete(one);
-      waiting.add(one);
+    this.#takenCount -= 1;
+    for (let one = this.#next(); one !== null; one = this.#next()) {
+      this.#waiting.delete(one);
+      this.#waiting.add(one);
       one.line[0]?.();
     }
   }
-
-  return {
-    get waitingCount() {
-      return waitingCount;
-    },
-    async run(accountId, work) {
-      const account = accounts.get(accountId) ?? { workingCount: 0, line: [] };
-      accounts.set(accountId, account);
-      if (account.workingCount + account.line.length >= hereMax) {
-        onRefused?.();
-        throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
-      }
-      try {
-        if (hasRoomFor(account)) begin(account);
-        else await turn(account);
-        try {
-          return await work();
-        } finally {
-          end(account);
-        }
-      } finally {
-        if (account.workingCount === 0 && account.line.length === 0) accounts.delete(accountId);
-      }
-    },
-  };
 }

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { IN_VAIN_MS } from '@runhook/testing';
-import { createAccountPlaces, placesOf } from '../../src/http/account-places.ts';
+import { AccountPlaces, placesOf } from '../../src/http/account-places.ts';
 
 const [FLOOD, OTHER, THIRD] = [1, 2, 3] as const;
 
 /** Requests that end when they are told to, with a note of who began. */
-function openPlaces(options: Partial<Parameters<typeof createAccountPlaces>[0]> = {}) {
-  const places = createAccountPlaces({
+function openPlaces(options: Partial<ConstructorParameters<typeof AccountPlaces>[0]> = {}) {
+  const places = new AccountPlaces({
     placesMax: 3,
     shareMax: 2,
     hereMax: 10,
