@@ -35,6 +35,7 @@ describe('the settings', () => {
       egressAllowCidrs: [],
       apiRateLimitPerMinute: 5_000,
       apiConcurrencyPerAccount: 500,
+      subscriptionsPerAccount: 1_000,
       consoleSessionIdleMinutes: 60,
       consoleSessionMaxHours: 24,
       signInAttemptsPerEmail: 10,
