@@ -39,17 +39,7 @@ export async function startLoad(world: World, { publishesDirectly }: LoadOptions
     name: 'chaos',
     permissionSets: ['account_admin'],
   });
-  const subscribe = async (path: string, eventTypes?: EventType[]) => {
-    const clientUrl = `${world.endpoint.url}${path}`;
-    const options = { accountId: account.id, clientUrl, name: path, ...(eventTypes ? { eventTypes } : {}) };
-    return (await seedSubscription(world.database, options)).id;
-  };
-  const subscriptions = {
-    healthy: await subscribe(HEALTHY),
-    flaky: await subscribe(FLAKY),
-    refusing: await subscribe(REFUSING, ['job.run.errored']),
-    leaving: await subscribe(`${REFUSING}/leaving`),
-  };
+  const subscriptions = await subscribeAll(world, account.id);
   const publisher = createEventPublisher({ queueUrl: world.servers.queueUrl });
   const job = account.jobs[0] as (typeof account.jobs)[number];
   const accepted = new Map<string, number>();
@@ -57,16 +47,8 @@ export async function startLoad(world: World, { publishesDirectly }: LoadOptions
   let refusedCalls = 0;
   let stopped = false;
 
-  async function request(method: string, path: string, body: object): Promise<void> {
-    const response = await fetch(`${world.management.url}/api${path}`, {
-      method,
-      headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
-    });
-    await response.arrayBuffer();
-    if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}`);
-  }
+  const request = (method: string, path: string, body: object) =>
+    callManagement(world, token, { method, path, body });
 
   async function taken(runId: number, eventType: EventType, call: Promise<unknown>): Promise<boolean> {
     try {
@@ -130,6 +112,37 @@ export async function startLoad(world: World, { publishesDirectly }: LoadOptions
       await publisher.close();
     },
   };
+}
+
+/** One for each way an endpoint may be, and one that somebody switches off. */
+async function subscribeAll(world: World, accountId: number): Promise<Load['subscriptions']> {
+  const subscribe = async (path: string, eventTypes?: EventType[]) => {
+    const clientUrl = `${world.endpoint.url}${path}`;
+    const options = { accountId, clientUrl, name: path, ...(eventTypes ? { eventTypes } : {}) };
+    return (await seedSubscription(world.database, options)).id;
+  };
+  return {
+    healthy: await subscribe(HEALTHY),
+    flaky: await subscribe(FLAKY),
+    refusing: await subscribe(REFUSING, ['job.run.errored']),
+    leaving: await subscribe(`${REFUSING}/leaving`),
+  };
+}
+
+/** Throws when it is not answered with a 2xx. */
+async function callManagement(
+  world: World,
+  token: string,
+  { method, path, body }: { method: string; path: string; body: object },
+): Promise<void> {
+  const response = await fetch(`${world.management.url}/api${path}`, {
+    method,
+    headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+  });
+  await response.arrayBuffer();
+  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}`);
 }
 
 export function runKey(runId: number | string, eventType: string): string {

@@ -120,33 +120,8 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     handleWith(handler) {
       rawHandler = handler;
     },
-    waitFor(expected, { timeoutMs = IN_VAIN_MS } = {}) {
-      const matching = () => (typeof expected === 'number' ? requests : requests.filter(expected));
-      const needed = typeof expected === 'number' ? expected : 1;
-      const what = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
-      return new Promise((resolve, reject) => {
-        const check = () => {
-          try {
-            const found = matching();
-            if (found.length < needed) return;
-            resolve([...found]);
-          } catch (error) {
-            reject(error);
-          }
-          settle();
-        };
-        const timer = setTimeout(() => {
-          settle();
-          reject(new Error(`waited ${timeoutMs} ms for ${what}; ${describe(requests)}`));
-        }, timeoutMs);
-        const settle = () => {
-          clearTimeout(timer);
-          arrivals.off('request', check);
-        };
-        arrivals.on('request', check);
-        check();
-      });
-    },
+    waitFor: (expected, { timeoutMs = IN_VAIN_MS } = {}) =>
+      untilArrived(requests, arrivals, expected, timeoutMs),
     async everyoneGone() {
       // A turn of the event loop takes in whoever stood at the door.
       for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
@@ -159,6 +134,39 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       await closed;
     },
   };
+}
+
+function untilArrived(
+  requests: ReceivedRequest[],
+  arrivals: EventEmitter,
+  expected: Parameters<Receiver['waitFor']>[0],
+  timeoutMs: number,
+): Promise<ReceivedRequest[]> {
+  const matching = () => (typeof expected === 'number' ? requests : requests.filter(expected));
+  const needed = typeof expected === 'number' ? expected : 1;
+  const what = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
+  return new Promise((resolve, reject) => {
+    const check = () => {
+      try {
+        const found = matching();
+        if (found.length < needed) return;
+        resolve([...found]);
+      } catch (error) {
+        reject(error);
+      }
+      settle();
+    };
+    const timer = setTimeout(() => {
+      settle();
+      reject(new Error(`waited ${timeoutMs} ms for ${what}; ${describe(requests)}`));
+    }, timeoutMs);
+    const settle = () => {
+      clearTimeout(timer);
+      arrivals.off('request', check);
+    };
+    arrivals.on('request', check);
+    check();
+  });
 }
 
 function toResponder(respond: number | ReceiverAnswer | Responder): Responder {
