@@ -64,6 +64,7 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
 
   test('what an endpoint does not take costs the queue one job, holds nobody up, and goes out in its order', async () => {
     const COUNT = 200;
+    const IN_FLIGHT = 64;
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -99,9 +100,18 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
       .map(({ body }) => Number(JSON.parse(body.toString()).data.runId));
     expect(new Set(runs).size).toBe(COUNT);
     expect(runs).toHaveLength(COUNT);
-    // In the order of their age, but for what is in flight together.
-    const places = runs.slice(16).map((run, place) => Math.abs(run - 10_016 - place));
-    expect(Math.max(...places)).toBeLessThanOrEqual(64);
+    // In the order of their age, but for what is in flight together. What was committed together is of one age.
+    const { rows } = await harness.database.pool.query<{ run_id: string; micros: string }>(
+      'SELECT run_id, (extract(epoch FROM created_at) * 1000000)::bigint AS micros FROM deliveries WHERE account_id = $1',
+      [harness.account.id],
+    );
+    const microsOf = new Map(rows.map(({ run_id, micros }) => [Number(run_id), Number(micros)]));
+    const ages = runs.slice(16).map((run) => microsOf.get(run) ?? Number.NaN);
+    const inOrder = [...ages].sort((a, b) => a - b);
+    ages.forEach((age, place) => {
+      expect(age).toBeGreaterThanOrEqual(inOrder[Math.max(0, place - IN_FLIGHT)] ?? Number.NaN);
+      expect(age).toBeLessThanOrEqual(inOrder[Math.min(place + IN_FLIGHT, inOrder.length - 1)] ?? Number.NaN);
+    });
   });
 
   test('what is parked when its subscription is switched off is cancelled, and says so', async () => {
