@@ -7,15 +7,13 @@ import {
 } from '@runhook/contract';
 import type { QueueBackend } from './backends/index.ts';
 import {
-  addJobs,
+  addInBulks,
   createProducer,
   firstInLine,
   heldBy,
   type JobInLine,
   type TelemetrySource,
 } from './producer.ts';
-
-const BULK_SIZE = 500;
 
 /** A delivery on its way to another attempt. */
 export interface QueuedDelivery extends DeliveryJob {
@@ -43,8 +41,6 @@ export interface DeliveryQueue {
   close(): Promise<void>;
 }
 
-const LANE = 'lane';
-
 /** The worker's own strategy answers the wait before each retry (see the dispatcher's retry schedule). */
 const DELIVERY_BACKOFF = 'delivery';
 
@@ -55,22 +51,8 @@ export function openDeliveryQueue(
 ): DeliveryQueue {
   const producer = createProducer<DeliveryJob | LaneJob>(backend, WEBHOOK_DELIVERIES, onError, telemetry);
   return {
-    async add(deliveries) {
-      for (let start = 0; start < deliveries.length; start += BULK_SIZE) {
-        const jobs = deliveries.slice(start, start + BULK_SIZE).map(toJob);
-        await producer.call((queue) => addJobs(backend, queue, jobs));
-      }
-    },
-    async wakeLanes(subscriptionIds) {
-      for (let start = 0; start < subscriptionIds.length; start += BULK_SIZE) {
-        const jobs = subscriptionIds.slice(start, start + BULK_SIZE).map((subscriptionId) => ({
-          name: LANE,
-          data: { subscriptionId },
-          opts: { jobId: laneJobId({ subscriptionId }) },
-        }));
-        await producer.call((queue) => addJobs(backend, queue, jobs));
-      }
-    },
+    add: (deliveries) => addInBulks(backend, producer, deliveries.map(toJob)),
+    wakeLanes: (subscriptionIds) => addInBulks(backend, producer, subscriptionIds.map(toLaneJob)),
     shed: (count) =>
       producer.call(async (queue) => {
         const jobIds = await backend.lastDelayed(queue, count);
@@ -82,6 +64,10 @@ export function openDeliveryQueue(
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),
   };
+}
+
+function toLaneJob(subscriptionId: string) {
+  return { name: 'lane', data: { subscriptionId }, opts: { jobId: laneJobId({ subscriptionId }) } };
 }
 
 function toJob({ deliveryId, cycle, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {

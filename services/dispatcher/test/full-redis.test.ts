@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createEventPublisher, QueueFullError } from '@runhook/queue';
+import { createEventPublisher, createQueueBackend, QueueFullError } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { connectTo, startServer } from '../../../packages/queue/test/backends/redis-servers.ts';
 import { type Harness, openHarness } from './harness.ts';
@@ -73,6 +73,26 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
       expect(await redis.zcard('{runhook}:job-run-events:prioritized')).toBe(0);
       expect(await redis.llen('{runhook}:job-run-events:active')).toBe(0);
     });
+  });
+
+  test('is worked off past malformed messages, however many stand in front', async () => {
+    await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const malformed = createQueueBackend(queueUrl).createQueue<object>('job-run-events');
+    closers.push(() => malformed.close());
+    await malformed.addBulk(
+      Array.from({ length: 120 }, (_, index) => ({ name: 'bad', data: {}, opts: { jobId: `bad-${index}` } })),
+    );
+    await publish();
+    await fill();
+    await harness.startDispatcher({ queueUrl });
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(COUNT);
+    });
+    expect(harness.receiver.requests).toHaveLength(COUNT);
   });
 
   test('gets no retries: they are on record, and queued when there is room', async () => {

@@ -3,6 +3,7 @@ import { deliveryIdFor } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedAccount, seedSubscription } from '@runhook/testing';
 import { commitFanOut } from '../src/record/commit-fan-out.ts';
+import { takeParked } from '../src/record/parked.ts';
 import { lookAfterLanes } from '../src/upkeep/lanes.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
@@ -137,6 +138,29 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     expect(turn).toEqual({ waiting: 1, expired: 0 });
     await everyDelivery(20, 'delivered');
     expect(harness.receiver.requests).toHaveLength(20);
+  });
+
+  test('the oldest are taken first, and by one only', async () => {
+    const subscription = await subscribe('/order');
+    await parked(subscription, 40);
+    const { pool } = harness.database;
+    const { rows } = await pool.query<{ id: string }>(
+      `WITH aged AS (SELECT id, row_number() OVER (ORDER BY md5(id)) AS age FROM deliveries), changed AS (
+         UPDATE deliveries d SET created_at = now() - age * interval '1 second' FROM aged WHERE aged.id = d.id)
+       SELECT id FROM aged ORDER BY age DESC`,
+    );
+    const inOrder = rows.map(({ id }) => id);
+    const take = async () => {
+      const taken = await takeParked(pool, { subscriptionId: subscription.id, limit: 10, attemptMs: 10_000 });
+      return taken.map(({ id }) => id);
+    };
+    expect(await take()).toEqual(inOrder.slice(0, 10));
+    const [some, others] = await Promise.all([take(), take()]);
+    expect([...some, ...others].sort()).toEqual([...new Set([...some, ...others])].sort());
+    await take();
+    await take();
+    expect(await take()).toEqual([]);
+    expect(await countParked()).toBe(0);
   });
 
   test('every lane with something parked is found, whatever the others have', async () => {

@@ -1,4 +1,4 @@
-import type { DeliveryQueue, EventQueue, PeekedJob } from '@runhook/queue';
+import { type DeliveryQueue, type EventQueue, type PeekedJob, UnrecoverableError } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 
 export interface FullQueueDependencies {
@@ -23,6 +23,8 @@ const EVENT_PAGE = 50;
  */
 export class FullQueue {
   readonly #dependencies: FullQueueDependencies;
+  /** Malformed messages: they stay for the queue to keep as failed, and must not stand before what can be done. */
+  readonly #malformed = new Set<string>();
   #relieving: Promise<void> | null = null;
 
   constructor(dependencies: FullQueueDependencies) {
@@ -49,9 +51,15 @@ export class FullQueue {
     const { events, deliveries, work, logger, onRelieved } = this.#dependencies;
     const shed = await deliveries.shed(SHED_PAGE);
     onRelieved('retry', shed);
-    const jobs = await events.peek(EVENT_PAGE);
+    const waiting = await events.peek(EVENT_PAGE + this.#malformed.size);
+    const jobs = waiting.filter(({ id }) => !this.#malformed.has(id)).slice(0, EVENT_PAGE);
     const done = await Promise.allSettled(jobs.map(work));
     const ended = jobs.filter((_, index) => done[index]?.status === 'fulfilled');
+    for (const [index, { id }] of jobs.entries()) {
+      const result = done[index];
+      if (result?.status === 'rejected' && result.reason instanceof UnrecoverableError)
+        this.#malformed.add(id);
+    }
     await events.discard(ended.map(({ id }) => id));
     onRelieved('event', ended.length);
     logger.warn({ shed, events: ended.length }, 'the queue is full: worked off without it');

@@ -44,6 +44,7 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       async run() {
         const turn = await lookAfterLanes(dependencies);
         metrics.parkedExpired.inc(turn.expired);
+        metrics.completed.failed.inc(turn.expired);
         if (turn.expired > 0) logger.warn(turn, 'gave up deliveries that were parked for a day');
       },
     },
