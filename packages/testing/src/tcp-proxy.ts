@@ -27,6 +27,8 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
   let server: Server | null = null;
   let port = 0;
   let isStalled = false;
+  /** What was open while nothing was passed on: what it carried is lost, so it must not go on. */
+  const stalled = new WeakSet<Socket>();
   let losesAnswersTo: string | null = null;
 
   function serve(client: Socket): void {
@@ -41,7 +43,8 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
       [upstream, client],
     ] as const) {
       sockets.add(from);
-      from.on('data', (chunk) => isStalled || to.destroyed || to.write(chunk));
+      if (isStalled) stalled.add(from);
+      from.on('data', (chunk) => stalled.has(from) || to.destroyed || to.write(chunk));
       from.on('error', () => undefined);
       from.on('close', () => {
         sockets.delete(from);
@@ -73,6 +76,7 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
     cut,
     stall() {
       isStalled = true;
+      for (const socket of sockets) stalled.add(socket);
     },
     loseAnswersTo(text) {
       losesAnswersTo = text;

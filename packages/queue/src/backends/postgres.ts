@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   createPostgresBackend,
@@ -15,6 +16,11 @@ export const POSTGRES_SCHEMA = 'bullmq';
 /** Of each queue and worker; Redis takes one or two. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
+/** None of BullMQ's statements takes so long: whatever does has lost its answer. */
+const QUERY_TIMEOUT_MS = 20_000;
+/** BullMQ would wait up to an hour for a connection to say that there is work, and hears nothing when that is dead. */
+const LISTENS_FOR_SECONDS = 10;
+const HEARTBEAT = { text: 'SELECT', query_timeout: 5_000 };
 /** BullMQ's bulk function makes two temporary tables: 5 ms of the server's CPU a call, a single job a tenth of that (ADR 27). */
 const ADDED_SINGLY_MAX = 8;
 
@@ -49,6 +55,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     max: CONNECTIONS_MAX,
     Client: ListenedClient,
     connectionTimeoutMillis: connectMs,
+    query_timeout: QUERY_TIMEOUT_MS,
   };
   return {
     addedSinglyMax: ADDED_SINGLY_MAX,
@@ -75,14 +82,35 @@ function connect(connectionString: string, connectMs: number): Connector {
 
 /**
  * A connection that breaks while BullMQ has it checked out emits an error that nobody listens for, which would end the
- * process. The call that runs on it fails all the same, and is reported there.
+ * process. The call that runs on it fails all the same, and is reported there. One that gave no answer in time is given
+ * up: it would be used again, and everything behind what it still waits for with it.
  */
 class ListenedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.on('error', () => undefined);
+    const query = this.query.bind(this) as (...values: unknown[]) => unknown;
+    const giveUpAfter = (error: unknown) => {
+      if (error instanceof Error && error.message === 'Query read timeout') streamOf(this).destroy(error);
+    };
+    this.query = ((...values: unknown[]) => {
+      const callback = values.at(-1);
+      if (typeof callback === 'function') {
+        values[values.length - 1] = (error: unknown, result: unknown) => {
+          giveUpAfter(error);
+          callback(error, result);
+        };
+      }
+      const answer = query(...values);
+      if (answer instanceof Promise) answer.catch(giveUpAfter);
+      return answer;
+    }) as typeof this.query;
   }
 }
+
+/** The driver's types leave it out. */
+const streamOf = (client: pg.Client) =>
+  (client as unknown as { connection: { stream: Duplex } }).connection.stream;
 
 /**
  * BullMQ's functions plan their statements once for each connection, often while its tables are empty or were so when
@@ -111,7 +139,12 @@ async function jobStates<Data>(
   return new Map(rows.map(({ id, ended }) => [id, ended ? 'ended' : 'held']));
 }
 
-/** What is BullMQ's own and undocumented: the connection of a backend, and how it makes itself ready. */
+/** What is BullMQ's own and undocumented: how a backend hears of work, and its connection with how it makes itself ready. */
+interface BackendInside {
+  connection: BackendConnection;
+  ensureListening(): Promise<pg.Client>;
+}
+
 interface BackendConnection {
   pool: pg.Pool;
   bootstrap(): Promise<void>;
@@ -123,11 +156,20 @@ const RETRY_MS = 500;
 /**
  * As BullMQ's own, but a connection that could not be made ready tries again. BullMQ remembers the first try for ever,
  * and the loop of a worker asks for it without a pause: with a failed one it would never work again, and never let
- * anything else of its process run.
+ * anything else of its process run. And the connection that a worker hears of work on is asked, before each wait, whether
+ * it lives: one that the network has dropped says nothing, and a keepalive does not notice a proxy that keeps it open.
  */
 const createRetryingBackend: typeof createPostgresBackend = (name, options, factoryOptions) => {
   const backend = createPostgresBackend(name, options, factoryOptions);
-  const { connection } = backend as unknown as { connection: BackendConnection };
+  const inside = backend as unknown as BackendInside;
+  const { connection } = inside;
+  Object.defineProperty(backend, 'maximumBlockTimeout', { value: LISTENS_FOR_SECONDS });
+  const ensureListening = inside.ensureListening.bind(backend);
+  inside.ensureListening = async () => {
+    const client = await ensureListening();
+    await client.query(HEARTBEAT);
+    return client;
+  };
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {
     readiness ??= connection.bootstrap().catch(async (error: unknown) => {

@@ -35,3 +35,29 @@ test('a worker whose first connection breaks while it is made leaves its process
   await eventually(() => expect(processed).toHaveLength(1));
   expect(worker.isRunning()).toBe(true);
 });
+
+test('a worker whose connections are dead, and were not closed, works again once the network does', async () => {
+  const database = await createTestDatabase();
+  closers.push(() => database.drop());
+  const proxy = await startTcpProxy(database.url);
+  closers.push(() => proxy.close());
+  const queue = createQueueBackend(database.url).createQueue('stalled');
+  closers.push(() => queue.close());
+  const processed: (string | undefined)[] = [];
+  const worker = createQueueBackend(proxy.url).createWorker(
+    'stalled',
+    async ({ name }) => void processed.push(name),
+    {},
+  );
+  closers.push(() => worker.close());
+  worker.on('error', () => undefined);
+  await queue.add('before', {});
+  await eventually(() => expect(processed).toEqual(['before']));
+  const idle = new Promise<void>((resolve) => worker.once('drained', () => resolve()));
+  await queue.add('and then none', {});
+  await idle;
+  proxy.stall();
+  await queue.add('after', {});
+  await proxy.restore();
+  await eventually(() => expect(processed).toEqual(['before', 'and then none', 'after']));
+});
