@@ -41,4 +41,9 @@ export {
   SecretBoxError,
   type UnreadableSecret,
 } from './secrets.ts';
-export { DatabaseUnreachableError, isDatabaseUnavailable, runStatement } from './statements.ts';
+export {
+  DatabaseUnreachableError,
+  isDatabaseRefusing,
+  isDatabaseUnavailable,
+  runStatement,
+} from './statements.ts';

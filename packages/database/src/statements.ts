@@ -34,6 +34,18 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return isPrismaUnavailable(error);
 }
 
+/** Data exceptions, violated constraints, limits of a row: what was written is at fault, and stays so. */
+const DATA_SQLSTATE = /^(22|23|54)/;
+
+/**
+ * Whether the database refuses for a reason that lies with us or with it, and not with what was to be written: a missing
+ * column or table, a permission, besides all that {@link isDatabaseUnavailable} says. It may be mended meanwhile.
+ */
+export function isDatabaseRefusing(error: unknown): boolean {
+  if (isDatabaseUnavailable(error)) return true;
+  return error instanceof pg.DatabaseError && !DATA_SQLSTATE.test(error.code ?? '');
+}
+
 /** Known by its shape: who has no Prisma Client, as the dispatcher, must not load it to look at an error. */
 interface PrismaErrorShape {
   code?: string;

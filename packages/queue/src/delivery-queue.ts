@@ -35,6 +35,8 @@ export interface DeliveryQueue {
   shed(count: number): Promise<number>;
   /** Which of the deliveries' cycles the queue will still work on, by job id. */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
+  /** Subscriptions whose lane's job a worker has in hand. */
+  lanesAtWork(): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
   /** The waiting job that a worker would take next; null when none waits. */
   firstInLine(): Promise<JobInLine | null>;
@@ -60,6 +62,11 @@ export function openDeliveryQueue(
         return jobIds.length;
       }),
     holds: (deliveries) => producer.call((queue) => heldBy(backend, queue, deliveries.map(deliveryJobId))),
+    lanesAtWork: () =>
+      producer.call(async (queue) => {
+        const jobs = await queue.getActive();
+        return new Set(jobs.flatMap(({ data }) => ('subscriptionId' in data ? [data.subscriptionId] : [])));
+      }),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import {
   type Database,
   ensureDayPartitions,
@@ -101,6 +102,8 @@ async function openProcess(
   logger: Logger,
 ): Promise<Process> {
   const stop = new AbortController();
+  // Everything that waits for a store listens.
+  setMaxListeners(0, stop.signal);
   lifecycle.onClose('waits', () => stop.abort());
   const registry = createMetricsRegistry({ service: 'dispatcher' });
   const traces = await openTraces('dispatcher', logger);

@@ -45,6 +45,20 @@ describe.each(queueBackends())('a fault of ours ends no event, with the queue on
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
+  test('what was sent is kept until the log takes it, and not sent again', async () => {
+    await subscribe('/one');
+    const { port } = await harness.startDispatcher();
+    await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN error_code TO mislaid');
+    await harness.publisher.publish(event(1));
+    await untilFaults(port, 'webhook-deliveries', 2);
+    expect(harness.receiver.requests).toHaveLength(1);
+    await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN mislaid TO error_code');
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
+    });
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
   test('an event that the queue keeps as failed is delivered when it is published again', async () => {
     await subscribe('/one');
     const queueBackend = createQueueBackend(harness.queueUrl);

@@ -1,4 +1,5 @@
-import type { Pool } from '@runhook/database';
+import { WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { isDatabaseRefusing, type Pool } from '@runhook/database';
 import type { Logger } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
@@ -19,7 +20,7 @@ import {
   pendingDeliveriesOf,
 } from './deliveries.ts';
 import { hasParked, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
-import { retryWhileUnavailable, StoppingError } from './retry-while-unavailable.ts';
+import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
 
 const BATCH_SIZE_MAX = 200;
 /**
@@ -37,7 +38,7 @@ export interface DispatchRecordOptions {
   pool: Pool;
   /** Ends the waits for a database that is away. */
   stopping: AbortSignal;
-  metrics: Pick<DispatcherMetrics, 'batchSize'>;
+  metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobFaults'>;
   logger: Logger;
 }
 
@@ -67,10 +68,15 @@ export class DispatchRecord {
       await parkDeliveries(pool, ids);
       return ids.map(() => undefined);
     });
-    this.#attempts = this.#batcher<AttemptRecord, void>('record', async (records) => {
-      await recordAttempts(pool, records);
-      return records.map(() => undefined);
-    });
+    // A request cannot be taken back: what came of it is kept for as long as the database refuses it, whatever for.
+    this.#attempts = this.#batcher<AttemptRecord, void>(
+      'record',
+      async (records) => {
+        await recordAttempts(pool, records);
+        return records.map(() => undefined);
+      },
+      (error) => this.#outlastsRefusal(error),
+    );
     this.#cancellations = this.#batcher<Cancellation, void>('cancel', async (cancellations) => {
       await cancelDeliveries(pool, cancellations);
       return cancellations.map(() => undefined);
@@ -139,12 +145,19 @@ export class DispatchRecord {
     return this.#statuses.close();
   }
 
+  #outlastsRefusal(error: unknown): boolean {
+    if (!isDatabaseRefusing(error)) return false;
+    this.#options.metrics.jobFaults[WEBHOOK_DELIVERIES].inc();
+    return true;
+  }
+
   #batcher<Item, Result>(
     name: keyof typeof SPACING_MS,
     run: (items: Item[]) => Promise<Result[]>,
+    outlasts: Waiting['outlasts'] = () => false,
   ): MicroBatcher<Item, Result> {
     return new MicroBatcher({
-      run: (items) => retryWhileUnavailable(this.#options, () => run(items)),
+      run: (items) => retryWhileUnavailable({ ...this.#options, outlasts }, () => run(items)),
       sizeMax: BATCH_SIZE_MAX,
       slots: BATCH_SLOTS,
       spacingMs: SPACING_MS[name],

@@ -18,18 +18,21 @@ export interface Waiting {
   stopping: AbortSignal;
   /** Hears of it when a wait begins, not at every try. */
   logger: Pick<Logger, 'warn'>;
+  /** Further errors that are waited out. */
+  outlasts?: (error: unknown) => boolean;
 }
 
 /** Does work that needs the database or the queue, and waits for as long as they are away. Other errors pass. */
 export async function retryWhileUnavailable<Result>(
-  { stopping, logger }: Waiting,
+  { stopping, logger, outlasts = () => false }: Waiting,
   work: () => Promise<Result>,
 ): Promise<Result> {
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {
       return await work();
     } catch (error) {
-      if (!isDatabaseUnavailable(error) && !(error instanceof QueueUnavailableError)) throw error;
+      const isAway = isDatabaseUnavailable(error) || error instanceof QueueUnavailableError;
+      if (!isAway && !outlasts(error)) throw error;
       if (waitMs === FIRST_WAIT_MS) logger.warn({ err: error }, 'waiting for the database or the queue');
       await sleep(waitMs, undefined, { signal: stopping }).catch(() => {
         throw new StoppingError('The dispatcher is stopping.', { cause: error });

@@ -190,7 +190,7 @@ function upkeepMetrics(registers: Registry[]) {
       (queue) => ({ queue }),
       new Counter({
         name: 'runhook_job_faults_total',
-        help: 'Times that a queue job failed for a fault of our own; it waits, at most a minute, and comes again.',
+        help: 'Times that a queue job met a fault of our own; it waits, at most a minute, and tries again.',
         labelNames: ['queue'] as const,
         registers,
       }),

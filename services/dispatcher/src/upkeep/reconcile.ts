@@ -12,7 +12,7 @@ type Half = 'event' | 'delivery';
 export interface ReconcileDependencies {
   pool: Pool;
   events: Pick<EventQueue, 'add' | 'holds'>;
-  deliveries: Pick<DeliveryQueue, 'add' | 'holds'>;
+  deliveries: Pick<DeliveryQueue, 'add' | 'holds' | 'lanesAtWork'>;
   retryPolicy: RetryPolicy;
   /** How long a delivery or an event may be overdue before its queue job is looked for; above an attempt's deadline. */
   graceMs: number;
@@ -183,13 +183,23 @@ async function putBackDeliveries(
 
 /** A pending delivery whose time has passed, as far as the reconciler needs it. */
 interface OverdueDelivery extends Place, Columns {
+  subscriptionId: string;
   eventId: string;
   cycle: number;
   attemptCount: number;
+  /** Not overdue for so long that its lane's job cannot have it any more. */
+  mayBeHeld: boolean;
 }
 
+/**
+ * What a lane's job has taken has no job of its own, and is overdue while the database refuses its result. After this it is
+ * taken as lost, though the lane be at work: it may be one that the lane's former worker took along.
+ */
+const HELD_BY_LANE_MINUTES = 5;
+
 const OVERDUE = `
-  SELECT id, event_id AS "eventId", cycle, attempt_count AS "attemptCount",
+  SELECT id, subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
+         next_attempt_at > now() - interval '${HELD_BY_LANE_MINUTES} minutes' AS "mayBeHeld",
          (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS micros
   FROM deliveries
   WHERE status = 'pending' AND next_attempt_at < now() - $1::int * interval '1 millisecond'
@@ -204,9 +214,12 @@ async function lostOnes({ events, deliveries }: ReconcileDependencies, page: rea
     deliveries.holds(page.map(({ id, cycle }) => ({ deliveryId: id, cycle }))),
     events.holds([...new Set(withoutAttempts.map(({ eventId }) => eventId))]),
   ]);
-  return page.filter(
+  const jobless = page.filter(
     ({ id, cycle, attemptCount, eventId }) =>
       !heldDeliveries.has(deliveryJobId({ deliveryId: id, cycle })) &&
       (attemptCount > 0 || !heldEvents.has(eventId)),
   );
+  if (!jobless.some(({ mayBeHeld }) => mayBeHeld)) return jobless;
+  const lanes = await deliveries.lanesAtWork();
+  return jobless.filter(({ subscriptionId, mayBeHeld }) => !(mayBeHeld && lanes.has(subscriptionId)));
 }

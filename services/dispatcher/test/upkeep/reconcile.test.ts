@@ -52,7 +52,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
   }
 
   /** Deliveries in the record whose queue jobs never were, or are no more. */
-  async function lostDeliveries(count: number) {
+  async function lostDeliveries(count: number, isParked = false) {
     const { id, name } = await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,
@@ -63,7 +63,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
         event,
         version: null,
         deliveries: [
-          { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked: false },
+          { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked },
         ],
       };
     });
@@ -127,8 +127,29 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       looked += page.length;
       return deliveries.holds(page);
     };
-    expect(await run({ deliveries: { add: deliveries.add, holds } })).toEqual({ event: 0, delivery: 1_500 });
+    expect(await run({ deliveries: { ...deliveries, holds } })).toEqual({ event: 0, delivery: 1_500 });
     expect(looked).toBe(1_500);
+  });
+
+  test('leaves to a lane at work what it has taken, but for what is overdue for minutes', async () => {
+    const [row] = await lostDeliveries(1, true);
+    let answer = () => {};
+    const answered = new Promise<{ status: number }>((resolve) => {
+      answer = () => resolve({ status: 200 });
+    });
+    harness.receiver.respondWith(() => answered);
+    await harness.startDispatcher();
+    await deliveries.wakeLanes([row?.deliveries[0]?.subscriptionId ?? '']);
+    await harness.receiver.waitFor(1);
+    const { pool } = harness.database;
+    await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '1 minute'`);
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+    await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '6 minutes'`);
+    expect(await run()).toEqual({ event: 0, delivery: 1 });
+    answer();
+    await eventually(async () =>
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered' }]),
+    );
   });
 
   test('leaves a retry alone until its time has passed', async () => {
