@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { testEncryptionKeysText } from '@runhook/testing';
@@ -17,12 +18,18 @@ export interface RunningService {
 
 const READY_MESSAGES = new Set(['management is listening', 'dispatcher is working']);
 
-/** Starts the built service on a free port and waits for the line that says it works. */
+const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * Starts the built service on a free port and waits for the line that says it works.
+ * @param checkout where another release of it was built
+ */
 export async function startService(
   name: ServiceName,
   environment: Record<string, string>,
+  checkout = CHECKOUT,
 ): Promise<RunningService> {
-  const main = fileURLToPath(new URL(`../services/${name}/dist/main.js`, import.meta.url));
+  const main = join(checkout, 'services', name, 'dist', 'main.js');
   const child = spawn(process.execPath, [main], {
     env: {
       ENCRYPTION_KEYS: testEncryptionKeysText,

@@ -1,6 +1,7 @@
 // node clean-up-after.mjs <folder>: when standard input ends, because whoever started this closed it or was killed, ends
 // the servers that still run on the folder and removes it. Servers outlive a terminal's Ctrl-C and a kill of the tests.
-import { readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 const folder = process.argv[2];
@@ -13,5 +14,7 @@ process.stdin.resume().on('close', () => {
       // It has stopped, or never ran.
     }
   }
+  const disk = join(folder, 'disk');
+  if (existsSync(disk)) spawnSync('umount', ['--lazy', disk], { stdio: 'ignore' });
   setTimeout(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }), 1_000);
 });

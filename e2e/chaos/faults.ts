@@ -1,16 +1,33 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { NEIGHBOURS } from './neighbours.ts';
+import { NETWORK_FAULTS, VERSIONS } from './network-faults.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
+import { STORE_FAULTS } from './store-faults.ts';
 import type { World } from './world.ts';
 
-/** Something that goes wrong. `strike` resolves when everything runs again: the fault's end. */
+/** What is wrong after a fault, in words, once nothing waits. */
+export type Aftermath = () => Promise<string[]>;
+
+/** Something that goes wrong. */
 export interface Fault {
   name: string;
   /** Where it can happen; both when omitted. */
   only?: BackendName;
   /** False: what was published straight onto the queue may be lost by its nature (ADR 10). */
   publishesDirectly?: boolean;
-  strike(world: World, random: SeededRandom): Promise<void>;
+  /** Callers leave it to Runhook to number their runs, and repeat what failed under its Idempotency-Key. */
+  repeatsCalls?: boolean;
+  /** It is in the network: the services reach their stores by way of proxies. */
+  byProxy?: boolean;
+  /** From the fault's end until nothing waits, on a machine that does nothing else. */
+  drainedWithinSeconds?: number;
+  /** Of an event at the healthy endpoint, on such a machine. */
+  stallSecondsMax?: number;
+  /** Why it cannot happen here; null when it can. */
+  leftOut?(): string | null;
+  /** Resolves when everything runs again: the fault's end. */
+  strike(world: World, random: SeededRandom): Promise<void> | Promise<Aftermath>;
 }
 
 const away = (random: SeededRandom) => wait(random.between(300, 1_500));
@@ -18,7 +35,8 @@ const everyDispatcher = (world: World) => world.dispatchers.map((_, index) => wo
 const killsOf = (world: World) =>
   [world.management, ...world.dispatchers].map((service) => () => service.kill());
 
-export const FAULTS: Fault[] = [
+/** Something is killed, stopped or emptied. */
+const CRASHES: Fault[] = [
   { name: 'none', strike: async () => undefined },
   {
     name: 'kill -9 management',
@@ -71,7 +89,7 @@ export const FAULTS: Fault[] = [
     name: 'Redis FLUSHALL',
     only: 'Redis',
     publishesDirectly: false,
-    strike: (world) => world.kill(world.servers.flushRedis),
+    strike: (world) => world.kill(() => world.servers.redis('FLUSHALL')),
   },
   {
     name: 'PostgreSQL killed',
@@ -102,6 +120,4 @@ export const FAULTS: Fault[] = [
   },
 ];
 
-export function faultsOf(backend: BackendName): Fault[] {
-  return FAULTS.filter(({ only }) => only === undefined || only === backend);
-}
+export const FAULTS: Fault[] = [...CRASHES, ...STORE_FAULTS, ...NEIGHBOURS, ...NETWORK_FAULTS, ...VERSIONS];

@@ -8,13 +8,18 @@ export interface Ledger {
   published: number;
   /** Events that were committed although their publisher's call failed. */
   maybe: number;
-  /** Events times matching subscriptions: delivered + failed + cancelled + missing. */
+  /** Events times matching subscriptions: delivered + failed + cancelled + unrecorded + missing. */
   expected: number;
   delivered: number;
   /** `failed`, as its row tells: after every attempt, none of them answered 2xx. */
   failed: number;
   /** `cancelled`, as its row tells: its subscription was made inactive. */
   cancelled: number;
+  /**
+   * `failed`, as its row tells of the attempts in the log, though the endpoint answered another one with 200: it was
+   * in flight when something was killed, and nobody was left to record it. It was delivered, at least once.
+   */
+  unrecorded: number;
   missing: number;
   /** Requests that no attempt in the log explains. */
   repeated: number;
@@ -106,18 +111,18 @@ export async function reckon(world: World, load: Load): Promise<Ledger> {
   const deliveries = new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), row]));
   const arrivals = groupArrivals(world);
   const problems: string[] = [];
-  const count = { delivered: 0, failed: 0, cancelled: 0, missing: 0 };
+  const count = { delivered: 0, failed: 0, cancelled: 0, unrecorded: 0, missing: 0 };
 
   function settle(eventId: string, subscriptionId: string): void {
     const key = pairKey(eventId, subscriptionId);
     const delivery = deliveries.get(key);
     const statuses = arrivals.get(key)?.map(({ status }) => status) ?? [];
-    const problem = delivery ? problemOf(delivery, statuses, leaving) : 'has no delivery';
-    if (problem === null) count[delivery?.status as keyof typeof count] += 1;
-    else {
+    const inFlight = world.inFlightAtKills.get(key) ?? 0;
+    const end = delivery ? endOf(delivery, { statuses, inFlight, leaving }) : { problem: 'has no delivery' };
+    if ('problem' in end) {
       count.missing += 1;
-      problems.push(`${key} ${problem}; ${traceOf(key)}`);
-    }
+      problems.push(`${key} ${end.problem}; ${traceOf(key)}`);
+    } else count[end.counts] += 1;
   }
 
   function traceOf(key: string): string {
@@ -128,7 +133,7 @@ export async function reckon(world: World, load: Load): Promise<Ledger> {
   let expected = 0;
   for (const event of events) {
     const subscriptionIds = [healthy, flaky];
-    if (event.event_type === 'job.run.errored') subscriptionIds.push(refusing);
+    if (event.event_type === 'job.run.completed') subscriptionIds.push(refusing);
     if (!event.after_leaving || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);
     expected += subscriptionIds.length;
     for (const subscriptionId of subscriptionIds) settle(event.id, subscriptionId);
@@ -184,22 +189,27 @@ function timeOf(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(11, -1);
 }
 
-/** Why a delivery did not end as it should, or null when it did. */
-function problemOf(delivery: DeliveryRow, statuses: number[], leaving: string): string | null {
-  const { status, reason, attempt_count, subscription_id } = delivery;
-  if (attempt_count > ATTEMPTS_MAX) return `was attempted ${attempt_count} times`;
+/** What a delivery counts as, or why it did not end as it should. */
+function endOf(
+  { status, reason, attempt_count, too_late, subscription_id }: DeliveryRow,
+  { statuses, inFlight, leaving }: { statuses: number[]; inFlight: number; leaving: string },
+): { counts: 'delivered' | 'failed' | 'cancelled' | 'unrecorded' } | { problem: string } {
+  if (attempt_count > ATTEMPTS_MAX) return { problem: `was attempted ${attempt_count} times` };
+  const accepted = statuses.filter((answer) => answer === 200).length;
   switch (status) {
     case 'delivered':
-      return statuses.includes(200) ? null : 'is delivered and never arrived';
+      return accepted > 0 ? { counts: status } : { problem: 'is delivered and never arrived' };
     case 'failed':
+      if (attempt_count !== ATTEMPTS_MAX) return { problem: `is failed after ${attempt_count} attempts` };
       // An answer that came too late for its deadline is a failure all the same, and the log says so.
-      if (statuses.filter((answer) => answer === 200).length > delivery.too_late) {
-        return 'is failed and was answered 200';
-      }
-      return attempt_count === ATTEMPTS_MAX ? null : `is failed after ${attempt_count} attempts`;
+      if (accepted <= too_late) return { counts: status };
+      // Only a kill explains an answer that nobody recorded.
+      return accepted <= too_late + inFlight
+        ? { counts: 'unrecorded' }
+        : { problem: 'is failed and was answered 200' };
     case 'cancelled':
-      return subscription_id === leaving ? null : `is cancelled: ${reason}`;
+      return subscription_id === leaving ? { counts: status } : { problem: `is cancelled: ${reason}` };
     default:
-      return `is ${status}`;
+      return { problem: `is ${status}` };
   }
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EventType } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
@@ -23,16 +24,21 @@ export interface Load {
 export interface LoadOptions {
   /** Straight onto the queue as well; otherwise everything goes over REST. */
   publishesDirectly: boolean;
+  /** Runs are numbered by Runhook, and what failed is called again with the same Idempotency-Key until it is answered. */
+  repeatsCalls: boolean;
 }
 
 /** One run, of two or three events, every so often. */
 const RUN_EVERY_MS = 100;
 /** Of a call to what was killed meanwhile. */
 const CALL_TIMEOUT_MS = 30_000;
-const ARTIFACTS_EVERY = 4;
+const ARTIFACTS_EVERY = 2;
 
 /** Starts at once: about 25 events a second, half of them over REST. */
-export async function startLoad(world: World, { publishesDirectly }: LoadOptions): Promise<Load> {
+export async function startLoad(
+  world: World,
+  { publishesDirectly, repeatsCalls }: LoadOptions,
+): Promise<Load> {
   const account = await seedAccount(world.database);
   const { token } = await createServiceToken(world.database.prisma, {
     accountId: account.id,
@@ -47,39 +53,51 @@ export async function startLoad(world: World, { publishesDirectly }: LoadOptions
   let refusedCalls = 0;
   let stopped = false;
 
-  const request = (method: string, path: string, body: object) =>
-    callManagement(world, token, { method, path, body });
-
-  async function taken(runId: number, eventType: EventType, call: Promise<unknown>): Promise<boolean> {
+  /** Resolves with the number of the run once the caller was told that the event is taken, or with null. */
+  async function taken(eventType: EventType, call: Promise<number>): Promise<number | null> {
     try {
-      await call;
+      const runId = await call;
       accepted.set(runKey(runId, eventType), Date.now());
-      return true;
+      return runId;
     } catch {
       refusedCalls += 1;
-      return false;
+      return null;
     }
   }
 
-  async function reportRun(runId: number): Promise<void> {
-    const runs = `/v2/accounts/${account.id}/runs/`;
-    const start = { job_id: job.id, run_id: runId, engine_version: '1.9.2' };
-    if (!(await taken(runId, 'job.run.started', request('POST', runs, start)))) return;
+  async function report(path: string, body: object): Promise<number> {
+    const call = { method: 'POST', path: `/v2/accounts/${account.id}/runs/${path}`, body };
+    if (!repeatsCalls) return await callManagement(world, token, call);
+    const idempotencyKey = randomUUID();
+    return await eventually(() => callManagement(world, token, { ...call, idempotencyKey }), {
+      intervalMs: 200,
+    });
+  }
+
+  async function reportRun(number: number): Promise<void> {
+    const numbered = repeatsCalls ? {} : { run_id: number };
+    const runId = await taken(
+      'job.run.started',
+      report('', { job_id: job.id, engine_version: '1.9.2', ...numbered }),
+    );
+    if (runId === null) return;
     const finish = { status: 'errored', status_message: 'Model orders failed' };
-    if (!(await taken(runId, 'job.run.errored', request('POST', `${runs}${runId}/finish/`, finish)))) return;
-    if (runId % ARTIFACTS_EVERY !== 0) return;
-    await taken(runId, 'job.run.completed', request('POST', `${runs}${runId}/artifacts/`, {}));
+    if ((await taken('job.run.errored', report(`${runId}/finish/`, finish))) === null) return;
+    if (runId % ARTIFACTS_EVERY === 0) await taken('job.run.completed', report(`${runId}/artifacts/`, {}));
   }
 
   async function publishRun(runId: number): Promise<void> {
     for (const eventType of ['job.run.started', 'job.run.errored'] as const) {
-      await taken(runId, eventType, publisher.publish(exampleEvent(eventType, job, runId)));
+      await taken(
+        eventType,
+        publisher.publish(exampleEvent(eventType, job, runId)).then(() => runId),
+      );
     }
   }
 
   async function run(): Promise<void> {
     for (let runId = 1; !stopped; runId += 1) {
-      const goesDirectly = publishesDirectly && runId % 2 === 0;
+      const goesDirectly = publishesDirectly && !repeatsCalls && runId % 2 === 0;
       // Not waited for: a load does not slow down because the service does.
       const call = (goesDirectly ? publishRun : reportRun)(runId).finally(() => calls.delete(call));
       calls.add(call);
@@ -103,7 +121,9 @@ export async function startLoad(world: World, { publishesDirectly }: LoadOptions
         client_url: `${world.endpoint.url}${REFUSING}/leaving`,
         active: false,
       };
-      await eventually(() => request('PUT', path, body), { intervalMs: 200 });
+      await eventually(() => callManagement(world, token, { method: 'PUT', path, body }), {
+        intervalMs: 200,
+      });
     },
     stop: async () => {
       stopped = true;
@@ -124,25 +144,37 @@ async function subscribeAll(world: World, accountId: number): Promise<Load['subs
   return {
     healthy: await subscribe(HEALTHY),
     flaky: await subscribe(FLAKY),
-    refusing: await subscribe(REFUSING, ['job.run.errored']),
+    // Few: what fails is attempted some times a second, so that many would have to be waited for.
+    refusing: await subscribe(REFUSING, ['job.run.completed']),
     leaving: await subscribe(`${REFUSING}/leaving`),
   };
 }
 
-/** Throws when it is not answered with a 2xx. */
+/** Resolves with the `id` of what it is answered. Throws when that is no 2xx. */
 async function callManagement(
   world: World,
   token: string,
-  { method, path, body }: { method: string; path: string; body: object },
-): Promise<void> {
+  {
+    method,
+    path,
+    body,
+    idempotencyKey,
+  }: { method: string; path: string; body: object; idempotencyKey?: string },
+): Promise<number> {
+  const headers = {
+    authorization: `Token ${token}`,
+    'content-type': 'application/json',
+    ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+  };
   const response = await fetch(`${world.management.url}/api${path}`, {
     method,
-    headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+    headers,
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   });
-  await response.arrayBuffer();
-  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}`);
+  const answer = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${answer}`);
+  return (JSON.parse(answer) as { data: { id: number } }).data.id;
 }
 
 export function runKey(runId: number | string, eventType: string): string {

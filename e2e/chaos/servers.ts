@@ -20,7 +20,10 @@ export interface Servers {
   restartPostgres(): Promise<void>;
   killRedis(): Promise<void>;
   restartRedis(): Promise<void>;
-  flushRedis(): Promise<void>;
+  /** Answers with the first line of what Redis says. Throws when that is an error, and where there is no Redis. */
+  redis(command: string): Promise<string>;
+  /** A folder of the servers, for what a fault needs beside them. */
+  folder: string;
   close(): Promise<void>;
 }
 
@@ -65,9 +68,8 @@ export async function startServers(backend: BackendName): Promise<Servers> {
         redis = await openRedis(redisPort);
         samePort(redisPort, redis.port);
       },
-      flushRedis: async () => {
-        if (redisPort !== undefined) await flushAll(redisPort);
-      },
+      redis: async (command) => await sayToRedis(redisPort, command),
+      folder,
       close: () => releases.run(),
     };
   } catch (error) {
@@ -77,13 +79,16 @@ export async function startServers(backend: BackendName): Promise<Servers> {
 }
 
 /** As an inline command, which needs no client. */
-async function flushAll(port: number): Promise<void> {
+async function sayToRedis(port: number | undefined, command: string): Promise<string> {
+  if (port === undefined) throw new Error('the queue is not on Redis');
   const socket = connect({ host: '127.0.0.1', port });
   await once(socket, 'connect');
-  socket.write('FLUSHALL\r\n');
+  socket.write(`${command}\r\n`);
   const [answer] = (await once(socket, 'data')) as [Buffer];
   socket.destroy();
-  if (!answer.toString().startsWith('+OK')) throw new Error(`FLUSHALL was answered ${answer}`);
+  const text = answer.toString();
+  if (text.startsWith('-')) throw new Error(`${command} was answered ${text}`);
+  return text;
 }
 
 /** The servers of a run that is killed must not stay: jest's own processes hear no signal. */

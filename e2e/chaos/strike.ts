@@ -25,12 +25,13 @@ const DRAIN_TIMEOUT_MS = 240_000;
 export async function strike(world: World, fault: Fault, random: SeededRandom): Promise<Row> {
   world.inFlightAtKills.clear();
   world.endpoint.arrivals.length = 0;
-  const load = await startLoad(world, { publishesDirectly: fault.publishesDirectly ?? true });
+  const { publishesDirectly = true, repeatsCalls = false } = fault;
+  const load = await startLoad(world, { publishesDirectly, repeatsCalls });
   const beforeMs = random.between(BEFORE_MS.min, BEFORE_MS.max);
   const leaving = wait(random.between(500, beforeMs + 500)).then(() => load.leave());
   try {
     await wait(beforeMs);
-    await fault.strike(world, random);
+    const aftermath = await fault.strike(world, random);
     const endedAt = performance.now();
     await wait(AFTER_MS);
     await eventually(() => {
@@ -41,6 +42,9 @@ export async function strike(world: World, fault: Fault, random: SeededRandom): 
     const drainedSeconds = (performance.now() - endedAt) / 1_000;
     await queuesEmpty(world, DRAIN_TIMEOUT_MS);
     const ledger = await reckon(world, load);
+    if (aftermath) ledger.problems.push(...(await aftermath()));
+    if (repeatsCalls && ledger.maybe > 0)
+      ledger.problems.push(`${ledger.maybe} events came of repeated calls`);
     const { backend } = world;
     return { backend, fault: fault.name, refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
   } finally {

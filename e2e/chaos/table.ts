@@ -9,6 +9,7 @@ const COLUMNS: [title: string, read: (row: Row) => string | number][] = [
   ['delivered', ({ delivered }) => delivered],
   ['failed as told', ({ failed }) => failed],
   ['cancelled as told', ({ cancelled }) => cancelled],
+  ['answered, not recorded', ({ unrecorded }) => unrecorded],
   ['missing', ({ missing }) => missing],
   ['repeated', ({ repeated }) => repeated],
   ['in flight at the kill', ({ inFlightAtKills }) => inFlightAtKills],

@@ -6,7 +6,7 @@ import {
   openDeliveryQueue,
   openEventQueue,
 } from '@runhook/queue';
-import { eventually } from '@runhook/testing';
+import { eventually, startTcpProxy, type TcpProxy } from '@runhook/testing';
 import { type RunningService, startService } from '../services.ts';
 import { type Endpoint, startEndpoint } from './endpoint.ts';
 import { Releases } from './releases.ts';
@@ -34,13 +34,34 @@ export interface World {
   /** Attempts that had been sent and were not in the log when something was killed, of each delivery. */
   inFlightAtKills: Map<string, number>;
   startManagement(): Promise<void>;
-  startDispatcher(index: number): Promise<void>;
+  /** Instead of the one with this index, which must be gone. */
+  startDispatcher(index: number, other?: OtherDispatcher): Promise<void>;
+  /** Between the services and their stores; null where they reach them directly. */
+  proxies: Proxies | null;
   /** Kills what it is given and notes how many attempts were in flight. */
   kill(...victims: (() => Promise<unknown>)[]): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function openWorld(backend: BackendName, random: SeededRandom): Promise<World> {
+export interface Proxies {
+  managementDatabase: TcpProxy;
+  dispatcherDatabase: TcpProxy;
+  dispatcherQueue: TcpProxy;
+}
+
+/** A dispatcher that is not as the others are. */
+export interface OtherDispatcher {
+  environment?: Record<string, string>;
+  /** Where its release was built. */
+  checkout?: string;
+}
+
+/** @param byProxy the services reach their stores by way of proxies */
+export async function openWorld(
+  backend: BackendName,
+  random: SeededRandom,
+  { byProxy = false }: { byProxy?: boolean } = {},
+): Promise<World> {
   const releases = new Releases();
   try {
     const servers = await startServers(backend);
@@ -55,15 +76,22 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
       openDeliveryQueue(queueBackend, () => undefined),
     ];
     releases.add(() => Promise.all(queues.map((queue) => queue.close())));
-    const environment = {
-      DATABASE_URL: servers.databaseUrl,
+    const proxies = byProxy ? await startProxies(servers) : null;
+    releases.add(() => Promise.all(Object.values(proxies ?? {}).map((proxy) => proxy.close())));
+    const ofManagement = {
+      DATABASE_URL: proxies?.managementDatabase.url ?? servers.databaseUrl,
       QUEUE_URL: servers.queueUrl,
       ...RETRY_SETTINGS,
     };
+    const ofDispatchers = {
+      DATABASE_URL: proxies?.dispatcherDatabase.url ?? servers.databaseUrl,
+      QUEUE_URL: proxies?.dispatcherQueue.url ?? servers.queueUrl,
+      ...RETRY_SETTINGS,
+    };
     const [management, ...dispatchers] = await Promise.all([
-      startService('management', environment),
-      startService('dispatcher', environment),
-      startService('dispatcher', environment),
+      startService('management', ofManagement),
+      startService('dispatcher', ofDispatchers),
+      startService('dispatcher', ofDispatchers),
     ]);
     const world: World = {
       backend,
@@ -75,11 +103,13 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
       dispatchers,
       inFlightAtKills: new Map(),
       startManagement: async () => {
-        world.management = await startService('management', environment);
+        world.management = await startService('management', ofManagement);
       },
-      startDispatcher: async (index) => {
-        world.dispatchers[index] = await startService('dispatcher', environment);
+      startDispatcher: async (index, { environment = {}, checkout } = {}) => {
+        const merged = { ...ofDispatchers, ...environment };
+        world.dispatchers[index] = await startService('dispatcher', merged, checkout);
       },
+      proxies,
       kill: async (...victims) => {
         const logged = await loggedAttempts(database);
         await Promise.all(victims.map((kill) => kill()));
@@ -99,6 +129,15 @@ export async function openWorld(backend: BackendName, random: SeededRandom): Pro
     await releases.run();
     throw error;
   }
+}
+
+async function startProxies({ databaseUrl, queueUrl }: Servers): Promise<Proxies> {
+  const [managementDatabase, dispatcherDatabase, dispatcherQueue] = await Promise.all([
+    startTcpProxy(databaseUrl),
+    startTcpProxy(databaseUrl),
+    startTcpProxy(queueUrl),
+  ]);
+  return { managementDatabase, dispatcherDatabase, dispatcherQueue };
 }
 
 async function socketsRead(): Promise<void> {

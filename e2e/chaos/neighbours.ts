@@ -1,0 +1,102 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { JobView } from '@runhook/database';
+import { createEventPublisher } from '@runhook/queue';
+import {
+  eventually,
+  exampleEvent,
+  seedAccount,
+  seedSubscription,
+  seedSubscriptions,
+  type TestAccount,
+} from '@runhook/testing';
+import { HANGING } from './endpoint.ts';
+import type { Fault } from './faults.ts';
+import type { World } from './world.ts';
+
+const HANGING_EVENTS = 2_000;
+const HANGS_FOR_MS = 8_000;
+const SUBSCRIPTIONS = 1_000;
+const FLOOD_EVENTS = 20;
+const FLOOD_EVERY_MS = 250;
+
+/** Another account of the same installation is at fault. */
+export const NEIGHBOURS: Fault[] = [
+  {
+    name: "another account's path on the host hangs",
+    drainedWithinSeconds: 120,
+    stallSecondsMax: 3,
+    async strike(world) {
+      const account = await seedAccount(world.database);
+      await seedSubscription(world.database, {
+        accountId: account.id,
+        clientUrl: `${world.endpoint.url}${HANGING}`,
+      });
+      world.endpoint.hold();
+      await publish(world, account, HANGING_EVENTS);
+      await wait(HANGS_FOR_MS);
+      world.endpoint.letGo();
+      return async () => {
+        const counts = await countByStatus(world, account.id);
+        return JSON.stringify(counts) === JSON.stringify({ delivered: HANGING_EVENTS })
+          ? []
+          : [`of ${HANGING_EVENTS} deliveries of the hanging path are ${JSON.stringify(counts)}`];
+      };
+    },
+  },
+  {
+    name: 'another account has 1,000 subscriptions to a refused port',
+    drainedWithinSeconds: 120,
+    stallSecondsMax: 3,
+    async strike(world) {
+      const { database, endpoint } = world;
+      const account = await seedAccount(database);
+      await seedSubscriptions(database.pool, { accountId: account.id, count: SUBSCRIPTIONS });
+      await database.pool.query(
+        `UPDATE subscriptions SET active = true, event_types = ARRAY['job.run.started'], client_url = $2
+         WHERE account_id = $1`,
+        [account.id, endpoint.refusedUrl],
+      );
+      for (let count = 0; count < FLOOD_EVENTS; count += 1) {
+        await publish(world, account, 1);
+        await wait(FLOOD_EVERY_MS);
+      }
+      const expected = SUBSCRIPTIONS * FLOOD_EVENTS;
+      await eventually(async () => {
+        const counts = await countByStatus(world, account.id);
+        if (total(counts) !== expected) throw new Error(`${total(counts)} of ${expected} are planned`);
+      });
+      await database.pool.query('UPDATE subscriptions SET active = false WHERE account_id = $1', [
+        account.id,
+      ]);
+      return async () => {
+        const { cancelled = 0, failed = 0, ...others } = await countByStatus(world, account.id);
+        return cancelled + failed === expected && total(others) === 0
+          ? []
+          : [
+              `of ${expected} refused deliveries ${cancelled} are cancelled, ${failed} failed; ${JSON.stringify(others)}`,
+            ];
+      };
+    },
+  },
+];
+
+async function publish({ servers }: World, { jobs: [job] }: TestAccount, count: number): Promise<void> {
+  const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
+  try {
+    const runs = Array.from({ length: count }, (_, index) => index + 1);
+    await publisher.publishMany(runs.map((runId) => exampleEvent('job.run.started', job as JobView, runId)));
+  } finally {
+    await publisher.close();
+  }
+}
+
+async function countByStatus({ database }: World, accountId: number): Promise<Record<string, number>> {
+  const { rows } = await database.pool.query<{ status: string; count: number }>(
+    'SELECT status, count(*)::int AS count FROM deliveries WHERE account_id = $1 GROUP BY status',
+    [accountId],
+  );
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+}
+
+const total = (counts: Record<string, number>) =>
+  Object.values(counts).reduce((all, count) => all + count, 0);

@@ -1,0 +1,91 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { TcpProxy } from '@runhook/testing';
+import type { Fault } from './faults.ts';
+import type { Proxies, World } from './world.ts';
+
+const STALLS_FOR_MS = 8_000;
+const LOSES_FOR_MS = 3_000;
+const RUNS_BESIDE_MS = 4_000;
+const CLOCK_AHEAD_MS = 30_000;
+const CLOCK_AHEAD = new URL('./clock-ahead.mjs', import.meta.url);
+
+/** What the services hear of their stores, and what they do not. */
+export const NETWORK_FAULTS: Fault[] = [
+  {
+    name: 'the network before PostgreSQL stalls',
+    byProxy: true,
+    drainedWithinSeconds: 120,
+    strike: (world) =>
+      stall(world, ({ dispatcherDatabase, dispatcherQueue }) =>
+        world.backend === 'Redis' ? [dispatcherDatabase] : [dispatcherDatabase, dispatcherQueue],
+      ),
+  },
+  {
+    name: 'the network before Redis stalls',
+    byProxy: true,
+    only: 'Redis',
+    drainedWithinSeconds: 120,
+    strike: (world) => stall(world, ({ dispatcherQueue }) => [dispatcherQueue]),
+  },
+  {
+    name: 'answers to COMMIT are lost',
+    byProxy: true,
+    repeatsCalls: true,
+    async strike(world) {
+      const { managementDatabase, dispatcherDatabase } = proxiesOf(world);
+      for (const proxy of [managementDatabase, dispatcherDatabase]) proxy.loseAnswersTo('COMMIT');
+      await wait(LOSES_FOR_MS);
+      await Promise.all([managementDatabase.restore(), dispatcherDatabase.restore()]);
+    },
+  },
+];
+
+/** Dispatchers that are not of one mind. */
+export const VERSIONS: Fault[] = [
+  {
+    name: "a dispatcher's clock is 30 s ahead",
+    // What it has put off is due by its own clock, and it leaves before that.
+    drainedWithinSeconds: 120,
+    strike: (world) =>
+      replaceOne(world, {
+        environment: {
+          NODE_OPTIONS: `--import ${fileURLToPath(CLOCK_AHEAD)}`,
+          CLOCK_AHEAD_MS: String(CLOCK_AHEAD_MS),
+        },
+      }),
+  },
+  {
+    name: 'an older release works beside this one',
+    leftOut: () =>
+      OLDER_RELEASE === undefined ? 'no older release: npm run chaos -- --older <tag or commit>' : null,
+    drainedWithinSeconds: 120,
+    strike: (world) => replaceOne(world, { checkout: OLDER_RELEASE as string }),
+  },
+];
+
+/** Where `npm run chaos` built it. */
+const OLDER_RELEASE = process.env.CHAOS_OLDER;
+
+function proxiesOf({ proxies }: World): Proxies {
+  if (proxies === null) throw new Error('the services do not reach their stores by way of proxies');
+  return proxies;
+}
+
+/** Connections stay open and carry nothing; after a while new ones do, and those that were open are dead for good. */
+async function stall(world: World, choose: (proxies: Proxies) => TcpProxy[]): Promise<void> {
+  const stalled = choose(proxiesOf(world));
+  for (const proxy of stalled) proxy.stall();
+  await wait(STALLS_FOR_MS);
+  await Promise.all(stalled.map((proxy) => proxy.restore()));
+}
+
+/** Another dispatcher works in the place of one for a while. */
+async function replaceOne(world: World, other: Parameters<World['startDispatcher']>[1]): Promise<void> {
+  const codes = [await world.dispatchers[0]?.stop()];
+  await world.startDispatcher(0, other);
+  await wait(RUNS_BESIDE_MS);
+  codes.push(await world.dispatchers[0]?.stop());
+  await world.startDispatcher(0);
+  if (codes.some((code) => code !== 0)) throw new Error(`dispatchers stopped with ${codes.join(', ')}`);
+}

@@ -1,0 +1,152 @@
+import { spawnSync } from 'node:child_process';
+import { chown, mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ensureDayPartitions, type Pool } from '@runhook/database';
+import { eventually } from '@runhook/testing';
+import type { Fault } from './faults.ts';
+import type { World } from './world.ts';
+
+const REFUSED_FOR_MS = 12_000;
+const READS_FOR_MS = 6_000;
+const DISK_BYTES = 32 * 1_024 * 1_024;
+
+/** The stores are there, and do not do what they are asked. */
+export const STORE_FAULTS: Fault[] = [
+  {
+    name: 'a table is locked',
+    drainedWithinSeconds: 120,
+    strike: ({ database }) =>
+      inSession(database.pool, async (run) => {
+        await run('BEGIN; LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE');
+        await wait(REFUSED_FOR_MS);
+        await run('COMMIT');
+      }),
+  },
+  {
+    name: 'columns are missing',
+    drainedWithinSeconds: 120,
+    async strike({ database }) {
+      const rename = (from: string, to: string) =>
+        eventually(() =>
+          inSession(database.pool, (run) =>
+            run(`BEGIN; SET LOCAL lock_timeout = '1s'; ALTER TABLE events RENAME ${from} TO ${to};
+                 ALTER TABLE attempts RENAME ${from === 'data' ? 'error_code' : 'no_error_code'} TO ${to === 'data' ? 'error_code' : 'no_error_code'}; COMMIT`),
+          ),
+        );
+      await rename('data', 'no_data');
+      await wait(REFUSED_FOR_MS);
+      await rename('no_data', 'data');
+    },
+  },
+  {
+    name: 'PostgreSQL takes no writes',
+    drainedWithinSeconds: 120,
+    strike: ({ database }) =>
+      inSession(database.pool, async (run) => {
+        await run('SET default_transaction_read_only = off');
+        await run('ALTER SYSTEM SET default_transaction_read_only = on');
+        await run('SELECT pg_reload_conf()');
+        await wait(REFUSED_FOR_MS);
+        await run('ALTER SYSTEM RESET default_transaction_read_only');
+        await run('SELECT pg_reload_conf()');
+      }),
+  },
+  {
+    name: 'the disk of the log is full',
+    drainedWithinSeconds: 120,
+    leftOut: () => (process.getuid?.() === 0 ? null : 'only root can mount a small disk'),
+    async strike(world) {
+      await onSmallDisk(world, async (filler) => {
+        await writeFile(filler, Buffer.alloc(DISK_BYTES)).catch(expectFull);
+        await wait(REFUSED_FOR_MS);
+        await rm(filler);
+      });
+    },
+  },
+  {
+    name: 'Redis is full',
+    only: 'Redis',
+    drainedWithinSeconds: 120,
+    async strike({ servers }) {
+      const used = /used_memory:(\d+)/.exec(await servers.redis('INFO memory'))?.[1];
+      await servers.redis(`CONFIG SET maxmemory ${used}`);
+      await wait(REFUSED_FOR_MS);
+      await servers.redis('CONFIG SET maxmemory 0');
+    },
+  },
+  {
+    name: 'somebody reads the log while a day comes',
+    stallSecondsMax: 3,
+    async strike({ database: { pool } }) {
+      await inSession(pool, (run) =>
+        run(`BEGIN; SET LOCAL lock_timeout = '5s'; DO $$
+             BEGIN
+               EXECUTE 'DROP TABLE deliveries_' || to_char(now() AT TIME ZONE 'UTC' + interval '7 days', 'YYYYMMDD');
+             END $$; COMMIT`),
+      );
+      await inSession(pool, async (run) => {
+        await run('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM deliveries');
+        const { waiting } = await ensureDayPartitions(pool);
+        if (waiting.length === 0) throw new Error('the new day did not wait for who reads');
+        await wait(READS_FOR_MS);
+        await run('COMMIT');
+      });
+      const { changed, waiting } = await ensureDayPartitions(pool);
+      if (changed === 0 || waiting.length > 0) throw new Error('the new day did not come');
+    },
+  },
+];
+
+/** Runs statements on one connection, which is closed after them, with whatever they left on it. */
+async function inSession(pool: Pool, work: (run: (sql: string) => Promise<unknown>) => Promise<unknown>) {
+  const client = await pool.connect();
+  try {
+    await work((sql) => client.query(sql));
+  } finally {
+    client.release(true);
+  }
+}
+
+const TODAY = ['events', 'deliveries', 'attempts'].map(
+  (table) => `'${table}_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')`,
+);
+const moveTo = (tablespace: string) =>
+  `BEGIN; SET LOCAL lock_timeout = '5s'; DO $$
+   BEGIN ${TODAY.map((table) => `EXECUTE 'ALTER TABLE ' || ${table} || ' SET TABLESPACE ${tablespace}';`).join(' ')} END $$;
+   COMMIT`;
+
+/** With the day's part of the log on a disk of its own, of some megabytes. */
+async function onSmallDisk(
+  { database: { pool }, servers }: World,
+  work: (filler: string) => Promise<void>,
+): Promise<void> {
+  const disk = join(servers.folder, 'disk');
+  await mkdir(disk, { recursive: true });
+  runOrThrow('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', disk]);
+  try {
+    const { rows } = await pool.query<{ folder: string }>(
+      `SELECT current_setting('data_directory') AS folder`,
+    );
+    const { uid, gid } = await stat(rows[0]?.folder ?? '');
+    const space = join(disk, 'tablespace');
+    await mkdir(space);
+    await chown(space, uid, gid);
+    await inSession(pool, (run) => run(`CREATE TABLESPACE small_disk LOCATION '${space}'`));
+    await eventually(() => inSession(pool, (run) => run(moveTo('small_disk'))));
+    await work(join(disk, 'filler'));
+    await eventually(() => inSession(pool, (run) => run(moveTo('pg_default'))));
+    await inSession(pool, (run) => run('DROP TABLESPACE small_disk'));
+  } finally {
+    runOrThrow('umount', ['--lazy', disk]);
+  }
+}
+
+function expectFull(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOSPC') throw error;
+}
+
+function runOrThrow(file: string, args: string[]): void {
+  const { status, stderr, error } = spawnSync(file, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${error?.message ?? stderr}`);
+}
