@@ -25,7 +25,7 @@ const LABELS: Record<string, RegExp> = {
   queue: /^(job-run-events|webhook-deliveries)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
   result: /^(fanned_out|duplicate|resumed|malformed|sent|vanished)$/,
-  route: /^(in_place|parked|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
+  route: /^(in_place|parked|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,
   batch: /^(match|commit|load|park|record|cancel|enqueue)$/,

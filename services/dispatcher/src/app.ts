@@ -201,12 +201,23 @@ function openUpkeep(
   { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
   { backend, events, deliveries }: Queues,
-  { retryPolicy }: Dispatcher,
+  { retryPolicy, pendingMax }: Dispatcher,
 ): Upkeep {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
   const { logRetentionDays, runRetentionDays } = settings;
   const retention = { logRetentionDays, runRetentionDays };
-  const work = { pool, events, deliveries, retryPolicy, graceMs, ...retention, stopping, metrics, logger };
+  const work = {
+    pool,
+    events,
+    deliveries,
+    retryPolicy,
+    pendingMax,
+    graceMs,
+    ...retention,
+    stopping,
+    metrics,
+    logger,
+  };
   const upkeep = startUpkeep(backend, upkeepTasks(work), (error) =>
     logger.warn({ err: error }, 'upkeep has trouble'),
   );

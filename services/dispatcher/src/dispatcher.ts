@@ -21,6 +21,8 @@ export interface Dispatcher {
   retryPolicy: RetryPolicy;
   /** Of attempts in one lane. */
   limits: LaneLimits;
+  /** Of an account; see `KnownSubscription.isFull`. */
+  pendingMax: number;
   /** How long an attempt may take. */
   attemptMs: number;
   /** Aborted when the workers close. */
@@ -41,6 +43,7 @@ export interface DispatcherParts {
     | 'deliveryMaxRetries'
     | 'retryBaseDelayMs'
     | 'deliveryConcurrency'
+    | 'pendingDeliveriesPerAccount'
   >;
   lifecycle: Lifecycle;
   /** Ends the waits for a database or a queue that is away. */
@@ -71,6 +74,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     secrets: new SecretReader(createSecretBox(settings.encryptionKeys)),
     retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
     limits: new LaneLimits({ concurrency: settings.deliveryConcurrency }),
+    pendingMax: settings.pendingDeliveriesPerAccount,
     attemptMs: settings.deliveryTimeoutMs,
     stopping,
     semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),

@@ -1,9 +1,8 @@
 import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import { type Attemptable, attempt, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import type { LaneLimits } from './policy/lane-limits.ts';
-import { type KnownSubscription, matching } from './policy/next-step.ts';
-import type { FanOutCommit } from './record/commit-fan-out.ts';
+import { fullLaneReason, type KnownSubscription, matching } from './policy/next-step.ts';
+import type { FanOutCommit, NewDelivery } from './record/commit-fan-out.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -69,8 +68,10 @@ async function allEnded(works: readonly Promise<void>[]): Promise<void> {
 interface PlannedDelivery {
   delivery: Attemptable;
   target: Target;
-  /** Its lane had no slot when it was planned: it is committed as parked. */
-  isParked: boolean;
+  /** Its lane had no slot when it was planned: it is committed as parked or, with a `fullReason`, as cancelled. */
+  isShut: boolean;
+  /** Why it is cancelled if it finds no slot; null: it is parked then. */
+  fullReason: string | null;
 }
 
 /** Told of what was committed, with the time that it was planned at. */
@@ -95,22 +96,26 @@ async function commitPlan(
 }
 
 async function commitAtOnce(
-  { record, limits }: Dispatcher,
+  dispatcher: Dispatcher,
   event: JobRunEvent,
   version: string,
   subscriptions: readonly KnownSubscription[],
   begin: Begin,
 ): Promise<FanOutCommit> {
   const plannedAtMs = performance.now();
-  const planned = subscriptions.map((subscription) => plan(limits, event, subscription));
-  const result = await record.commitFanOut({ event, version, deliveries: planned.map(newDelivery) });
+  const planned = subscriptions.map((subscription) => plan(dispatcher, event, subscription));
+  const result = await dispatcher.record.commitFanOut({
+    event,
+    version,
+    deliveries: planned.map(newDelivery),
+  });
   if (result === 'claimed') begin(planned, plannedAtMs);
   return result;
 }
 
 /** The event is claimed once all pages are committed. What an earlier try committed is left to whoever has it. */
 async function commitInPages(
-  { record, limits }: Dispatcher,
+  dispatcher: Dispatcher,
   event: JobRunEvent,
   version: string,
   subscriptions: readonly KnownSubscription[],
@@ -120,25 +125,27 @@ async function commitInPages(
     const plannedAtMs = performance.now();
     const page = subscriptions
       .slice(start, start + PAGE_SIZE)
-      .map((subscription) => plan(limits, event, subscription));
-    const added = await record.commitPage({ event, version, deliveries: page.map(newDelivery) });
+      .map((subscription) => plan(dispatcher, event, subscription));
+    const added = await dispatcher.record.commitPage({ event, version, deliveries: page.map(newDelivery) });
     if (added === null) return 'outdated';
     begin(
       page.filter(({ delivery }) => added.has(delivery.id)),
       plannedAtMs,
     );
   }
-  return await record.commitFanOut({ event, version, deliveries: [] });
+  return await dispatcher.record.commitFanOut({ event, version, deliveries: [] });
 }
 
-function newDelivery({ delivery: { id, subscriptionId, webhookName }, isParked }: PlannedDelivery) {
-  return { id, subscriptionId, webhookName, isParked };
+function newDelivery({ delivery, isShut, fullReason }: PlannedDelivery): NewDelivery {
+  const { id, subscriptionId, webhookName } = delivery;
+  const cancelReason = isShut && fullReason !== null ? fullReason : undefined;
+  return { id, subscriptionId, webhookName, isParked: isShut, cancelReason };
 }
 
 function plan(
-  limits: LaneLimits,
+  { limits, pendingMax }: Dispatcher,
   event: JobRunEvent,
-  { id, name, target }: KnownSubscription,
+  { id, name, isFull, target }: KnownSubscription,
 ): PlannedDelivery {
   const delivery: Attemptable = {
     id: deliveryIdFor(event.eventId, id),
@@ -150,33 +157,41 @@ function plan(
     subscriptionId: id,
     event,
   };
-  return { target, delivery, isParked: limits.isShut(laneOf(delivery, target)) };
+  const fullReason = isFull ? fullLaneReason(pendingMax) : null;
+  return { target, delivery, isShut: limits.isShut(laneOf(delivery, target)), fullReason };
 }
 
 async function deliverFirst(
   dispatcher: Dispatcher,
-  { delivery, target, isParked }: PlannedDelivery,
+  planned: PlannedDelivery,
   plannedAtMs: number,
 ): Promise<void> {
-  const { record, queue, limits, semaphore, metrics } = dispatcher;
-  if (isParked) {
-    metrics.deliveries.parked.inc();
-    queue.wakeLane(delivery.subscriptionId);
-    return;
-  }
+  const { record, limits, semaphore, metrics } = dispatcher;
+  const { delivery, target, isShut, fullReason } = planned;
+  if (isShut) return countWithoutSlot(dispatcher, planned);
   await semaphore.acquire();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
   const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
   if (!slot) {
     semaphore.release();
-    metrics.deliveries.parked.inc();
-    await record.park(delivery.id);
-    queue.wakeLane(delivery.subscriptionId);
-    return;
+    if (fullReason === null) await record.park(delivery.id);
+    else await record.cancelDelivery({ deliveryId: delivery.id, reason: fullReason });
+    return countWithoutSlot(dispatcher, planned);
   }
   metrics.deliveries.in_place.inc();
   const attempted = attempt(dispatcher, slot, delivery, target).finally(() => semaphore.release());
   await logAndSchedule(dispatcher, delivery, await attempted);
+}
+
+/** Once its row says what became of it: what is parked is for its lane, what is cancelled for nobody. */
+function countWithoutSlot({ queue, metrics }: Dispatcher, { delivery, fullReason }: PlannedDelivery): void {
+  if (fullReason === null) {
+    metrics.deliveries.parked.inc();
+    queue.wakeLane(delivery.subscriptionId);
+  } else {
+    metrics.deliveries.cancelled.inc();
+    metrics.completed.cancelled.inc();
+  }
 }
 
 /** Queues what is pending; what is queued already stays as it is. */

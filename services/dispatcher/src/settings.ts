@@ -21,6 +21,8 @@ interface Environment {
   RETRY_BASE_DELAY_MS: number;
   /** Jobs that each worker has in flight at a time. */
   DELIVERY_CONCURRENCY: number;
+  /** Beyond it, lanes that hold more than their share take no more. */
+  PENDING_DELIVERIES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
   /** Ranges opened beside the public addresses. */
@@ -47,6 +49,7 @@ const schema = Joi.object<Environment>({
   DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
   RETRY_BASE_DELAY_MS: wholeNumber(1, 3_600_000).default(30_000),
   DELIVERY_CONCURRENCY: wholeNumber(1, 10_000).default(384),
+  PENDING_DELIVERIES_PER_ACCOUNT: wholeNumber(1, 1_000_000).default(100_000),
   LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),

@@ -77,6 +77,7 @@ function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings
     deliveryMaxRetries: 5,
     retryBaseDelayMs: 20,
     deliveryConcurrency: 50,
+    pendingDeliveriesPerAccount: 100_000,
     logRetentionDays: 30,
     runRetentionDays: 365,
     egressAllowCidrs: ['127.0.0.0/8'],

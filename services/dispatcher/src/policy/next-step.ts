@@ -24,6 +24,8 @@ export interface KnownSubscription {
   eventTypes: readonly EventType[];
   /** Empty means all jobs. */
   jobIds: readonly string[];
+  /** Too much of the account waits, and this lane has its share of it: what finds no slot is cancelled, not parked. */
+  isFull: boolean;
   target: Target;
 }
 
@@ -92,4 +94,12 @@ export function undeliverableReason(
   if (!target.active) return 'The subscription is inactive.';
   const unavailable = webhooksUnavailableReason(target);
   return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;
+}
+
+/** Why a delivery is cancelled that finds no slot in a lane that is full (docs/contract.md#lanes). */
+export function fullLaneReason(pendingMax: number): string {
+  return (
+    `The account has more than ${pendingMax.toLocaleString('en-US')} deliveries waiting, and this webhook has its ` +
+    'share of them. Redeliver or recover it when its endpoint answers.'
+  );
 }

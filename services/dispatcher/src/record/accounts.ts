@@ -11,10 +11,12 @@ interface Row extends TargetRow {
   name: string;
   event_types: EventType[];
   job_ids: string[];
+  full: boolean;
 }
 
 const SELECT = `
-  SELECT a.id AS account_id, a.version, s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids, ${TARGET_COLUMNS}
+  SELECT a.id AS account_id, a.version, s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids,
+    s.lane_full_since IS NOT NULL AS full, ${TARGET_COLUMNS}
   FROM accounts a
   LEFT JOIN subscriptions s ON s.account_id = a.id AND s.active AND s.deleted_at IS NULL
   WHERE a.id = ANY($1::bigint[])`;
@@ -39,8 +41,8 @@ export async function loadAccountSubscriptions(
     accounts.set(accountId, account);
     const target = targetOf(row);
     if (row.id === null || target === null) continue;
-    const { id, name, event_types: eventTypes, job_ids: jobIds } = row;
-    account.subscriptions.push({ id, name, eventTypes, jobIds, target });
+    const { id, name, event_types: eventTypes, job_ids: jobIds, full: isFull } = row;
+    account.subscriptions.push({ id, name, eventTypes, jobIds, isFull, target });
   }
   return accountIds.map((accountId) => accounts.get(accountId) ?? null);
 }

@@ -7,6 +7,8 @@ export interface NewDelivery {
   webhookName: string;
   /** Its lane has no slot for it now. */
   isParked: boolean;
+  /** It is cancelled at once, and never attempted, for this reason. */
+  cancelReason?: string | undefined;
 }
 
 export interface FanOutRows {
@@ -18,6 +20,14 @@ export interface FanOutRows {
 
 /** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
 export type FanOutCommit = 'claimed' | 'known' | 'outdated';
+
+/** Of a new delivery: due at once, parked, or cancelled. */
+const STATE_COLUMNS = 'status, reason, completed_at, next_attempt_at, parked_at';
+const STATE_VALUES = `
+  CASE WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END, d.cancel_reason,
+  CASE WHEN d.cancel_reason IS NOT NULL THEN now() END,
+  CASE WHEN d.cancel_reason IS NULL AND NOT d.is_parked THEN now() END,
+  CASE WHEN d.cancel_reason IS NULL AND d.is_parked THEN now() END`;
 
 /**
  * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
@@ -47,11 +57,11 @@ const COMMIT_FAN_OUT = `
     RETURNING e.day, e.id, e.account_id, e.event_type
   ), committed AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                            next_attempt_at, parked_at)
+                            ${STATE_COLUMNS})
     SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
-           CASE WHEN NOT d.is_parked THEN now() END, CASE WHEN d.is_parked THEN now() END
-    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[])
-      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name, is_parked)
+           ${STATE_VALUES}
+    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[], $31::text[])
+      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name, is_parked, cancel_reason)
     JOIN claimed c ON c.id = d.event_id
   ), recorded AS (
     INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
@@ -84,11 +94,11 @@ const COMMIT_PAGE = `
     ON CONFLICT (day, id) DO NOTHING
   ), added AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                            next_attempt_at, parked_at)
+                            ${STATE_COLUMNS})
     SELECT $1::date, d.id, account.id, d.subscription_id, $2, $4, $8::bigint, $9::bigint, d.webhook_name,
-           CASE WHEN NOT d.is_parked THEN now() END, CASE WHEN d.is_parked THEN now() END
-    FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[])
-      AS d (id, subscription_id, webhook_name, is_parked)
+           ${STATE_VALUES}
+    FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[])
+      AS d (id, subscription_id, webhook_name, is_parked, cancel_reason)
     WHERE NOT EXISTS (
       SELECT FROM events e WHERE e.day = $1::date AND e.id = $2 AND e.fanned_out_at IS NOT NULL)
     ON CONFLICT (day, id) DO NOTHING
@@ -122,6 +132,7 @@ export async function commitPage(
       deliveries.map(({ subscriptionId }) => subscriptionId),
       deliveries.map(({ webhookName }) => webhookName),
       deliveries.map(({ isParked }) => isParked),
+      deliveries.map(({ cancelReason }) => cancelReason ?? null),
     ],
     'commit-page',
   );
@@ -178,6 +189,7 @@ export async function commitFanOut(
       ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
       rows.map(({ version }) => version),
       deliveries.map(({ isParked }) => isParked),
+      deliveries.map(({ cancelReason }) => cancelReason ?? null),
     ],
     'commit-fan-out',
   );

@@ -7,7 +7,7 @@ import { waitingLanes } from '../record/parked.ts';
 
 const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
-/** One row from each of three partial indexes, however much is pending. */
+/** One row from each of three partial indexes, however much is pending, and a small one as a whole. */
 const OLDEST_DUE = `
   SELECT
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
@@ -15,7 +15,8 @@ const OLDEST_DUE = `
     (SELECT extract(epoch FROM now() - created_at)::float8 FROM events
      WHERE fanned_out_at IS NULL ORDER BY created_at LIMIT 1) AS "eventSeconds",
     (SELECT extract(epoch FROM now() - parked_at)::float8 FROM deliveries
-     WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds"`;
+     WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds",
+    (SELECT count(DISTINCT account_id)::int FROM subscriptions WHERE lane_full_since IS NOT NULL) AS "accountsOver"`;
 
 const LANES_COUNTED_MAX = 1_000;
 
@@ -24,6 +25,7 @@ interface OldestRow {
   deliverySeconds: number | null;
   eventSeconds: number | null;
   parkedSeconds: number | null;
+  accountsOver: number;
 }
 
 export interface BacklogDependencies {
@@ -66,6 +68,12 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
     registers: [registry],
   });
 
+  const accountsOver = new Gauge({
+    name: 'runhook_accounts_over_pending_limit',
+    help: 'Accounts with more deliveries waiting than PENDING_DELIVERIES_PER_ACCOUNT: their fullest lanes take no more.',
+    registers: [registry],
+  });
+
   async function measureQueue(): Promise<number | null> {
     try {
       const [eventCounts, deliveryCounts, first] = await Promise.all([
@@ -90,6 +98,7 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
     try {
       const [row] = await runStatement<OldestRow>(pool, OLDEST_DUE, [], 'oldest-due');
       parked.set(Math.max(0, row?.parkedSeconds ?? 0));
+      accountsOver.set(row?.accountsOver ?? 0);
       lanes.set((await waitingLanes(pool, '', LANES_COUNTED_MAX)).length);
       dependencies.note('database', true);
       return { deliverySeconds: row?.deliverySeconds ?? 0, eventSeconds: row?.eventSeconds ?? 0 };

@@ -11,7 +11,7 @@ export interface InFlight {
 }
 
 const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed'] as const;
-const ROUTES = ['in_place', 'parked'] as const;
+const ROUTES = ['in_place', 'parked', 'cancelled'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
 const BATCHES = ['match', 'commit', 'load', 'park', 'record', 'cancel', 'enqueue'] as const;
@@ -71,7 +71,7 @@ function flowMetrics(registers: Registry[]) {
       (route) => ({ route }),
       new Counter({
         name: 'runhook_deliveries_total',
-        help: 'Deliveries made by fan-out: attempted in_place, or parked because their lane had no slot.',
+        help: 'Deliveries made by fan-out: attempted in_place; parked, or cancelled as the lane is full, for want of a slot.',
         labelNames: ['route'] as const,
         registers,
       }),

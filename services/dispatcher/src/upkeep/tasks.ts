@@ -3,12 +3,15 @@ import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
+import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
 import { type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
+/** With the rate of an account's events, how far beyond its limit it may get. */
+const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
 /** Often, since what a long reader is in the way of waits for the next time. */
 const PARTITIONS_EVERY_MS = 60_000;
@@ -16,11 +19,13 @@ const PURGE_EVERY_MS = 3_600_000;
 
 type UpkeepDependencies = ReconcileDependencies &
   LanesDependencies &
+  PendingLimitOptions &
   PurgeOptions & { metrics: DispatcherMetrics; logger: Logger };
 
 /** What the dispatchers do on a schedule, one of them at a time. */
 export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
   const { pool, logRetentionDays: retentionDays, metrics, logger } = dependencies;
+  const pendingLimit = new PendingLimit(dependencies);
   return [
     {
       name: 'reconcile',
@@ -46,6 +51,15 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
         metrics.parkedExpired.inc(turn.expired);
         metrics.completed.failed.inc(turn.expired);
         if (turn.expired > 0) logger.warn(turn, 'gave up deliveries that were parked for a day');
+      },
+    },
+    {
+      name: 'pending-limit',
+      everyMs: PENDING_LIMIT_EVERY_MS,
+      async run() {
+        const turn = await pendingLimit.turn();
+        if (turn.filled + turn.reopened > 0)
+          logger.warn(turn, 'lanes of accounts with too much waiting changed');
       },
     },
     {

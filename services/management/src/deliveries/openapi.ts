@@ -26,7 +26,7 @@ const DELIVERY_STATUS: Schema = {
   type: 'string',
   enum: DELIVERY_STATUSES,
   description:
-    '`pending` while attempts are left; `delivered` after a 2xx; `failed` when the last attempt failed; `cancelled` when the webhook was inactive or gone, or the account had no webhooks, as its turn came.',
+    '`pending` while attempts are left; `delivered` after a 2xx; `failed` when the last attempt failed; `cancelled` when the webhook was inactive or gone, or the account had no webhooks, as its turn came, or at once when too much of the account waited.',
 };
 
 /** See docs/contract.md#deliveries. */

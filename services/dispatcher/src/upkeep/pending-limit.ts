@@ -1,0 +1,142 @@
+import { type Pool, runStatement } from '@runhook/database';
+
+export interface PendingLimitOptions {
+  pool: Pool;
+  /** Deliveries of an account that may wait. */
+  pendingMax: number;
+  /** Ends a turn after the account that it is at. */
+  stopping?: AbortSignal;
+  /** How much a turn may cost; {@link COST_MAX} when omitted. */
+  costMax?: number;
+}
+
+/** What one turn did. */
+export interface PendingLimitTurn {
+  /** Accounts looked at. */
+  accounts: number;
+  /** Lanes that take no more from now on. */
+  filled: number;
+  /** Lanes that do again. */
+  reopened: number;
+}
+
+/** A turn ends once it has counted about so many deliveries, and the next goes on from there, however much waits. */
+const COST_MAX = 500_000;
+/** What an account costs beside what is counted of it. */
+const ACCOUNT_COST = 1_000;
+const PAGE_SIZE = 100;
+const BEGINNING = '0';
+
+/**
+ * Bounds how many deliveries of an account wait. Counting at each fan-out would cost too much, so an account is counted
+ * now and then: beyond the limit, the lanes that hold at least an equal share of it are full, and say so on their
+ * subscriptions, which changes the version of the account, so that every dispatcher knows at its next commit. The other
+ * lanes go on until they have their share: one dead endpoint leaves the rest of its account as it was, and all together
+ * hold twice the limit at most, and what comes between two counts. What is parked is what is counted: retries in the
+ * queue are few, since a lane that fails is probed.
+ */
+export class PendingLimit {
+  readonly #options: PendingLimitOptions;
+  /** The account that the last turn ended at. */
+  #after = BEGINNING;
+
+  constructor(options: PendingLimitOptions) {
+    this.#options = options;
+  }
+
+  async turn(): Promise<PendingLimitTurn> {
+    const { pool, pendingMax, stopping, costMax = COST_MAX } = this.#options;
+    const turn: PendingLimitTurn = { accounts: 0, filled: 0, reopened: 0 };
+    let cost = 0;
+    while (true) {
+      const page = await accountsThatWait(pool, this.#after, PAGE_SIZE);
+      for (const accountId of page) {
+        const { parked, filled, reopened } = await judgeLanes(pool, accountId, pendingMax);
+        this.#after = accountId;
+        turn.accounts += 1;
+        turn.filled += filled;
+        turn.reopened += reopened;
+        cost += parked + ACCOUNT_COST;
+        if (cost >= costMax || stopping?.aborted) return turn;
+      }
+      if (page.length < PAGE_SIZE) break;
+    }
+    this.#after = BEGINNING;
+    return turn;
+  }
+}
+
+// From one account to the next by the index, however much each has parked.
+const THAT_WAIT = `
+  WITH RECURSIVE account (id) AS (
+    (SELECT account_id FROM deliveries
+     WHERE parked_at IS NOT NULL AND account_id > $1::bigint
+     ORDER BY account_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT account_id FROM deliveries
+            WHERE parked_at IS NOT NULL AND account_id > account.id
+            ORDER BY account_id LIMIT 1)
+    FROM account WHERE account.id IS NOT NULL
+  ), waiting AS (
+    SELECT id FROM account WHERE id IS NOT NULL LIMIT $2
+  ), full_ones AS (
+    SELECT DISTINCT account_id AS id FROM subscriptions
+    WHERE lane_full_since IS NOT NULL AND account_id > $1::bigint
+    ORDER BY account_id LIMIT $2
+  )
+  SELECT id FROM (SELECT id FROM waiting UNION SELECT id FROM full_ones) AS accounts ORDER BY id LIMIT $2`;
+
+/** Accounts with parked deliveries or full lanes, in the order of their ids, after the one named. */
+async function accountsThatWait(pool: Pool, after: string, limit: number): Promise<string[]> {
+  const rows = await runStatement<{ id: string }>(pool, THAT_WAIT, [after, limit], 'accounts-that-wait');
+  return rows.map(({ id }) => id);
+}
+
+// Counted up to twice the limit and no further: an account beyond that, as after a limit is lowered, has all of its lanes
+// full. What was full stays so down to nine tenths, so that nothing changes with each delivery. The order of the locks is
+// that of whoever else locks several subscriptions.
+const JUDGE = `
+  WITH lane AS MATERIALIZED (
+    SELECT subscription_id, count(*) AS parked
+    FROM (SELECT subscription_id FROM deliveries
+          WHERE account_id = $1 AND parked_at IS NOT NULL LIMIT 2 * $2::bigint + 1) AS counted
+    GROUP BY subscription_id
+  ), account AS MATERIALIZED (
+    SELECT coalesce(sum(parked), 0) AS parked, $2::numeric / greatest(count(*), 1) AS share,
+      EXISTS (SELECT FROM subscriptions WHERE account_id = $1 AND lane_full_since IS NOT NULL) AS was_over
+    FROM lane
+  ), judged AS MATERIALIZED (
+    SELECT s.id, s.lane_full_since IS NOT NULL AS was_full,
+      CASE
+        WHEN a.parked > 2 * $2::bigint THEN true
+        WHEN a.parked > $2::bigint OR (a.was_over AND a.parked >= 0.9 * $2::bigint) THEN
+          coalesce(lane.parked, 0) >= a.share * CASE WHEN s.lane_full_since IS NULL THEN 1 ELSE 0.9 END
+        ELSE false
+      END AS is_full
+    FROM account a JOIN subscriptions s ON s.account_id = $1 LEFT JOIN lane ON lane.subscription_id = s.id
+  ), locked AS MATERIALIZED (
+    SELECT s.id, j.is_full FROM judged j JOIN subscriptions s ON s.id = j.id
+    WHERE j.is_full <> j.was_full
+    ORDER BY s.id FOR NO KEY UPDATE OF s
+  ), changed AS (
+    UPDATE subscriptions s SET lane_full_since = CASE WHEN l.is_full THEN now() END
+    FROM locked l WHERE s.id = l.id
+    RETURNING l.is_full
+  )
+  SELECT (SELECT parked::int FROM account) AS parked,
+    count(*) FILTER (WHERE is_full)::int AS filled, count(*) FILTER (WHERE NOT is_full)::int AS reopened
+  FROM changed`;
+
+interface Judgement {
+  [column: string]: unknown;
+  /** Deliveries counted. */
+  parked: number;
+  filled: number;
+  reopened: number;
+}
+
+/** Says of each lane of an account whether it is full. */
+async function judgeLanes(pool: Pool, accountId: string, pendingMax: number): Promise<Judgement> {
+  const [row] = await runStatement<Judgement>(pool, JUDGE, [accountId, pendingMax], 'judge-lanes');
+  return row ?? { parked: 0, filled: 0, reopened: 0 };
+}

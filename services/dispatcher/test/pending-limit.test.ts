@@ -1,0 +1,270 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, deliveryIdFor } from '@runhook/contract';
+import {
+  eventually,
+  exampleEvent,
+  queueBackends,
+  seedAccount,
+  seedSubscription,
+  type TestAccount,
+} from '@runhook/testing';
+import { commitFanOut } from '../src/record/commit-fan-out.ts';
+import { PendingLimit } from '../src/upkeep/pending-limit.ts';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+const LIMIT = 40;
+const REASON =
+  'The account has more than 40 deliveries waiting, and this webhook has its share of them. ' +
+  'Redeliver or recover it when its endpoint answers.';
+/** As many as a lane may have in flight that has not answered yet. */
+const UNPROVEN = 16;
+
+describe.each(queueBackends())('an account with too much waiting, on $name', (backend) => {
+  let harness: Harness;
+  let release: () => void;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    harness.receiver.respondWith(async ({ path }) => {
+      if (path.startsWith('/held')) await released;
+      return { status: 200 };
+    });
+  });
+  afterEach(async () => {
+    release();
+    await harness.close();
+  });
+
+  let runId = 10_000;
+  const events = (count: number, account: TestAccount = harness.account) =>
+    Array.from({ length: count }, () => exampleEvent('job.run.started', account.jobs[0] as never, runId++));
+  const publish = (count: number, account?: TestAccount) =>
+    harness.publisher.publishMany(events(count, account));
+
+  const subscribe = (path: string, accountId = harness.account.id) =>
+    seedSubscription(harness.database, { accountId, clientUrl: `${harness.receiver.url}${path}` });
+
+  // Held requests must not reach their deadline, however slow the machine is.
+  const start = () =>
+    harness.startDispatcher({ deliveryTimeoutMs: 120_000, pendingDeliveriesPerAccount: LIMIT });
+
+  const limit = (pendingMax = LIMIT, options = {}) =>
+    new PendingLimit({ pool: harness.database.pool, pendingMax, ...options });
+
+  async function query<Row>(sql: string, values: unknown[] = []): Promise<Row[]> {
+    return (await harness.database.pool.query(sql, values)).rows as Row[];
+  }
+
+  async function counts(subscriptionId: string): Promise<Record<string, number>> {
+    const rows = await query<{ state: string; count: number }>(
+      `SELECT CASE WHEN parked_at IS NOT NULL THEN 'parked' ELSE status END AS state, count(*)::int AS count
+       FROM deliveries WHERE subscription_id = $1 GROUP BY 1`,
+      [subscriptionId],
+    );
+    return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
+  }
+
+  async function become(subscriptionId: string, expected: Record<string, number>): Promise<void> {
+    await eventually(async () => expect(await counts(subscriptionId)).toEqual(expected));
+  }
+
+  async function fullLanes(): Promise<string[]> {
+    const rows = await query<{ id: string }>(
+      'SELECT id FROM subscriptions WHERE lane_full_since IS NOT NULL',
+    );
+    return rows.map(({ id }) => id).sort();
+  }
+
+  async function metric(port: number, series: string): Promise<number> {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    return Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(series))
+        ?.split(' ')
+        .at(-1),
+    );
+  }
+
+  /** As fan-out leaves them when their lane is shut, with nothing in the queue. */
+  async function parked(subscription: { id: string; name: string }, count: number): Promise<void> {
+    const { id: subscriptionId, name: webhookName } = subscription;
+    const rows = events(count).map((event) => {
+      const id = deliveryIdFor(event.eventId, subscriptionId);
+      return { event, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] };
+    });
+    await commitFanOut(harness.database.pool, rows);
+  }
+
+  async function letGo(subscriptionId: string, count: number): Promise<void> {
+    await query(
+      `UPDATE deliveries SET parked_at = NULL, status = 'delivered'
+       WHERE id IN (SELECT id FROM deliveries WHERE subscription_id = $1 AND parked_at IS NOT NULL LIMIT $2)`,
+      [subscriptionId, count],
+    );
+  }
+
+  test('gets what one lane cannot take cancelled, with a reason; its other endpoints and other accounts go on', async () => {
+    const other = await seedAccount(harness.database);
+    const dead = await subscribe('/held');
+    const healthy = await subscribe('/healthy');
+    const others = await subscribe('/held-of-another', other.id);
+    const { port } = await start();
+
+    await publish(UNPROVEN + LIMIT + 1);
+    await publish(UNPROVEN + 5, other);
+    await become(dead.id, { pending: UNPROVEN, parked: LIMIT + 1 });
+    await become(others.id, { pending: UNPROVEN, parked: 5 });
+    await limit().turn();
+    expect(await fullLanes()).toEqual([dead.id]);
+
+    await publish(30);
+    await publish(3, other);
+    await become(dead.id, { pending: UNPROVEN, parked: LIMIT + 1, cancelled: 30 });
+    await become(healthy.id, { delivered: UNPROVEN + LIMIT + 1 + 30 });
+    await become(others.id, { pending: UNPROVEN, parked: 8 });
+    const rows = (await deliveriesOf(harness.database)).filter(({ status }) => status === 'cancelled');
+    for (const row of rows) {
+      expect(row).toMatchObject({
+        reason: REASON,
+        attempt_count: 0,
+        next_attempt_at: null,
+        completed_at: expect.any(Date),
+      });
+    }
+    await eventually(async () => {
+      expect(await metric(port, 'runhook_deliveries_total{route="cancelled"')).toBe(30);
+      expect(await metric(port, 'runhook_deliveries_completed_total{outcome="cancelled"')).toBe(30);
+      expect(await metric(port, 'runhook_accounts_over_pending_limit')).toBe(1);
+    });
+
+    release();
+    await become(dead.id, { delivered: UNPROVEN + LIMIT + 1, cancelled: 30 });
+    await limit().turn();
+    expect(await fullLanes()).toEqual([]);
+    await publish(10);
+    await become(dead.id, { delivered: UNPROVEN + LIMIT + 11, cancelled: 30 });
+
+    // What was cancelled is recovered like any other.
+    await query(
+      `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
+       VALUES ($1, $2, 'running', now() - interval '1 hour', now() + interval '1 hour', 'cancelled', 30)`,
+      [createId('recovery'), dead.id],
+    );
+    await become(dead.id, { delivered: UNPROVEN + LIMIT + 41 });
+  });
+
+  test('is known to every dispatcher at its next event', async () => {
+    const dead = await subscribe('/held');
+    const dispatchers = [await start(), await start()];
+    await publish(100);
+    const inFlight = () => harness.receiver.requests.length;
+    await eventually(async () => {
+      const { parked = 0 } = await counts(dead.id);
+      expect(parked + inFlight()).toBe(100);
+    });
+    await limit().turn();
+    const { parked: before } = await counts(dead.id);
+    await publish(100);
+    await eventually(async () => {
+      const { parked, pending = 0, cancelled = 0 } = await counts(dead.id);
+      expect(parked).toBe(before);
+      expect(pending + cancelled).toBe(200 - (before ?? 0));
+      expect(inFlight()).toBe(pending);
+      // The slots of both.
+      expect(pending).toBeLessThanOrEqual(2 * UNPROVEN);
+      const counted = dispatchers.map(({ port }) =>
+        metric(port, 'runhook_deliveries_total{route="cancelled"'),
+      );
+      const [one = 0, another = 0] = await Promise.all(counted);
+      expect(one + another).toBe(cancelled);
+    });
+  });
+
+  test('one event with more subscriptions than the limit is taken, and the next one cancelled', async () => {
+    const COUNT = 1_100;
+    const first = await subscribe('/held');
+    await query(
+      `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
+                                  hmac_secret_ciphertext)
+       SELECT left(id, 26) || lpad(n::text, 5, '0'), account_id, name, description, event_types, job_ids, client_url,
+              active, hmac_secret_ciphertext
+       FROM subscriptions, generate_series(1, ${COUNT - 1}) AS n WHERE id = $1`,
+      [first.id],
+    );
+    await start();
+    await publish(1);
+    // What found no slot in place is parked soon after its commit.
+    await eventually(async () => {
+      const [row] = await query<{ parked: number }>('SELECT count(parked_at)::int AS parked FROM deliveries');
+      expect((row?.parked ?? 0) + harness.receiver.requests.length).toBe(COUNT);
+    });
+    await limit().turn();
+    expect(await fullLanes()).toHaveLength(COUNT);
+    const [event] = events(1);
+    await harness.publisher.publishMany(event ? [event] : []);
+    await eventually(async () => {
+      const rows = (await deliveriesOf(harness.database)).filter(
+        ({ event_id }) => event_id === event?.eventId,
+      );
+      expect(rows).toHaveLength(COUNT);
+      expect(rows.filter(({ status }) => status !== 'cancelled')).toEqual([]);
+    });
+  });
+
+  test('has the lanes full that hold their share of the limit, down to nine tenths of it', async () => {
+    const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
+    const other = await subscribe('/4', (await seedAccount(harness.database)).id);
+    const turn = () => limit().turn();
+    await parked(one, LIMIT);
+    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
+    await parked(two, 5);
+    expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await fullLanes()).toEqual([one.id]);
+    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
+    // A half of the limit is the share of each of two.
+    await parked(two, 15);
+    expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await fullLanes()).toEqual([one.id, two.id].sort());
+    // Beyond twice the limit nothing more is counted.
+    await parked(one, LIMIT);
+    expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await fullLanes()).toEqual([one.id, two.id, three.id].sort());
+    await letGo(one.id, LIMIT);
+    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
+    await letGo(two.id, 20);
+    await letGo(one.id, 4);
+    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
+    expect(await fullLanes()).toEqual([one.id]);
+    await letGo(one.id, 1);
+    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
+    await letGo(one.id, LIMIT);
+    expect(await turn()).toEqual({ accounts: 0, filled: 0, reopened: 0 });
+    expect(await fullLanes()).not.toContain(other.id);
+  });
+
+  test('is counted a bounded number of deliveries at a time, each account in its turn', async () => {
+    const lanes: { id: string; name: string }[] = [];
+    for (const path of ['/1', '/2', '/3']) {
+      const account = await seedAccount(harness.database);
+      lanes.push(await subscribe(path, account.id));
+    }
+    for (const lane of lanes) {
+      await query(
+        `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                                 parked_at)
+         SELECT current_date, s.id || n, s.account_id, s.id, 'e' || n, 'job.run.started', 1, 1, s.name, now()
+         FROM subscriptions s, generate_series(1, ${LIMIT + 1}) AS n WHERE s.id = $1`,
+        [lane.id],
+      );
+    }
+    const bounded = limit(LIMIT, { costMax: 2 * 1_000 });
+    expect(await bounded.turn()).toEqual({ accounts: 2, filled: 2, reopened: 0 });
+    expect(await bounded.turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await fullLanes()).toEqual(lanes.map(({ id }) => id).sort());
+    expect(await bounded.turn()).toEqual({ accounts: 2, filled: 0, reopened: 0 });
+  });
+});
