@@ -17,7 +17,7 @@ export const POSTGRES_SCHEMA = 'bullmq';
 const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** None of BullMQ's statements takes so long: whatever does has lost its answer. */
-const QUERY_TIMEOUT_MS = 20_000;
+const QUERY_TIMEOUT_MS = 10_000;
 /** BullMQ would wait up to an hour for a connection to say that there is work, and hears nothing when that is dead. */
 const LISTENS_FOR_SECONDS = 10;
 const HEARTBEAT = { text: 'SELECT', query_timeout: 5_000 };
@@ -147,6 +147,7 @@ interface BackendInside {
 
 interface BackendConnection {
   pool: pg.Pool;
+  getListenClient(): Promise<pg.Client>;
   bootstrap(): Promise<void>;
   waitUntilReady(): Promise<void>;
 }
@@ -166,9 +167,15 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
   Object.defineProperty(backend, 'maximumBlockTimeout', { value: LISTENS_FOR_SECONDS });
   const ensureListening = inside.ensureListening.bind(backend);
   inside.ensureListening = async () => {
-    const client = await ensureListening();
-    await client.query(HEARTBEAT);
-    return client;
+    // Not a `ListenedClient`: BullMQ makes this one by itself, and makes another once it hears of its end.
+    const client = await connection.getListenClient();
+    try {
+      await client.query(HEARTBEAT);
+      return await ensureListening();
+    } catch (error) {
+      streamOf(client).destroy(error as Error);
+      throw error;
+    }
   };
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {
