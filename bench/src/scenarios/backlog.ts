@@ -87,7 +87,7 @@ async function untilIdle(queue: { getActiveCount(): Promise<number> }): Promise<
 }
 
 /** Filling the queue makes Redis rewrite its file in the background; that is over before anything is measured. */
-export async function settleRedis(world: World): Promise<void> {
+async function settleRedis(world: World): Promise<void> {
   const redis = new Redis(world.queueUrl);
   try {
     for (const deadline = Date.now() + 120_000; Date.now() < deadline; ) {
