@@ -1,6 +1,7 @@
 import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import { type Attemptable, attempt, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { wakeLane } from './lane.ts';
 import type { LaneLimits } from './policy/lane-limits.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
 import type { FanOutCommit } from './record/commit-fan-out.ts';
@@ -158,10 +159,10 @@ async function deliverFirst(
   { delivery, target, isParked }: PlannedDelivery,
   plannedAtMs: number,
 ): Promise<void> {
-  const { record, queue, limits, semaphore, metrics } = dispatcher;
+  const { record, limits, semaphore, metrics } = dispatcher;
   if (isParked) {
     metrics.deliveries.parked.inc();
-    queue.wakeLane(delivery.subscriptionId);
+    wakeLane(dispatcher, delivery.subscriptionId);
     return;
   }
   await semaphore.acquire();
@@ -171,7 +172,7 @@ async function deliverFirst(
     semaphore.release();
     metrics.deliveries.parked.inc();
     await record.park(delivery.id);
-    queue.wakeLane(delivery.subscriptionId);
+    wakeLane(dispatcher, delivery.subscriptionId);
     return;
   }
   metrics.deliveries.in_place.inc();

@@ -1,4 +1,4 @@
-import { type Lane, type LaneState, LaneStates, Origins } from './lane-states.ts';
+import { type Lane, type LaneOutcome, type LaneState, LaneStates, Origins } from './lane-states.ts';
 
 /** Attempts that share a limit, by who makes them. */
 interface Pool {
@@ -32,6 +32,8 @@ const SILENT_MAX = 4;
 /** A lane that fails, however fast: what it costs is bounded, and so is what all of them cost together. */
 const PROBE_GAP_MS = 100;
 const PROBE_GAP_OF_ALL_MS = 10;
+/** Lanes do not come at the moment that was meant for them: some may be probed together, if none was before. */
+const PROBES_SAVED_MS = 100;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 
@@ -48,6 +50,7 @@ export class LaneLimits {
   readonly #inPlace: Pool;
   readonly #queued: Pool;
   #nextProbeAtMs = 0;
+  #nextFailingTurnAtMs = 0;
   #nextDoubtfulSlotAtMs = 0;
 
   constructor({ concurrency, nowMs = () => performance.now() }: LaneLimitsOptions) {
@@ -61,13 +64,13 @@ export class LaneLimits {
   /** Whether a first attempt would find no slot now: its delivery may as well be committed as parked. */
   isShut(lane: Lane): boolean {
     const state = this.#stateOf(lane);
-    return state.isDraining || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
+    return this.#hasJob(state) || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
   }
 
   /** For a first attempt in place; null: it is parked. */
   acquireInPlace(lane: Lane): Slot | null {
     const state = this.#stateOf(lane);
-    return state.isDraining ? null : this.#acquire(this.#inPlace, state, lane);
+    return this.#hasJob(state) ? null : this.#acquire(this.#inPlace, state, lane);
   }
 
   /** For a retry, or for one that was parked. */
@@ -75,35 +78,48 @@ export class LaneLimits {
     return this.#acquire(this.#queued, this.#stateOf(lane), lane);
   }
 
-  release({ pool, state, lane, isDoubtful, startMs }: Slot, succeeded: boolean): void {
+  release({ pool, state, lane, isDoubtful, startMs }: Slot, outcome: LaneOutcome): void {
     if (isDoubtful) pool.doubtful -= 1;
-    this.#origins.leave(lane, succeeded);
+    this.#origins.leave(lane, outcome);
     const now = this.#nowMs();
-    this.#states.end(state, { succeeded, tookMs: now - startMs });
+    this.#states.end(state, { succeeded: outcome === 'succeeded', tookMs: now - startMs });
     state.nextProbeAtMs = now + PROBE_GAP_MS;
   }
 
-  /** While its job works on a lane nothing new overtakes what is parked. */
+  /** While its job works on a lane, or is about to come again, nothing new overtakes what is parked. */
   beginDraining(subscriptionId: string): void {
     this.#states.of(subscriptionId).isDraining = true;
   }
 
-  endDraining(subscriptionId: string): void {
-    this.#states.of(subscriptionId).isDraining = false;
+  /** @param againMs until the lane's job comes again; null when it does not, as far as is known */
+  endDraining(subscriptionId: string, againMs: number | null): void {
+    const state = this.#states.of(subscriptionId);
+    state.isDraining = false;
+    state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
+  }
+
+  /** Whether the lane has its job for certain: it is at work here, or was told here when to come again. */
+  hasJob(subscriptionId: string): boolean {
+    return this.#hasJob(this.#states.of(subscriptionId));
   }
 
   /** How many attempts of the lane may begin now, as far as the lane decides. */
   room(subscriptionId: string): number {
-    return this.#room(this.#queued, this.#states.of(subscriptionId));
+    return this.#room(this.#queued, this.#known(subscriptionId));
   }
 
   /** How long a lane waits that found no room: until a slot may be free, and never longer than half a minute. */
   waitMs(subscriptionId: string): number {
-    const state = this.#states.of(subscriptionId);
+    const state = this.#known(subscriptionId);
     const now = this.#nowMs();
     const kind = this.#states.classOf(state);
     let atMs = now + (state.inFlight === 0 ? 0 : state.heldMs);
-    if (kind === 'failing') atMs = Math.max(atMs, state.nextProbeAtMs);
+    if (kind === 'failing') {
+      // One after another too: of a thousand that all come back for their probe, ten in a second would find it free.
+      this.#nextFailingTurnAtMs = Math.max(now, this.#nextFailingTurnAtMs) + PROBE_GAP_OF_ALL_MS;
+      atMs = Math.max(atMs, state.nextProbeAtMs, this.#nextFailingTurnAtMs);
+      this.#nextFailingTurnAtMs = Math.min(this.#nextFailingTurnAtMs, now + WAIT_MAX_MS);
+    }
     if (kind !== 'answering' && this.#queued.doubtful >= this.#queued.doubtfulMax) {
       // One after another at the pace at which the slots of all become free: all at once would only wait again.
       const paceMs = state.heldMs / this.#queued.doubtfulMax;
@@ -115,9 +131,20 @@ export class LaneLimits {
   }
 
   #stateOf({ subscriptionId, origin }: Lane): LaneState {
+    this.#states.of(subscriptionId).origin = origin;
+    return this.#known(subscriptionId);
+  }
+
+  #known(subscriptionId: string): LaneState {
     const state = this.#states.of(subscriptionId);
-    state.isServerProven = this.#origins.isProven(origin);
+    if (state.origin === null) return state;
+    state.isServerProven = this.#origins.isProven(state.origin);
+    state.isServerUnreachable = this.#origins.isUnreachable(state.origin);
     return state;
+  }
+
+  #hasJob({ isDraining, turnAtMs }: LaneState): boolean {
+    return isDraining || turnAtMs > this.#nowMs();
   }
 
   #acquire(pool: Pool, state: LaneState, lane: Lane): Slot | null {
@@ -137,8 +164,13 @@ export class LaneLimits {
     const kind = this.#states.classOf(state);
     const free = Math.max(0, this.#limitOf(pool, state) - state.inFlight);
     if (kind === 'answering') return free;
-    if (kind === 'failing' && Math.max(state.nextProbeAtMs, this.#nextProbeAtMs) > this.#nowMs()) return 0;
+    if (kind === 'failing' && !this.#mayProbe(state)) return 0;
     return Math.min(free, Math.max(0, pool.doubtfulMax - pool.doubtful));
+  }
+
+  #mayProbe({ nextProbeAtMs }: LaneState): boolean {
+    const now = this.#nowMs();
+    return nextProbeAtMs <= now && this.#nextProbeAtMs < now + PROBES_SAVED_MS;
   }
 
   #limitOf({ laneMax }: Pool, state: LaneState): number {
