@@ -95,6 +95,7 @@ export class LaneLimits {
   endDraining(subscriptionId: string, againMs: number | null): void {
     const state = this.#states.of(subscriptionId);
     state.isDraining = false;
+    state.hasProbe = false;
     state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
   }
 
@@ -103,9 +104,15 @@ export class LaneLimits {
     return this.#hasJob(this.#states.of(subscriptionId));
   }
 
-  /** How many attempts of the lane may begin now, as far as the lane decides. */
+  /**
+   * How many attempts the lane's job may begin now, as far as the lane decides. A probe is promised: of a thousand lanes
+   * that fail, those that may have none must not even read what they would send.
+   */
   room(subscriptionId: string): number {
-    return this.#room(this.#queued, this.#known(subscriptionId));
+    const state = this.#known(subscriptionId);
+    const room = this.#room(this.#queued, state);
+    if (room > 0 && this.#states.classOf(state) === 'failing') this.#promiseProbe(state);
+    return room;
   }
 
   /** How long a lane waits that found no room: until a slot may be free, and never longer than half a minute. */
@@ -152,9 +159,8 @@ export class LaneLimits {
     const kind = this.#states.classOf(state);
     const isDoubtful = kind !== 'answering';
     if (isDoubtful) pool.doubtful += 1;
-    if (kind === 'failing') {
-      this.#nextProbeAtMs = Math.max(this.#nowMs(), this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
-    }
+    if (kind === 'failing') this.#promiseProbe(state);
+    state.hasProbe = false;
     this.#origins.enter(lane);
     this.#states.begin(state);
     return { pool, state, lane, isDoubtful, startMs: this.#nowMs() };
@@ -168,9 +174,15 @@ export class LaneLimits {
     return Math.min(free, Math.max(0, pool.doubtfulMax - pool.doubtful));
   }
 
-  #mayProbe({ nextProbeAtMs }: LaneState): boolean {
+  #promiseProbe(state: LaneState): void {
+    if (!state.hasProbe)
+      this.#nextProbeAtMs = Math.max(this.#nowMs(), this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
+    state.hasProbe = true;
+  }
+
+  #mayProbe({ hasProbe, nextProbeAtMs }: LaneState): boolean {
     const now = this.#nowMs();
-    return nextProbeAtMs <= now && this.#nextProbeAtMs < now + PROBES_SAVED_MS;
+    return hasProbe || (nextProbeAtMs <= now && this.#nextProbeAtMs < now + PROBES_SAVED_MS);
   }
 
   #limitOf({ laneMax }: Pool, state: LaneState): number {

@@ -37,6 +37,8 @@ export interface LaneState {
   heldMs: number;
   /** When it may be probed again, while it fails. */
   nextProbeAtMs: number;
+  /** Its job was promised the next probe, while it reads what to send. */
+  hasProbe: boolean;
   /** Its own job is at work here. */
   isDraining: boolean;
   /** When its own job comes again, which waits in the queue until then. */
@@ -116,6 +118,7 @@ export class LaneStates {
       typicalMs: 0,
       heldMs: HELD_GUESS_MS,
       nextProbeAtMs: 0,
+      hasProbe: false,
       isDraining: false,
       turnAtMs: 0,
     };

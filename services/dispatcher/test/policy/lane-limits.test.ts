@@ -103,6 +103,18 @@ test('lanes that fail come back for their probe one after another, never later t
   expect(Math.max(...waits)).toBe(30_000);
 });
 
+test('jobs of lanes that fail are promised their probe before they read what to send', () => {
+  const { clock, limits } = setUp();
+  const lanes = Array.from({ length: 1_000 }, (_, index) => lane(`dead-${index}`));
+  for (const one of lanes) failUntilItFails(limits, one);
+  clock.nowMs = 60_000;
+  const promised = lanes.filter(({ subscriptionId }) => limits.room(subscriptionId) > 0);
+  expect(promised).toHaveLength(10);
+  expect(promised.map((one) => limits.room(one.subscriptionId))).toEqual(Array(10).fill(1));
+  expect(promised.flatMap((one) => acquireAllQueued(limits, one))).toHaveLength(10);
+  expect(limits.room('dead-999')).toBe(0);
+});
+
 test('nothing new overtakes what is parked while the job of its lane is about to come again', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
