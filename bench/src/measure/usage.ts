@@ -88,7 +88,8 @@ async function sampleUntil(world: World, done: AbortSignal): Promise<Sample[]> {
 
 /** The delay of the event loop is the longest since it was asked for last. */
 export function parseDispatcherMetrics(text: string): Sample {
-  const value = (name: string) => Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)`, 'm').exec(text)?.[1] ?? 0);
+  const value = (name: string) =>
+    Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)`, 'm').exec(text)?.[1] ?? 0);
   return {
     rssBytes: value('process_resident_memory_bytes'),
     loopDelaySeconds: value('nodejs_eventloop_lag_max_seconds'),
