@@ -1,4 +1,11 @@
-import { type Lane, type LaneOutcome, type LaneState, LaneStates, Origins } from './lane-states.ts';
+import {
+  FAILING_AFTER,
+  type Lane,
+  type LaneOutcome,
+  type LaneState,
+  LaneStates,
+  Origins,
+} from './lane-states.ts';
 
 /** Attempts that share a limit, by who makes them. */
 interface Pool {
@@ -29,8 +36,10 @@ const QUEUED_MAX = 64;
 /** Until its first attempt has ended well. */
 const UNPROVEN_MAX = 16;
 const SILENT_MAX = 4;
-/** A lane that fails, however fast: what it costs is bounded, and so is what all of them cost together. */
+/** Of a lane that begins to fail; twice as long after each probe that fails too. */
 const PROBE_GAP_MS = 100;
+const PROBE_GAP_MAX_MS = 5_000;
+/** What all lanes that fail cost together is bounded. */
 const PROBE_GAP_OF_ALL_MS = 10;
 /** Lanes do not come at the moment that was meant for them: some may be probed together, if none was before. */
 const PROBES_SAVED_MS = 100;
@@ -83,7 +92,8 @@ export class LaneLimits {
     this.#origins.leave(lane, outcome);
     const now = this.#nowMs();
     this.#states.end(state, { succeeded: outcome === 'succeeded', tookMs: now - startMs });
-    state.nextProbeAtMs = now + PROBE_GAP_MS;
+    const failuresMore = Math.max(0, state.failuresInRow - FAILING_AFTER);
+    state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** failuresMore, PROBE_GAP_MAX_MS);
   }
 
   /** While its job works on a lane, or is about to come again, nothing new overtakes what is parked. */

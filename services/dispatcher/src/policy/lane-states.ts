@@ -46,7 +46,8 @@ export interface LaneState {
 }
 
 const REMEMBERED_MAX = 50_000;
-const FAILING_AFTER = 3;
+/** Failures in a row. */
+export const FAILING_AFTER = 3;
 const WINDOW_MAX = 128;
 const SILENCE_MS = 500;
 /** Of a lane's typical time: one that takes long is not silent while it does. */

@@ -70,9 +70,24 @@ test('a lane that fails keeps one probe, which waits a little between tries, and
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(4);
 });
 
+test('the longer a lane fails, the longer its probes wait, up to five seconds', () => {
+  const { clock, limits } = setUp();
+  failUntilItFails(limits, lane('a'));
+  const waits = Array.from({ length: 8 }, () => {
+    const waitMs = limits.waitMs('a');
+    clock.nowMs += waitMs;
+    attempt(limits, lane('a'), false);
+    return waitMs;
+  });
+  expect(waits).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+  clock.nowMs += 5_000;
+  attempt(limits, lane('a'), true);
+  expect(acquireAllQueued(limits, lane('a'))).toHaveLength(2);
+});
+
 test('all lanes that fail have together a hundred probes a second', () => {
   const { clock, limits } = setUp();
-  const lanes = Array.from({ length: 50 }, (_, index) => lane(`dead-${index}`));
+  const lanes = Array.from({ length: 500 }, (_, index) => lane(`dead-${index}`));
   for (const one of lanes) failUntilItFails(limits, one);
   clock.nowMs = 1_000;
   const probesOfASecond = () => {
