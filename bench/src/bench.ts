@@ -38,8 +38,10 @@ export interface RawReference {
 /** What a scenario works with. */
 export interface Bench {
   isQuick: boolean;
-  /** Deliveries that `list` stores; null leaves it to the scenario. */
+  /** Deliveries that `list` or `parked` stores; null leaves it to the scenario. */
   stored: number | null;
+  /** Of `floods` and `parked`. */
+  queue: QueueName;
   /** Of one measurement. */
   runMs: number;
   runs: number;

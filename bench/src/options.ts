@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { QueueName } from './world/world.ts';
 
 export const SCENARIO_NAMES = [
   'max',
@@ -6,6 +7,8 @@ export const SCENARIO_NAMES = [
   'far',
   'fan-out',
   'neighbours',
+  'floods',
+  'parked',
   'backlog',
   'ingest',
   'list',
@@ -21,21 +24,24 @@ export interface BenchOptions {
   isQuick: boolean;
   runs: number | null;
   seconds: number | null;
-  /** Deliveries that `list` stores. */
+  /** Deliveries that `list` or `parked` stores. */
   stored: number | null;
+  /** Of `floods` and `parked`. */
+  queue: QueueName;
   /** Writes docs/performance.md and its plots from what was measured. */
   writesDocs: boolean;
 }
 
 export class UsageError extends Error {}
 
-export const USAGE = `usage: npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --write-docs]
+export const USAGE = `usage: npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --write-docs]
 
 scenarios: ${SCENARIO_NAMES.join(' ')}; all of them without a name
---quick       everything small, in under 90 seconds: shows that it works, measures nothing
+--quick       everything small, in two minutes or so: shows that it works, measures nothing
 --runs        measurements of each case; 3 when omitted
---seconds     length of one measurement; 8 when omitted
---stored      deliveries that \`list\` stores; 10,000,000 when omitted, a minute for each million
+--seconds     length of one measurement; 8 when omitted, of \`parked\` a minute at least
+--stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
+--queue       of \`floods\` and \`parked\`: redis, or postgres; redis when omitted
 --write-docs  write docs/performance.md from this run`;
 
 /** Throws a {@link UsageError} with what is wrong. */
@@ -49,6 +55,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
         runs: { type: 'string' },
         seconds: { type: 'string' },
         stored: { type: 'string' },
+        queue: { type: 'string', default: 'redis' },
         'write-docs': { type: 'boolean', default: false },
       },
     });
@@ -62,12 +69,18 @@ export function parseOptions(args: readonly string[]): BenchOptions {
       runs: positiveNumber('--runs', values.runs),
       seconds: positiveNumber('--seconds', values.seconds),
       stored: positiveNumber('--stored', values.stored),
+      queue: queueName(values.queue),
       writesDocs: values['write-docs'],
     };
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError((error as Error).message);
   }
+}
+
+function queueName(name: string): QueueName {
+  if (name !== 'redis' && name !== 'postgres') throw new UsageError(`There is no queue "${name}".`);
+  return name;
 }
 
 function positiveNumber(name: string, text: string | undefined): number | null {

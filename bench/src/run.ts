@@ -102,6 +102,7 @@ async function runScenarios(measuring: {
   const bench: Bench = {
     isQuick: options.isQuick,
     stored: options.stored,
+    queue: options.queue,
     runMs: lengths.seconds * 1_000,
     runs: lengths.runs,
     raw,

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { cpuBetween, machineMsOf, parseProcessStat, readCpu } from '../src/measure/cpu.ts';
 import { balance, isBalanced } from '../src/measure/ledger.ts';
 import { dueCount, evenSchedule, median, percentile, spreadOf } from '../src/measure/timing.ts';
+import { parseDispatcherMetrics, parseRedisInfo } from '../src/measure/usage.ts';
 
 test('percentiles are values that were measured, by their rank', () => {
   const values = Array.from({ length: 100 }, (_, index) => index + 1);
@@ -84,4 +85,24 @@ test('foreign CPU is what no group of ours has used', () => {
   for (const endMs = performance.now() + 60; performance.now() < endMs; ) Math.sqrt(endMs);
   const use = cpuBetween(before, readCpu({ self: [process.pid] }));
   expect(use?.groups.self).toBeGreaterThan(0);
+});
+
+test('what Redis did is read from its own counts, scripts apart', () => {
+  const info = [
+    'used_memory:2048',
+    'cmdstat_evalsha:calls=10,usec=5,usec_per_call=0.5',
+    'cmdstat_eval_ro:calls=2,usec=5,usec_per_call=0.5',
+    'cmdstat_client|setinfo:calls=3,usec=1,usec_per_call=0.3',
+    'cmdstat_hset:calls=30,usec=1,usec_per_call=0.1',
+  ].join('\r\n');
+  expect(parseRedisInfo(info)).toEqual({ commands: 45, scriptCalls: 12, usedBytes: 2_048 });
+});
+
+test('memory and the delay of the event loop are read from the metrics, with and without labels', () => {
+  const text = [
+    '# TYPE process_resident_memory_bytes gauge',
+    'process_resident_memory_bytes{service="dispatcher"} 200000000',
+    'nodejs_eventloop_lag_max_seconds 0.0125',
+  ].join('\n');
+  expect(parseDispatcherMetrics(text)).toEqual({ rssBytes: 200_000_000, loopDelaySeconds: 0.0125 });
 });

@@ -62,8 +62,39 @@ test('each figure is held against its bar, from the right side', () => {
     'pass',
     'not run',
     'not run',
+    ...Array(11).fill('not run'),
     'stretch',
   ]);
+});
+
+test('a flood is held against what the others get beside it, and what grows against its beginning', () => {
+  const targets = targetsOf(
+    report([
+      scenario('floods', {
+        '0 waiting': { redisCommandsPerSecond: 1_000 },
+        '100,000 waiting': { redisCommandsPerSecond: 1_100, retryLateP95Ms: 2_500 },
+        'a burst for one that takes 200 ms': { scriptCallsPerEvent: 2.1 },
+        'beside 1,000 subscriptions to a refused port': { p99Ratio: 1.9, dispatcherMb: 401 },
+      }),
+      scenario('parked', {
+        'first third': { p99Ms: 10, redisMb: 2 },
+        'last third': { p99Ms: 14, redisMb: 2 },
+        back: { placesLateMax: 0 },
+      }),
+    ]),
+  );
+  const verdicts = Object.fromEntries(targets.map((target) => [target.figure, verdict(target)]));
+  expect(verdicts).toMatchObject({
+    'Redis commands/s with 100,000 waiting, over none': 'pass',
+    'p95 of how late retries are with 100,000 waiting, ms': 'missed',
+    'script calls per event of a burst for an endpoint that takes 200 ms': 'stretch',
+    'p99 beside 1,000 subscriptions to a refused port, over alone': 'pass',
+    'dispatcher beside 1,000 subscriptions to a refused port, MB': 'missed',
+    'beside a million parked: p99, last third over first': 'missed',
+    'beside a million parked: Redis MB, last third over first': 'stretch',
+    'beside a million parked: CPU of PostgreSQL, last third over first': 'not run',
+    'places by which one of a lane was late': 'stretch',
+  });
 });
 
 test('a void run says so at its end', () => {
@@ -129,4 +160,6 @@ test('scenarios are taken by name, and what is no scenario is refused', () => {
   });
   expect(() => parseOptions(['fastest'])).toThrow(UsageError);
   expect(() => parseOptions(['--runs', 'many'])).toThrow(UsageError);
+  expect(parseOptions(['floods', '--queue', 'postgres'])).toMatchObject({ queue: 'postgres' });
+  expect(() => parseOptions(['floods', '--queue', 'kafka'])).toThrow(UsageError);
 });

@@ -1,6 +1,6 @@
-// The subscribers' endpoints: notes what arrives and when, and answers 204. Its behaviour is in the path's first part:
-// /ok at once, /after-<ms> later, /never not at all.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+// The subscribers' endpoints: notes what arrives and when, and answers 204. Its behaviour is in the path's first part,
+// until it is told another: /ok at once, /after-<ms> later, /never not at all, /flaky not at the first try of some.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sharedNowMs } from '../measure/timing.ts';
 import { serve } from './program.ts';
@@ -10,54 +10,105 @@ export interface ReceivedBatch {
   eventIds: string;
   paths: string;
   timesMs: Float64Array;
+  /** Of each retry that /flaky asked for: how long after it was due it came. */
+  lateMs: Float64Array;
+}
+
+/** From now on paths that begin with the one behave as those that begin with the other. */
+export interface Change {
+  of: string;
+  to: string;
 }
 
 let eventIds: string[] = [];
 let paths: string[] = [];
 let timesMs: number[] = [];
-let signatures = new Map<string, Set<string>>();
 /** Requests to /never: those that were let go by the sender count as much as those that still wait. */
 let unanswered = 0;
+const changed = new Map<string, string>();
 
 function onRequest(request: IncomingMessage, response: ServerResponse): void {
   const path = request.url ?? '';
-  if (path.startsWith('/never')) {
+  const [, own = ''] = path.split('/', 2);
+  const behaviour = changed.get(own) ?? own;
+  if (behaviour === 'never') {
     unanswered += 1;
     request.on('error', () => undefined).resume();
     return;
   }
-  if (path.startsWith('/raw')) {
+  if (behaviour === 'raw') {
     request.resume().on('end', () => response.writeHead(204).end());
     return;
   }
-  const delayMs = path.startsWith('/after-') ? Number.parseInt(path.slice(7), 10) : 0;
+  const delayMs = behaviour.startsWith('after-') ? Number.parseInt(behaviour.slice(6), 10) : 0;
   request.on('end', () => {
+    if (behaviour === 'flaky' && isRefused(request, path)) {
+      response.writeHead(503, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end();
+      return;
+    }
     timesMs.push(sharedNowMs());
     eventIds.push(String(request.headers['webhook-id']));
     paths.push(path);
     if (delayMs > 0) setTimeout(() => response.writeHead(204).end(), delayMs);
     else response.writeHead(204).end();
   });
-  if (path.startsWith('/signed')) noteSignature(request, path);
   request.resume();
 }
 
-/** Which secret signed a request, for the scenario that changes it: the body is needed, so only there. */
-function noteSignature(request: IncomingMessage, path: string): void {
-  const seen = signatures.get(path) ?? new Set();
-  signatures.set(path, seen.add(String(request.headers.authorization)));
+const RETRY_AFTER_SECONDS = 3;
+/** Of the events that come to a path: few enough that it never fails several times in a row. */
+const REFUSED_EVERY = 5;
+let lateMs: number[] = [];
+/** When the first try was answered, by the event. */
+const refusedMs = new Map<string, number>();
+const eventsByPath = new Map<string, number>();
+
+/** Notes how late a second try is. */
+function isRefused(request: IncomingMessage, path: string): boolean {
+  const eventId = String(request.headers['webhook-id']);
+  const beforeMs = refusedMs.get(eventId);
+  if (beforeMs !== undefined) {
+    refusedMs.delete(eventId);
+    lateMs.push(sharedNowMs() - beforeMs - RETRY_AFTER_SECONDS * 1_000);
+    return false;
+  }
+  // Not all of them at once.
+  const count = (eventsByPath.get(path) ?? eventsByPath.size) + 1;
+  eventsByPath.set(path, count);
+  if (count % REFUSED_EVERY !== 0) return false;
+  refusedMs.set(eventId, sharedNowMs());
+  return true;
 }
 
-const server = createServer({ keepAliveTimeout: 60_000 }, onRequest);
-server.maxRequestsPerSocket = 0;
-server.requestTimeout = 0;
+/** Every 127.x.y.z is this machine: many endpoints of different addresses, one port. Rejects if it is taken. */
+function listen(port: number): Promise<Server> {
+  const server = createServer({ keepAliveTimeout: 60_000 }, onRequest);
+  server.maxRequestsPerSocket = 0;
+  server.requestTimeout = 0;
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).listen(port, '0.0.0.0', 8_192, () => resolve(server));
+  });
+}
+
+/** Below those that the system gives to whoever connects: what refuses now must be free when it is opened. */
+const CLOSED_PORTS = { first: 20_000, count: 12_000 };
+
+async function findClosedPort(): Promise<number> {
+  while (true) {
+    const port = CLOSED_PORTS.first + Math.floor(Math.random() * CLOSED_PORTS.count);
+    const server = await listen(port).catch(() => null);
+    if (server === null) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}
 
 serve({
-  listen: () =>
-    new Promise<number>((resolve) => {
-      // Every 127.x.y.z is this machine: many endpoints of different addresses, one port.
-      server.listen(0, '0.0.0.0', 8_192, () => resolve((server.address() as AddressInfo).port));
-    }),
+  listen: async () => ((await listen(0)).address() as AddressInfo).port,
+  /** A port that refuses connections, until it is opened. */
+  closedPort: findClosedPort,
+  openPort: async (port: number) => void (await listen(port)),
+  change: ({ of, to }: Change) => void changed.set(of, to),
   count: () => timesMs.length,
   unanswered: () => unanswered,
   take: (): ReceivedBatch => {
@@ -65,11 +116,12 @@ serve({
       eventIds: eventIds.join('\n'),
       paths: paths.join('\n'),
       timesMs: Float64Array.from(timesMs),
+      lateMs: Float64Array.from(lateMs),
     };
     eventIds = [];
     paths = [];
     timesMs = [];
-    signatures = new Map();
+    lateMs = [];
     unanswered = 0;
     return batch;
   },

@@ -7,6 +7,8 @@ import { targetsOf, verdict } from './targets.ts';
 /** The files of docs/performance, by name. */
 export type Plots = Record<string, string>;
 
+const STORES = ['dispatcherMb', 'loopDelayMs', 'redisCommandsPerSecond', 'redisMb', 'postgresPercent'];
+
 const COLUMNS: Record<string, string[]> = {
   max: [
     'ratePerSecond',
@@ -19,6 +21,28 @@ const COLUMNS: Record<string, string[]> = {
   far: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs'],
   'fan-out': ['ratePerSecond', 'ratioToRaw', 'cpuMicros'],
   neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', 'stillPending'],
+  floods: [
+    ...[
+      'ratePerSecond',
+      'p50Ms',
+      'p99Ms',
+      'p99Ratio',
+      'retryLateP95Ms',
+      'scriptCallsPerEvent',
+      'stillPending',
+    ],
+    ...STORES,
+  ],
+  parked: [
+    'ratePerSecond',
+    'p50Ms',
+    'p99Ms',
+    ...STORES,
+    'commitsPerSecond',
+    'seconds',
+    'outOfOrder',
+    'placesLateMax',
+  ],
   backlog: ['ratePerSecond', 'ratioToRaw', 'redisBytes'],
   'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'postgres'].map(cpuOf)],
 };
@@ -42,6 +66,18 @@ const TITLES: Record<string, string> = {
   maxMs: 'longest, ms',
   stillPending: 'still pending',
   redisBytes: 'Redis bytes',
+  p99Ratio: 'p99 over alone',
+  retryLateP95Ms: 'retries late, p95, ms',
+  scriptCallsPerEvent: 'script calls per event',
+  dispatcherMb: 'dispatcher, MB',
+  loopDelayMs: 'event loop, longest, ms',
+  redisCommandsPerSecond: 'Redis commands/s',
+  redisMb: 'Redis, MB',
+  postgresPercent: 'PostgreSQL, % of a core',
+  commitsPerSecond: 'commits/s',
+  seconds: 'all after, s',
+  outOfOrder: 'after a younger one',
+  placesLateMax: 'places late, at most',
   pagesPerSecond: 'pages per second',
   lastToOldMs: 'last to the old one after, ms',
   toOldAfterwards: 'to the old one afterwards',

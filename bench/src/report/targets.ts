@@ -25,27 +25,28 @@ export interface Target {
   measured: number | null;
 }
 
+type FigureOf = (scenario: string, row: string, name: string) => number | null;
+
+function over(value: number | null, base: number | null): number | null {
+  return value === null || base === null || base === 0 ? null : value / base;
+}
+
+function ceiling(name: string, pass: number, stretch: number, measured: number | null): Target {
+  return { figure: name, pass, stretch, measured, isFloor: false };
+}
+
+function floor(name: string, pass: number, stretch: number, measured: number | null): Target {
+  return { ...ceiling(name, pass, stretch, measured), isFloor: true };
+}
+
 /** What is not part of the run is null. */
 export function targetsOf(report: Report): Target[] {
-  const figure = (scenario: string, row: string, name: string): number | null => {
+  const figure: FigureOf = (scenario, row, name) => {
     const rows = report.scenarios.find((one) => one.name === scenario)?.rows;
     return rows?.find((one) => one.case === row)?.figures[name] ?? null;
   };
-  const over = (value: number | null, base: number | null) =>
-    value === null || base === null || base === 0 ? null : value / base;
   const healthyP99 = (share: string) => figure('neighbours', `${share} % never answer`, 'p99Ms');
   const behind = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
-  const ceiling = (name: string, pass: number, stretch: number, measured: number | null): Target => ({
-    figure: name,
-    pass,
-    stretch,
-    measured,
-    isFloor: false,
-  });
-  const floor = (name: string, pass: number, stretch: number, measured: number | null): Target => ({
-    ...ceiling(name, pass, stretch, measured),
-    isFloor: true,
-  });
   return [
     floor(
       'rate of one dispatcher, over raw got of one process',
@@ -82,7 +83,60 @@ export function targetsOf(report: Report): Target[] {
       700,
       figure('backlog', 'a queued delivery', 'redisBytes'),
     ),
+    ...floodTargets(figure),
     ceiling('missing or repeated, in all runs', 0, 0, missingOrRepeated(report)),
+  ];
+}
+
+const REFUSED = 'beside 1,000 subscriptions to a refused port';
+
+/** What floods and what is parked may cost the others. */
+function floodTargets(figure: FigureOf): Target[] {
+  const waiting = (count: string) => figure('floods', `${count} waiting`, 'redisCommandsPerSecond');
+  const growth = (name: string) =>
+    over(figure('parked', 'last third', name), figure('parked', 'first third', name));
+  return [
+    ceiling(
+      'p99 beside a path that hangs on the same server, over alone',
+      1.5,
+      1.2,
+      figure('floods', 'a path beside one that hangs', 'p99Ratio'),
+    ),
+    ceiling(
+      'Redis commands/s with 100,000 waiting, over none',
+      1.2,
+      1.05,
+      over(waiting('100,000'), waiting('0')),
+    ),
+    ceiling(
+      'p95 of how late retries are with 100,000 waiting, ms',
+      2_000,
+      500,
+      figure('floods', '100,000 waiting', 'retryLateP95Ms'),
+    ),
+    ceiling(
+      'script calls per event of a burst for an endpoint that takes 200 ms',
+      5,
+      3,
+      figure('floods', 'a burst for one that takes 200 ms', 'scriptCallsPerEvent'),
+    ),
+    ceiling(`p99 ${REFUSED}, over alone`, 2, 1.5, figure('floods', REFUSED, 'p99Ratio')),
+    ceiling(`dispatcher ${REFUSED}, MB`, 400, 300, figure('floods', REFUSED, 'dispatcherMb')),
+    ceiling('beside a million parked: p99, last third over first', 1.3, 1.1, growth('p99Ms')),
+    ceiling(
+      'beside a million parked: dispatcher MB, last third over first',
+      1.2,
+      1.1,
+      growth('dispatcherMb'),
+    ),
+    ceiling('beside a million parked: Redis MB, last third over first', 1.2, 1.1, growth('redisMb')),
+    ceiling(
+      'beside a million parked: CPU of PostgreSQL, last third over first',
+      1.2,
+      1.1,
+      growth('postgresPercent'),
+    ),
+    ceiling('places by which one of a lane was late', 64, 0, figure('parked', 'back', 'placesLateMax')),
   ];
 }
 

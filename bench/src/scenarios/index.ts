@@ -2,10 +2,12 @@ import type { Bench, ScenarioResult } from '../bench.ts';
 import type { ScenarioName } from '../options.ts';
 import { backlog } from './backlog.ts';
 import { change } from './change.ts';
+import { floods } from './floods.ts';
 import { ingest } from './ingest.ts';
 import { far, latency, postgresQueue } from './latency.ts';
 import { list } from './list.ts';
 import { neighbours } from './neighbours.ts';
+import { parked } from './parked.ts';
 import { profile } from './profile.ts';
 import { fanOut, max } from './throughput.ts';
 
@@ -15,6 +17,8 @@ export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioR
   far,
   'fan-out': fanOut,
   neighbours,
+  floods,
+  parked,
   backlog,
   ingest,
   list,

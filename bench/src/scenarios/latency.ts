@@ -8,7 +8,7 @@ import {
   type ScenarioResult,
 } from '../bench.ts';
 import { type Arrivals, balance, type Expected } from '../measure/ledger.ts';
-import { spreadOf } from '../measure/timing.ts';
+import { percentile, spreadOf } from '../measure/timing.ts';
 import type { Published } from '../programs/publisher.ts';
 import { createWorkload, settle, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
@@ -134,6 +134,7 @@ export async function openLoop(
   const result = balance(all, arrivals);
   const own = beside === undefined ? result : balance(expected, arrivalsAt(arrivals, expected));
   const { p50, p99, max } = spreadOf(own.latenciesMs);
+  const lateP95Ms = percentile(arrivals.lateMs.sort(), 0.95);
   return {
     balance: result,
     figures: {
@@ -141,6 +142,7 @@ export async function openLoop(
       p50Ms: p50,
       p99Ms: p99,
       maxMs: max,
+      ...(arrivals.lateMs.length > 0 && { retryLateP95Ms: lateP95Ms, retries: arrivals.lateMs.length }),
       acceptedP99Ms: spreadOf(
         published.acceptedMs.map((ms, index) => ms - (published.intendedMs[index] as number)),
       ).p99,

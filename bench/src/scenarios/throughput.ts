@@ -123,7 +123,11 @@ interface Moment {
 }
 
 /** Waits until everything has arrived, or nothing does any more. */
-export async function watchMiddle(world: World, expectedCount: number): Promise<[Moment, Moment]> {
+export async function watchMiddle(
+  world: World,
+  expectedCount: number,
+  stallMs = STALL_MS,
+): Promise<[Moment, Moment]> {
   let from: Moment | undefined;
   let to: Moment | undefined;
   let last = { count: 0, atMs: performance.now() };
@@ -133,7 +137,7 @@ export async function watchMiddle(world: World, expectedCount: number): Promise<
     if (from === undefined && count >= expectedCount * FROM_SHARE) from = moment();
     if (to === undefined && count >= expectedCount * TO_SHARE) to = moment();
     if (count > last.count) last = { count, atMs: performance.now() };
-    if (count >= expectedCount || performance.now() - last.atMs > STALL_MS) break;
+    if (count >= expectedCount || performance.now() - last.atMs > stallMs) break;
     await wait(POLL_MS);
   }
   const end = { atMs: performance.now(), delivered: last.count, cpu: world.readCpu() };

@@ -12,6 +12,10 @@ export interface EndpointKind {
   behaviour: string;
   accounts: number;
   subscriptionsPerAccount?: number;
+  /** Of them all; when omitted, each has one of its own in 127.0.0.0/8: to the service it is another server. */
+  address?: string;
+  /** The receiver's when omitted. */
+  port?: number;
 }
 
 export interface WorkloadSubscription {
@@ -33,24 +37,37 @@ export interface Workload {
 
 let lastEndpoint = 0;
 
-/** Each subscription has an address of its own in 127.0.0.0/8: to the service it is another endpoint. */
 export async function createWorkload(world: World, kinds: readonly EndpointKind[]): Promise<Workload> {
-  const accounts = kinds.flatMap(({ accounts: count, behaviour, subscriptionsPerAccount = 1 }) =>
-    Array.from({ length: count }, () => ({ behaviour, subscriptionsPerAccount })),
+  const accounts = kinds.flatMap(({ accounts: count, subscriptionsPerAccount = 1, ...kind }) =>
+    Array.from({ length: count }, () => ({ ...kind, subscriptionsPerAccount })),
   );
-  const made = await inParallel(accounts, async ({ behaviour, subscriptionsPerAccount }) => {
+  const made = await inParallel(accounts, async ({ behaviour, subscriptionsPerAccount, address, port }) => {
     const { id, jobs } = await seedAccount(world.database);
     const numbers = Array.from({ length: subscriptionsPerAccount }, () => ++lastEndpoint);
     const subscriptions = await inParallel(numbers, async (number): Promise<WorkloadSubscription> => {
       const path = `/${behaviour}/${number}`;
-      const url = `http://${addressOf(number)}:${world.receiver.port}${path}`;
+      const url = `http://${address ?? addressOf(number)}:${port ?? world.receiver.port}${path}`;
       const subscription = await seedSubscription(world.database, { accountId: id, clientUrl: url });
       return { id: subscription.id, path, url, behaviour };
     });
     return { template: exampleEvent('job.run.completed', jobs[0] as (typeof jobs)[number]), subscriptions };
   });
   const templates = made.map(({ template }) => template);
-  const subscriptionsByTemplate = made.map(({ subscriptions }) => subscriptions);
+  return workloadOf(
+    templates,
+    made.map(({ subscriptions }) => subscriptions),
+  );
+}
+
+/** The events of both, by turns if both have as many accounts. */
+export function joined(one: Workload, other: Workload): Workload {
+  return workloadOf(
+    [...one.templates, ...other.templates],
+    [...one.subscriptionsByTemplate, ...other.subscriptionsByTemplate],
+  );
+}
+
+function workloadOf(templates: JobRunEvent[], subscriptionsByTemplate: WorkloadSubscription[][]): Workload {
   return {
     templates,
     subscriptionsByTemplate,
@@ -126,9 +143,11 @@ export function subscriptionIds(workload: Workload, isWanted: (behaviour: string
 }
 
 /** What has arrived since the last call. */
-export async function takeArrivals({ receiver }: Pick<World, 'receiver'>): Promise<Arrivals> {
-  const { eventIds, paths, timesMs } = await receiver.call<ReceivedBatch>('take');
-  return { eventIds: linesOf(eventIds), paths: linesOf(paths), timesMs };
+export async function takeArrivals({
+  receiver,
+}: Pick<World, 'receiver'>): Promise<Arrivals & { lateMs: Float64Array }> {
+  const { eventIds, paths, timesMs, lateMs } = await receiver.call<ReceivedBatch>('take');
+  return { eventIds: linesOf(eventIds), paths: linesOf(paths), timesMs, lateMs };
 }
 
 function linesOf(text: string): string[] {

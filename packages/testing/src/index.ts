@@ -19,7 +19,14 @@ export {
   type Responder,
   startReceiver,
 } from './receiver.ts';
-export { type SeededLog, seedDeliveries, seedJobs, seedSubscriptions } from './seed-log.ts';
+export {
+  type SeededLane,
+  type SeededLog,
+  seedDeliveries,
+  seedJobs,
+  seedParked,
+  seedSubscriptions,
+} from './seed-log.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 export {
   createTestDatabase,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createHmacSecret, createId, type IdKind } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { testSecrets } from './factories.ts';
@@ -72,6 +73,10 @@ export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> 
     const last = Math.min(first + BATCH, log.count) - 1;
     await seedBatch(pool, { ...log, first, last, startMs, minutes });
   }
+  await vacuumLog(pool);
+}
+
+async function vacuumLog(pool: Pool): Promise<void> {
   const client = await pool.connect();
   try {
     await client.query(`SET statement_timeout = ${VACUUM_TIMEOUT_MS}`);
@@ -110,6 +115,43 @@ async function seedBatch(
   ]);
 }
 
+export interface SeededLane {
+  accountId: number;
+  subscriptionId: string;
+}
+
+/**
+ * Writes `count` deliveries as fan-out leaves them when their lanes are shut: parked, each with its event, with nothing
+ * in the queue, dealt out to the lanes in turn. No two of a lane are of one age; all are of the `minutes` before the
+ * current one. A million takes a minute or two.
+ */
+export async function seedParked(
+  pool: Pool,
+  { lanes, count, minutes }: { lanes: readonly SeededLane[]; count: number; minutes: number },
+): Promise<void> {
+  const startMs = (Math.floor(Date.now() / MINUTE_MS) - minutes) * MINUTE_MS;
+  await pool.query(
+    `SELECT ensure_day_partitions((to_timestamp($1) AT TIME ZONE 'UTC')::date, (now() AT TIME ZONE 'UTC')::date)`,
+    [startMs / 1000],
+  );
+  const minutesMs = Array.from({ length: minutes }, (_, index) => startMs + index * MINUTE_MS);
+  const seed = randomUUID();
+  for (let first = 0; first < count; first += BATCH) {
+    await pool.query(INSERT_PARKED, [
+      first,
+      Math.min(first + BATCH, count) - 1,
+      (minutes * MINUTE_MS) / 1000 / count,
+      startMs / 1000,
+      minutesMs.map((timeMs) => idStart('event', timeMs)),
+      minutesMs.map((timeMs) => idStart('delivery', timeMs)),
+      lanes.map(({ accountId }) => accountId),
+      lanes.map(({ subscriptionId }) => subscriptionId),
+      seed,
+    ]);
+  }
+  await vacuumLog(pool);
+}
+
 /**
  * What the ids of a minute begin with. Made in the middle of it: other characters behind these may move an id's time
  * by a second.
@@ -117,6 +159,13 @@ async function seedBatch(
 function idStart(kind: IdKind, minuteMs: number): string {
   return createId(kind, minuteMs + MINUTE_MS / 2).slice(0, PREFIX_CHARACTERS + TIME_CHARACTERS);
 }
+
+const EVENT_TIME = `to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US000"Z"')`;
+const EVENT_DATA = `
+  json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', run_id::text, 'environmentId', '4',
+    'environmentName', 'Production', 'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3',
+    'runStatus', 'Success', 'runStatusCode', 10, 'runStatusMessage', 'None', 'runReason', 'Scheduled',
+    'runStartedAt', to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))`;
 
 // A KSUID's last 20 characters may be any; the digits of a hash are.
 const INSERT_BATCH = `
@@ -138,11 +187,8 @@ const INSERT_BATCH = `
     FROM numbered
   ), event AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at, fanned_out_at)
-    SELECT day, event_id, $9::bigint, event_type, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US000"Z"'),
-      json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', run_id::text, 'environmentId', '4',
-        'environmentName', 'Production', 'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3',
-        'runStatus', 'Success', 'runStatusCode', 10, 'runStatusMessage', 'None', 'runReason', 'Scheduled',
-        'runStartedAt', to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+    SELECT day, event_id, $9::bigint, event_type, ${EVENT_TIME},
+      ${EVENT_DATA},
       created_at, created_at
     FROM made
   ), attempt AS (
@@ -160,4 +206,25 @@ const INSERT_BATCH = `
     attempt_count, http_status_code, CASE WHEN attempt_count > 0 THEN duration_ms END, created_at,
     CASE WHEN status <> 'pending' THEN created_at + attempt_count * interval '1 second' END,
     CASE status WHEN 'pending' THEN created_at END
+  FROM made`;
+
+const INSERT_PARKED = `
+  WITH numbered AS (
+    SELECT number, 1 + number % cardinality($8::text[]) AS lane, number + 1 AS run_id,
+      to_timestamp($4::float8 + number * $3::float8) AS created_at,
+      floor(number * $3::float8 / 60)::int + 1 AS minute, left(md5($9 || number), 20) AS rest
+    FROM generate_series($1::int, $2::int) AS number
+  ), made AS MATERIALIZED (
+    SELECT *, (created_at AT TIME ZONE 'UTC')::date AS day, ($5::text[])[minute] || rest AS event_id,
+      ($6::text[])[minute] || rest AS id, ($7::bigint[])[lane] AS account_id, ($8::text[])[lane] AS subscription_id
+    FROM numbered
+  ), event AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at, fanned_out_at)
+    SELECT day, event_id, account_id, 'job.run.completed', ${EVENT_TIME}, ${EVENT_DATA}, created_at, created_at
+    FROM made
+  )
+  INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+    created_at, parked_at)
+  SELECT day, id, account_id, subscription_id, event_id, 'job.run.completed', 12, run_id, 'A dead webhook',
+    created_at, created_at
   FROM made`;

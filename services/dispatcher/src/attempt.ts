@@ -1,7 +1,7 @@
 import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
-import type { Lane } from './policy/lane-states.ts';
+import type { Lane, LaneOutcome } from './policy/lane-states.ts';
 import type { Delivery } from './policy/next-step.ts';
 import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
 import type { AttemptRecord } from './record/attempts.ts';
@@ -36,16 +36,23 @@ export async function attempt(
   target: Target,
 ): Promise<AttemptResult> {
   const { spans, limits } = dispatcher;
-  let delivered = false;
+  let outcome: LaneOutcome = 'failed';
   try {
     const result = await spans.attempt(delivery, target, (traceHeaders) =>
       send(dispatcher, delivery, target, traceHeaders),
     );
-    delivered = result.outcome.kind === 'delivered';
+    outcome = laneOutcomeOf(result);
     return result;
   } finally {
-    limits.release(slot, delivered);
+    limits.release(slot, outcome);
   }
+}
+
+const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
+
+function laneOutcomeOf({ outcome, record }: AttemptResult): LaneOutcome {
+  if (outcome.kind === 'delivered') return 'succeeded';
+  return NOT_CONNECTED.has(record.error?.code ?? '') ? 'not_connected' : 'failed';
 }
 
 async function send(

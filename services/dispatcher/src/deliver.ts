@@ -1,6 +1,7 @@
 import type { DeliveryJob } from '@runhook/contract';
 import { attempt, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { wakeLane } from './lane.ts';
 import { nextStep } from './policy/next-step.ts';
 
 /** What the queue job does next: it is done, or it comes again for its delivery's next attempt. */
@@ -12,7 +13,7 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 }
 
 async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, queue, limits, metrics } = dispatcher;
+  const { record, limits, metrics } = dispatcher;
   const delivery = await record.loadDelivery(job.deliveryId);
   const step = nextStep(delivery, job.cycle, Date.now());
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
@@ -25,7 +26,7 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
   const slot = limits.acquireQueued(laneOf(delivery, step.target));
   if (!slot) {
     await record.park(delivery.id);
-    queue.wakeLane(delivery.subscriptionId);
+    wakeLane(dispatcher, delivery.subscriptionId);
     metrics.retriesParked.inc();
     return { kind: 'done' };
   }

@@ -73,7 +73,10 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     egress,
     secrets: new SecretReader(createSecretBox(settings.encryptionKeys)),
     retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
-    limits: new LaneLimits({ concurrency: settings.deliveryConcurrency }),
+    limits: new LaneLimits({
+      concurrency: settings.deliveryConcurrency,
+      retryBaseDelayMs: settings.retryBaseDelayMs,
+    }),
     pendingMax: settings.pendingDeliveriesPerAccount,
     attemptMs: settings.deliveryTimeoutMs,
     stopping,

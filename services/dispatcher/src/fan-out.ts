@@ -1,6 +1,7 @@
 import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import { type Attemptable, attempt, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { wakeLane } from './lane.ts';
 import { fullLaneReason, type KnownSubscription, matching } from './policy/next-step.ts';
 import type { FanOutCommit, NewDelivery } from './record/commit-fan-out.ts';
 import type { Target } from './target.ts';
@@ -15,7 +16,7 @@ const FRESH_MS = 500;
  * An event with more deliveries than this is committed in pages, so that its statement does not stand before everybody
  * else's, and claimed after the last: a crash between pages resumes with what is missing.
  */
-const PAGE_SIZE = 1_000;
+const PAGE_SIZE = 250;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
@@ -184,10 +185,11 @@ async function deliverFirst(
 }
 
 /** Once its row says what became of it: what is parked is for its lane, what is cancelled for nobody. */
-function countWithoutSlot({ queue, metrics }: Dispatcher, { delivery, fullReason }: PlannedDelivery): void {
+function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: PlannedDelivery): void {
+  const { metrics } = dispatcher;
   if (fullReason === null) {
     metrics.deliveries.parked.inc();
-    queue.wakeLane(delivery.subscriptionId);
+    wakeLane(dispatcher, delivery.subscriptionId);
   } else {
     metrics.deliveries.cancelled.inc();
     metrics.completed.cancelled.inc();

@@ -21,6 +21,7 @@ const CANCEL_PAGE = 500;
 export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: LaneJob): Promise<LaneResult> {
   const { limits, stopping } = dispatcher;
   const turn = new LaneTurn(dispatcher, subscriptionId);
+  let againMs: number | null = null;
   limits.beginDraining(subscriptionId);
   try {
     const untilMs = performance.now() + TURN_MS;
@@ -37,11 +38,18 @@ export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: Lane
     }
     await turn.allEnded();
     turn.throwFault();
-    return isEmpty ? { kind: 'done' } : { kind: 'again', delayMs: limits.waitMs(subscriptionId) };
+    if (isEmpty) return { kind: 'done' };
+    againMs = limits.waitMs(subscriptionId);
+    return { kind: 'again', delayMs: againMs };
   } finally {
     await turn.allEnded();
-    limits.endDraining(subscriptionId);
+    limits.endDraining(subscriptionId, againMs);
   }
+}
+
+/** Sees that a lane has its job, for whoever has parked something of it. */
+export function wakeLane({ limits, queue }: Dispatcher, subscriptionId: string): void {
+  if (!limits.hasJob(subscriptionId)) queue.wakeLane(subscriptionId);
 }
 
 class LaneTurn {

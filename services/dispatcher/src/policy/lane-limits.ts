@@ -1,4 +1,11 @@
-import { type Lane, type LaneState, LaneStates, Origins } from './lane-states.ts';
+import {
+  FAILING_AFTER,
+  type Lane,
+  type LaneOutcome,
+  type LaneState,
+  LaneStates,
+  Origins,
+} from './lane-states.ts';
 
 /** Attempts that share a limit, by who makes them. */
 interface Pool {
@@ -21,6 +28,8 @@ export interface Slot {
 export interface LaneLimitsOptions {
   /** Jobs that each worker may have in flight. */
   concurrency: number;
+  /** Before the first retry: a lane is probed at least as often as one of its deliveries would be. */
+  retryBaseDelayMs?: number;
   nowMs?: () => number;
 }
 
@@ -29,9 +38,13 @@ const QUEUED_MAX = 64;
 /** Until its first attempt has ended well. */
 const UNPROVEN_MAX = 16;
 const SILENT_MAX = 4;
-/** A lane that fails, however fast: what it costs is bounded, and so is what all of them cost together. */
+/** Of a lane that begins to fail; twice as long after each probe that fails too. */
 const PROBE_GAP_MS = 100;
+const PROBE_GAP_MAX_MS = 5_000;
+/** What all lanes that fail cost together is bounded. */
 const PROBE_GAP_OF_ALL_MS = 10;
+/** Lanes do not come at the moment that was meant for them: some may be probed together, if none was before. */
+const PROBES_SAVED_MS = 100;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 
@@ -47,11 +60,15 @@ export class LaneLimits {
   readonly #origins = new Origins();
   readonly #inPlace: Pool;
   readonly #queued: Pool;
+  readonly #probeGapMaxMs: number;
   #nextProbeAtMs = 0;
+  #nextFailingTurnAtMs = 0;
   #nextDoubtfulSlotAtMs = 0;
 
-  constructor({ concurrency, nowMs = () => performance.now() }: LaneLimitsOptions) {
+  constructor(options: LaneLimitsOptions) {
+    const { concurrency, retryBaseDelayMs = PROBE_GAP_MAX_MS, nowMs = () => performance.now() } = options;
     this.#nowMs = nowMs;
+    this.#probeGapMaxMs = Math.min(Math.max(PROBE_GAP_MS, retryBaseDelayMs), PROBE_GAP_MAX_MS);
     this.#states = new LaneStates(nowMs);
     // A quarter of the event jobs and half of the queued ones: the rest is for lanes that answer.
     this.#inPlace = { laneMax: IN_PLACE_MAX, doubtfulMax: Math.ceil(concurrency / 4), doubtful: 0 };
@@ -61,13 +78,13 @@ export class LaneLimits {
   /** Whether a first attempt would find no slot now: its delivery may as well be committed as parked. */
   isShut(lane: Lane): boolean {
     const state = this.#stateOf(lane);
-    return state.isDraining || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
+    return this.#hasJob(state) || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
   }
 
   /** For a first attempt in place; null: it is parked. */
   acquireInPlace(lane: Lane): Slot | null {
     const state = this.#stateOf(lane);
-    return state.isDraining ? null : this.#acquire(this.#inPlace, state, lane);
+    return this.#hasJob(state) ? null : this.#acquire(this.#inPlace, state, lane);
   }
 
   /** For a retry, or for one that was parked. */
@@ -75,35 +92,56 @@ export class LaneLimits {
     return this.#acquire(this.#queued, this.#stateOf(lane), lane);
   }
 
-  release({ pool, state, lane, isDoubtful, startMs }: Slot, succeeded: boolean): void {
+  release({ pool, state, lane, isDoubtful, startMs }: Slot, outcome: LaneOutcome): void {
     if (isDoubtful) pool.doubtful -= 1;
-    this.#origins.leave(lane, succeeded);
+    this.#origins.leave(lane, outcome);
     const now = this.#nowMs();
-    this.#states.end(state, { succeeded, tookMs: now - startMs });
-    state.nextProbeAtMs = now + PROBE_GAP_MS;
+    this.#states.end(state, { succeeded: outcome === 'succeeded', tookMs: now - startMs });
+    const failuresMore = Math.max(0, state.failuresInRow - FAILING_AFTER);
+    state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** failuresMore, this.#probeGapMaxMs);
   }
 
-  /** While its job works on a lane nothing new overtakes what is parked. */
+  /** While its job works on a lane, or is about to come again, nothing new overtakes what is parked. */
   beginDraining(subscriptionId: string): void {
     this.#states.of(subscriptionId).isDraining = true;
   }
 
-  endDraining(subscriptionId: string): void {
-    this.#states.of(subscriptionId).isDraining = false;
+  /** @param againMs until the lane's job comes again; null when it does not, as far as is known */
+  endDraining(subscriptionId: string, againMs: number | null): void {
+    const state = this.#states.of(subscriptionId);
+    state.isDraining = false;
+    state.hasProbe = false;
+    state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
   }
 
-  /** How many attempts of the lane may begin now, as far as the lane decides. */
+  /** Whether the lane has its job for certain: it is at work here, or was told here when to come again. */
+  hasJob(subscriptionId: string): boolean {
+    return this.#hasJob(this.#states.of(subscriptionId));
+  }
+
+  /**
+   * How many attempts the lane's job may begin now, as far as the lane decides. A probe is promised: of a thousand lanes
+   * that fail, those that may have none must not even read what they would send.
+   */
   room(subscriptionId: string): number {
-    return this.#room(this.#queued, this.#states.of(subscriptionId));
+    const state = this.#known(subscriptionId);
+    const room = this.#room(this.#queued, state);
+    if (room > 0 && this.#states.classOf(state) === 'failing') this.#promiseProbe(state);
+    return room;
   }
 
   /** How long a lane waits that found no room: until a slot may be free, and never longer than half a minute. */
   waitMs(subscriptionId: string): number {
-    const state = this.#states.of(subscriptionId);
+    const state = this.#known(subscriptionId);
     const now = this.#nowMs();
     const kind = this.#states.classOf(state);
     let atMs = now + (state.inFlight === 0 ? 0 : state.heldMs);
-    if (kind === 'failing') atMs = Math.max(atMs, state.nextProbeAtMs);
+    if (kind === 'failing') {
+      // One after another too: of a thousand that all come back for their probe, ten in a second would find it free.
+      this.#nextFailingTurnAtMs = Math.max(now, this.#nextFailingTurnAtMs) + PROBE_GAP_OF_ALL_MS;
+      atMs = Math.max(atMs, state.nextProbeAtMs, this.#nextFailingTurnAtMs);
+      this.#nextFailingTurnAtMs = Math.min(this.#nextFailingTurnAtMs, now + WAIT_MAX_MS);
+    }
     if (kind !== 'answering' && this.#queued.doubtful >= this.#queued.doubtfulMax) {
       // One after another at the pace at which the slots of all become free: all at once would only wait again.
       const paceMs = state.heldMs / this.#queued.doubtfulMax;
@@ -115,9 +153,20 @@ export class LaneLimits {
   }
 
   #stateOf({ subscriptionId, origin }: Lane): LaneState {
+    this.#states.of(subscriptionId).origin = origin;
+    return this.#known(subscriptionId);
+  }
+
+  #known(subscriptionId: string): LaneState {
     const state = this.#states.of(subscriptionId);
-    state.isServerProven = this.#origins.isProven(origin);
+    if (state.origin === null) return state;
+    state.isServerProven = this.#origins.isProven(state.origin);
+    state.isServerUnreachable = this.#origins.isUnreachable(state.origin);
     return state;
+  }
+
+  #hasJob({ isDraining, turnAtMs }: LaneState): boolean {
+    return isDraining || turnAtMs > this.#nowMs();
   }
 
   #acquire(pool: Pool, state: LaneState, lane: Lane): Slot | null {
@@ -125,9 +174,8 @@ export class LaneLimits {
     const kind = this.#states.classOf(state);
     const isDoubtful = kind !== 'answering';
     if (isDoubtful) pool.doubtful += 1;
-    if (kind === 'failing') {
-      this.#nextProbeAtMs = Math.max(this.#nowMs(), this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
-    }
+    if (kind === 'failing') this.#promiseProbe(state);
+    state.hasProbe = false;
     this.#origins.enter(lane);
     this.#states.begin(state);
     return { pool, state, lane, isDoubtful, startMs: this.#nowMs() };
@@ -137,8 +185,19 @@ export class LaneLimits {
     const kind = this.#states.classOf(state);
     const free = Math.max(0, this.#limitOf(pool, state) - state.inFlight);
     if (kind === 'answering') return free;
-    if (kind === 'failing' && Math.max(state.nextProbeAtMs, this.#nextProbeAtMs) > this.#nowMs()) return 0;
+    if (kind === 'failing' && !this.#mayProbe(state)) return 0;
     return Math.min(free, Math.max(0, pool.doubtfulMax - pool.doubtful));
+  }
+
+  #promiseProbe(state: LaneState): void {
+    if (!state.hasProbe)
+      this.#nextProbeAtMs = Math.max(this.#nowMs(), this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
+    state.hasProbe = true;
+  }
+
+  #mayProbe({ hasProbe, nextProbeAtMs }: LaneState): boolean {
+    const now = this.#nowMs();
+    return hasProbe || (nextProbeAtMs <= now && this.#nextProbeAtMs < now + PROBES_SAVED_MS);
   }
 
   #limitOf({ laneMax }: Pool, state: LaneState): number {

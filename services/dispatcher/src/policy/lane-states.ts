@@ -11,7 +11,8 @@ export interface Lane {
 /**
  * What is known of a lane, from the attempts on it. `answering`: the latest ones succeeded. `unproven`: none has yet, nor
  * one of another lane on its server.
- * `silent`: others answer, and it has not for a while though requests are in flight. `failing`: several in a row failed.
+ * `silent`: others answer, and it has not for a while though requests are in flight. `failing`: several in a row failed,
+ * or several connections to its server did, whoever's they were.
  */
 export type LaneClass = 'answering' | 'unproven' | 'silent' | 'failing';
 
@@ -20,8 +21,12 @@ export interface LaneState {
   inFlight: number;
   failuresInRow: number;
   hasSucceeded: boolean;
+  /** As it was last seen; null until then. */
+  origin: string | null;
   /** Others on its server have: that it is new makes it no suspect. */
   isServerProven: boolean;
+  /** Nobody can connect to its server. */
+  isServerUnreachable: boolean;
   /** How many it may have in flight: after it failed one more with each success, so that it doubles with each round. */
   window: number;
   /** When it answered last, or since when it has had something to answer. */
@@ -32,12 +37,17 @@ export interface LaneState {
   heldMs: number;
   /** When it may be probed again, while it fails. */
   nextProbeAtMs: number;
+  /** Its job was promised the next probe, while it reads what to send. */
+  hasProbe: boolean;
   /** Its own job is at work here. */
   isDraining: boolean;
+  /** When its own job comes again, which waits in the queue until then. */
+  turnAtMs: number;
 }
 
 const REMEMBERED_MAX = 50_000;
-const FAILING_AFTER = 3;
+/** Failures in a row. */
+export const FAILING_AFTER = 3;
 const WINDOW_MAX = 128;
 const SILENCE_MS = 500;
 /** Of a lane's typical time: one that takes long is not silent while it does. */
@@ -69,7 +79,7 @@ export class LaneStates {
   }
 
   classOf(state: LaneState): LaneClass {
-    if (state.failuresInRow >= FAILING_AFTER) return 'failing';
+    if (state.failuresInRow >= FAILING_AFTER || state.isServerUnreachable) return 'failing';
     if (this.#isSilent(state)) return 'silent';
     return state.hasSucceeded || state.isServerProven ? 'answering' : 'unproven';
   }
@@ -101,13 +111,17 @@ export class LaneStates {
       inFlight: 0,
       failuresInRow: 0,
       hasSucceeded: false,
+      origin: null,
       isServerProven: false,
+      isServerUnreachable: false,
       window: WINDOW_MAX,
       heardAtMs: this.#nowMs(),
       typicalMs: 0,
       heldMs: HELD_GUESS_MS,
       nextProbeAtMs: 0,
+      hasProbe: false,
       isDraining: false,
+      turnAtMs: 0,
     };
     this.#states.set(subscriptionId, state);
     return state;
@@ -127,7 +141,11 @@ export class LaneStates {
   }
 }
 
+/** How an attempt ended, for the limits. */
+export type LaneOutcome = 'succeeded' | 'failed' | 'not_connected';
+
 const PROVEN_MAX = 20_000;
+const UNREACHABLE_AFTER = 3;
 /** Attempts in flight at one server at most. */
 const ORIGIN_MAX = 4_096;
 
@@ -137,6 +155,8 @@ const ORIGIN_MAX = 4_096;
  */
 export class Origins {
   readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX });
+  /** Connections in a row that failed. */
+  readonly #unconnected = new LRUCache<string, number>({ max: PROVEN_MAX });
   readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
 
   hasRoom({ origin, accountId }: Lane): boolean {
@@ -156,9 +176,16 @@ export class Origins {
     return this.#proven.get(origin) ?? false;
   }
 
-  leave({ origin, accountId }: Lane, succeeded: boolean): void {
-    if (succeeded) this.#proven.set(origin, true);
+  /** A server that answers, whatever it answers, takes connections. */
+  isUnreachable(origin: string): boolean {
+    return (this.#unconnected.get(origin) ?? 0) >= UNREACHABLE_AFTER;
+  }
+
+  leave({ origin, accountId }: Lane, outcome: LaneOutcome): void {
+    if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);
+    if (outcome === 'not_connected') this.#unconnected.set(origin, (this.#unconnected.get(origin) ?? 0) + 1);
+    else this.#unconnected.delete(origin);
     const known = this.#inFlight.get(origin);
     if (!known) return;
     known.all -= 1;

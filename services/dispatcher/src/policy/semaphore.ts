@@ -1,4 +1,4 @@
-/** Bounds how many attempts are made in place at the same time, whatever events come to. First come, first served. */
+/** Bounds how many do the same at the same time, such as attempts in place, whatever events come to. First come, first served. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];

@@ -2,6 +2,7 @@ import { WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { isDatabaseRefusing, type Pool } from '@runhook/database';
 import type { Logger } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
+import { Semaphore } from '../policy/semaphore.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { loadAccountSubscriptions, SubscriptionCache } from './accounts.ts';
 import {
@@ -52,6 +53,7 @@ export class DispatchRecord {
   readonly #options: DispatchRecordOptions;
   readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
   readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
+  readonly #pageTurn = new Semaphore(1);
   readonly #loads: MicroBatcher<string, Delivery | null>;
   readonly #parkings: MicroBatcher<string, void>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
@@ -97,9 +99,17 @@ export class DispatchRecord {
     return this.#commits.add(rows);
   }
 
-  /** A part of the deliveries of an event with very many, before it is claimed; see `commitPage`. */
-  commitPage(rows: FanOutRows): Promise<Set<string> | null> {
-    return retryWhileUnavailable(this.#options, () => commitPage(this.#options.pool, rows));
+  /**
+   * A part of the deliveries of an event with very many, before it is claimed; see `commitPage`. One after another, by
+   * turns if several events have pages: an account with a thousand subscriptions must not have all connections.
+   */
+  async commitPage(rows: FanOutRows): Promise<Set<string> | null> {
+    await this.#pageTurn.acquire();
+    try {
+      return await retryWhileUnavailable(this.#options, () => commitPage(this.#options.pool, rows));
+    } finally {
+      this.#pageTurn.release();
+    }
   }
 
   /** What an interrupted job of the event left to do. */

@@ -25,7 +25,7 @@ function acquireAllQueued(limits: LaneLimits, at: Lane): Slot[] {
 function attempt(limits: LaneLimits, at: Lane, succeeded: boolean): void {
   const slot = limits.acquireQueued(at);
   if (!slot) throw new Error('no slot');
-  limits.release(slot, succeeded);
+  limits.release(slot, succeeded ? 'succeeded' : 'failed');
 }
 /** As many as its window needs to be open. */
 function open(limits: LaneLimits, at: Lane): void {
@@ -41,7 +41,7 @@ test('a lane that answers has a generous limit of its own', () => {
   const slots = acquireAll(limits, lane('a'));
   expect(slots).toHaveLength(128);
   expect(limits.acquireInPlace(lane('b'))).not.toBeNull();
-  limits.release(slots[0] as Slot, true);
+  limits.release(slots[0] as Slot, 'succeeded');
   expect(acquireAll(limits, lane('a'))).toHaveLength(1);
 });
 
@@ -49,7 +49,7 @@ test('a lane that has not answered yet gets a few slots until it does', () => {
   const { limits } = setUp();
   const slots = acquireAll(limits, lane('new'));
   expect(slots).toHaveLength(16);
-  limits.release(slots[0] as Slot, true);
+  limits.release(slots[0] as Slot, 'succeeded');
   expect(acquireAll(limits, lane('new'))).toHaveLength(128 - 15);
 });
 
@@ -63,28 +63,101 @@ test('a lane that fails keeps one probe, which waits a little between tries, and
   clock.nowMs += 100;
   const [probe, ...more] = acquireAllQueued(limits, lane('a'));
   expect(more).toHaveLength(0);
-  limits.release(probe as Slot, true);
+  limits.release(probe as Slot, 'succeeded');
   const two = acquireAllQueued(limits, lane('a'));
   expect(two).toHaveLength(2);
-  for (const slot of two) limits.release(slot, true);
+  for (const slot of two) limits.release(slot, 'succeeded');
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(4);
+});
+
+test('the longer a lane fails, the longer its probes wait, up to five seconds', () => {
+  const { clock, limits } = setUp();
+  failUntilItFails(limits, lane('a'));
+  const waits = Array.from({ length: 8 }, () => {
+    const waitMs = limits.waitMs('a');
+    clock.nowMs += waitMs;
+    attempt(limits, lane('a'), false);
+    return waitMs;
+  });
+  expect(waits).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+  clock.nowMs += 5_000;
+  attempt(limits, lane('a'), true);
+  expect(acquireAllQueued(limits, lane('a'))).toHaveLength(2);
 });
 
 test('all lanes that fail have together a hundred probes a second', () => {
   const { clock, limits } = setUp();
-  const lanes = Array.from({ length: 50 }, (_, index) => lane(`dead-${index}`));
+  const lanes = Array.from({ length: 500 }, (_, index) => lane(`dead-${index}`));
   for (const one of lanes) failUntilItFails(limits, one);
   clock.nowMs = 1_000;
-  let probes = 0;
-  for (; clock.nowMs < 2_000; clock.nowMs += 1) {
-    for (const one of lanes) {
-      const slot = limits.acquireQueued(one);
-      if (!slot) continue;
-      limits.release(slot, false);
-      probes += 1;
+  const probesOfASecond = () => {
+    let probes = 0;
+    for (const endMs = clock.nowMs + 1_000; clock.nowMs < endMs; clock.nowMs += 1) {
+      for (const one of lanes) {
+        const slot = limits.acquireQueued(one);
+        if (!slot) continue;
+        limits.release(slot, 'failed');
+        probes += 1;
+      }
     }
-  }
-  expect(probes).toBe(100);
+    return probes;
+  };
+  // Some were saved while there were none.
+  expect(probesOfASecond()).toBe(110);
+  expect(probesOfASecond()).toBe(100);
+});
+
+test('lanes that fail come back for their probe one after another, never later than in half a minute', () => {
+  const { clock, limits } = setUp();
+  const lanes = Array.from({ length: 5_000 }, (_, index) => lane(`dead-${index}`));
+  for (const one of lanes) failUntilItFails(limits, one);
+  clock.nowMs = 60_000;
+  const waits = lanes.map(({ subscriptionId }) => limits.waitMs(subscriptionId));
+  expect(waits[999]).toBe(10_000);
+  expect(waits[2_000]).toBe(20_010);
+  expect(Math.max(...waits)).toBe(30_000);
+});
+
+test('jobs of lanes that fail are promised their probe before they read what to send', () => {
+  const { clock, limits } = setUp();
+  const lanes = Array.from({ length: 1_000 }, (_, index) => lane(`dead-${index}`));
+  for (const one of lanes) failUntilItFails(limits, one);
+  clock.nowMs = 60_000;
+  const promised = lanes.filter(({ subscriptionId }) => limits.room(subscriptionId) > 0);
+  expect(promised).toHaveLength(10);
+  expect(promised.map((one) => limits.room(one.subscriptionId))).toEqual(Array(10).fill(1));
+  expect(promised.flatMap((one) => acquireAllQueued(limits, one))).toHaveLength(10);
+  expect(limits.room('dead-999')).toBe(0);
+});
+
+test('nothing new overtakes what is parked while the job of its lane is about to come again', () => {
+  const { clock, limits } = setUp();
+  open(limits, lane('a'));
+  limits.beginDraining('a');
+  expect(limits.hasJob('a')).toBe(true);
+  limits.endDraining('a', 500);
+  expect([limits.hasJob('a'), limits.isShut(lane('a'))]).toEqual([true, true]);
+  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  expect(limits.acquireQueued(lane('a'))).not.toBeNull();
+  clock.nowMs += 500;
+  expect([limits.hasJob('a'), limits.isShut(lane('a'))]).toEqual([false, false]);
+});
+
+test('a server that nobody can connect to is probed by one lane after another, until it takes a connection', () => {
+  const { clock, limits } = setUp();
+  const connect = (subscriptionId: string) => {
+    const slot = limits.acquireQueued(lane(subscriptionId));
+    if (slot) limits.release(slot, 'not_connected');
+  };
+  for (const subscriptionId of ['a', 'b', 'c']) connect(subscriptionId);
+  expect(
+    acquireAll(limits, lane('new', 2)).map((slot) => limits.release(slot, 'not_connected')),
+  ).toHaveLength(1);
+  expect(limits.isShut(lane('new', 2))).toBe(true);
+  expect(acquireAll(limits, lane('elsewhere', 2, 'https://b.example'))).toHaveLength(16);
+  clock.nowMs += 100;
+  limits.release(limits.acquireQueued(lane('a')) as Slot, 'failed');
+  expect(limits.room('new')).toBe(16);
 });
 
 test('while the job of a lane works on it, nothing new overtakes what is parked', () => {
@@ -94,7 +167,7 @@ test('while the job of a lane works on it, nothing new overtakes what is parked'
   expect(limits.acquireInPlace(lane('a'))).toBeNull();
   expect(limits.isShut(lane('a'))).toBe(true);
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(64);
-  limits.endDraining('a');
+  limits.endDraining('a', null);
   expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
 });
 
@@ -105,7 +178,7 @@ test('a lane that stops answering while others answer loses its slots before its
   clock.nowMs = 600;
   attempt(limits, lane('b'), true);
   expect(limits.acquireInPlace(lane('a'))).toBeNull();
-  limits.release(held[0] as Slot, true);
+  limits.release(held[0] as Slot, 'succeeded');
   expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
 });
 
@@ -121,7 +194,7 @@ test('a far-away endpoint is not silent while it takes its usual time', () => {
   const { clock, limits } = setUp();
   const first = limits.acquireInPlace(lane('far'));
   clock.nowMs = 1_000;
-  limits.release(first as Slot, true);
+  limits.release(first as Slot, 'succeeded');
   limits.acquireInPlace(lane('far'));
   clock.nowMs = 2_900;
   attempt(limits, lane('near'), true);
@@ -145,7 +218,7 @@ test('lanes that find no slot among those that do not answer wait one after anot
   const lanes = Array.from({ length: 100 }, (_, index) => lane(`dead-${index}`));
   const held = lanes.slice(0, 4).flatMap((one) => limits.acquireQueued(one) ?? []);
   clock.nowMs = 10_000;
-  for (const slot of held) limits.release(slot, false);
+  for (const slot of held) limits.release(slot, 'failed');
   for (const one of lanes.slice(0, 4)) limits.acquireQueued(one);
   const waits = lanes.slice(4).map(({ subscriptionId }) => limits.waitMs(subscriptionId));
   expect(waits[3] as number).toBeGreaterThan(waits[2] as number);

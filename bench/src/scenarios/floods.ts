@@ -1,0 +1,194 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { balance } from '../measure/ledger.ts';
+import { watched } from '../measure/usage.ts';
+import type { Published } from '../programs/publisher.ts';
+import { seedFlood, seedLane, wakeLanes } from '../world/flood.ts';
+import { createWorkload, joined, settle, takeArrivals, type Workload } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
+import { openLoop } from './latency.ts';
+import { watchMiddle } from './throughput.ts';
+
+const EVENTS_PER_SECOND = 100;
+const WARM_UP_MS = 3_000;
+
+/** What one account must not do to the others, each beside what the same endpoints get alone. */
+export async function floods(bench: Bench): Promise<ScenarioResult> {
+  const rows = [...(await aPathHangs(bench)), ...(await muchWaits(bench))];
+  for (const subscriptions of bench.isQuick ? [100] : [1_000, 5_000]) {
+    rows.push(...(await aPortRefuses(bench, subscriptions)));
+  }
+  return { name: 'floods', rows };
+}
+
+const HANGING_EVENTS = 2_000;
+
+/** Two accounts on one server: the path of one never answers. */
+async function aPathHangs(bench: Bench): Promise<Row[]> {
+  return await inWorld(bench, {}, async (world) => {
+    const address = '127.0.77.1';
+    const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1, address }]);
+    const hanging = await createWorkload(world, [{ behaviour: 'never', accounts: 1, address }]);
+    await warmUp(bench, world, healthy);
+    const alone = await measureCase(bench, 'a path alone', () => steady(bench, world, healthy));
+    const count = bench.isQuick ? 200 : HANGING_EVENTS;
+    await world.publisher.call('prefill', { count, templates: hanging.templates });
+    await untilParked(world, count / 2);
+    const beside = await measureCase(bench, 'a path beside one that hangs', () =>
+      steady(bench, world, healthy),
+    );
+    const both = joined(healthy, hanging);
+    const more = await measureCase(bench, 'a path beside one that hangs and gets more', () =>
+      steady(bench, world, both, 2 * EVENTS_PER_SECOND),
+    );
+    return [alone, over(alone, beside), over(alone, more)];
+  });
+}
+
+const FLAKY_ENDPOINTS = 20;
+const BURST_EVENTS = 6_000;
+
+/**
+ * So many deliveries wait for one endpoint that never answers, beside endpoints that refuse some events at the first
+ * try; and then a burst for one that takes 200 ms. Retries wait for as long as the endpoint asks, and no longer.
+ */
+async function muchWaits(bench: Bench): Promise<Row[]> {
+  return await inWorld(bench, { RETRY_BASE_DELAY_MS: '1000' }, async (world) => {
+    const flaky = await createWorkload(world, [{ behaviour: 'flaky', accounts: FLAKY_ENDPOINTS }]);
+    await warmUp(bench, world, flaky);
+    const lane = await seedLane(world, 'never');
+    const rows: Row[] = [];
+    let waiting = 0;
+    for (const count of bench.isQuick ? [0, 1_000] : [0, 1_000, 100_000]) {
+      const name = `${count.toLocaleString('en-GB')} waiting`;
+      bench.progress(`${name}, storing`);
+      await seedFlood(world, [lane], count - waiting);
+      await wakeLanes(world, count === 0 ? [] : [lane]);
+      waiting = count;
+      const row = await measureCase(bench, name, () => steady(bench, world, flaky));
+      rows.push(row);
+    }
+    const slow = await createWorkload(world, [{ behaviour: 'after-200', accounts: 1 }]);
+    rows.push(await measureCase(bench, 'a burst for one that takes 200 ms', () => burst(bench, world, slow)));
+    return rows;
+  });
+}
+
+async function burst(bench: Bench, world: World, workload: Workload): Promise<Measured> {
+  const count = bench.isQuick ? 300 : BURST_EVENTS;
+  await takeArrivals(world);
+  const startMs = performance.now();
+  const { result: expected, usage } = await watched(world, async () => {
+    const { templates } = workload;
+    const published = await world.publisher.call<Published>('prefill', { count, templates });
+    await watchMiddle(world, count);
+    await settle(world, workload);
+    return workload.expected(published);
+  });
+  const seconds = (performance.now() - startMs) / 1_000;
+  return {
+    balance: balance(expected, await takeArrivals(world)),
+    figures: {
+      ...usage.figures,
+      ratePerSecond: count / seconds,
+      scriptCallsPerEvent: usage.scriptCalls / count,
+    },
+  };
+}
+
+const REFUSED_EVENTS_PER_SECOND = 4;
+
+/** One account sends each of its events to so many subscriptions, all at a port where nobody listens. */
+async function aPortRefuses(bench: Bench, subscriptions: number): Promise<Row[]> {
+  return await inWorld(bench, {}, async (world) => {
+    const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
+    await warmUp(bench, world, healthy);
+    const shown = subscriptions.toLocaleString('en-GB');
+    const name = `beside ${shown} subscriptions to a refused port`;
+    const alone = await measureCase(bench, `${name}: alone`, () => steady(bench, world, healthy));
+    const port = await world.receiver.call<number>('closedPort');
+    bench.progress(`${name}, storing`);
+    const refused = await createWorkload(world, [
+      {
+        behaviour: 'never',
+        accounts: 1,
+        subscriptionsPerAccount: subscriptions,
+        address: '127.0.78.1',
+        port,
+      },
+    ]);
+    const { accountId } = refused.templates[0] as { accountId: number };
+    const beside = await measureCase(bench, name, async () => {
+      const flood = world.publisher.call('openLoop', {
+        ratePerSecond: REFUSED_EVENTS_PER_SECOND,
+        durationMs: bench.runMs,
+        templates: refused.templates,
+      });
+      const measured = await steady(bench, world, healthy);
+      await flood;
+      return { ...measured, figures: { ...measured.figures, ...(await countOf(world, accountId)) } };
+    });
+    return [alone, over(alone, beside)];
+  });
+}
+
+async function countOf(world: World, accountId: number): Promise<{ stillPending: number }> {
+  const { rows } = await world.database.pool.query<{ count: number }>(
+    `SELECT count(*)::float8 AS count FROM deliveries WHERE account_id = $1 AND status = 'pending'`,
+    [accountId],
+  );
+  return { stillPending: rows[0]?.count ?? 0 };
+}
+
+/** Services that know nothing yet, with one dispatcher. What they have in flight in the end is let go of. */
+async function inWorld(
+  bench: Bench,
+  environment: Record<string, string>,
+  measure: (world: World) => Promise<Row[]>,
+): Promise<Row[]> {
+  bench.progress('setting up');
+  const world = await bench.openWorld(bench.queue, { environment });
+  try {
+    await world.setDispatchers(1);
+    return await measure(world);
+  } finally {
+    await world.killDispatchers();
+    await world.close();
+  }
+}
+
+async function warmUp(bench: Bench, world: World, workload: Workload): Promise<void> {
+  bench.progress('warming up');
+  const durationMs = Math.min(bench.runMs, WARM_UP_MS);
+  const ratePerSecond = 3 * EVENTS_PER_SECOND;
+  await openLoop(world, workload, { ratePerSecond, durationMs, raw: bench.raw });
+}
+
+async function steady(
+  bench: Bench,
+  world: World,
+  workload: Workload,
+  ratePerSecond = EVENTS_PER_SECOND,
+): Promise<Measured> {
+  const load = { ratePerSecond, durationMs: bench.runMs, raw: bench.raw };
+  const { result, usage } = await watched(world, () => openLoop(world, workload, load));
+  return { ...result, figures: { ...result.figures, ...usage.figures } };
+}
+
+/** With the ratios of its medians to those of the row that was measured alone. */
+function over(alone: Row, row: Row): Row {
+  const ratio = (figure: string) => (row.figures[figure] ?? 0) / (alone.figures[figure] ?? 0);
+  return { ...row, figures: { ...row.figures, p50Ratio: ratio('p50Ms'), p99Ratio: ratio('p99Ms') } };
+}
+
+const PARKED_TIMEOUT_MS = 60_000;
+const POLL_MS = 50;
+
+async function untilParked(world: World, count: number): Promise<void> {
+  const sql = 'SELECT count(*)::int AS parked FROM deliveries WHERE parked_at IS NOT NULL';
+  for (const deadline = Date.now() + PARKED_TIMEOUT_MS; Date.now() < deadline; await wait(POLL_MS)) {
+    const { rows } = await world.database.pool.query<{ parked: number }>(sql);
+    if ((rows[0]?.parked ?? 0) >= count) return;
+  }
+  throw new Error(`fewer than ${count} deliveries were parked in ${PARKED_TIMEOUT_MS / 1_000} s`);
+}

@@ -1,0 +1,149 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { balance, type Expected } from '../measure/ledger.ts';
+import { watched } from '../measure/usage.ts';
+import type { Change } from '../programs/receiver.ts';
+import { expectedOf, type Lane, seedFlood, seedLanes, wakeLanes } from '../world/flood.ts';
+import { countDeliveries, createWorkload, takeArrivals, type Workload } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
+import { openLoop } from './latency.ts';
+import { drainFigures, HEALTHY_ACCOUNTS, watchMiddle } from './throughput.ts';
+
+const PARKED = 1_000_000;
+const LANES = 100;
+const QUICK = { parked: 2_000, lanes: 10 };
+/** Waits that fit a measurement of a second. */
+const QUICK_ENVIRONMENT = { RETRY_BASE_DELAY_MS: '500', DELIVERY_TIMEOUT_MS: '1000' };
+const EVENTS_PER_SECOND = 500;
+/** Shorter ones would not show what grows. */
+const BESIDE_MS = 60_000;
+const THIRDS = ['first third', 'second third', 'last third'];
+
+/**
+ * A million deliveries wait for a hundred dead endpoints, half of which refuse connections while the others never
+ * answer, beside healthy ones: first for `--seconds`, a minute at least, in which nothing may grow. Then the hundred are
+ * back, and everything is to arrive, the oldest of each lane first.
+ */
+export async function parked(bench: Bench): Promise<ScenarioResult> {
+  const environment = bench.isQuick ? QUICK_ENVIRONMENT : {};
+  const world = await bench.openWorld(bench.queue, { environment });
+  try {
+    await world.setDispatchers(1);
+    const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: HEALTHY_ACCOUNTS }]);
+    const thirdMs = (bench.isQuick ? bench.runMs : Math.max(bench.runMs, BESIDE_MS)) / THIRDS.length;
+    bench.progress('warming up');
+    await steady(bench, world, healthy, Math.min(thirdMs, 5_000));
+    const rows = [await measureCase(bench, 'alone', () => steady(bench, world, healthy, thirdMs), 1)];
+
+    const port = await world.receiver.call<number>('closedPort');
+    const { lanes, expected } = await store(bench, world, port);
+    await wakeLanes(world, lanes);
+    for (const third of THIRDS) {
+      rows.push(await measureCase(bench, third, () => steady(bench, world, healthy, thirdMs), 1));
+    }
+
+    await comeBack(world, port);
+    const stallMs = 60_000 + 2 * THIRDS.length * thirdMs;
+    rows.push(await measureCase(bench, 'back', () => drainLanes(bench, world, lanes, expected, stallMs), 1));
+    return { name: 'parked', rows, notes: [noteOf(rows, expected.length, lanes.length)] };
+  } finally {
+    await world.killDispatchers();
+    await world.close();
+  }
+}
+
+async function store(
+  bench: Bench,
+  world: World,
+  port: number,
+): Promise<{ lanes: Lane[]; expected: Expected[] }> {
+  const accounts = (bench.isQuick ? QUICK.lanes : LANES) / 2;
+  const lanes = [
+    ...(await seedLanes(world, { behaviour: 'refused', accounts, port })),
+    ...(await seedLanes(world, { behaviour: 'never', accounts })),
+  ];
+  const count = bench.stored ?? (bench.isQuick ? QUICK.parked : PARKED);
+  bench.progress(`storing ${count.toLocaleString('en-GB')} deliveries`);
+  await seedFlood(world, lanes, count);
+  return { lanes, expected: await expectedOf(world, lanes) };
+}
+
+async function steady(bench: Bench, world: World, workload: Workload, durationMs: number): Promise<Measured> {
+  const load = { ratePerSecond: EVENTS_PER_SECOND, durationMs, raw: bench.raw };
+  const { result, usage } = await watched(world, () => openLoop(world, workload, load));
+  return { ...result, figures: { ...result.figures, ...usage.figures } };
+}
+
+/** What hangs is let go of by its sender's own deadline, and is tried again like everything else. */
+async function comeBack({ receiver }: World, port: number): Promise<void> {
+  await receiver.call('openPort', port);
+  const change: Change = { of: 'never', to: 'ok' };
+  await receiver.call('change', change);
+}
+
+async function drainLanes(
+  bench: Bench,
+  world: World,
+  lanes: readonly Lane[],
+  expected: readonly Expected[],
+  stallMs: number,
+): Promise<Measured> {
+  const startMs = performance.now();
+  const backAt = new Date();
+  const ids = lanes.map(({ subscriptionId }) => subscriptionId);
+  const { result: middle, usage } = await watched(world, () => watchMiddle(world, expected.length, stallMs));
+  const seconds = (performance.now() - startMs) / 1_000;
+  const { failed } = await settled(world, ids);
+  return {
+    balance: balance(expected, await takeArrivals(world), { failed }),
+    figures: {
+      ...drainFigures(middle, bench.raw),
+      ...usage.figures,
+      seconds,
+      ...(await orderOf(world, ids, backAt)),
+    },
+  };
+}
+
+const SETTLE_TIMEOUT_MS = 30_000;
+
+/** What has arrived is on record a moment later. */
+async function settled(world: World, ids: readonly string[]) {
+  for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; ; await wait(500)) {
+    const counts = await countDeliveries(world, ids);
+    if (counts.pending === 0 || Date.now() > deadline) return counts;
+  }
+}
+
+/**
+ * Of deliveries that were first attempted when their endpoint was back, lane by lane: those that began after a younger
+ * one, and by how many places the worst of them was late. Attempts that began in the same millisecond have no order.
+ */
+const ORDER = `
+  WITH begun AS MATERIALIZED (
+    SELECT d.subscription_id, d.created_at, a.started_at
+    FROM deliveries d JOIN attempts a ON a.day = d.day AND a.delivery_id = d.id AND a.number = 1
+    WHERE d.subscription_id = ANY($1) AND a.started_at >= $2
+  ), placed AS (
+    SELECT created_at,
+      max(created_at) OVER (lane ORDER BY started_at RANGE UNBOUNDED PRECEDING EXCLUDE GROUP) AS youngest_before,
+      rank() OVER (lane ORDER BY started_at) - rank() OVER (lane ORDER BY created_at) AS places
+    FROM begun WINDOW lane AS (PARTITION BY subscription_id)
+  )
+  SELECT count(*) FILTER (WHERE created_at < youngest_before)::float8 AS "outOfOrder",
+    coalesce(max(places), 0)::float8 AS "placesLateMax"
+  FROM placed`;
+
+async function orderOf(world: World, ids: readonly string[], backAt: Date) {
+  const { rows } = await world.database.pool.query<{ outOfOrder: number; placesLateMax: number }>(ORDER, [
+    ids,
+    backAt,
+  ]);
+  return rows[0] ?? { outOfOrder: Number.NaN, placesLateMax: Number.NaN };
+}
+
+function noteOf(rows: readonly Row[], count: number, lanes: number): string {
+  const last = rows.at(-1)?.figures.seconds ?? Number.NaN;
+  const shown = count.toLocaleString('en-GB');
+  return `${shown} deliveries of ${lanes} webhooks; all were delivered ${last.toFixed(0)} s after the endpoints were back.`;
+}

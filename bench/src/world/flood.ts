@@ -1,0 +1,56 @@
+import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
+import { type SeededLane, seedParked } from '@runhook/testing';
+import type { Expected } from '../measure/ledger.ts';
+import { sharedNowMs } from '../measure/timing.ts';
+import { createWorkload, type EndpointKind } from './workload.ts';
+import type { World } from './world.ts';
+
+/** A subscription with deliveries that were stored, not published. */
+export interface Lane extends SeededLane {
+  path: string;
+}
+
+const MINUTES = 60;
+
+/** One subscription of each of so many accounts. */
+export async function seedLanes(world: World, kind: EndpointKind): Promise<Lane[]> {
+  const { templates, subscriptionsByTemplate } = await createWorkload(world, [kind]);
+  return templates.flatMap(({ accountId }, index) =>
+    (subscriptionsByTemplate[index] ?? []).map(({ id, path }) => ({ accountId, subscriptionId: id, path })),
+  );
+}
+
+export async function seedLane(world: World, behaviour: string): Promise<Lane> {
+  const [lane] = await seedLanes(world, { behaviour, accounts: 1 });
+  return lane as Lane;
+}
+
+/** Parked within the last hour, as if the lanes had been shut. The queue knows nothing of them. */
+export async function seedFlood(world: World, lanes: readonly Lane[], count: number): Promise<void> {
+  if (count > 0) await seedParked(world.database.pool, { lanes, count, minutes: MINUTES });
+}
+
+/** As whoever parks a delivery does. */
+export async function wakeLanes(world: World, lanes: readonly Lane[]): Promise<void> {
+  const queue = openDeliveryQueue(createQueueBackend(world.queueUrl), () => undefined);
+  try {
+    await queue.wakeLanes(lanes.map(({ subscriptionId }) => subscriptionId));
+  } finally {
+    await queue.close();
+  }
+}
+
+/** What must arrive once the endpoints answer. */
+export async function expectedOf(world: World, lanes: readonly Lane[]): Promise<Expected[]> {
+  const intendedMs = sharedNowMs();
+  const paths = new Map(lanes.map(({ subscriptionId, path }) => [subscriptionId, path]));
+  const { rows } = await world.database.pool.query<{ event_id: string; subscription_id: string }>(
+    'SELECT event_id, subscription_id FROM deliveries WHERE subscription_id = ANY($1)',
+    [[...paths.keys()]],
+  );
+  return rows.map(({ event_id: eventId, subscription_id: id }) => ({
+    eventId,
+    path: paths.get(id) as string,
+    intendedMs,
+  }));
+}
