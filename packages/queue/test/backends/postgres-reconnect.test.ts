@@ -35,34 +35,3 @@ test('a worker whose first connection breaks while it is made leaves its process
   await eventually(() => expect(processed).toHaveLength(1));
   expect(worker.isRunning()).toBe(true);
 });
-
-test('a worker whose connections died at work, and were not closed, works again once the network does', async () => {
-  const database = await createTestDatabase();
-  closers.push(() => database.drop());
-  const proxy = await startTcpProxy(database.url);
-  closers.push(() => proxy.close());
-  const queue = createQueueBackend(database.url).createQueue('stalled');
-  closers.push(() => queue.close());
-  const processed = new Set<string | undefined>();
-  const worker = createQueueBackend(proxy.url).createWorker('stalled', async ({ id }) => processed.add(id), {
-    concurrency: 20,
-    stalledInterval: 1_000,
-    lockDuration: 2_000,
-    maxStalledCount: 1_000,
-  });
-  closers.push(() => worker.close());
-  worker.on('error', () => undefined);
-  const add = (count: number) =>
-    queue.addBulk(Array.from({ length: count }, (_, index) => ({ name: 'job', data: { index } })));
-  await add(300);
-  await eventually(() => expect(processed.size).toBeGreaterThan(20));
-  proxy.stall();
-  await add(100);
-  await proxy.restore();
-  await eventually(() => expect(processed.size).toBe(400));
-  // What it hears of new work on is alive again too: before BullMQ would look by itself.
-  const heard = new Promise<void>((resolve) => worker.once('completed', () => resolve()));
-  await eventually(() => expect(worker.isRunning()).toBe(true));
-  await add(1);
-  await heard;
-});

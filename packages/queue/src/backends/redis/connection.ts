@@ -90,8 +90,15 @@ function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluste
   return target.kind === 'cluster' ? openCluster(target, options) : new Redis(redisOptions(target, options));
 }
 
+/**
+ * A connection that says nothing for so long, though it was asked, is dead, and another takes its place: the network may drop
+ * one without closing it. Longer than BullMQ's workers wait for a job at a time (10 s).
+ */
+const SILENT_MS = 15_000;
+
 function sharedOptions(target: RedisTarget) {
   return {
+    socketTimeout: SILENT_MS,
     ...(target.username !== undefined && { username: target.username }),
     ...(target.password !== undefined && { password: target.password }),
     ...(target.family !== undefined && { family: target.family }),

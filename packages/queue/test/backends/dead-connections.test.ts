@@ -1,0 +1,50 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createQueueBackend } from '@runhook/queue';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  queueBackends,
+  startTcpProxy,
+} from '@runhook/testing';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+describe.each(queueBackends())('a worker, on $name', (backend) => {
+  test('whose connections died at work, and were not closed, works again once the network does', async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    const queueUrl = await createTestQueueUrl(backend, database.url);
+    const proxy = await startTcpProxy(queueUrl);
+    closers.push(() => proxy.close());
+    const queue = createQueueBackend(queueUrl).createQueue('stalled');
+    closers.push(() => queue.close());
+    const processed = new Set<string | undefined>();
+    const worker = createQueueBackend(proxy.url).createWorker(
+      'stalled',
+      async ({ id }) => processed.add(id),
+      {
+        concurrency: 20,
+        stalledInterval: 1_000,
+        lockDuration: 2_000,
+        maxStalledCount: 1_000,
+      },
+    );
+    closers.push(() => worker.close());
+    worker.on('error', () => undefined);
+    const add = (count: number) =>
+      queue.addBulk(Array.from({ length: count }, (_, index) => ({ name: 'job', data: { index } })));
+    await add(300);
+    await eventually(() => expect(processed.size).toBeGreaterThan(20));
+    proxy.stall();
+    await add(100);
+    await proxy.restore();
+    await eventually(() => expect(processed.size).toBe(400));
+    const heard = new Promise<void>((resolve) => worker.once('completed', () => resolve()));
+    await add(1);
+    await heard;
+  });
+});
