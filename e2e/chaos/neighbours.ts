@@ -11,10 +11,10 @@ import {
 } from '@runhook/testing';
 import { HANGING } from './endpoint.ts';
 import type { Fault } from './faults.ts';
-import type { World } from './world.ts';
+import { isLong, type World } from './world.ts';
 
-const HANGING_EVENTS = 2_000;
-const HANGS_FOR_MS = 8_000;
+const HANGING_EVENTS = isLong ? 2_000 : 500;
+const HANGS_FOR_MS = isLong ? 8_000 : 3_000;
 const SUBSCRIPTIONS = 1_000;
 const FLOOD_EVENTS = 20;
 const FLOOD_EVERY_MS = 250;

@@ -2,9 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { TcpProxy } from '@runhook/testing';
 import type { Fault } from './faults.ts';
-import type { Proxies, World } from './world.ts';
+import { isLong, type Proxies, type World } from './world.ts';
 
-const STALLS_FOR_MS = 8_000;
+const STALLS_FOR_MS = isLong ? 8_000 : 1_000;
 const LOSES_FOR_MS = 3_000;
 const RUNS_BESIDE_MS = 4_000;
 const CLOCK_AHEAD_MS = 30_000;

@@ -13,6 +13,9 @@ import { Releases } from './releases.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { type BackendName, type Servers, startServers } from './servers.ts';
 
+/** `npm run chaos` sets CHAOS=long; in `npm test` a fault lasts no longer than it takes to be noticed. */
+export const isLong = process.env.CHAOS === 'long';
+
 const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
 /** `DELIVERY_MAX_RETRIES` as it is by default, and the first attempt. */
 export const ATTEMPTS_MAX = 6;
