@@ -17,6 +17,7 @@ const QUICK_ENVIRONMENT = { RETRY_BASE_DELAY_MS: '500', DELIVERY_TIMEOUT_MS: '10
 const EVENTS_PER_SECOND = 500;
 /** Shorter ones would not show what grows. */
 const BESIDE_MS = 60_000;
+const ALONE_MS = 20_000;
 const THIRDS = ['first third', 'second third', 'last third'];
 
 /**
@@ -33,7 +34,7 @@ export async function parked(bench: Bench): Promise<ScenarioResult> {
     const thirdMs = (bench.isQuick ? bench.runMs : Math.max(bench.runMs, BESIDE_MS)) / THIRDS.length;
     bench.progress('warming up');
     await steady(bench, world, healthy, Math.min(thirdMs, 5_000));
-    const rows = [await measureCase(bench, 'alone', () => steady(bench, world, healthy, thirdMs), 1)];
+    const rows = [await measureCase(bench, 'alone', () => steady(bench, world, healthy, Math.min(thirdMs, ALONE_MS)), 1)];
 
     const port = await world.receiver.call<number>('closedPort');
     const { lanes, expected } = await store(bench, world, port);

@@ -1,5 +1,4 @@
 import {
-  FAILING_AFTER,
   type Lane,
   type LaneOutcome,
   type LaneState,
@@ -22,6 +21,8 @@ export interface Slot {
   readonly state: LaneState;
   readonly lane: Lane;
   readonly isDoubtful: boolean;
+  /** The lane failed when it began. */
+  readonly isProbe: boolean;
   readonly startMs: number;
 }
 
@@ -92,13 +93,16 @@ export class LaneLimits {
     return this.#acquire(this.#queued, this.#stateOf(lane), lane);
   }
 
-  release({ pool, state, lane, isDoubtful, startMs }: Slot, outcome: LaneOutcome): void {
+  release({ pool, state, lane, isDoubtful, isProbe, startMs }: Slot, outcome: LaneOutcome): void {
     if (isDoubtful) pool.doubtful -= 1;
-    this.#origins.leave(lane, outcome);
     const now = this.#nowMs();
     this.#states.end(state, { succeeded: outcome === 'succeeded', tookMs: now - startMs });
-    const failuresMore = Math.max(0, state.failuresInRow - FAILING_AFTER);
-    state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** failuresMore, this.#probeGapMaxMs);
+    // What was in flight together when the endpoint went away has failed together, and is no probe.
+    if (outcome === 'succeeded') state.probesFailed = 0;
+    else if (isProbe) state.probesFailed += 1;
+    const gapMs = Math.min(PROBE_GAP_MS * 2 ** state.probesFailed, this.#probeGapMaxMs);
+    state.nextProbeAtMs = now + gapMs;
+    this.#origins.leave(lane, outcome, state.nextProbeAtMs);
   }
 
   /** While its job works on a lane, or is about to come again, nothing new overtakes what is parked. */
@@ -110,7 +114,7 @@ export class LaneLimits {
   endDraining(subscriptionId: string, againMs: number | null): void {
     const state = this.#states.of(subscriptionId);
     state.isDraining = false;
-    state.hasProbe = false;
+    this.#giveBackProbe(state);
     state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
   }
 
@@ -141,6 +145,7 @@ export class LaneLimits {
       this.#nextFailingTurnAtMs = Math.max(now, this.#nextFailingTurnAtMs) + PROBE_GAP_OF_ALL_MS;
       atMs = Math.max(atMs, state.nextProbeAtMs, this.#nextFailingTurnAtMs);
       this.#nextFailingTurnAtMs = Math.min(this.#nextFailingTurnAtMs, now + WAIT_MAX_MS);
+      if (state.isServerUnreachable) atMs = Math.max(atMs, this.#origins.nextTurnMs(state.origin, now));
     }
     if (kind !== 'answering' && this.#queued.doubtful >= this.#queued.doubtfulMax) {
       // One after another at the pace at which the slots of all become free: all at once would only wait again.
@@ -178,7 +183,7 @@ export class LaneLimits {
     state.hasProbe = false;
     this.#origins.enter(lane);
     this.#states.begin(state);
-    return { pool, state, lane, isDoubtful, startMs: this.#nowMs() };
+    return { pool, state, lane, isDoubtful, isProbe: kind === 'failing', startMs: this.#nowMs() };
   }
 
   #room(pool: Pool, state: LaneState): number {
@@ -190,14 +195,27 @@ export class LaneLimits {
   }
 
   #promiseProbe(state: LaneState): void {
-    if (!state.hasProbe)
-      this.#nextProbeAtMs = Math.max(this.#nowMs(), this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
+    if (state.hasProbe) return;
+    const now = this.#nowMs();
+    this.#nextProbeAtMs = Math.max(now, this.#nextProbeAtMs) + PROBE_GAP_OF_ALL_MS;
+    // Until it has ended, and has told when the next one may be.
+    if (state.isServerUnreachable) this.#origins.probeNotBefore(state.origin, now + this.#probeGapMaxMs);
     state.hasProbe = true;
   }
 
-  #mayProbe({ hasProbe, nextProbeAtMs }: LaneState): boolean {
+  /** Nothing was left to send, or nothing that may be sent any more. */
+  #giveBackProbe(state: LaneState): void {
+    if (!state.hasProbe) return;
+    this.#nextProbeAtMs -= PROBE_GAP_OF_ALL_MS;
+    this.#origins.probeNotBefore(state.origin, this.#nowMs());
+    state.hasProbe = false;
+  }
+
+  #mayProbe({ hasProbe, nextProbeAtMs, isServerUnreachable, origin }: LaneState): boolean {
+    if (hasProbe) return true;
     const now = this.#nowMs();
-    return hasProbe || (nextProbeAtMs <= now && this.#nextProbeAtMs < now + PROBES_SAVED_MS);
+    if (isServerUnreachable && !this.#origins.mayProbe(origin, now)) return false;
+    return nextProbeAtMs <= now && this.#nextProbeAtMs < now + PROBES_SAVED_MS;
   }
 
   #limitOf({ laneMax }: Pool, state: LaneState): number {

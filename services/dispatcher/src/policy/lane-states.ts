@@ -37,6 +37,8 @@ export interface LaneState {
   heldMs: number;
   /** When it may be probed again, while it fails. */
   nextProbeAtMs: number;
+  /** In a row. */
+  probesFailed: number;
   /** Its job was promised the next probe, while it reads what to send. */
   hasProbe: boolean;
   /** Its own job is at work here. */
@@ -47,7 +49,7 @@ export interface LaneState {
 
 const REMEMBERED_MAX = 50_000;
 /** Failures in a row. */
-export const FAILING_AFTER = 3;
+const FAILING_AFTER = 3;
 const WINDOW_MAX = 128;
 const SILENCE_MS = 500;
 /** Of a lane's typical time: one that takes long is not silent while it does. */
@@ -119,6 +121,7 @@ export class LaneStates {
       typicalMs: 0,
       heldMs: HELD_GUESS_MS,
       nextProbeAtMs: 0,
+      probesFailed: 0,
       hasProbe: false,
       isDraining: false,
       turnAtMs: 0,
@@ -149,14 +152,26 @@ const UNREACHABLE_AFTER = 3;
 /** Attempts in flight at one server at most. */
 const ORIGIN_MAX = 4_096;
 
+/** Lanes of a server that nobody can connect to come back so far apart: a thousand within half a minute. */
+const TURN_GAP_MS = 30;
+const TURNS_WITHIN_MS = 30_000;
+
+/** A server whose latest connections failed. */
+interface Unconnected {
+  /** In a row. */
+  failures: number;
+  nextProbeAtMs: number;
+  /** When the lane that asked last comes back. */
+  lastTurnAtMs: number;
+}
+
 /**
  * The bound over the lanes of an origin, shared between accounts: an account may have there as many attempts in flight
  * as are still free, so that one alone gets half, two a third each, and there is always room for one that comes new.
  */
 export class Origins {
   readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX });
-  /** Connections in a row that failed. */
-  readonly #unconnected = new LRUCache<string, number>({ max: PROVEN_MAX });
+  readonly #unconnected = new LRUCache<string, Unconnected>({ max: PROVEN_MAX });
   readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
 
   hasRoom({ origin, accountId }: Lane): boolean {
@@ -178,14 +193,40 @@ export class Origins {
 
   /** A server that answers, whatever it answers, takes connections. */
   isUnreachable(origin: string): boolean {
-    return (this.#unconnected.get(origin) ?? 0) >= UNREACHABLE_AFTER;
+    return (this.#unconnected.get(origin)?.failures ?? 0) >= UNREACHABLE_AFTER;
   }
 
-  leave({ origin, accountId }: Lane, outcome: LaneOutcome): void {
+  /** Of a server that nobody can connect to: whether one of its lanes may try. The others learn of it from that one. */
+  mayProbe(origin: string | null, nowMs: number): boolean {
+    return (this.#of(origin)?.nextProbeAtMs ?? 0) <= nowMs;
+  }
+
+  probeNotBefore(origin: string | null, atMs: number): void {
+    const unconnected = this.#of(origin);
+    if (unconnected) unconnected.nextProbeAtMs = atMs;
+  }
+
+  /** When one more of its lanes comes back, not before the next probe: one after another. */
+  nextTurnMs(origin: string | null, nowMs: number): number {
+    const unconnected = this.#of(origin);
+    if (!unconnected) return nowMs;
+    const lastMs = Math.max(unconnected.lastTurnAtMs + TURN_GAP_MS, unconnected.nextProbeAtMs);
+    unconnected.lastTurnAtMs = Math.min(lastMs, nowMs + TURNS_WITHIN_MS);
+    return unconnected.lastTurnAtMs;
+  }
+
+  #of(origin: string | null): Unconnected | undefined {
+    return origin === null ? undefined : this.#unconnected.get(origin);
+  }
+
+  /** @param nextProbeAtMs when the lane may be probed again, should it fail */
+  leave({ origin, accountId }: Lane, outcome: LaneOutcome, nextProbeAtMs: number): void {
     if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);
-    if (outcome === 'not_connected') this.#unconnected.set(origin, (this.#unconnected.get(origin) ?? 0) + 1);
-    else this.#unconnected.delete(origin);
+    if (outcome === 'not_connected') {
+      const { failures, lastTurnAtMs } = this.#unconnected.get(origin) ?? { failures: 0, lastTurnAtMs: 0 };
+      this.#unconnected.set(origin, { failures: failures + 1, nextProbeAtMs, lastTurnAtMs });
+    } else this.#unconnected.delete(origin);
     const known = this.#inFlight.get(origin);
     if (!known) return;
     known.all -= 1;

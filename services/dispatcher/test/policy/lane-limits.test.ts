@@ -155,9 +155,29 @@ test('a server that nobody can connect to is probed by one lane after another, u
   ).toHaveLength(1);
   expect(limits.isShut(lane('new', 2))).toBe(true);
   expect(acquireAll(limits, lane('elsewhere', 2, 'https://b.example'))).toHaveLength(16);
-  clock.nowMs += 100;
+  expect(limits.room('a')).toBe(0);
+  clock.nowMs += 200;
   limits.release(limits.acquireQueued(lane('a')) as Slot, 'failed');
   expect(limits.room('new')).toBe(16);
+});
+
+test('of a thousand lanes on a server that nobody can connect to, one is probed, and they come back within half a minute', () => {
+  const { clock, limits } = setUp();
+  const lanes = Array.from({ length: 1_000 }, (_, index) => lane(`dead-${index}`));
+  clock.nowMs = 60_000;
+  const inFlight = lanes.slice(0, 20).map((one) => limits.acquireQueued(one) as Slot);
+  for (const slot of inFlight) limits.release(slot, 'not_connected');
+  for (const one of lanes) limits.isShut(one);
+  clock.nowMs += 100;
+  const mayProbe = () => lanes.filter(({ subscriptionId }) => limits.room(subscriptionId) > 0);
+  const [promised, ...more] = mayProbe();
+  expect(more).toHaveLength(0);
+  // Its subscription was switched off: another one may.
+  limits.endDraining(promised?.subscriptionId ?? '', null);
+  expect(mayProbe()).toHaveLength(1);
+  const waits = lanes.map(({ subscriptionId }) => limits.waitMs(subscriptionId));
+  expect((waits[999] as number) - (waits[0] as number)).toBeGreaterThan(20_000);
+  expect(Math.max(...waits)).toBe(30_000);
 });
 
 test('while the job of a lane works on it, nothing new overtakes what is parked', () => {
