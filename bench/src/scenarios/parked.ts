@@ -34,7 +34,9 @@ export async function parked(bench: Bench): Promise<ScenarioResult> {
     const thirdMs = (bench.isQuick ? bench.runMs : Math.max(bench.runMs, BESIDE_MS)) / THIRDS.length;
     bench.progress('warming up');
     await steady(bench, world, healthy, Math.min(thirdMs, 5_000));
-    const rows = [await measureCase(bench, 'alone', () => steady(bench, world, healthy, Math.min(thirdMs, ALONE_MS)), 1)];
+    const rows = [
+      await measureCase(bench, 'alone', () => steady(bench, world, healthy, Math.min(thirdMs, ALONE_MS)), 1),
+    ];
 
     const port = await world.receiver.call<number>('closedPort');
     const { lanes, expected } = await store(bench, world, port);

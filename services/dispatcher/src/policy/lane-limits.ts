@@ -1,10 +1,4 @@
-import {
-  type Lane,
-  type LaneOutcome,
-  type LaneState,
-  LaneStates,
-  Origins,
-} from './lane-states.ts';
+import { type Lane, type LaneOutcome, type LaneState, LaneStates, Origins } from './lane-states.ts';
 
 /** Attempts that share a limit, by who makes them. */
 interface Pool {

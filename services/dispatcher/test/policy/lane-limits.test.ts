@@ -150,6 +150,7 @@ test('a server that nobody can connect to is probed by one lane after another, u
     if (slot) limits.release(slot, 'not_connected');
   };
   for (const subscriptionId of ['a', 'b', 'c']) connect(subscriptionId);
+  clock.nowMs += 100;
   expect(
     acquireAll(limits, lane('new', 2)).map((slot) => limits.release(slot, 'not_connected')),
   ).toHaveLength(1);
