@@ -119,30 +119,33 @@ async function settled(world: World, ids: readonly string[]) {
 }
 
 /**
- * Of deliveries that were first attempted when their endpoint was back, lane by lane: those that began after a younger
+ * Of a lane's deliveries that were first attempted when their endpoint was back: those that began after a younger
  * one, and by how many places the worst of them was late. Attempts that began in the same millisecond have no order.
  */
 const ORDER = `
   WITH begun AS MATERIALIZED (
-    SELECT d.subscription_id, d.created_at, a.started_at
+    SELECT d.created_at, a.started_at
     FROM deliveries d JOIN attempts a ON a.day = d.day AND a.delivery_id = d.id AND a.number = 1
-    WHERE d.subscription_id = ANY($1) AND a.started_at >= $2
+    WHERE d.subscription_id = $1 AND a.started_at >= $2
   ), placed AS (
     SELECT created_at,
-      max(created_at) OVER (lane ORDER BY started_at RANGE UNBOUNDED PRECEDING EXCLUDE GROUP) AS youngest_before,
-      rank() OVER (lane ORDER BY started_at) - rank() OVER (lane ORDER BY created_at) AS places
-    FROM begun WINDOW lane AS (PARTITION BY subscription_id)
+      max(created_at) OVER (ORDER BY started_at RANGE UNBOUNDED PRECEDING EXCLUDE GROUP) AS youngest_before,
+      rank() OVER (ORDER BY started_at) - rank() OVER (ORDER BY created_at) AS places
+    FROM begun
   )
   SELECT count(*) FILTER (WHERE created_at < youngest_before)::float8 AS "outOfOrder",
     coalesce(max(places), 0)::float8 AS "placesLateMax"
   FROM placed`;
 
-async function orderOf(world: World, ids: readonly string[], backAt: Date) {
-  const { rows } = await world.database.pool.query<{ outOfOrder: number; placesLateMax: number }>(ORDER, [
-    ids,
-    backAt,
-  ]);
-  return rows[0] ?? { outOfOrder: Number.NaN, placesLateMax: Number.NaN };
+/** A lane at a time: a million at once take longer than a statement may. */
+async function orderOf({ database }: World, ids: readonly string[], backAt: Date) {
+  const order = { outOfOrder: 0, placesLateMax: 0 };
+  for (const id of ids) {
+    const { rows } = await database.pool.query<typeof order>(ORDER, [id, backAt]);
+    order.outOfOrder += rows[0]?.outOfOrder ?? Number.NaN;
+    order.placesLateMax = Math.max(order.placesLateMax, rows[0]?.placesLateMax ?? Number.NaN);
+  }
+  return order;
 }
 
 function noteOf(rows: readonly Row[], count: number, lanes: number): string {
