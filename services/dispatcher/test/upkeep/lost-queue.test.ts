@@ -5,8 +5,9 @@ import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runh
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
-const COUNT = 100;
-/** The reconciler lets the grace pass, and an endpoint that has failed gets its deliveries a few at a time. */
+/** As many as an endpoint gets at once before it has answered: what comes after three failures is a probe every few seconds. */
+const COUNT = 16;
+/** The reconciler lets the grace pass. */
 const UNTIL_SEEN = { timeoutMs: 240_000 };
 
 describe.each(queueBackends())('when everything in the queue is lost, on $name', (backend) => {
