@@ -14,8 +14,12 @@ export const VALIDATION_OPTIONS = {
   errors: { label: 'path', wrap: { label: false, array: '' } },
 } as const satisfies Joi.ValidationOptions;
 
+/** Whoever has more wrong than that is helped by no longer list. */
+const PROBLEMS_MAX = 20;
+
+/** The first {@link PROBLEMS_MAX} of them. */
 export function problemsOf(error: Joi.ValidationError, whole: string): Problem[] {
-  return error.details.map((detail) => {
+  return error.details.slice(0, PROBLEMS_MAX).map((detail) => {
     const field = detail.path.join('.') || whole;
     return {
       field,

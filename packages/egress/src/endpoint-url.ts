@@ -62,6 +62,8 @@ export function parseEndpointUrl(text: string): URL | string {
   const url = absoluteHttpUrl.test(text) ? parseUrl(text) : null;
   if (url === null) return 'must be an absolute http or https URL';
   if (url.username !== '' || url.password !== '') return 'must not carry credentials';
+  // got reads http://unix:/path as a socket of this machine, which it then refuses.
+  if (url.hostname === 'unix') return 'must not name a socket';
   return url;
 }
 

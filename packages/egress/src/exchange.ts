@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { isNativeError } from 'node:util/types';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
-import { UnexpectedAnswerError } from './failure.ts';
+import { errorCode, UnexpectedAnswerError } from './failure.ts';
 
 export interface EgressResponse {
   statusCode: number;
@@ -92,12 +93,13 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       else if (kind === 'timeout') resolve({ kind, response, timings });
       else resolve({ kind: 'failed', response, error, request, timings });
       // An endpoint may answer before it has read the request; such a socket would stay busy for as long as it likes.
-      const reusable = kind === 'answered' && !collector.truncated && request?.writableFinished === true;
+      const isWhole = kind === 'answered' && error === undefined && !collector.truncated;
+      const reusable = isWhole && request?.writableFinished === true;
       if (!reusable) stream.destroy();
     }
 
     // These listeners stay after the end: a destroyed request still reports its hang-up, which nobody else would hear.
-    stream.on('error', (error) => settle(error instanceof TimeoutError ? 'timeout' : 'failed', error));
+    stream.on('error', (error) => settle(endOf(error, answer), error));
     stream.on('request', (created) => {
       request = created;
       created.on('error', ignore);
@@ -127,6 +129,21 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       settle('failed', new UnexpectedAnswerError('The endpoint answered 101 and switched protocols.'));
     });
   });
+}
+
+/**
+ * The head of an answer is what counts: one that says 2xx has accepted the event, however wrong what follows is (a body where
+ * there may be none, a broken chunk). Sending it again would only repeat it.
+ */
+function endOf(error: unknown, answer: IncomingMessage | null): ExchangeEnd['kind'] {
+  if (error instanceof TimeoutError) return 'timeout';
+  const isAccepted = answer?.statusCode !== undefined && answer.statusCode >= 200 && answer.statusCode < 300;
+  return isAccepted && isMalformed(error) ? 'answered' : 'failed';
+}
+
+function isMalformed(error: unknown): boolean {
+  const cause = isNativeError(error) && isNativeError(error.cause) ? error.cause : error;
+  return errorCode(error).startsWith('HPE_') || errorCode(cause).startsWith('HPE_');
 }
 
 function readResponse(answer: IncomingMessage, collector: BodyCollector): EgressResponse {
@@ -166,24 +183,29 @@ function ignore(): void {}
 /** A chunk costs memory beside its bytes; an endpoint that sends single bytes would multiply the cap by a hundred. */
 const chunksMax = 64;
 
-/** Keeps the first `bytesMax` bytes of a body and notices whether there were more. */
+/** An endpoint that sends its answer byte by byte costs as much for each as for thousands at a time. */
+const chunksSeenMax = 256;
+
+/** Keeps the first `bytesMax` bytes of a body, or what came in its first chunks, and notices whether there was more. */
 class BodyCollector {
   readonly #bytesMax: number;
   #chunks: Buffer[] = [];
   #bytesSeen = 0;
+  #chunksSeen = 0;
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
   add(chunk: Buffer): void {
+    this.#chunksSeen += 1;
     this.#chunks.push(chunk);
     this.#bytesSeen += chunk.length;
     if (this.#chunks.length > chunksMax) this.#chunks = [Buffer.concat(this.#chunks)];
   }
 
   get truncated(): boolean {
-    return this.#bytesSeen > this.#bytesMax;
+    return this.#bytesSeen > this.#bytesMax || this.#chunksSeen > chunksSeenMax;
   }
 
   /** Always a copy, so that a small body does not keep the socket's read buffer alive. */

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from '@jest/globals';
 import { createEgress, type Egress } from '../src/index.ts';
@@ -135,9 +135,10 @@ test('NUL bytes and broken UTF-8 in a body come through untouched', async () => 
   expect((await post()).response?.body).toEqual(bytes);
 });
 
-test('a body in tiny pieces is put together', async () => {
-  await start((_request, response) => {
-    let left = 500;
+/** The last digit of what is left, one at a time. */
+function answerInPieces(count: number) {
+  return (_request: IncomingMessage, response: ServerResponse) => {
+    let left = count;
     const write = () => {
       if (left === 0) return response.end();
       left -= 1;
@@ -145,11 +146,22 @@ test('a body in tiny pieces is put together', async () => {
       setImmediate(write);
     };
     write();
-  });
+  };
+}
+
+test('a body in tiny pieces is put together', async () => {
+  await start(answerInPieces(200));
   const result = await post();
   expect(result.response?.body.toString()).toBe(
-    Array.from({ length: 500 }, (_, n) => (499 - n) % 10).join(''),
+    Array.from({ length: 200 }, (_, n) => (199 - n) % 10).join(''),
   );
+});
+
+test('of a body in very many tiny pieces the first are read', async () => {
+  await start(answerInPieces(20_000));
+  const { response, error } = await post();
+  expect(error).toBeNull();
+  expect(response).toMatchObject({ statusCode: 200, truncated: true });
 });
 
 test('proxies named in the environment are not used', async () => {

@@ -95,7 +95,7 @@ export class BodyTooLargeError extends ApiError {
 export class UnsupportedContentTypeError extends ApiError {
   constructor() {
     super(415, 'unsupported_content_type', 'The request body must be JSON.', {
-      developerMessage: 'content-type: must be application/json in UTF-8, identity or gzip encoded',
+      developerMessage: 'content-type: must be application/json in UTF-8, not encoded',
     });
   }
 }

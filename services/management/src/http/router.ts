@@ -1,8 +1,9 @@
 import { isIP } from 'node:net';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
-import express, { type Request, type Response, Router } from 'express';
+import { type Request, type Response, Router } from 'express';
 import type { AccountPlaces } from './account-places.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
+import { readBody } from './body.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -18,7 +19,6 @@ import {
   MethodNotAllowedError,
   TooManyRequestsError,
   UnavailableError,
-  UnsupportedContentTypeError,
 } from './errors.ts';
 import { type Idempotency, KEEPS_NOTHING } from './idempotency.ts';
 import { type Limiter, requestBudget } from './limits.ts';
@@ -47,7 +47,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
       const handle = await within(deadlineMs, () => admit(endpoint, dependencies, request, response));
-      const body = await readBody(request, response);
+      const body = await readBody(request, response, endpoint.bodyBytesMax);
       const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
       const answer = await within(answerMs, () => handle({ ...partsOf(request), body }));
       sendAnswer(response, answer);
@@ -122,26 +122,6 @@ async function within<T>(deadlineMs: number, work: () => Promise<T>): Promise<T>
   } catch (error) {
     throw error instanceof DeadlineError ? new UnavailableError() : error;
   }
-}
-
-/** A run's status message may have 65,536 characters, each up to six bytes in JSON. */
-export const BODY_BYTES_MAX = 1024 * 1024;
-
-const parseJson = express.json({ limit: BODY_BYTES_MAX, strict: false });
-
-/** The JSON body of a POST or PUT; undefined when there is none. Rejects with what the error mapper knows. */
-async function readBody(request: Request, response: Response): Promise<unknown> {
-  if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
-  if (!hasBody(request)) return undefined;
-  if (!request.is('application/json')) throw new UnsupportedContentTypeError();
-  await new Promise<void>((resolve, reject) => {
-    parseJson(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
-  });
-  return request.body;
-}
-
-function hasBody(request: Request): boolean {
-  return request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > 0;
 }
 
 const HEADER = 'Idempotency-Key';

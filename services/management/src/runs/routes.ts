@@ -26,12 +26,20 @@ import type { ReportOutcome, Runs, StartOutcome } from './runs.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
 const RUNS = '/api/v2/accounts/:account_id/runs';
+/** A reason or a status message at its longest, each character six bytes in JSON, with room for the rest. */
+const BODY_BYTES_MAX = 6 * EVENT_LIMITS.messageCharactersMax + 16 * 1024;
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
 /** The runs API for job runners that speak REST (docs/contract.md#runs-and-jobs). It works on every plan. */
 export function runsEndpoints(runs: Runs): AccountEndpoint[] {
   return [
-    { method: 'POST', path: RUNS, access: REPORT_RUNS, handle: (request) => start(runs, request) },
+    {
+      method: 'POST',
+      path: RUNS,
+      access: REPORT_RUNS,
+      bodyBytesMax: BODY_BYTES_MAX,
+      handle: (request) => start(runs, request),
+    },
     { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(runs, request) },
     {
       method: 'GET',
@@ -43,6 +51,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: `${RUNS}/:run_id/finish`,
       access: REPORT_RUNS,
+      bodyBytesMax: BODY_BYTES_MAX,
       handle: (request) => finish(runs, request),
     },
     {

@@ -36,6 +36,8 @@ import {
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
+/** Anybody may send it. */
+const SIGN_IN_BYTES_MAX = 4 * 1024;
 
 interface SessionDependencies {
   prisma: PrismaClient;
@@ -54,6 +56,7 @@ function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): Open
     method: 'POST',
     path: SESSION,
     access: 'anyone',
+    bodyBytesMax: SIGN_IN_BYTES_MAX,
     async handle({ body, header, clientAddress, secure }) {
       const { fields, problems } = parseSignIn(body);
       if (problems) throw new InvalidRequestError(problems);

@@ -52,10 +52,48 @@ describe('every answer is an envelope in JSON', () => {
   });
 
   test('a body that is too large is a 413', async () => {
-    const body = { ...SUBSCRIPTION_FIELDS, description: 'x'.repeat(1024 * 1024) };
+    const body = { ...SUBSCRIPTION_FIELDS, description: 'x'.repeat(64 * 1024) };
     const { token } = account;
     const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
     expect(answer).toMatchObject({ status: 413, json: failure(413, 'The request body is too large.') });
+    const signIn = { email: 'a@example.com', password: 'wrong', padding: 'x'.repeat(4 * 1024) };
+    expect(await harness.call('POST', '/api/v3/session', { body: signIn })).toMatchObject({ status: 413 });
+  });
+
+  test('the longest status message of a run is taken, however it is written', async () => {
+    const { token } = account;
+    const runs = `/api/v2/accounts/${account.id}/runs/`;
+    const start = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
+    const started = await harness.call('POST', runs, { token, body: start });
+    const body = `{"status":"errored","status_message":"${'\\u00e9'.repeat(65_536)}"}`;
+    const finished = await harness.call('POST', `${runs}${started.json.data.id}/finish/`, { token, body });
+    expect(finished.status).toBe(200);
+  });
+
+  test('a body with too many values, or nested too deeply, is a 400 whatever else it says', async () => {
+    const { token } = account;
+    const wrong = {
+      'must not hold more than 5000 values': `{"event_types":[${'1,'.repeat(20_000)}1]}`,
+      'must not be nested deeper than 20 levels': `${'['.repeat(30_000)}${']'.repeat(30_000)}`,
+    };
+    for (const [message, body] of Object.entries(wrong)) {
+      for (const headers of [{}, { 'idempotency-key': 'deep' }]) {
+        const answer = await harness.call('POST', account.path('/subscriptions'), { token, body, headers });
+        expect(answer).toMatchObject({ status: 400, json: { data: null } });
+        expect(answer.json.status.developer_message).toBe(`body: ${message}`);
+      }
+    }
+  });
+
+  test('no more than twenty problems are told', async () => {
+    const { token } = account;
+    const body = { ...SUBSCRIPTION_FIELDS, event_types: Array.from({ length: 4_000 }, (_, index) => index) };
+    const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
+    expect(answer.status).toBe(400);
+    const told: string[] = answer.json.status.errors.flatMap(({ message }: { message: string }) =>
+      message.split('; '),
+    );
+    expect(told).toHaveLength(20);
   });
 
   test('a body of another content type, encoding or charset is a 415', async () => {
@@ -66,6 +104,7 @@ describe('every answer is an envelope in JSON', () => {
       { 'content-type': 'text/plain' },
       { 'content-type': 'application/json; charset=latin1' },
       { 'content-encoding': 'compress' },
+      { 'content-encoding': 'gzip' },
     ];
     for (const headers of wrong) {
       const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
@@ -78,7 +117,7 @@ describe('every answer is an envelope in JSON', () => {
         json: failure(
           415,
           'The request body must be JSON.',
-          'content-type: must be application/json in UTF-8, identity or gzip encoded',
+          'content-type: must be application/json in UTF-8, not encoded',
         ),
       });
     }

@@ -1,6 +1,6 @@
 import type { Problem } from '@runhook/contract';
+import { BODY_BYTES_MAX } from '../body.ts';
 import { LIMIT_MAX } from '../query-parameters.ts';
-import { BODY_BYTES_MAX } from '../router.ts';
 import {
   answerObject,
   count,
@@ -106,15 +106,19 @@ const FAILURES = {
   },
   413: {
     name: 'BodyTooLarge',
-    response: failureResponse(413, `The body is larger than ${BODY_BYTES_MAX} bytes.`, {
-      user: 'The request body is too large.',
-    }),
+    response: failureResponse(
+      413,
+      `The body is larger than ${BODY_BYTES_MAX} bytes (sign-in 4096, the start and the end of a run 409600).`,
+      {
+        user: 'The request body is too large.',
+      },
+    ),
   },
   415: {
     name: 'UnsupportedContentType',
     response: failureResponse(415, 'The body is not `application/json` in UTF-8.', {
       user: 'The request body must be JSON.',
-      developer: 'content-type: must be application/json in UTF-8, identity or gzip encoded',
+      developer: 'content-type: must be application/json in UTF-8, not encoded',
     }),
   },
   422: {

@@ -1,0 +1,59 @@
+import express, { type Request, type RequestHandler, type Response } from 'express';
+import { InvalidRequestError, UnsupportedContentTypeError } from './errors.ts';
+
+/** Of every request whose endpoint does not say otherwise; the longest list of jobs fits several times. */
+export const BODY_BYTES_MAX = 64 * 1024;
+/** Nothing that the API takes is deeper than four, and what compares or hashes a body goes through it by recursion. */
+const DEPTH_MAX = 20;
+/** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. */
+const VALUES_MAX = 5_000;
+
+/**
+ * The JSON body of a POST or PUT; undefined when there is none. What is too long, too deep or too much is refused before
+ * anybody looks at what it says. Rejects with what the error mapper knows.
+ */
+export async function readBody(
+  request: Request,
+  response: Response,
+  bytesMax = BODY_BYTES_MAX,
+): Promise<unknown> {
+  if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
+  if (!hasBody(request)) return undefined;
+  if (!request.is('application/json')) throw new UnsupportedContentTypeError();
+  await new Promise<void>((resolve, reject) => {
+    parserOf(bytesMax)(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
+  });
+  requireBounded(request.body);
+  return request.body;
+}
+
+function hasBody(request: Request): boolean {
+  return request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > 0;
+}
+
+const parsers = new Map<number, RequestHandler>();
+
+/** Nobody needs to pack so little, and what is unpacked may be a thousand times what came. */
+function parserOf(bytesMax: number): RequestHandler {
+  const parser = parsers.get(bytesMax) ?? express.json({ limit: bytesMax, strict: false, inflate: false });
+  parsers.set(bytesMax, parser);
+  return parser;
+}
+
+/** Level by level, since a body may be deeper than the stack. */
+function requireBounded(body: unknown): void {
+  let level: unknown[] = [body];
+  let values = 0;
+  for (let depth = 0; level.length > 0; depth += 1) {
+    values += level.length;
+    if (values > VALUES_MAX) throw refusal(`body must not hold more than ${VALUES_MAX} values`);
+    if (depth > DEPTH_MAX) throw refusal(`body must not be nested deeper than ${DEPTH_MAX} levels`);
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    );
+  }
+}
+
+function refusal(message: string): InvalidRequestError {
+  return new InvalidRequestError([{ field: 'body', message }]);
+}
