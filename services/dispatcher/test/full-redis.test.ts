@@ -110,10 +110,14 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     });
     harness.receiver.respondWith(200);
     await redis.config('SET', 'maxmemory', '0');
-    await eventually(async () => {
-      const rows = await deliveriesOf(harness.database);
-      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(COUNT);
-    });
+    // By way of the reconciler, which may have to wait for the lane's job to end.
+    await eventually(
+      async () => {
+        const rows = await deliveriesOf(harness.database);
+        expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(COUNT);
+      },
+      { timeoutMs: 240_000 },
+    );
   });
 
   test('is not filled by publishers: above its high-water mark they are refused, and told so', async () => {

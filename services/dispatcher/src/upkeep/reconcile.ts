@@ -195,7 +195,7 @@ interface OverdueDelivery extends Place, Columns {
  * What a lane's job has taken has no job of its own, and is overdue while the database refuses its result. After this it is
  * taken as lost, though the lane be at work: it may be one that the lane's former worker took along.
  */
-const HELD_BY_LANE_MINUTES = 5;
+const HELD_BY_LANE_MINUTES = 1;
 
 const OVERDUE = `
   SELECT id, subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",

@@ -131,7 +131,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     expect(looked).toBe(1_500);
   });
 
-  test('leaves to a lane at work what it has taken, but for what is overdue for minutes', async () => {
+  test('leaves to a lane at work what it has taken, but for what is overdue for longer', async () => {
     const [row] = await lostDeliveries(1, true);
     let answer = () => {};
     const answered = new Promise<{ status: number }>((resolve) => {
@@ -142,9 +142,9 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await deliveries.wakeLanes([row?.deliveries[0]?.subscriptionId ?? '']);
     await harness.receiver.waitFor(1);
     const { pool } = harness.database;
-    await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '1 minute'`);
+    await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '10 seconds'`);
     expect(await run()).toEqual({ event: 0, delivery: 0 });
-    await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '6 minutes'`);
+    await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '2 minutes'`);
     expect(await run()).toEqual({ event: 0, delivery: 1 });
     answer();
     await eventually(async () =>
