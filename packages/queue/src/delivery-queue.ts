@@ -25,12 +25,18 @@ export interface QueuedDelivery extends DeliveryJob {
   traceContext?: string | null;
 }
 
+/** A lane that has something parked. */
+export interface WokenLane extends LaneJob {
+  /** Milliseconds until its turn; at once when omitted. */
+  delayMs?: number;
+}
+
 /** The producer's side of `webhook-deliveries`. */
 export interface DeliveryQueue {
   /** Adds deliveries; one whose cycle is already queued adds nothing. Throws `QueueUnavailableError`. */
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
   /** Sees that each lane has its job; one that has it already gets no other. Throws `QueueUnavailableError`. */
-  wakeLanes(subscriptionIds: readonly string[]): Promise<void>;
+  wakeLanes(lanes: readonly WokenLane[]): Promise<void>;
   /** Lets go of jobs for retries, the last ones first, and answers how many; the reconciler makes them again when due. */
   shed(count: number): Promise<number>;
   /** Which of the deliveries' cycles the queue will still work on, by job id. */
@@ -54,7 +60,7 @@ export function openDeliveryQueue(
   const producer = createProducer<DeliveryJob | LaneJob>(backend, WEBHOOK_DELIVERIES, onError, telemetry);
   return {
     add: (deliveries) => addInBulks(backend, producer, deliveries.map(toJob)),
-    wakeLanes: (subscriptionIds) => addInBulks(backend, producer, subscriptionIds.map(toLaneJob)),
+    wakeLanes: (lanes) => addInBulks(backend, producer, lanes.map(toLaneJob)),
     shed: (count) =>
       producer.call(async (queue) => {
         const jobIds = await backend.lastDelayed(queue, count);
@@ -73,8 +79,9 @@ export function openDeliveryQueue(
   };
 }
 
-function toLaneJob(subscriptionId: string) {
-  return { name: 'lane', data: { subscriptionId }, opts: { jobId: laneJobId({ subscriptionId }) } };
+function toLaneJob({ subscriptionId, delayMs = 0 }: WokenLane) {
+  const jobId = laneJobId({ subscriptionId });
+  return { name: 'lane', data: { subscriptionId }, opts: { jobId, ...(delayMs > 0 && { delay: delayMs }) } };
 }
 
 function toJob({ deliveryId, cycle, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {

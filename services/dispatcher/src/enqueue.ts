@@ -27,7 +27,8 @@ export class DeliveryEnqueuer {
   readonly #spans: Spans;
   readonly #options: DeliveryEnqueuerOptions;
   readonly #batcher: MicroBatcher<QueuedDelivery, void>;
-  readonly #sleeping = new Set<string>();
+  /** Lanes, each with the time until its turn. */
+  readonly #sleeping = new Map<string, number>();
   #waking: Promise<void> | null = null;
 
   constructor(options: DeliveryEnqueuerOptions) {
@@ -55,9 +56,10 @@ export class DeliveryEnqueuer {
   /**
    * Sees that a lane has its job, some milliseconds later. Nobody waits for it: what is parked is on record, and upkeep
    * wakes the lanes that were not woken.
+   * @param delayMs until its turn
    */
-  wakeLane(subscriptionId: string): void {
-    this.#sleeping.add(subscriptionId);
+  wakeLane(subscriptionId: string, delayMs: number): void {
+    this.#sleeping.set(subscriptionId, delayMs);
     this.#waking ??= this.#wake().finally(() => {
       this.#waking = null;
     });
@@ -76,7 +78,10 @@ export class DeliveryEnqueuer {
     const { deliveryQueue, logger, stopping } = this.#options;
     try {
       while (this.#sleeping.size > 0 && !stopping.aborted) {
-        const lanes = [...this.#sleeping];
+        const lanes = Array.from(this.#sleeping, ([subscriptionId, delayMs]) => ({
+          subscriptionId,
+          delayMs,
+        }));
         this.#sleeping.clear();
         await this.#spans.detached(() =>
           retryWhileUnavailable(this.#options, () => deliveryQueue.wakeLanes(lanes)),

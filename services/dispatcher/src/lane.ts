@@ -49,7 +49,8 @@ export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: Lane
 
 /** Sees that a lane has its job, for whoever has parked something of it. */
 export function wakeLane({ limits, queue }: Dispatcher, subscriptionId: string): void {
-  if (!limits.hasJob(subscriptionId)) queue.wakeLane(subscriptionId);
+  const delayMs = limits.untilTurnMs(subscriptionId);
+  if (delayMs !== null) queue.wakeLane(subscriptionId, delayMs);
 }
 
 class LaneTurn {

@@ -135,7 +135,7 @@ async function processLane(dispatcher: Dispatcher, lane: LaneJob): Promise<void>
  */
 async function wakeAgain({ record, queue, logger }: Dispatcher, { subscriptionId }: LaneJob): Promise<void> {
   try {
-    if (await record.hasParked(subscriptionId)) queue.wakeLane(subscriptionId);
+    if (await record.hasParked(subscriptionId)) queue.wakeLane(subscriptionId, 0);
   } catch (err) {
     if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
   }

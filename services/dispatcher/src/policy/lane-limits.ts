@@ -112,9 +112,18 @@ export class LaneLimits {
     state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
   }
 
-  /** Whether the lane has its job for certain: it is at work here, or was told here when to come again. */
-  hasJob(subscriptionId: string): boolean {
-    return this.#hasJob(this.#states.of(subscriptionId));
+  /**
+   * In how many milliseconds a lane that has something parked should have its turn; null while it has its job for certain:
+   * it is at work here, or was told here when to come. Of a thousand lanes that fail, none needs a turn that would find no
+   * room.
+   */
+  untilTurnMs(subscriptionId: string): number | null {
+    const state = this.#known(subscriptionId);
+    if (this.#hasJob(state)) return null;
+    if (this.#states.classOf(state) !== 'failing' || this.#room(this.#queued, state) > 0) return 0;
+    const delayMs = this.waitMs(subscriptionId);
+    state.turnAtMs = this.#nowMs() + delayMs;
+    return delayMs;
   }
 
   /**

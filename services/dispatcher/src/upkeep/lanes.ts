@@ -32,7 +32,7 @@ export async function lookAfterLanes({ pool, deliveries }: LanesDependencies): P
   let waiting = 0;
   for (let after: string | undefined = ''; after !== undefined; ) {
     const lanes: string[] = await waitingLanes(pool, after, PAGE_SIZE);
-    await deliveries.wakeLanes(lanes);
+    await deliveries.wakeLanes(lanes.map((subscriptionId) => ({ subscriptionId })));
     waiting += lanes.length;
     after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1);
   }

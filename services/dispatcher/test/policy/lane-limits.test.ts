@@ -134,13 +134,23 @@ test('nothing new overtakes what is parked while the job of its lane is about to
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   limits.beginDraining('a');
-  expect(limits.hasJob('a')).toBe(true);
+  expect(limits.untilTurnMs('a')).toBeNull();
   limits.endDraining('a', 500);
-  expect([limits.hasJob('a'), limits.isShut(lane('a'))]).toEqual([true, true]);
+  expect([limits.untilTurnMs('a'), limits.isShut(lane('a'))]).toEqual([null, true]);
   expect(limits.acquireInPlace(lane('a'))).toBeNull();
   expect(limits.acquireQueued(lane('a'))).not.toBeNull();
   clock.nowMs += 500;
-  expect([limits.hasJob('a'), limits.isShut(lane('a'))]).toEqual([false, false]);
+  expect([limits.untilTurnMs('a'), limits.isShut(lane('a'))]).toEqual([0, false]);
+});
+
+test('a lane that fails is woken for when it may be probed, once', () => {
+  const { clock, limits } = setUp();
+  failUntilItFails(limits, lane('a'));
+  const delayMs = limits.untilTurnMs('a') ?? 0;
+  expect(delayMs).toBeGreaterThan(0);
+  expect(limits.untilTurnMs('a')).toBeNull();
+  clock.nowMs += delayMs;
+  expect([limits.untilTurnMs('a'), limits.room('a')]).toEqual([0, 1]);
 });
 
 test('a server that nobody can connect to is probed by one lane after another, until it takes a connection', () => {

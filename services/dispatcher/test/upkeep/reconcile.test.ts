@@ -139,7 +139,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     });
     harness.receiver.respondWith(() => answered);
     await harness.startDispatcher();
-    await deliveries.wakeLanes([row?.deliveries[0]?.subscriptionId ?? '']);
+    await deliveries.wakeLanes([{ subscriptionId: row?.deliveries[0]?.subscriptionId ?? '' }]);
     await harness.receiver.waitFor(1);
     const { pool } = harness.database;
     await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '10 seconds'`);
