@@ -101,16 +101,33 @@ test('a void run says so at its end', () => {
   expect(textReport(report([], ['max: 1 missing']))).toMatch(/VOID.*\n {2}max: 1 missing$/);
 });
 
-test('the document gets the figures in their places and keeps everything else', () => {
-  const document =
-    'before\n<!-- figures: max -->\nold\n<!-- end -->\nbetween\n<!-- figures: far -->\nkept\n<!-- end -->\nafter\n';
-  const filled = fillDocument(
-    document,
-    report([scenario('max', { '1 dispatcher': { ratePerSecond: 3_456 } })]),
-  );
+const place = (name: string, text: string) => `<!-- figures: ${name} -->\n${text}\n<!-- end -->\n`;
+const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
+const far = scenario('far', { 'answer after 5 ms': { p50Ms: 8 } });
+const row = '| p99 at 100 events/s, ms | 25 | 16 | 9.35 | stretch |';
+const page = `before\n${['run', 'max', 'far'].map((name) => place(name, 'old')).join('between\n')}${place('targets', row)}after\n`;
+
+test('the document gets the figures of a whole run in their places and keeps everything else', () => {
+  const filled = fillDocument(page, report([max, far]));
   expect(filled).toContain('| 1 dispatcher | 3456 |');
+  expect(filled).toContain('| answer after 5 ms |');
   expect(filled).not.toContain('old');
-  expect(filled).toContain('between\n<!-- figures: far -->\nkept\n<!-- end -->\nafter\n');
+  expect(filled.match(/Measured on 2026-11-21/g)).toHaveLength(1);
+  expect(filled).toMatch(/^before\n[\s\S]*<!-- end -->\nbetween\n[\s\S]*<!-- end -->\nafter\n$/);
+});
+
+test('a run of some scenarios leaves the others as they were, and says when it was', () => {
+  const filled = fillDocument(page, report([max]));
+  expect(filled).toContain(place('run', 'old'));
+  expect(filled).toContain(place('far', 'old'));
+  expect(filled).toMatch(
+    /\| 1 dispatcher \| 3456 \|.*\n\nMeasured on 2026-11-21, in a run of its own\.\n\n<!-- end -->/,
+  );
+  expect(filled).toContain(
+    '| rate of one dispatcher, over raw got of one process | 0.85 | 0.95 | 0.90 | pass |',
+  );
+  expect(filled).toContain(row);
+  expect(filled).toContain('| p99 at 0.5 of raw got, ms | 110 | 70 | not run | not run |');
 });
 
 test('latency is plotted against load', () => {

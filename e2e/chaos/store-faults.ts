@@ -27,16 +27,15 @@ export const STORE_FAULTS: Fault[] = [
     name: 'columns are missing',
     drainedWithinSeconds: 120,
     async strike({ database }) {
-      const rename = (from: string, to: string) =>
-        eventually(() =>
-          inSession(database.pool, (run) =>
-            run(`BEGIN; SET LOCAL lock_timeout = '1s'; ALTER TABLE events RENAME ${from} TO ${to};
-                 ALTER TABLE attempts RENAME ${from === 'data' ? 'error_code' : 'no_error_code'} TO ${to === 'data' ? 'error_code' : 'no_error_code'}; COMMIT`),
-          ),
-        );
-      await rename('data', 'no_data');
+      await inShortLock(database.pool, [
+        'ALTER TABLE events RENAME data TO no_data',
+        'ALTER TABLE attempts RENAME error_code TO no_error_code',
+      ]);
       await wait(REFUSED_FOR_MS);
-      await rename('no_data', 'data');
+      await inShortLock(database.pool, [
+        'ALTER TABLE events RENAME no_data TO data',
+        'ALTER TABLE attempts RENAME no_error_code TO error_code',
+      ]);
     },
   },
   {
@@ -79,14 +78,11 @@ export const STORE_FAULTS: Fault[] = [
     name: 'somebody reads the log while a day comes',
     stallSecondsMax: 3,
     async strike({ database: { pool } }) {
-      await eventually(() =>
-        inSession(pool, (run) =>
-          run(`BEGIN; SET LOCAL lock_timeout = '1s'; DO $$
-             BEGIN
-               EXECUTE 'DROP TABLE IF EXISTS deliveries_' || to_char(now() AT TIME ZONE 'UTC' + interval '7 days', 'YYYYMMDD');
-             END $$; COMMIT`),
-        ),
-      );
+      await inShortLock(pool, [
+        `DO $$ BEGIN
+           EXECUTE 'DROP TABLE IF EXISTS deliveries_' || to_char(now() AT TIME ZONE 'UTC' + interval '7 days', 'YYYYMMDD');
+         END $$`,
+      ]);
       await inSession(pool, async (run) => {
         await run('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM deliveries');
         const { waiting } = await ensureDayPartitions(pool);
@@ -108,6 +104,12 @@ async function inSession(pool: Pool, work: (run: (sql: string) => Promise<unknow
   } finally {
     client.release(true);
   }
+}
+
+/** In one transaction, which waits for no lock longer than others can wait for it, and is tried again instead. */
+async function inShortLock(pool: Pool, statements: readonly string[]): Promise<void> {
+  const transaction = ['BEGIN', `SET LOCAL lock_timeout = '1s'`, ...statements, 'COMMIT'].join('; ');
+  await eventually(() => inSession(pool, (run) => run(transaction)));
 }
 
 const TODAY = ['events', 'deliveries', 'attempts'].map(

@@ -86,18 +86,28 @@ const TITLES: Record<string, string> = {
   percent: '%',
 };
 
-/** Puts the figures of a run into the places that docs/performance.md has for them. */
+const PART = /(<!-- figures: ([a-z-]+) -->\n)([\s\S]*?)(<!-- end -->)/g;
+
+/**
+ * Puts the figures of a run into the places that docs/performance.md has for them. One of some scenarios leaves everything
+ * else as it was, and says below its own tables when it was.
+ */
 export function fillDocument(document: string, report: Report): string {
-  const parts: Record<string, string> = {
-    run: runText(report),
-    targets: targetsTable(report),
-    ...Object.fromEntries(report.scenarios.map((scenario) => [scenario.name, scenarioTable(scenario)])),
-  };
-  return document.replace(
-    /(<!-- figures: ([a-z-]+) -->\n)[\s\S]*?(<!-- end -->)/g,
-    (whole: string, begin: string, name: string, end: string) =>
-      parts[name] === undefined ? whole : `${begin}\n${parts[name]}\n\n${end}`,
+  const tables = Object.fromEntries(
+    report.scenarios.map((scenario) => [scenario.name, scenarioTable(scenario)]),
   );
+  const names = [...document.matchAll(PART)].map(([, , name = '']) => name);
+  const isWhole = names.every((name) => name === 'run' || name === 'targets' || tables[name] !== undefined);
+  const date = isWhole ? '' : `\n\nMeasured on ${dayOf(report)}, in a run of its own.`;
+  const partOf = (name: string, before: string) => {
+    if (name === 'run') return isWhole ? runText(report) : undefined;
+    if (name === 'targets') return targetsTable(report, before);
+    return tables[name] === undefined ? undefined : tables[name] + date;
+  };
+  return document.replace(PART, (whole: string, begin: string, name: string, before: string, end: string) => {
+    const part = partOf(name, before);
+    return part === undefined ? whole : `${begin}\n${part}\n\n${end}`;
+  });
 }
 
 export function plotsOf(report: Report): Plots {
@@ -124,26 +134,28 @@ export function plotsOf(report: Report): Plots {
   return plots;
 }
 
-function runText({ startedAt, seconds, machine, raw, lengths }: Report): string {
+const dayOf = ({ startedAt }: Report) => startedAt.slice(0, 10);
+
+function runText(report: Report): string {
+  const { seconds, machine, raw, lengths } = report;
   return [
-    `Measured on ${startedAt.slice(0, 10)} in ${Math.round(seconds / 60)} minutes: ${machine.cores} cores of ${machine.processor}, `,
+    `Measured on ${dayOf(report)} in ${Math.round(seconds / 60)} minutes: ${machine.cores} cores of ${machine.processor}, `,
     `${machine.memoryGigabytes} GB, ${machine.system}, Node ${machine.node}. Medians of ${lengths.runs} runs of ${lengths.seconds} s. `,
     `Raw got of one process: ${Math.round(raw.ratePerSecond)} requests a second before, ${Math.round(raw.afterRatePerSecond)} after; `,
     `${Math.round(raw.cpuMicrosPerRequest)} µs of CPU each, ${raw.concurrency} at a time.`,
   ].join('');
 }
 
-function targetsTable(report: Report): string {
-  return markdownTable(
-    ['figure', 'pass', 'stretch', 'measured', ''],
-    targetsOf(report).map((target) => [
-      target.figure,
-      String(target.pass),
-      String(target.stretch),
-      target.measured === null ? 'not run' : figureText(target.measured),
-      verdict(target),
-    ]),
-  );
+/** @param before the table as it was: what this run did not measure stays */
+function targetsTable(report: Report, before: string): string {
+  const rows = targetsOf(report).map((target) => {
+    const { figure, pass, stretch, measured } = target;
+    if (measured !== null)
+      return [figure, String(pass), String(stretch), figureText(measured), verdict(target)];
+    const row = before.split('\n').find((line) => line.startsWith(`| ${figure} | `));
+    return row?.slice(2, -2).split(' | ') ?? [figure, String(pass), String(stretch), 'not run', 'not run'];
+  });
+  return markdownTable(['figure', 'pass', 'stretch', 'measured', ''], rows);
 }
 
 function scenarioTable({ name, rows }: ScenarioResult): string {

@@ -9,7 +9,6 @@ import {
 } from './open-database.ts';
 
 export { Prisma, type PrismaClient } from './generated/client.ts';
-export { containing } from './prisma-search.ts';
 export { inPrismaTransaction } from './prisma-transaction.ts';
 
 /** One pool, two faces: Prisma Client, and SQL by hand for the hot path and the log. */
@@ -38,4 +37,12 @@ export function openPrismaDatabase(options: DatabaseOptions): PrismaDatabase {
       await close();
     },
   };
+}
+
+/**
+ * A filter of Prisma Client for a column that contains the text, whatever the case. Prisma hands the text to ILIKE as it
+ * is, in which `%` and `_` mean something; here they are characters like any other.
+ */
+export function containing(text: string): { contains: string; mode: 'insensitive' } {
+  return { contains: text.replaceAll(/[\\%_]/g, '\\$&'), mode: 'insensitive' };
 }

@@ -38,11 +38,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 const DATA_SQLSTATE = /^(22|23|54)/;
 
 /**
- * Whether the database refuses for a reason that lies with us or with it, and not with what was to be written: a missing
- * column or table, a permission, besides all that {@link isDatabaseUnavailable} says. It may be mended meanwhile.
+ * Whether the database answered that it refuses, for a reason that lies with us or with it and not with what was to be
+ * written: a missing column or table, a permission. It may be mended meanwhile. Whether it could be asked at all is for
+ * {@link isDatabaseUnavailable} to say.
  */
 export function isDatabaseRefusing(error: unknown): boolean {
-  if (isDatabaseUnavailable(error)) return true;
   return error instanceof pg.DatabaseError && !DATA_SQLSTATE.test(error.code ?? '');
 }
 

@@ -1,9 +1,8 @@
 import { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { isNativeError } from 'node:util/types';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
-import { errorCode, UnexpectedAnswerError } from './failure.ts';
+import { describeFailure, UnexpectedAnswerError } from './failure.ts';
 
 export interface EgressResponse {
   statusCode: number;
@@ -138,12 +137,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
 function endOf(error: unknown, answer: IncomingMessage | null): ExchangeEnd['kind'] {
   if (error instanceof TimeoutError) return 'timeout';
   const isAccepted = answer?.statusCode !== undefined && answer.statusCode >= 200 && answer.statusCode < 300;
-  return isAccepted && isMalformed(error) ? 'answered' : 'failed';
-}
-
-function isMalformed(error: unknown): boolean {
-  const cause = isNativeError(error) && isNativeError(error.cause) ? error.cause : error;
-  return errorCode(error).startsWith('HPE_') || errorCode(cause).startsWith('HPE_');
+  return isAccepted && describeFailure(error).code === 'invalid_response' ? 'answered' : 'failed';
 }
 
 function readResponse(answer: IncomingMessage, collector: BodyCollector): EgressResponse {

@@ -15,6 +15,7 @@ describe('a client_url', () => {
     'https://bücher.example/ä',
     'https://localhost.example.com/',
     'https://notlocalhost/',
+    'https://unix.example.com/',
   ])('%s is accepted', (url) => {
     expect(guard.urlProblem(url)).toBeNull();
   });
@@ -53,6 +54,15 @@ describe('a client_url', () => {
       expect(guard.urlProblem(url)).toBe('must not carry credentials');
     },
   );
+
+  test.each([
+    'http://unix:/run/docker.sock:/containers/json',
+    'HTTP://UNIX/',
+    'https://unix/',
+    'http://unix:8080/',
+  ])('%s names a socket, for the client that sends', (url) => {
+    expect(guard.urlProblem(url)).toBe('must not name a socket');
+  });
 
   test.each([
     ['http://127.0.0.1/', '127.0.0.1'],

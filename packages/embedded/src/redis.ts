@@ -1,11 +1,11 @@
-import { accessSync, constants } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { delimiter, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { readPidFile, stopLeftOverServer } from './server-folder.ts';
 import {
   findFreePort,
+  findProgram,
   isPortFree,
   ServerFailed,
   type ServerProcess,
@@ -44,19 +44,7 @@ const STOP_STEPS: readonly StopStep[] = [{ signal: 'SIGTERM', graceMs: 10_000 }]
 
 /** The path of redis-server, else of valkey-server, on PATH; null when neither is there. */
 export function findRedisServer(): string | null {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
-  for (const name of ['redis-server', 'valkey-server']) {
-    for (const folder of folders) {
-      const file = join(folder, name);
-      try {
-        accessSync(file, constants.X_OK);
-        return file;
-      } catch {
-        // Not in this folder.
-      }
-    }
-  }
-  return null;
+  return findProgram(['redis-server', 'valkey-server']);
 }
 
 /**

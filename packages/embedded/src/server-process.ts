@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 
@@ -26,6 +26,22 @@ export class ServerFailed extends Error {
 }
 
 const LOG_LINES_KEPT = 30;
+
+/** Where PATH has the first of the names that it has; null when it has none. */
+export function findProgram(names: readonly string[]): string | null {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  const files = names.flatMap((name) => folders.map((folder) => join(folder, name)));
+  return files.find(isExecutable) ?? null;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** One rung of an ordered stop: send the signal, then give the process that long. */
 export interface StopStep {

@@ -8,8 +8,14 @@ export {
   testEncryptionKeysText,
   testSecrets,
 } from './factories.ts';
-export { findChromium, NO_CHROMIUM } from './find-chromium.ts';
-export { createTestQueueUrl, type QueueBackend, queueBackends, removeTestQueues } from './queue-backends.ts';
+export {
+  createTestQueueUrl,
+  findChromium,
+  NO_CHROMIUM,
+  type QueueBackend,
+  queueBackends,
+  removeTestQueues,
+} from './queue-backends.ts';
 export {
   type RawHandler,
   type ReceivedRequest,

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect as connectPlain } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { findProgram } from '@runhook/embedded/server-process';
 
 export interface QueueBackend {
   name: 'PostgreSQL' | 'Redis';
@@ -15,6 +16,16 @@ export function queueBackends(): QueueBackend[] {
   const backends: QueueBackend[] = [{ name: 'PostgreSQL' }];
   if (process.env.TEST_REDIS_URL !== undefined) backends.push({ name: 'Redis' });
   return backends;
+}
+
+const CHROMIUM_NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+
+/** Why there is no browser, for whoever reads what was skipped. */
+export const NO_CHROMIUM = `no ${CHROMIUM_NAMES.slice(0, -1).join(', ')} or ${CHROMIUM_NAMES.at(-1)} is on the path and CHROMIUM_PATH is not set`;
+
+/** The browser of the browser tests: CHROMIUM_PATH when it is set, else one on the path; null when there is none. */
+export function findChromium(): string | null {
+  return process.env.CHROMIUM_PATH || findProgram(CHROMIUM_NAMES);
 }
 
 /**

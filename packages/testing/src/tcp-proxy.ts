@@ -18,6 +18,8 @@ export interface TcpProxy {
   restore(): Promise<void>;
   /** Sockets that are open, two for each connection. */
   readonly socketCount: number;
+  /** Those of them that were stalled: dead, and nobody has noticed. */
+  readonly stalledCount: number;
   close(): Promise<void>;
 }
 
@@ -88,6 +90,9 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
     },
     get socketCount() {
       return sockets.size;
+    },
+    get stalledCount() {
+      return [...sockets].filter((socket) => stalled.has(socket)).length;
     },
     close: cut,
   };

@@ -41,10 +41,12 @@ describe.each(queueBackends())('a worker, on $name', (backend) => {
     await eventually(() => expect(processed.size).toBeGreaterThan(20));
     proxy.stall();
     await add(100);
+    expect(proxy.stalledCount).toBeGreaterThan(0);
     await proxy.restore();
     await eventually(() => expect(processed.size).toBe(400));
     const heard = new Promise<void>((resolve) => worker.once('completed', () => resolve()));
     await add(1);
     await heard;
+    await eventually(() => expect(proxy.stalledCount).toBe(0));
   });
 });

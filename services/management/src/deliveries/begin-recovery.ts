@@ -1,6 +1,6 @@
 // SQL by hand: counts the log and begins in one statement, its window exact to the microsecond.
 import type { Prisma } from '@runhook/database/prisma';
-import { timestampOf } from './log-times.ts';
+import { timestampOf } from './delivery.ts';
 
 export interface NewRecovery {
   id: string;

@@ -1,7 +1,16 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
 import { idDay } from '@runhook/contract';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
-import { microsOf } from './log-times.ts';
+
+/** SQL for a timestamptz as the API shows it: microseconds since the epoch, as digits; null stays null. */
+export function microsOf(column: string): string {
+  return `(extract(epoch from ${column}) * 1000000)::bigint::text`;
+}
+
+/** SQL for a parameter that holds such digits, as a timestamptz. Multiplied whole, so that no microsecond is lost. */
+export function timestampOf(parameter: string): string {
+  return `(timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond')`;
+}
 
 /** Names a delivery of a subscription; whose subscription it is was asked before. */
 export interface DeliveryKey {

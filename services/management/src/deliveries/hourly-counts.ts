@@ -1,7 +1,7 @@
 // SQL by hand: the log, of which millions are counted by the hour.
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
-import { timestampOf } from './log-times.ts';
+import { timestampOf } from './delivery.ts';
 import type { DeliveryFilters } from './page-seek.ts';
 
 const HOUR_COUNT = {

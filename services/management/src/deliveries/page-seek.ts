@@ -1,5 +1,5 @@
 import type { Pool } from '@runhook/database';
-import type { DeliveryStatus } from './delivery.ts';
+import { type DeliveryStatus, timestampOf } from './delivery.ts';
 import {
   type CountedHours,
   countHours,
@@ -7,7 +7,6 @@ import {
   type HourCount,
   type HourQuery,
 } from './hourly-counts.ts';
-import { timestampOf } from './log-times.ts';
 
 /** Where a page begins and ends. */
 export interface PageSeek {

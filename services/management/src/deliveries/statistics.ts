@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
-import { microsOf } from './log-times.ts';
+import { microsOf } from './delivery.ts';
 import { type LogDependencies, STATISTICS_PATH } from './routes.ts';
 
 /** How many hours of statistics one call may ask for: a week. */

@@ -1,8 +1,16 @@
+import { EVENT_LIMITS } from '@runhook/contract';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { InvalidRequestError, UnsupportedContentTypeError } from './errors.ts';
 
-/** Of every request whose endpoint does not say otherwise; the longest list of jobs fits several times. */
-export const BODY_BYTES_MAX = 64 * 1024;
+/** What a body may have at most, in bytes. */
+export const BODY_BYTES_MAX = {
+  /** Of every request whose endpoint does not say otherwise; the longest list of jobs fits several times. */
+  usual: 64 * 1024,
+  /** Anybody may send it. */
+  signIn: 4 * 1024,
+  /** A reason or a status message at its longest, each character six bytes in JSON, with room for the rest. */
+  run: 6 * EVENT_LIMITS.messageCharactersMax + 16 * 1024,
+} as const;
 /** Nothing that the API takes is deeper than four, and what compares or hashes a body goes through it by recursion. */
 const DEPTH_MAX = 20;
 /** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. */
@@ -15,7 +23,7 @@ const VALUES_MAX = 5_000;
 export async function readBody(
   request: Request,
   response: Response,
-  bytesMax = BODY_BYTES_MAX,
+  bytesMax: number = BODY_BYTES_MAX.usual,
 ): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;

@@ -54,7 +54,7 @@ interface EndpointOf<Path extends string, Request, OfMethod extends Method = Met
   extraMs?: number;
   /** A GET that does something outside: it needs what a POST needs of a console session. */
   hasEffect?: true;
-  /** Of the request, in bytes; `BODY_BYTES_MAX` when omitted. */
+  /** Of the request, in bytes; `BODY_BYTES_MAX.usual` when omitted. */
   bodyBytesMax?: number;
   handle(request: Request): Promise<Answered>;
 }

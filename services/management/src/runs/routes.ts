@@ -11,6 +11,7 @@ import {
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
+import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -26,8 +27,6 @@ import type { ReportOutcome, Runs, StartOutcome } from './runs.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
 const RUNS = '/api/v2/accounts/:account_id/runs';
-/** A reason or a status message at its longest, each character six bytes in JSON, with room for the rest. */
-const BODY_BYTES_MAX = 6 * EVENT_LIMITS.messageCharactersMax + 16 * 1024;
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
 /** The runs API for job runners that speak REST (docs/contract.md#runs-and-jobs). It works on every plan. */
@@ -37,7 +36,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: RUNS,
       access: REPORT_RUNS,
-      bodyBytesMax: BODY_BYTES_MAX,
+      bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => start(runs, request),
     },
     { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(runs, request) },
@@ -51,7 +50,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: `${RUNS}/:run_id/finish`,
       access: REPORT_RUNS,
-      bodyBytesMax: BODY_BYTES_MAX,
+      bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => finish(runs, request),
     },
     {

@@ -9,6 +9,7 @@ import {
 import type { License, PermissionSet } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
+import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type CallerEndpoint, type Endpoint, type OpenEndpoint, requiredUser } from '../http/endpoint.ts';
 import {
   AccessDeniedError,
@@ -36,8 +37,6 @@ import {
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
-/** Anybody may send it. */
-const SIGN_IN_BYTES_MAX = 4 * 1024;
 
 interface SessionDependencies {
   prisma: PrismaClient;
@@ -56,7 +55,7 @@ function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): Open
     method: 'POST',
     path: SESSION,
     access: 'anyone',
-    bodyBytesMax: SIGN_IN_BYTES_MAX,
+    bodyBytesMax: BODY_BYTES_MAX.signIn,
     async handle({ body, header, clientAddress, secure }) {
       const { fields, problems } = parseSignIn(body);
       if (problems) throw new InvalidRequestError(problems);

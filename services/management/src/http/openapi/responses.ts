@@ -108,7 +108,7 @@ const FAILURES = {
     name: 'BodyTooLarge',
     response: failureResponse(
       413,
-      `The body is larger than ${BODY_BYTES_MAX} bytes (sign-in 4096, the start and the end of a run 409600).`,
+      `The body is larger than ${BODY_BYTES_MAX.usual} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start and the end of a run ${BODY_BYTES_MAX.run}).`,
       {
         user: 'The request body is too large.',
       },
