@@ -53,12 +53,15 @@ export const FULL_REDIS: Pick<Connector, 'isFull' | 'usedShare' | 'peek' | 'disc
   async discard(queue, jobIds) {
     const client = await clientOf(queue);
     await Promise.all(
-      jobIds.flatMap((id) => [
-        client.lrem(queue.toKey('wait'), -1, id),
-        client.zrem(queue.toKey('prioritized'), id),
-        client.zrem(queue.toKey('delayed'), id),
-        client.del(queue.toKey(id)),
-      ]),
+      jobIds.map(async (id) => {
+        const removed = await Promise.all([
+          client.lrem(queue.toKey('wait'), -1, id),
+          client.zrem(queue.toKey('prioritized'), id),
+          client.zrem(queue.toKey('delayed'), id),
+        ]);
+        // A worker that took it meanwhile needs the rest of it.
+        if (removed.some((count) => count > 0)) await client.del(queue.toKey(id));
+      }),
     );
   },
 
