@@ -72,7 +72,7 @@ export interface Harness {
   newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<TestUser>;
   /** Signs in to the console; answers the headers that its pages' requests have. */
   signIn(user: { email: string }): Promise<Record<string, string>>;
-  startSecond(overrides?: Partial<Settings>): Promise<SecondManagement>;
+  startSecond(overrides?: Partial<Settings>, timeouts?: Timeouts): Promise<SecondManagement>;
   newJob(account: TestAccount): Promise<number>;
   newSubscription(account: TestAccount, fields?: object): Promise<Json>;
   /** Rows of every table that a request could write. */
@@ -179,10 +179,10 @@ export async function startHarness(
       if (status !== 201) throw new Error(JSON.stringify(json));
       return { cookie: cookieOf(headers), 'sec-fetch-site': 'same-origin' };
     },
-    async startSecond(overridden = {}) {
+    async startSecond(overridden = {}, timeouts = UNHURRIED) {
       const second = await createManagement(
         { ...settings, ...overridden },
-        { consoleFolder: null, timeouts: UNHURRIED },
+        { consoleFolder: null, timeouts },
       );
       const secondOrigin = `http://127.0.0.1:${second.port}`;
       return {

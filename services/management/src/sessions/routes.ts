@@ -57,13 +57,13 @@ function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): Open
     path: SESSION,
     access: 'anyone',
     bodyBytesMax: SIGN_IN_BYTES_MAX,
-    async handle({ body, header, clientAddress, secure }) {
+    async handle({ body, header, clientAddress, secure, beforeCommit }) {
       const { fields, problems } = parseSignIn(body);
       if (problems) throw new InvalidRequestError(problems);
-      const outcome = await signIn({ ...fields, clientAddress });
+      const outcome = await signIn({ ...fields, clientAddress }, beforeCommit);
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'refused') throw new SignInRefusedError();
-      await endReplacedSession(sessions, header('cookie'));
+      await endReplacedSession(sessions, header('cookie'), beforeCommit);
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
       const headers = { 'set-cookie': sessionCookie(outcome.sessionId, secure) };
@@ -86,9 +86,9 @@ function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
     method: 'DELETE',
     path: SESSION,
     access: 'caller',
-    async handle({ credential, secure }) {
+    async handle({ credential, secure, beforeCommit }) {
       if (credential.kind !== 'session') throw new AccessDeniedError('A key is not signed in.');
-      await sessions.close(credential.idHash);
+      await sessions.close(credential.idHash, beforeCommit);
       const headers = { 'set-cookie': endedSessionCookie(secure) };
       return { code: 200, data: {}, isSuccess: true, headers };
     },
@@ -96,9 +96,13 @@ function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
 }
 
 /** The browser forgets the session that it had before, and nobody else knows it. */
-async function endReplacedSession(sessions: ConsoleSessions, cookie: string | undefined): Promise<void> {
+async function endReplacedSession(
+  sessions: ConsoleSessions,
+  cookie: string | undefined,
+  beforeCommit: () => void,
+): Promise<void> {
   const idHash = hashSessionId(sessionIdOf(cookie) ?? '');
-  if (idHash !== null) await sessions.close(idHash);
+  if (idHash !== null) await sessions.close(idHash, beforeCommit);
 }
 
 async function viewOf(prisma: PrismaClient, { principal, credential }: Caller): Promise<SessionView> {

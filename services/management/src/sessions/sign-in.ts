@@ -12,12 +12,16 @@ export type SignInOutcome =
   | { kind: 'refused' }
   | { kind: 'limited'; retryAfterSeconds: number };
 
-export type SignIn = (attempt: {
-  /** In lower case, as addresses are stored. */
-  email: string;
-  password: string;
-  clientAddress: string;
-}) => Promise<SignInOutcome>;
+/** @param beforeCommit called as the last thing before there is a session, which there is not when it throws */
+export type SignIn = (
+  attempt: {
+    /** In lower case, as addresses are stored. */
+    email: string;
+    password: string;
+    clientAddress: string;
+  },
+  beforeCommit: () => void,
+) => Promise<SignInOutcome>;
 
 /** Opens a console session for an e-mail address and its password. An unknown address is told like a wrong password. */
 export function createSignIn(deps: {
@@ -27,7 +31,7 @@ export function createSignIn(deps: {
   limits: SignInLimits;
 }): SignIn {
   const { prisma, sessions, passwords, limits } = deps;
-  return async ({ email, password, clientAddress }) => {
+  return async ({ email, password, clientAddress }, beforeCommit) => {
     if (passwords.busy()) return { kind: 'limited', retryAfterSeconds: 1 };
     const begun = await limits.begin({ email, clientAddress });
     if (begun.kind === 'refused') return { kind: 'limited', retryAfterSeconds: begun.retryAfterSeconds };
@@ -35,7 +39,7 @@ export function createSignIn(deps: {
     const passwordHash = user?.passwordHash ?? null;
     const isRight = await passwords.isRight(passwordHash, password);
     if (!isRight || !user || passwordHash === null) return { kind: 'refused' };
-    const sessionId = await sessions.open({ id: user.id, passwordHash });
+    const sessionId = await sessions.open({ id: user.id, passwordHash }, beforeCommit);
     if (sessionId === null) return { kind: 'refused' };
     await limits.succeeded({ email, clientAddress });
     return { kind: 'signed_in', sessionId };

@@ -151,9 +151,9 @@ describe('signing in', () => {
     const where = { id: BigInt(user.id) };
     const { passwordHash } = await prisma.user.findUniqueOrThrow({ where });
     const checked = { id: user.id, passwordHash: passwordHash ?? '' };
-    expect(await sessions.open(checked)).toEqual(expect.any(String));
+    expect(await sessions.open(checked, () => undefined)).toEqual(expect.any(String));
     await prisma.user.update({ where, data: { passwordHash: 'another' } });
-    expect(await sessions.open(checked)).toBeNull();
+    expect(await sessions.open(checked, () => undefined)).toBeNull();
     expect(await sessionsOf(user)).toHaveLength(1);
   });
 
@@ -164,7 +164,7 @@ describe('signing in', () => {
       const { prisma, pool } = database;
       const sessions = createConsoleSessions({ prisma, idleMinutes: 60, maxHours: 24 });
       const { passwordHash } = await prisma.user.findUniqueOrThrow({ where: { id: BigInt(user.id) } });
-      const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' });
+      const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, () => undefined);
       const resets = () => resetPassword(prisma, user.id, 'another password');
       // Both wait for the user's row, and get it in the order in which they came.
       const waiting = (count: number) =>
@@ -200,7 +200,7 @@ describe('signing in', () => {
     const attempt = createSignIn({ prisma, sessions: { open: async () => null }, passwords, limits });
     for (const email of [user.email, 'nobody@example.com']) {
       const fields = { email, password: 'wrong', clientAddress: '127.0.0.1' };
-      expect(await attempt(fields)).toEqual({ kind: 'refused' });
+      expect(await attempt(fields, () => undefined)).toEqual({ kind: 'refused' });
     }
     // What a verification costs stands before the salt: its kind, its memory, its passes.
     const [known, unknown] = verified.map((passwordHash) => passwordHash.split('$').slice(1, 4));
