@@ -29,7 +29,8 @@ import {
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
-import { createHttpApp, listen } from './http/server.ts';
+import { listen, type Patience } from './http/listen.ts';
+import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, createOutboxMeasure, type ManagementMetrics } from './metrics.ts';
 import { createRelay, type Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
@@ -53,6 +54,10 @@ export interface Timeouts {
   queueMs?: number;
   /** A count of a limit for Redis. */
   countMs?: number;
+  /** A request for its body. */
+  bodyMs?: number;
+  /** The server for its clients. */
+  clients?: Partial<Patience>;
 }
 
 export interface Management {
@@ -132,14 +137,16 @@ export async function createManagement(
       metrics,
       traces,
     });
-    const server = await listen(app, settings);
+    const { host, port: wantedPort } = settings;
+    const server = await listen(app, { host, port: wantedPort, log: logger, patience: timeouts.clients });
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
 
     const { port } = server;
     const described = describeSettings(settings, SECRET_SETTINGS);
-    logger.info({ settings: described, port, queueBackend: queues.backendName }, 'management is listening');
+    const { backendName: queueBackend } = queues;
+    logger.info({ settings: described, port, queueBackend }, 'management is listening');
     return {
       port,
       endpoints: endpoints.map(({ method, path }) => ({ method, path })),

@@ -44,6 +44,8 @@ export interface EndpointDependencies {
     requestMs?: number | undefined;
     /** A caller for the queue, where it need not take what it is told of. */
     queueMs?: number | undefined;
+    /** A request for its body. */
+    bodyMs?: number | undefined;
   };
 }
 
@@ -109,6 +111,7 @@ export async function createEndpoints(
     endpoints,
     routing: {
       deadlineMs: requestMs,
+      bodyMs: timeouts.bodyMs,
       places,
       findPrincipal: (credential) => findPrincipal(pool, credential),
       findSession: (sessionId) => sessions.find(sessionId),

@@ -31,6 +31,8 @@ export interface RouterDependencies extends Authentication {
   places: Pick<AccountPlaces, 'run'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
+  /** How long a body may take to arrive; 15 s when omitted. */
+  bodyMs?: number | undefined;
 }
 
 /** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
@@ -47,7 +49,10 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
       const admission = () => admit(endpoint, dependencies, request, response);
       const handle = await answerInTime(deadlineMs, new CommitGate(), admission);
-      const body = await readBody(request, response, endpoint.bodyBytesMax);
+      const body = await readBody(request, response, {
+        bytesMax: endpoint.bodyBytesMax,
+        bodyMs: dependencies.bodyMs,
+      });
       const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
       const gate = new CommitGate();
       const beforeCommit = () => gate.pass();
