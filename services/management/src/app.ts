@@ -24,6 +24,7 @@ import {
   registerDependencyMetrics,
   registerPoolMetrics,
   startPeriodic,
+  startProbeServer,
   type Traces,
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
@@ -62,6 +63,8 @@ export interface Timeouts {
 
 export interface Management {
   port: number;
+  /** Of the metrics and the probes. */
+  operationsPort: number;
   /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
   endpoints: readonly { method: string; path: string }[];
   close(): Promise<void>;
@@ -131,24 +134,33 @@ export async function createManagement(
       endpoints,
       routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
-      probes: createHttpProbes({ health, registry }),
+      probes: createHttpProbes({ health }),
       log: logger,
       consoleFolder,
       metrics,
       traces,
     });
     const { host, port: wantedPort } = settings;
+    const operations = await startProbeServer({
+      host,
+      port: settings.operationsPort,
+      probes: createHttpProbes({ health, registry }),
+    });
+    // Closed after the server: how a drain goes is worth a look.
+    lifecycle.onClose('operations server', () => operations.close());
     const server = await listen(app, { host, port: wantedPort, log: logger, patience: timeouts.clients });
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
 
     const { port } = server;
+    const { port: operationsPort } = operations;
     const described = describeSettings(settings, SECRET_SETTINGS);
     const { backendName: queueBackend } = queues;
-    logger.info({ settings: described, port, queueBackend }, 'management is listening');
+    logger.info({ settings: described, port, operationsPort, queueBackend }, 'management is listening');
     return {
       port,
+      operationsPort,
       endpoints: endpoints.map(({ method, path }) => ({ method, path })),
       close: () => lifecycle.close('closed by its owner'),
     };

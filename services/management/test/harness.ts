@@ -61,6 +61,8 @@ export interface SecondManagement {
 /** The whole service in process, on a free port, over a database and a queue of its own. */
 export interface Harness {
   origin: string;
+  /** Where the metrics are. */
+  operationsOrigin: string;
   /** What the service has mounted, as Express patterns. */
   endpoints: Management['endpoints'];
   settings: Settings;
@@ -110,6 +112,7 @@ export async function startHarness(
     queueUrl: await createTestQueueUrl(backend, testDatabase.url),
     encryptionKeys: [{ name: 'test', key: randomBytes(32) }],
     port: 0,
+    operationsPort: 0,
     host: '127.0.0.1',
     deliveryTimeoutMs: 10_000,
     deliveryMaxRetries: 5,
@@ -149,6 +152,7 @@ export async function startHarness(
 
   return {
     origin,
+    operationsOrigin: `http://127.0.0.1:${management.operationsPort}`,
     endpoints: management.endpoints,
     settings,
     database,

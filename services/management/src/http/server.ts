@@ -17,7 +17,7 @@ export interface HttpAppParts {
   routing: RouterDependencies;
   /** Whose `X-Forwarded-For`, `-Proto` and `-Host` are believed; nobody's when it is empty. */
   trustedProxyCidrs: readonly string[];
-  /** Answers `/healthz`, `/readyz` and `/metrics`; false when the request is for none of them. */
+  /** Answers `/healthz` and `/readyz`; false when the request is for none of them. */
   probes: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
   log: Log;
   /** Where the built console is; without it there is none. */
