@@ -21,7 +21,7 @@ export interface Answer {
   extra?: unknown;
   /** On the answer to a delete only. */
   isSuccess?: true;
-  headers?: Record<string, string>;
+  headers?: Record<string, string | string[]>;
 }
 
 export function sendAnswer(response: Response, answer: Answer): void {

@@ -16,6 +16,7 @@ import {
   InvalidTokenError,
   SignInRefusedError,
   TooManyRequestsError,
+  UnavailableError,
 } from '../http/errors.ts';
 import { type AccountView, listAccounts } from '../identity/accounts.ts';
 import {
@@ -33,6 +34,7 @@ import {
   sessionCookie,
   sessionIdOf,
 } from './console-sessions.ts';
+import type { KnownDevices } from './known-devices.ts';
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
@@ -43,6 +45,7 @@ interface SessionDependencies {
   prisma: PrismaClient;
   sessions: ConsoleSessions;
   signIn: SignIn;
+  devices: KnownDevices;
 }
 
 /** Signing in to the console, who is signed in, and signing out. */
@@ -51,7 +54,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Takes JSON only, which no browser sends for another site's page without asking here first: no other proof is needed. */
-function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): OpenEndpoint {
+function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): OpenEndpoint {
   return {
     method: 'POST',
     path: SESSION,
@@ -60,13 +63,17 @@ function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): Open
     async handle({ body, header, clientAddress, secure, beforeCommit }) {
       const { fields, problems } = parseSignIn(body);
       if (problems) throw new InvalidRequestError(problems);
-      const outcome = await signIn({ ...fields, clientAddress }, beforeCommit);
+      const cookie = header('cookie');
+      const device = devices.find(cookie, fields.email);
+      const outcome = await signIn({ ...fields, clientAddress, device }, beforeCommit);
+      if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'refused') throw new SignInRefusedError();
-      await endReplacedSession(sessions, header('cookie'), beforeCommit);
+      await endReplacedSession(sessions, cookie, beforeCommit);
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
-      const headers = { 'set-cookie': sessionCookie(outcome.sessionId, secure) };
+      const known = devices.remember(cookie, fields.email, secure);
+      const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), known] };
       return { code: 201, data: await viewOf(prisma, caller), headers };
     },
   };
