@@ -105,10 +105,8 @@ function cutUnreadBody(request: IncomingMessage, response: ServerResponse, linge
   const { socket } = request;
   response.once('finish', () => {
     if (request.complete) return;
-    const cut = setTimeout(() => socket.destroy(), lingerMs);
-    const keep = () => clearTimeout(cut);
-    request.once('end', keep);
-    socket.once('close', keep);
+    const cut = setTimeout(() => request.complete || socket.destroy(), lingerMs);
+    cut.unref();
   });
 }
 
