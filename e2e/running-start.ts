@@ -18,6 +18,7 @@ export interface DevJson {
   jobs: { id: number; name: string }[];
   subscription: { id: string; hmacSecret: string };
   receiverUrl: string;
+  operationsUrl: string;
   dispatcherUrl: string;
   databaseUrl: string;
   queueUrl: string;
