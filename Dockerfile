@@ -47,6 +47,7 @@ LABEL org.opencontainers.image.title="Runhook management" \
       org.opencontainers.image.description="The API and the console; operators' commands: dist/admin/main.js"
 COPY --from=build /out/management ./
 EXPOSE 3000
+EXPOSE 3004
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 

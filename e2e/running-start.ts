@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url';
 
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 /** What a developer's shell may hold, and what jest has set for itself. */
-const NOT_PASSED_ON = /^(DATABASE_URL|QUEUE_URL|ENCRYPTION_KEYS|PORT|RUNHOOK_HOME|NODE_OPTIONS|npm_.*)$/;
+const NOT_PASSED_ON =
+  /^(DATABASE_URL|QUEUE_URL|ENCRYPTION_KEYS|PORT|OPERATIONS_PORT|RUNHOOK_HOME|NODE_OPTIONS|npm_.*)$/;
 
 export interface DevJson {
   baseUrl: string;
@@ -17,6 +18,7 @@ export interface DevJson {
   jobs: { id: number; name: string }[];
   subscription: { id: string; hmacSecret: string };
   receiverUrl: string;
+  operationsUrl: string;
   dispatcherUrl: string;
   databaseUrl: string;
   queueUrl: string;

@@ -10,6 +10,8 @@ type ServiceName = 'management' | 'dispatcher';
 /** A service as operators run it: its own process, its settings in the environment. */
 export interface RunningService {
   url: string;
+  /** Where its metrics are. */
+  operationsUrl: string;
   /** kill -9. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
@@ -39,12 +41,14 @@ export async function startService(
       DELIVERY_TIMEOUT_MS: '60000',
       HOST: '127.0.0.1',
       PORT: '0',
+      OPERATIONS_PORT: '0',
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
-  const port = await readyPort(child, exited);
+  // A dispatcher has one port for all, as an earlier release of management has.
+  const { port, operationsPort = port } = await readyPorts(child, exited);
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal);
     await exited;
@@ -52,19 +56,25 @@ export async function startService(
   };
   return {
     url: `http://127.0.0.1:${port}`,
+    operationsUrl: `http://127.0.0.1:${operationsPort}`,
     kill: async () => void (await end('SIGKILL')),
     stop: () =>
       child.exitCode === null && child.signalCode === null ? end('SIGTERM') : Promise.resolve(child.exitCode),
   };
 }
 
-function readyPort(child: ChildProcess, exited: Promise<unknown>): Promise<number> {
+interface Ports {
+  port: number;
+  operationsPort?: number;
+}
+
+function readyPorts(child: ChildProcess, exited: Promise<unknown>): Promise<Ports> {
   const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess['stdout']> });
   return new Promise((resolve, reject) => {
     lines.on('line', (line) => {
       if (!line.startsWith('{')) return;
-      const { msg, port } = JSON.parse(line) as { msg?: string; port?: number };
-      if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve(port);
+      const { msg, port, ...said } = JSON.parse(line) as Partial<Ports> & { msg?: string };
+      if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve({ ...said, port });
     });
     void exited.then(() => reject(new Error('the service ended before it was ready')));
   });

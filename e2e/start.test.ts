@@ -112,6 +112,7 @@ test('dev.json is its owner’s, and everything in it works', async () => {
     ],
     subscription: { id: expect.stringMatching(/^wsu_/), hmacSecret: expect.stringMatching(/^whsec_/) },
     receiverUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/webhooks$/),
+    operationsUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     dispatcherUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     databaseUrl: expect.stringMatching(/^postgres:\/\//),
     queueUrl: expect.stringMatching(/^(redis|postgres):\/\//),
@@ -124,10 +125,12 @@ test('dev.json is its owner’s, and everything in it works', async () => {
     },
   });
   for (const pid of Object.values(dev.processes)) if (pid !== null) process.kill(pid, 0);
-  for (const url of [dev.baseUrl, dev.dispatcherUrl]) {
+  for (const url of [dev.operationsUrl, dev.dispatcherUrl]) {
     for (const path of ['/healthz', '/readyz', '/metrics'])
       expect((await fetch(url + path)).status).toBe(200);
   }
+  for (const [path, status] of Object.entries({ '/healthz': 200, '/readyz': 200, '/metrics': 404 }))
+    expect((await fetch(dev.baseUrl + path)).status).toBe(status);
   const { account, user } = dev;
   const subscription = `${dev.baseUrl}/api/v3/accounts/${account.id}/webhooks/subscription/${dev.subscription.id}`;
   for (const token of [user.apiKey, dev.serviceToken, dev.runnerToken]) {

@@ -4,7 +4,15 @@ import { spawnGroup } from './command.mjs';
 import { root } from './workspace.mjs';
 
 /** What a developer's shell may hold, and a test must never reach. */
-const NOT_FOR_TESTS = ['DATABASE_URL', 'QUEUE_URL', 'REDIS_URL', 'ENCRYPTION_KEYS', 'PORT', 'RUNHOOK_HOME'];
+const NOT_FOR_TESTS = [
+  'DATABASE_URL',
+  'QUEUE_URL',
+  'REDIS_URL',
+  'ENCRYPTION_KEYS',
+  'PORT',
+  'OPERATIONS_PORT',
+  'RUNHOOK_HOME',
+];
 
 /**
  * Runs jest with its own progress on the terminal.

@@ -73,6 +73,7 @@ async function startService(name, databaseUrl) {
       RETRY_BASE_DELAY_MS: '700',
       HOST: '127.0.0.1',
       PORT: '0',
+      OPERATIONS_PORT: '0',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -60,10 +60,6 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
       ),
     ] as [string, { matchLabels: Record<string, string> }][];
     for (const [name, selector] of selectors) {
-      if (Object.keys(selector.matchLabels).length === 0) {
-        expect(name).toBe('not-for-the-outside');
-        continue;
-      }
       const selected = templates.filter(({ template }) => selects(selector, template.metadata.labels));
       expect(selected.map(({ workload }) => workload.metadata.name)).toEqual([name]);
     }
@@ -98,7 +94,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('the ingress leads to services and ports that exist, and not to the metrics', () => {
+  test('the ingress leads to services and ports that exist, and nothing from outside to the metrics', () => {
     const [ingress] = ofKind('Ingress');
     const paths = ingress?.spec.rules.flatMap(({ http }: Manifest) => http.paths) as Manifest[];
     for (const { backend } of paths) {
@@ -106,8 +102,14 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
       const ports = service?.spec.ports.map(({ name }: { name: string }) => name);
       expect(ports).toContain(backend.service.port.name);
     }
-    const metrics = paths.find(({ path }) => path === '/metrics');
-    expect(named('Service', metrics?.backend.service.name)?.spec.selector).toBeUndefined();
+    const ports = named('Service', 'management')?.spec.ports.map(({ targetPort }: Manifest) => targetPort);
+    expect(ports).toEqual(['http']);
+    const open = ofKind('NetworkPolicy').filter(({ spec }) =>
+      spec.ingress?.some(({ ports = [] }: Manifest) =>
+        ports.some(({ port }: Manifest) => port === 'operations'),
+      ),
+    );
+    expect(open.map(({ metadata }) => metadata.name)).toEqual(['metrics']);
   });
 
   test('every config map, secret, key and service account that a pod names exists', () => {

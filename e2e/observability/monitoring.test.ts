@@ -72,9 +72,11 @@ afterAll(() => busy.close());
 
 async function scrape(): Promise<string> {
   const services = [busy.management, busy.dispatcher];
-  return (await Promise.all(services.map(async ({ url }) => (await fetch(`${url}/metrics`)).text()))).join(
-    '',
-  );
+  return (
+    await Promise.all(
+      services.map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
+    )
+  ).join('');
 }
 
 const ours = () => exposed.samples.filter(({ name }) => name.startsWith('runhook_'));
@@ -171,8 +173,8 @@ describe('with the programs of Prometheus', () => {
   test('every panel of the dashboard shows data of the running services', async () => {
     if (!hasProgram('prometheus')) return skipped('prometheus');
     const prometheus = await startPrometheus({
-      management: new URL(busy.management.url).host,
-      dispatcher: new URL(busy.dispatcher.url).host,
+      management: new URL(busy.management.operationsUrl).host,
+      dispatcher: new URL(busy.dispatcher.operationsUrl).host,
     });
     try {
       for (const { title, targets = [] } of dashboardPanels()) {

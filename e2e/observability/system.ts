@@ -20,6 +20,8 @@ export interface System {
   account: TestAccount;
   token: string;
   receiver: Receiver;
+  /** A service token of any account that may do everything there. */
+  newToken(accountId: number): Promise<{ token: string }>;
   /** Started services are stopped by {@link close}, and what they exit with is no matter to it. */
   start(name: 'management' | 'dispatcher', environment?: Record<string, string>): Promise<RunningService>;
   onClose(closer: () => Promise<unknown>): void;
@@ -40,11 +42,9 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
   const receiver = await startReceiver();
   closers.push(() => receiver.close());
   const account = await seedAccount(database);
-  const { token } = await createServiceToken(database.prisma, {
-    accountId: account.id,
-    name: 'e2e',
-    permissionSets: ['account_admin'],
-  });
+  const newToken = (accountId: number) =>
+    createServiceToken(database.prisma, { accountId, name: 'e2e', permissionSets: ['account_admin'] });
+  const { token } = await newToken(account.id);
   return {
     database,
     databaseUrl: testDatabase.url,
@@ -52,6 +52,7 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
     account,
     token,
     receiver,
+    newToken,
     async start(name, environment = {}) {
       const settings = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl, ...environment };
       const service = await startService(name, settings);

@@ -61,7 +61,9 @@ export interface DevJson {
   jobs: { id: number; name: string }[];
   subscription: { id: string; hmacSecret: string };
   receiverUrl: string;
-  /** Has `/healthz`, `/readyz` and `/metrics`, as `baseUrl` has. */
+  /** Of management: `/healthz`, `/readyz` and `/metrics`. */
+  operationsUrl: string;
+  /** Has `/healthz`, `/readyz` and `/metrics`. */
   dispatcherUrl: string;
   databaseUrl: string;
   /** The one in use, Redis or PostgreSQL. */

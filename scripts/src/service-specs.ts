@@ -5,6 +5,7 @@ import type { ServiceSpec } from './service.ts';
 import { answersWell } from './service.ts';
 import type { StartSettings } from './settings.ts';
 
+const OPERATIONS_PORT = 3004;
 const DISPATCHER_PORT = 3001;
 export const RECEIVER_PORT = 3002;
 export const RECEIVER_PATH = '/webhooks';
@@ -30,6 +31,7 @@ export function managementSpec(
     name: 'management',
     program: 'services/management/dist/main.js',
     preferredPort: settings.port,
+    operationsPort: OPERATIONS_PORT,
     environment: () => serviceVariables(settings, environment),
     isReady: async (url) =>
       (await answersWell(`${url}/readyz`)) &&

@@ -17,7 +17,9 @@ export interface ServiceSpec {
   /** Of node, before the program. */
   nodeArguments?: readonly string[];
   preferredPort: number;
-  /** Beside PORT and HOST. Asked at each start. */
+  /** The preferred OPERATIONS_PORT of a service that has its metrics on one of their own. */
+  operationsPort?: number;
+  /** Beside PORT, OPERATIONS_PORT and HOST. Asked at each start. */
   environment(): NodeJS.ProcessEnv;
   isReady(url: string): Promise<boolean> | boolean;
   onLine?(line: string): void;
@@ -28,6 +30,8 @@ export interface Service extends Child {
   port: number;
   /** `http://127.0.0.1:port` */
   url: string;
+  /** Of its OPERATIONS_PORT; null where it has none. */
+  operationsUrl: string | null;
 }
 
 export interface ServiceSurroundings {
@@ -53,13 +57,20 @@ export async function startService(
   for (let tries = 1; ; tries += 1) {
     const port = await choosePort(name, preferredPort);
     if (preferredPort !== 0 && port !== preferredPort) onSteppedOver(name, preferredPort, port);
+    const operationsPort =
+      spec.operationsPort && (await choosePort(`${name} operations`, spec.operationsPort));
     signal.throwIfAborted();
     const url = `http://${HOST}:${port}`;
     const child = await spawnChild({
       name,
       args: [...nodeArguments, join(checkout, program)],
       cwd: checkout,
-      env: { ...spec.environment(), PORT: String(port), HOST },
+      env: {
+        ...spec.environment(),
+        PORT: String(port),
+        ...(operationsPort !== undefined && { OPERATIONS_PORT: String(operationsPort) }),
+        HOST,
+      },
       logFile: join(home.logs, `${name}.log`),
       ...(onLine === undefined ? {} : { onLine }),
       record,
@@ -67,13 +78,19 @@ export async function startService(
     });
     try {
       await untilReady(name, child, () => spec.isReady(url), signal);
-      return { ...child, port, url };
+      const operationsUrl = operationsPort === undefined ? null : `http://${HOST}:${operationsPort}`;
+      return { ...child, port, url, operationsUrl };
     } catch (error) {
       await child.stop();
-      const wasTaken = error instanceof DiedEarly && (await findFreePort(port)).wasTaken;
+      const wasTaken = error instanceof DiedEarly && (await areTaken([port, operationsPort]));
       if (!wasTaken || tries === PORTS_TRIED_MAX) throw error;
     }
   }
+}
+
+async function areTaken(ports: readonly (number | undefined)[]): Promise<boolean> {
+  for (const port of ports) if (port !== undefined && (await findFreePort(port)).wasTaken) return true;
+  return false;
 }
 
 const POLL_MS = 50;

@@ -82,6 +82,7 @@ export async function openStack(options: StackOptions): Promise<Stack> {
     jobs: demo.jobs.map(({ id, name }) => ({ id, name })),
     subscription: receiver.subscription(),
     receiverUrl: receiver.url(),
+    operationsUrl: management.current.operationsUrl ?? management.current.url,
     dispatcherUrl: dispatcher.current.url,
     databaseUrl: database.url(),
     queueUrl: queue.url(),

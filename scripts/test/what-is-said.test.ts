@@ -30,6 +30,7 @@ const dev: DevJson = {
   jobs: [{ id: 1, name: 'Nightly build' }],
   subscription: { id: 'wsu_1', hmacSecret: 'whsec_secret' },
   receiverUrl: 'http://127.0.0.1:3002/webhooks',
+  operationsUrl: 'http://127.0.0.1:3004',
   dispatcherUrl: 'http://127.0.0.1:3001',
   databaseUrl: 'postgres://runhook:hidden@127.0.0.1:54329/runhook',
   queueUrl: 'redis://127.0.0.1:63790',

@@ -35,7 +35,13 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
   const logFile = join(folder, `${name}-${port}.log`);
   const log = openSync(logFile, 'a', 0o600);
   const child = spawn(process.execPath, [...nodeArguments, ...startArguments(name)], {
-    env: { PATH: process.env.PATH, ...environment, HOST: '127.0.0.1', PORT: String(port) },
+    env: {
+      PATH: process.env.PATH,
+      ...environment,
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      OPERATIONS_PORT: '0',
+    },
     stdio: ['ignore', log, log],
     // Ctrl-C must reach only us, so that everything is stopped in order.
     detached: true,

@@ -29,8 +29,8 @@ export function secondsTimestamp(date: Date): string {
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
- * Refuses what the pattern lets through but no calendar has, such as 30 February. Reckoned, not left to Date, which
- * costs ten times as much, and every event has several times.
+ * Refuses what the pattern lets through but no calendar has, such as 30 February, and the year 0, which PostgreSQL does not
+ * have. Reckoned, not left to Date, which costs ten times as much, and every event has several times.
  */
 function isRealTime(secondsText: string): boolean {
   const year = Number(secondsText.slice(0, 4));
@@ -39,6 +39,7 @@ function isRealTime(secondsText: string): boolean {
   const isLeapYear = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
   const days = (MONTH_DAYS[month - 1] ?? 0) + (month === 2 && isLeapYear ? 1 : 0);
   return (
+    year >= 1 &&
     day >= 1 &&
     day <= days &&
     twoDigits(secondsText, 11) < 24 &&

@@ -60,6 +60,7 @@ describe('refuses, naming the field,', () => {
       ['timestamp'],
     ],
     ['30 February', { ...valid, eventId, timestamp: '2026-02-30T19:31:20Z' }, ['timestamp']],
+    ['the year 0', { ...valid, eventId, timestamp: '0000-01-31T19:31:20Z' }, ['timestamp']],
     ['no data', { ...valid, eventId, data: undefined }, ['data']],
     [
       'wrong fields of data, all of them',

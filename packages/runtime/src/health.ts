@@ -115,18 +115,15 @@ interface Answer {
 }
 
 /**
- * GET (or HEAD) `/healthz` and `/readyz` answer 200 or 503 with the report as JSON; `/metrics` the registry in Prometheus'
- * text format. Other paths are left to the caller, so this fits node:http and an Express middleware alike.
+ * GET (or HEAD) `/healthz` and `/readyz` answer 200 or 503 with the report as JSON; with a registry `/metrics` answers it in
+ * Prometheus' text format. Other paths are left to the caller, so this fits node:http and an Express middleware alike.
+ * @param options without `registry` for a port that is open to others than the operators
  */
-export function createHttpProbes({ health, registry }: { health: Health; registry: Registry }): HttpProbes {
+export function createHttpProbes({ health, registry }: { health: Health; registry?: Registry }): HttpProbes {
   const answers: Record<string, () => Promise<Answer>> = {
     '/healthz': () => reportAnswer(health, 'live'),
     '/readyz': () => reportAnswer(health, 'ready'),
-    '/metrics': async () => ({
-      statusCode: 200,
-      contentType: registry.contentType,
-      body: await registry.metrics(),
-    }),
+    ...(registry && { '/metrics': () => metricsAnswer(registry) }),
   };
 
   return async (request, response) => {
@@ -140,6 +137,10 @@ export function createHttpProbes({ health, registry }: { health: Health; registr
     send(request, response, await answer().catch(unavailable));
     return true;
   };
+}
+
+async function metricsAnswer(registry: Registry): Promise<Answer> {
+  return { statusCode: 200, contentType: registry.contentType, body: await registry.metrics() };
 }
 
 async function reportAnswer(health: Health, kind: HealthKind): Promise<Answer> {
@@ -178,7 +179,7 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
-/** Serves the probes of a process that has no other HTTP port. Rejects when the port cannot be had. */
+/** Serves probes on a port of their own. Rejects when the port cannot be had. */
 export async function startProbeServer({ port, host, probes }: ProbeServerOptions): Promise<ProbeServer> {
   const server = createServer({ requestTimeout: 5_000, headersTimeout: 5_000 }, async (request, response) => {
     if (await probes(request, response)) return;

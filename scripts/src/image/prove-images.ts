@@ -51,7 +51,7 @@ async function proveService(
   shared: Environment,
 ): Promise<void> {
   const { port } = await findFreePort();
-  const environment = { ...shared, PORT: String(port) };
+  const environment = { ...shared, PORT: String(port), OPERATIONS_PORT: '0' };
   const url = `http://127.0.0.1:${port}`;
   const program = startProgram(container, proof.buildah, environment);
   try {

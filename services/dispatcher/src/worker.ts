@@ -47,13 +47,24 @@ const STALLED_INTERVAL_MS = 7_500;
 /** A job may lose its worker as often as workers die; PostgreSQL knows what is done. */
 const STALLED_COUNT_MAX = 1_000_000;
 const DAY_SECONDS = 86_400;
+/** Malformed messages that stay to be seen, the newest; and what stays of one, enough to tell what it was meant to be. */
+const KEPT_MESSAGES_MAX = 1_000;
+const KEPT_CHARACTERS_MAX = 16 * 1_024;
 
 export function startEventWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
   const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
-  const process = guarded<unknown>(dispatcher, JOB_RUN_EVENTS, jobsInFlight, (job) =>
-    processEvent(dispatcher, job, options.retentionDays),
-  );
-  const worker = options.backend.createWorker(JOB_RUN_EVENTS, process, queueOptions(options));
+  const process = guarded<unknown>(dispatcher, JOB_RUN_EVENTS, jobsInFlight, async (job) => {
+    try {
+      await processEvent(dispatcher, job, options.retentionDays);
+    } catch (error) {
+      if (error instanceof UnrecoverableError) await shorten(dispatcher, job);
+      throw error;
+    }
+  });
+  const worker = options.backend.createWorker(JOB_RUN_EVENTS, process, {
+    ...queueOptions(options),
+    removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: KEPT_MESSAGES_MAX },
+  });
   return { worker: observed(dispatcher, JOB_RUN_EVENTS, worker, options), jobsInFlight };
 }
 
@@ -81,8 +92,21 @@ export async function processEvent(
 /** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */
 function malformed({ metrics, logger }: Dispatcher, job: EventJob, problem: string): UnrecoverableError {
   metrics.events.malformed.inc();
-  logger.warn({ jobId: job.id, jobName: job.name, problem }, 'malformed event kept as a failed job');
+  const [jobId, jobName] = [job.id, job.name].map((text) => text?.slice(0, 200));
+  logger.warn({ jobId, jobName, problem }, 'malformed event kept as a failed job');
   return new UnrecoverableError(problem);
+}
+
+/** Whoever publishes may send any amount of anything: of a long one its beginning stays, as text. */
+async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void> {
+  const text = JSON.stringify(job.data) ?? '';
+  if (text.length <= KEPT_CHARACTERS_MAX) return;
+  const beginning = text.slice(0, KEPT_CHARACTERS_MAX);
+  try {
+    await job.updateData({ characters: text.length, beginning });
+  } catch (err) {
+    logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was kept whole');
+  }
 }
 
 export function startDeliveryWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
@@ -166,7 +190,7 @@ class LaneAgain extends Error {
   }
 }
 
-function queueOptions({ concurrency, retentionDays, telemetry }: WorkerOptions) {
+function queueOptions({ concurrency, telemetry }: WorkerOptions) {
   return {
     ...(telemetry && { telemetry }),
     concurrency,
@@ -174,7 +198,6 @@ function queueOptions({ concurrency, retentionDays, telemetry }: WorkerOptions) 
     stalledInterval: STALLED_INTERVAL_MS,
     maxStalledCount: STALLED_COUNT_MAX,
     removeOnComplete: { count: 0 },
-    removeOnFail: { age: retentionDays * DAY_SECONDS },
   };
 }
 

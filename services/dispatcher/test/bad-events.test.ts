@@ -47,4 +47,23 @@ describe.each(queueBackends())('on $name', (backend) => {
     });
     await queue.close();
   });
+
+  test('of a malformed message of a megabyte only the beginning is kept', async () => {
+    const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
+    const event = { ...exampleEvent('job.run.started', job), timestamp: '0000-01-01T00:00:00Z' };
+    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
+    await queue.add('job.run.started', { ...event, junk: 'x'.repeat(1_000_000) });
+    await harness.startDispatcher();
+    const failed = await eventually(async () => {
+      const [only, ...others] = await queue.getFailed();
+      expect(others).toEqual([]);
+      expect(only?.failedReason).toBe('timestamp must be an RFC 3339 UTC time');
+      return only;
+    });
+    const kept = failed?.data as { characters: number; beginning: string };
+    expect(kept.characters).toBeGreaterThan(1_000_000);
+    expect(kept.beginning).toHaveLength(16_384);
+    expect(kept.beginning).toContain(job.name);
+    await queue.close();
+  });
 });

@@ -24,12 +24,14 @@ import {
   registerDependencyMetrics,
   registerPoolMetrics,
   startPeriodic,
+  startProbeServer,
   type Traces,
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
-import { createHttpApp, listen } from './http/server.ts';
+import { listen, type Patience } from './http/listen.ts';
+import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, createOutboxMeasure, type ManagementMetrics } from './metrics.ts';
 import { createRelay, type Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
@@ -53,10 +55,16 @@ export interface Timeouts {
   queueMs?: number;
   /** A count of a limit for Redis. */
   countMs?: number;
+  /** A request for its body. */
+  bodyMs?: number;
+  /** The server for its clients. */
+  clients?: Partial<Patience>;
 }
 
 export interface Management {
   port: number;
+  /** Of the metrics and the probes. */
+  operationsPort: number;
   /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
   endpoints: readonly { method: string; path: string }[];
   close(): Promise<void>;
@@ -126,22 +134,33 @@ export async function createManagement(
       endpoints,
       routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
-      probes: createHttpProbes({ health, registry }),
+      probes: createHttpProbes({ health }),
       log: logger,
       consoleFolder,
       metrics,
       traces,
     });
-    const server = await listen(app, settings);
+    const { host, port: wantedPort } = settings;
+    const operations = await startProbeServer({
+      host,
+      port: settings.operationsPort,
+      probes: createHttpProbes({ health, registry }),
+    });
+    // Closed after the server: how a drain goes is worth a look.
+    lifecycle.onClose('operations server', () => operations.close());
+    const server = await listen(app, { host, port: wantedPort, log: logger, patience: timeouts.clients });
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
 
     const { port } = server;
+    const { port: operationsPort } = operations;
     const described = describeSettings(settings, SECRET_SETTINGS);
-    logger.info({ settings: described, port, queueBackend: queues.backendName }, 'management is listening');
+    const { backendName: queueBackend } = queues;
+    logger.info({ settings: described, port, operationsPort, queueBackend }, 'management is listening');
     return {
       port,
+      operationsPort,
       endpoints: endpoints.map(({ method, path }) => ({ method, path })),
       close: () => lifecycle.close('closed by its owner'),
     };

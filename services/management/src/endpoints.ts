@@ -21,8 +21,11 @@ import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
+import { createKnownDevices } from './sessions/known-devices.ts';
+import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
-import { createPasswordCheck, createSignIn, createSignInLimits } from './sessions/sign-in.ts';
+import { createSignIn } from './sessions/sign-in.ts';
+import { createSignInLimits } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
@@ -44,6 +47,8 @@ export interface EndpointDependencies {
     requestMs?: number | undefined;
     /** A caller for the queue, where it need not take what it is told of. */
     queueMs?: number | undefined;
+    /** A request for its body. */
+    bodyMs?: number | undefined;
   };
 }
 
@@ -94,7 +99,7 @@ export async function createEndpoints(
     ...runsEndpoints(runs),
     ...accountsEndpoints({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
-    ...sessionEndpoints({ prisma, sessions, signIn }),
+    ...sessionEndpoints({ prisma, sessions, signIn, devices: createKnownDevices(settings.encryptionKeys) }),
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
@@ -109,6 +114,7 @@ export async function createEndpoints(
     endpoints,
     routing: {
       deadlineMs: requestMs,
+      bodyMs: timeouts.bodyMs,
       places,
       findPrincipal: (credential) => findPrincipal(pool, credential),
       findSession: (sessionId) => sessions.find(sessionId),

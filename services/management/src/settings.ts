@@ -15,6 +15,8 @@ interface Environment {
   /** 0 takes a free one. */
   PORT: number;
   HOST: string;
+  /** Of the metrics, and of the probes once more; not for the outside. 0 takes a free one. */
+  OPERATIONS_PORT: number;
   /** Of the test endpoint's request. */
   DELIVERY_TIMEOUT_MS: number;
   /** Retries that a redelivery has after its first attempt. */
@@ -52,6 +54,7 @@ const schema = Joi.object<Environment>({
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys).required(),
   PORT: port().default(3_000),
   HOST: host().default('0.0.0.0'),
+  OPERATIONS_PORT: port().default(3_004),
   DELIVERY_TIMEOUT_MS: wholeNumber(100, 120_000).default(10_000),
   DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),

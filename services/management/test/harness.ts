@@ -61,6 +61,8 @@ export interface SecondManagement {
 /** The whole service in process, on a free port, over a database and a queue of its own. */
 export interface Harness {
   origin: string;
+  /** Where the metrics are. */
+  operationsOrigin: string;
   /** What the service has mounted, as Express patterns. */
   endpoints: Management['endpoints'];
   settings: Settings;
@@ -72,7 +74,7 @@ export interface Harness {
   newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<TestUser>;
   /** Signs in to the console; answers the headers that its pages' requests have. */
   signIn(user: { email: string }): Promise<Record<string, string>>;
-  startSecond(overrides?: Partial<Settings>): Promise<SecondManagement>;
+  startSecond(overrides?: Partial<Settings>, timeouts?: Timeouts): Promise<SecondManagement>;
   newJob(account: TestAccount): Promise<number>;
   newSubscription(account: TestAccount, fields?: object): Promise<Json>;
   /** Rows of every table that a request could write. */
@@ -110,6 +112,7 @@ export async function startHarness(
     queueUrl: await createTestQueueUrl(backend, testDatabase.url),
     encryptionKeys: [{ name: 'test', key: randomBytes(32) }],
     port: 0,
+    operationsPort: 0,
     host: '127.0.0.1',
     deliveryTimeoutMs: 10_000,
     deliveryMaxRetries: 5,
@@ -149,6 +152,7 @@ export async function startHarness(
 
   return {
     origin,
+    operationsOrigin: `http://127.0.0.1:${management.operationsPort}`,
     endpoints: management.endpoints,
     settings,
     database,
@@ -179,10 +183,10 @@ export async function startHarness(
       if (status !== 201) throw new Error(JSON.stringify(json));
       return { cookie: cookieOf(headers), 'sec-fetch-site': 'same-origin' };
     },
-    async startSecond(overridden = {}) {
+    async startSecond(overridden = {}, timeouts = UNHURRIED) {
       const second = await createManagement(
         { ...settings, ...overridden },
-        { consoleFolder: null, timeouts: UNHURRIED },
+        { consoleFolder: null, timeouts },
       );
       const secondOrigin = `http://127.0.0.1:${second.port}`;
       return {

@@ -29,6 +29,7 @@ describe('the settings', () => {
         { name: 'old', key: Buffer.alloc(32, 7) },
       ],
       port: 3000,
+      operationsPort: 3004,
       host: '0.0.0.0',
       deliveryTimeoutMs: 10_000,
       deliveryMaxRetries: 5,
@@ -49,6 +50,7 @@ describe('the settings', () => {
     const source = {
       ...REQUIRED,
       PORT: '0',
+      OPERATIONS_PORT: '0',
       HOST: '127.0.0.1',
       DELIVERY_TIMEOUT_MS: '500',
       DELIVERY_MAX_RETRIES: '0',

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
 import { createManagement } from '../src/app.ts';
-import { type Harness, startHarness, UNHURRIED } from './harness.ts';
+import { failure, type Harness, startHarness, UNHURRIED } from './harness.ts';
 
 let harness: Harness;
 
@@ -11,14 +11,24 @@ beforeEach(async () => {
 
 afterEach(() => harness.close());
 
-test('the probes and the metrics answer without a token', async () => {
+test('the probes answer without a token, on both ports', async () => {
   for (const path of ['/healthz', '/readyz']) {
     await eventually(async () =>
       expect(await harness.call('GET', path)).toMatchObject({ status: 200, json: { ok: true } }),
     );
+    const response = await fetch(harness.operationsOrigin + path);
+    expect([response.status, await response.json()]).toMatchObject([200, { ok: true }]);
   }
-  const metrics = await fetch(`${harness.origin}/metrics`);
+});
+
+test('the metrics are on the port for operations only, and nothing of the API is there', async () => {
+  const metrics = await fetch(`${harness.operationsOrigin}/metrics`);
   expect(await metrics.text()).toContain('service="management"');
+  expect(await harness.call('GET', '/metrics')).toMatchObject({
+    status: 404,
+    json: failure(404, 'Not found.'),
+  });
+  expect((await fetch(`${harness.operationsOrigin}/api/v2/accounts`)).status).toBe(404);
 });
 
 test('a service whose port is taken does not start, and leaves no connection behind', async () => {

@@ -1,6 +1,12 @@
 import { EVENT_LIMITS } from '@runhook/contract';
+import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import express, { type Request, type RequestHandler, type Response } from 'express';
-import { InvalidRequestError, UnsupportedContentTypeError } from './errors.ts';
+import {
+  BodyTooLargeError,
+  InvalidRequestError,
+  RequestTimeoutError,
+  UnsupportedContentTypeError,
+} from './errors.ts';
 
 /** What a body may have at most, in bytes. */
 export const BODY_BYTES_MAX = {
@@ -15,28 +21,46 @@ export const BODY_BYTES_MAX = {
 const DEPTH_MAX = 20;
 /** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. */
 const VALUES_MAX = 5_000;
+/** For all of a body: the longest one at 27 kB a second. */
+const BODY_MS = 15_000;
 
 /**
  * The JSON body of a POST or PUT; undefined when there is none. What is too long, too deep or too much is refused before
- * anybody looks at what it says. Rejects with what the error mapper knows.
+ * anybody looks at what it says, and what does not come, with what the error mapper knows.
+ * @param bodyMs how long it may take
  */
 export async function readBody(
   request: Request,
   response: Response,
-  bytesMax: number = BODY_BYTES_MAX.usual,
+  {
+    bytesMax = BODY_BYTES_MAX.usual,
+    bodyMs = BODY_MS,
+  }: { bytesMax?: number | undefined; bodyMs?: number | undefined },
 ): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
   if (!request.is('application/json')) throw new UnsupportedContentTypeError();
-  await new Promise<void>((resolve, reject) => {
-    parserOf(bytesMax)(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
-  });
+  // The parser would wait for the end of it before it says so.
+  if (Number(request.get('content-length') ?? 0) > bytesMax) throw new BodyTooLargeError();
+  // Whoever asks first is let in by now, and sends it only if it hears so.
+  if (request.get('expect') !== undefined && request.httpVersion === '1.1') response.writeContinue();
+  await withinDeadline(bodyMs, () => parsed(parserOf(bytesMax), request, response)).catch(
+    (error: unknown) => {
+      throw error instanceof DeadlineError ? new RequestTimeoutError() : error;
+    },
+  );
   requireBounded(request.body);
   return request.body;
 }
 
 function hasBody(request: Request): boolean {
   return request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > 0;
+}
+
+function parsed(parser: RequestHandler, request: Request, response: Response): Promise<void> {
+  return new Promise((resolve, reject) => {
+    parser(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
+  });
 }
 
 const parsers = new Map<number, RequestHandler>();

@@ -25,6 +25,11 @@ export interface OpenRequest {
   clientAddress: string;
   /** Whether it came over https, as reported by the proxies that are trusted. */
   secure: boolean;
+  /**
+   * To be called as the last thing before the COMMIT of what changes something, and before anything is sent outside. Throws when
+   * the caller was refused meanwhile. Where there is `keep`, that calls it.
+   */
+  beforeCommit(): void;
 }
 
 /** A request that passed authentication. */
@@ -35,8 +40,11 @@ export interface AccountRequest extends CallerRequest {
   account: Account;
 }
 
-/** A POST concerning an account: what it answers is kept with its work, for the case that it is repeated. */
-export interface PostRequest extends AccountRequest {
+/**
+ * A request that may change something of an account: its answer goes through `keep` in the transaction of its work, which
+ * keeps that of a POST for the case that it is repeated, and lets no work be committed whose caller was refused.
+ */
+export interface WriteRequest extends AccountRequest {
   keep: Keeper;
 }
 
@@ -61,16 +69,16 @@ interface EndpointOf<Path extends string, Request, OfMethod extends Method = Met
 
 type AccountPath = `${string}/:account_id/${string}`;
 
-interface AccountPost extends EndpointOf<AccountPath, PostRequest, 'POST', KeptAnswer> {
+interface AccountWrite extends EndpointOf<AccountPath, WriteRequest, Exclude<Method, 'GET'>, KeptAnswer> {
   access: Access;
 }
 
-interface OtherAccountEndpoint extends EndpointOf<AccountPath, AccountRequest, Exclude<Method, 'POST'>> {
+interface AccountRead extends EndpointOf<AccountPath, AccountRequest, 'GET'> {
   access: Access;
 }
 
 /** Concerns the account that its path names. */
-export type AccountEndpoint = AccountPost | OtherAccountEndpoint;
+export type AccountEndpoint = AccountWrite | AccountRead;
 
 /** Concerns the caller itself; which callers it takes is its own affair. */
 export interface CallerEndpoint extends EndpointOf<string, CallerRequest> {

@@ -1,4 +1,3 @@
-import type { Problem } from '@runhook/contract';
 import { isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
 import type { ErrorRequestHandler, Response } from 'express';
@@ -22,17 +21,7 @@ export interface Answer {
   extra?: unknown;
   /** On the answer to a delete only. */
   isSuccess?: true;
-  headers?: Record<string, string>;
-}
-
-/** The failure half. `developerMessage` is "" when there is nothing to add: typed clients decode a string. */
-export interface Failure {
-  code: number;
-  userMessage: string;
-  developerMessage: string;
-  headers: Record<string, string>;
-  /** Of a 400: what is wrong with which field. */
-  problems?: readonly Problem[] | undefined;
+  headers?: Record<string, string | string[]>;
 }
 
 export function sendAnswer(response: Response, answer: Answer): void {
@@ -44,13 +33,10 @@ export function sendAnswer(response: Response, answer: Answer): void {
     .json(extra === undefined ? { data, status } : { data, status, extra });
 }
 
-function sendFailure(response: Response, failure: Failure): void {
-  const { code, userMessage, developerMessage, headers, problems } = failure;
+/** The failure half of the envelope. `developer_message` is "" when there is nothing to add: typed clients decode a string. */
+export function failureBody({ statusCode: code, userMessage, developerMessage, problems }: ApiError): object {
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
-  response
-    .status(code)
-    .set(headers)
-    .json({ status: problems === undefined ? status : { ...status, errors: problems }, data: null });
+  return { status: problems === undefined ? status : { ...status, errors: problems }, data: null };
 }
 
 /** The envelope's `extra` of a list (docs/contract.md#requests-and-answers). */
@@ -70,7 +56,7 @@ export function mapErrors(log: Log): ErrorRequestHandler {
     const error = apiErrorFor(thrown, requestId);
     if (error.statusCode >= 500)
       log.error({ err: thrown, requestId, route, code: error.code }, 'request failed');
-    sendFailure(response, { ...error, code: error.statusCode });
+    response.status(error.statusCode).set(error.headers).json(failureBody(error));
   };
 }
 

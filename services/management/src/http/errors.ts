@@ -80,6 +80,15 @@ export class MethodNotAllowedError extends ApiError {
   }
 }
 
+/** 408: the request is not here as a whole, and it is not waited for any longer. */
+export class RequestTimeoutError extends ApiError {
+  constructor() {
+    super(408, 'request_timeout', 'The request took too long to arrive.', {
+      headers: { connection: 'close' },
+    });
+  }
+}
+
 export class ConflictError extends ApiError {
   constructor(userMessage: string) {
     super(409, 'conflict', userMessage);
@@ -100,6 +109,13 @@ export class UnsupportedContentTypeError extends ApiError {
   }
 }
 
+/** 417: an `Expect` of something else than `100-continue`. */
+export class ExpectationFailedError extends ApiError {
+  constructor() {
+    super(417, 'expectation_failed', 'What the Expect header asks for is not done here.');
+  }
+}
+
 /** 422: the `Idempotency-Key` came with another body before. */
 export class KeyOfAnotherBodyError extends ApiError {
   constructor() {
@@ -113,6 +129,13 @@ export class TooManyRequestsError extends ApiError {
     super(429, 'too_many_requests', 'Too many requests.', {
       headers: { 'retry-after': String(retryAfterSeconds) },
     });
+  }
+}
+
+/** 431: the head of the request. */
+export class HeadersTooLargeError extends ApiError {
+  constructor() {
+    super(431, 'headers_too_large', 'The request’s headers are too large.');
   }
 }
 

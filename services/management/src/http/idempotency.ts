@@ -26,7 +26,7 @@ export interface KeyedRequest {
 
 declare const KEPT: unique symbol;
 
-/** An answer that went through a {@link Keeper}. A POST gives no other: the compiler sees to it. */
+/** An answer that went through a {@link Keeper}. What writes gives no other: the compiler sees to it. */
 export type KeptAnswer = Answer & { readonly [KEPT]: true };
 
 /**
@@ -46,6 +46,18 @@ export const KEEPS_NOTHING: Keeper = {
   within: async (_transaction, answer) => answer as KeptAnswer,
   withinPrisma: async (_transaction, answer) => answer as KeptAnswer,
 };
+
+/** What is kept is about to be committed, so it has to pass the request's gate. */
+export function keptBefore(beforeCommit: () => void, keeper: Keeper): Keeper {
+  const passed = (answer: KeptAnswer) => {
+    beforeCommit();
+    return answer;
+  };
+  return {
+    within: async (transaction, answer) => passed(await keeper.within(transaction, answer)),
+    withinPrisma: async (transaction, answer) => passed(await keeper.withinPrisma(transaction, answer)),
+  };
+}
 
 export interface Idempotency {
   /**

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
-import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import { type Request, type Response, Router } from 'express';
 import type { AccountPlaces } from './account-places.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import { readBody } from './body.ts';
+import { answerInTime, CommitGate } from './commit-gate.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -18,9 +18,8 @@ import {
   InvalidRequestError,
   MethodNotAllowedError,
   TooManyRequestsError,
-  UnavailableError,
 } from './errors.ts';
-import { type Idempotency, KEEPS_NOTHING } from './idempotency.ts';
+import { type Idempotency, KEEPS_NOTHING, type Keeper, keptBefore } from './idempotency.ts';
 import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
@@ -32,6 +31,8 @@ export interface RouterDependencies extends Authentication {
   places: Pick<AccountPlaces, 'run'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
+  /** How long a body may take to arrive; 15 s when omitted. */
+  bodyMs?: number | undefined;
 }
 
 /** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
@@ -46,10 +47,17 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const handle = await within(deadlineMs, () => admit(endpoint, dependencies, request, response));
-      const body = await readBody(request, response, endpoint.bodyBytesMax);
+      const admission = () => admit(endpoint, dependencies, request, response);
+      const handle = await answerInTime(deadlineMs, new CommitGate(), admission);
+      const body = await readBody(request, response, {
+        bytesMax: endpoint.bodyBytesMax,
+        bodyMs: dependencies.bodyMs,
+      });
       const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
-      const answer = await within(answerMs, () => handle({ ...partsOf(request), body }));
+      const gate = new CommitGate();
+      const beforeCommit = () => gate.pass();
+      const open = { ...partsOf(request), body, beforeCommit };
+      const answer = await answerInTime(answerMs, gate, () => handle(open, gate));
       sendAnswer(response, answer);
     });
   }
@@ -62,7 +70,7 @@ async function admit(
   dependencies: RouterDependencies,
   request: Request,
   response: Response,
-): Promise<(request: OpenRequest) => Promise<Answer>> {
+): Promise<(request: OpenRequest, gate: CommitGate) => Promise<Answer>> {
   if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
   const { authorization, cookie } = request.headers;
   const caller = await authenticate({ authorization, cookie }, dependencies);
@@ -77,9 +85,11 @@ async function admit(
   requestState(response).accountId = account.id;
   const { params } = request;
   const { idempotency, places } = dependencies;
-  return (open) => {
-    const work = () =>
-      handleOnce(endpoint, idempotency, { request: { ...open, ...caller, account }, params });
+  return (open, gate) => {
+    const work = () => {
+      gate.requireOpen();
+      return handleOnce(endpoint, idempotency, { request: { ...open, ...caller, account }, params });
+    };
     return endpoint.extraMs === undefined ? places.run(account.id, work) : work();
   };
 }
@@ -103,7 +113,7 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-function partsOf(request: Request): Omit<OpenRequest, 'body'> {
+function partsOf(request: Request): Omit<OpenRequest, 'body' | 'beforeCommit'> {
   const reported = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,
@@ -113,15 +123,6 @@ function partsOf(request: Request): Omit<OpenRequest, 'body'> {
     clientAddress: isIP(reported) === 0 ? (request.socket.remoteAddress ?? '') : reported,
     secure: request.secure,
   };
-}
-
-/** A database that neither answers nor breaks must not keep the caller. The work goes on; only the caller is let go. */
-async function within<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
-  try {
-    return await withinDeadline(deadlineMs, work);
-  } catch (error) {
-    throw error instanceof DeadlineError ? new UnavailableError() : error;
-  }
 }
 
 const HEADER = 'Idempotency-Key';
@@ -138,12 +139,14 @@ async function handleOnce(
   call: { request: AccountRequest; params: object },
 ): Promise<Answer> {
   const { request, params } = call;
-  if (endpoint.method !== 'POST') return await endpoint.handle(request);
-  const key = keyOf(request.header(HEADER));
-  if (key === null) return await endpoint.handle({ ...request, keep: KEEPS_NOTHING });
+  if (endpoint.method === 'GET') return await endpoint.handle(request);
+  const handleWith = (keeper: Keeper) =>
+    endpoint.handle({ ...request, keep: keptBefore(request.beforeCommit, keeper) });
+  const key = endpoint.method === 'POST' ? keyOf(request.header(HEADER)) : null;
+  if (key === null) return await handleWith(KEEPS_NOTHING);
   const { principal, body } = request;
   const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body };
-  return await idempotency.once(keyed, (keep) => endpoint.handle({ ...request, keep }));
+  return await idempotency.once(keyed, handleWith);
 }
 
 function keyOf(header: string | undefined): string | null {

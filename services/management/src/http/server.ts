@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Traces } from '@runhook/runtime';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
@@ -9,6 +7,7 @@ import type { ManagementMetrics } from '../metrics.ts';
 import type { Endpoint } from './endpoint.ts';
 import { mapErrors } from './envelope.ts';
 import { NotFoundError } from './errors.ts';
+import { requirePlainRequest } from './listen.ts';
 import { docsRoutes } from './openapi/docs-page.ts';
 import { type Log, logRequests, measureRequests, traceRequests } from './request-telemetry.ts';
 import { mountEndpoints, type RouterDependencies } from './router.ts';
@@ -18,7 +17,7 @@ export interface HttpAppParts {
   routing: RouterDependencies;
   /** Whose `X-Forwarded-For`, `-Proto` and `-Host` are believed; nobody's when it is empty. */
   trustedProxyCidrs: readonly string[];
-  /** Answers `/healthz`, `/readyz` and `/metrics`; false when the request is for none of them. */
+  /** Answers `/healthz` and `/readyz`; false when the request is for none of them. */
   probes: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
   log: Log;
   /** Where the built console is; without it there is none. */
@@ -42,8 +41,12 @@ export function createHttpApp(parts: HttpAppParts): Express {
   if (traces) app.use(traceRequests(traces));
   // Whoever serves plain http, on a laptop or behind a proxy, must not have the console's assets turned to https.
   app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
-  app.use('/api', (_request, response, next) => {
+  app.use(requirePlainRequest);
+  app.use('/api', (request, response, next) => {
     response.set('cache-control', 'no-store');
+    // Nothing here has a validator, and Express takes `If-None-Match: *` for one that fits: a 304 without the envelope.
+    delete request.headers['if-none-match'];
+    delete request.headers['if-modified-since'];
     next();
   });
   app.use(docsRoutes());
@@ -54,36 +57,4 @@ export function createHttpApp(parts: HttpAppParts): Express {
   });
   app.use(mapErrors(log));
   return app;
-}
-
-const IDLE_SWEEP_MS = 50;
-
-export interface HttpServer {
-  port: number;
-  /** Takes no more connections, lets the requests in flight end, and closes each connection once it is idle. */
-  close(): Promise<void>;
-}
-
-/** Serves on `host` and `port`; 0 takes a free one. Rejects when the port cannot be had. */
-export async function listen(
-  listener: RequestListener,
-  options: { host: string; port: number },
-): Promise<HttpServer> {
-  const server = createServer(
-    { headersTimeout: 15_000, requestTimeout: 60_000, keepAliveTimeout: 65_000 },
-    listener,
-  );
-  server.listen(options.port, options.host);
-  await once(server, 'listening');
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      // A kept connection that was busy when the stop came would otherwise stay open once its answer is out.
-      const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
-      await closed;
-      clearInterval(sweep);
-    },
-  };
 }

@@ -22,19 +22,20 @@ export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: Secr
     method: 'POST',
     path: '/api/v2/users/:user_id/apikey',
     access: 'caller',
-    async handle({ principal, credential, param }) {
+    async handle({ principal, credential, param, beforeCommit }) {
       if (!/^\d+$/.test(param('user_id'))) throw new NotFoundError();
       const { userId } = requiredUser(principal);
       if (integerIdFromText(param('user_id')) !== userId) {
         throw new AccessDeniedError('Users may rotate their own API key only.');
       }
       const apiKey = createCredential('user');
-      const replaced = await replaceApiKey(deps.prisma, {
+      const keys = {
         userId,
         currentHash: credential.kind === 'key' ? credential.hash : credential.apiKeyHash,
         newHash: hashCredential(apiKey),
         newCiphertext: deps.secrets.encrypt(apiKey),
-      });
+      };
+      const replaced = await replaceApiKey(deps.prisma, keys, beforeCommit);
       if (!replaced) throw tooLate(credential);
       return { code: 200, data: { user_id: userId, api_key: apiKey } };
     },

@@ -30,7 +30,10 @@ export async function findUser(
   return user && { id: userId, ...user };
 }
 
-/** Whether the key was still the current one and is the new one now, in one statement. Of several at once, one succeeds. */
+/**
+ * Whether the key was still the current one and is the new one now. Of several at once, one succeeds.
+ * @param beforeCommit what it throws leaves the current one
+ */
 export async function replaceApiKey(
   prisma: PrismaClient,
   key: {
@@ -39,13 +42,17 @@ export async function replaceApiKey(
     newHash: Uint8Array<ArrayBuffer>;
     newCiphertext: string;
   },
+  beforeCommit: () => void,
 ): Promise<boolean> {
   const { userId, currentHash, newHash, newCiphertext } = key;
-  const { count } = await prisma.user.updateMany({
-    where: { id: BigInt(userId), apiKeyHash: currentHash },
-    data: { apiKeyHash: newHash, apiKeyCiphertext: newCiphertext, apiKeyCreatedAt: new Date() },
+  return await inPrismaTransaction(prisma, async (transaction) => {
+    const { count } = await transaction.user.updateMany({
+      where: { id: BigInt(userId), apiKeyHash: currentHash },
+      data: { apiKeyHash: newHash, apiKeyCiphertext: newCiphertext, apiKeyCreatedAt: new Date() },
+    });
+    beforeCommit();
+    return count > 0;
   });
-  return count > 0;
 }
 
 /**

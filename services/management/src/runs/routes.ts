@@ -15,9 +15,9 @@ import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
-  type PostRequest,
   READ_RUNS,
   REPORT_RUNS,
+  type WriteRequest,
 } from '../http/endpoint.ts';
 import { type Answer, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
@@ -62,7 +62,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
   ];
 }
 
-async function start(runs: Runs, { account, body, keep }: PostRequest): Promise<KeptAnswer> {
+async function start(runs: Runs, { account, body, keep }: WriteRequest): Promise<KeptAnswer> {
   const { fields, problems } = parseRunStart(body);
   if (problems) throw new InvalidRequestError(problems);
   return await runs.start(account.id, fields, (outcome, transaction) =>
@@ -85,7 +85,7 @@ function started(outcome: StartOutcome, fields: RunStart): Answer {
   }
 }
 
-async function finish(runs: Runs, request: PostRequest): Promise<KeptAnswer> {
+async function finish(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
   const { account, body, keep } = request;
   const runId = runIdOf(request);
   const { fields, problems } = parseRunFinish(body);
@@ -95,7 +95,7 @@ async function finish(runs: Runs, request: PostRequest): Promise<KeptAnswer> {
   );
 }
 
-async function ingestArtifacts(runs: Runs, request: PostRequest): Promise<KeptAnswer> {
+async function ingestArtifacts(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
   const { account, keep } = request;
   return await runs.ingestArtifacts(account.id, runIdOf(request), (outcome, transaction) =>
     keep.within(transaction, reported(outcome)),

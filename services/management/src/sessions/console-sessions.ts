@@ -7,11 +7,13 @@ export interface ConsoleSessions {
   /**
    * Answers the session's id; only its hash is stored. Null when the password is no longer the one that was checked:
    * a reset ends the user's sessions, and must not be outrun by a sign-in with the old one.
+   * @param beforeCommit what it throws leaves no session
    */
-  open(user: { id: number; passwordHash: string }): Promise<string | null>;
+  open(user: { id: number; passwordHash: string }, beforeCommit: () => void): Promise<string | null>;
   /** The user behind the cookie's text, or null when there is no such session any more. Counts as use. */
   find(sessionId: string): Promise<Caller | null>;
-  close(idHash: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** @param beforeCommit what it throws leaves the session */
+  close(idHash: Uint8Array<ArrayBuffer>, beforeCommit: () => void): Promise<void>;
 }
 
 export function createConsoleSessions(options: {
@@ -22,7 +24,7 @@ export function createConsoleSessions(options: {
   const { prisma, idleMinutes, maxHours } = options;
   const idleMs = idleMinutes * MINUTE_MS;
   return {
-    async open({ id, passwordHash }) {
+    async open({ id, passwordHash }, beforeCommit) {
       await clearEnded(prisma, idleMs);
       const sessionId = createSessionId();
       const session = {
@@ -36,6 +38,7 @@ export function createConsoleSessions(options: {
         const user = { id: session.userId, passwordHash };
         const { count } = await transaction.user.updateMany({ where: user, data: { passwordHash } });
         if (count > 0) await transaction.consoleSession.create({ data: session });
+        beforeCommit();
         return count > 0;
       });
       return isOpen ? sessionId : null;
@@ -53,8 +56,11 @@ export function createConsoleSessions(options: {
         credential: { kind: 'session', idHash, expiresAt, apiKeyHash: user.apiKeyHash },
       };
     },
-    async close(idHash) {
-      await prisma.consoleSession.deleteMany({ where: { idHash } });
+    async close(idHash, beforeCommit) {
+      await inPrismaTransaction(prisma, async (transaction) => {
+        await transaction.consoleSession.deleteMany({ where: { idHash } });
+        beforeCommit();
+      });
     },
   };
 }

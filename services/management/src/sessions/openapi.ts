@@ -42,6 +42,9 @@ const SET_COOKIE: Record<string, Header> = {
   },
 };
 
+const DESCRIPTION =
+  'Failed attempts are limited: for an e-mail address from one network, for it from everywhere (far more), and for an address of the network. A browser that signed in before is known by a second cookie, `runhook_device`, which is set with the session’s, and has attempts of its own that nobody else can use up. A 503 also says that too many passwords wait to be checked.';
+
 /** See docs/contract.md#identity. */
 export const sessionPaths: Paths = {
   '/api/v3/session': {
@@ -58,7 +61,7 @@ export const sessionPaths: Paths = {
       operationId: 'signIn',
       tags,
       summary: 'Sign in to the console',
-      description: 'Failed attempts are limited, for an e-mail address and for an address of the network.',
+      description: DESCRIPTION,
       security: [],
       requestBody: requestBody('SignInFields', 'Who it is.', SIGN_IN_EXAMPLE),
       responses: answers(

@@ -17,6 +17,7 @@ import {
   InvalidTokenError,
   SignInRefusedError,
   TooManyRequestsError,
+  UnavailableError,
 } from '../http/errors.ts';
 import { type AccountView, listAccounts } from '../identity/accounts.ts';
 import {
@@ -34,6 +35,7 @@ import {
   sessionCookie,
   sessionIdOf,
 } from './console-sessions.ts';
+import type { KnownDevices } from './known-devices.ts';
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
@@ -42,6 +44,7 @@ interface SessionDependencies {
   prisma: PrismaClient;
   sessions: ConsoleSessions;
   signIn: SignIn;
+  devices: KnownDevices;
 }
 
 /** Signing in to the console, who is signed in, and signing out. */
@@ -50,22 +53,26 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Takes JSON only, which no browser sends for another site's page without asking here first: no other proof is needed. */
-function signInEndpoint({ prisma, sessions, signIn }: SessionDependencies): OpenEndpoint {
+function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): OpenEndpoint {
   return {
     method: 'POST',
     path: SESSION,
     access: 'anyone',
     bodyBytesMax: BODY_BYTES_MAX.signIn,
-    async handle({ body, header, clientAddress, secure }) {
+    async handle({ body, header, clientAddress, secure, beforeCommit }) {
       const { fields, problems } = parseSignIn(body);
       if (problems) throw new InvalidRequestError(problems);
-      const outcome = await signIn({ ...fields, clientAddress });
+      const cookie = header('cookie');
+      const device = devices.find(cookie, fields.email);
+      const outcome = await signIn({ ...fields, clientAddress, device }, beforeCommit);
+      if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'refused') throw new SignInRefusedError();
-      await endReplacedSession(sessions, header('cookie'));
+      await endReplacedSession(sessions, cookie, beforeCommit);
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
-      const headers = { 'set-cookie': sessionCookie(outcome.sessionId, secure) };
+      const known = devices.remember(cookie, fields.email, secure);
+      const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), known] };
       return { code: 201, data: await viewOf(prisma, caller), headers };
     },
   };
@@ -85,9 +92,9 @@ function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
     method: 'DELETE',
     path: SESSION,
     access: 'caller',
-    async handle({ credential, secure }) {
+    async handle({ credential, secure, beforeCommit }) {
       if (credential.kind !== 'session') throw new AccessDeniedError('A key is not signed in.');
-      await sessions.close(credential.idHash);
+      await sessions.close(credential.idHash, beforeCommit);
       const headers = { 'set-cookie': endedSessionCookie(secure) };
       return { code: 200, data: {}, isSuccess: true, headers };
     },
@@ -95,9 +102,13 @@ function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
 }
 
 /** The browser forgets the session that it had before, and nobody else knows it. */
-async function endReplacedSession(sessions: ConsoleSessions, cookie: string | undefined): Promise<void> {
+async function endReplacedSession(
+  sessions: ConsoleSessions,
+  cookie: string | undefined,
+  beforeCommit: () => void,
+): Promise<void> {
   const idHash = hashSessionId(sessionIdOf(cookie) ?? '');
-  if (idHash !== null) await sessions.close(idHash);
+  if (idHash !== null) await sessions.close(idHash, beforeCommit);
 }
 
 async function viewOf(prisma: PrismaClient, { principal, credential }: Caller): Promise<SessionView> {

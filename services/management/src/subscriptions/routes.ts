@@ -153,9 +153,12 @@ function updateSubscriptionEndpoint(deps: { prisma: PrismaClient; urlProblem: Ur
     async handle(request) {
       const key = subscriptionKey(request);
       const fields = await readSubscriptionFields(deps, request);
-      const row = await updateSubscription(deps.prisma, key, fields);
-      if (!row) throw subscriptionNotFound();
-      return { code: 200, data: subscriptionView(row, request.account) };
+      return await inPrismaTransaction(deps.prisma, async (transaction) => {
+        const row = await updateSubscription(transaction, key, fields);
+        if (!row) throw subscriptionNotFound();
+        const data = subscriptionView(row, request.account);
+        return await request.keep.withinPrisma(transaction, { code: 200, data });
+      });
     },
   };
 }
@@ -168,8 +171,11 @@ function deleteSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): Accou
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const key = subscriptionKey(request);
-      if (!(await deleteSubscription(prisma, key))) throw subscriptionNotFound();
-      return { code: 200, data: { id: key.id }, isSuccess: true };
+      return await inPrismaTransaction(prisma, async (transaction) => {
+        if (!(await deleteSubscription(transaction, key))) throw subscriptionNotFound();
+        const answer = { code: 200, data: { id: key.id }, isSuccess: true } as const;
+        return await request.keep.withinPrisma(transaction, answer);
+      });
     },
   };
 }

@@ -90,12 +90,12 @@ function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionW
  * subscription. `updated_at` and `version` are the triggers'.
  */
 export async function updateSubscription(
-  prisma: PrismaClient,
+  transaction: Prisma.TransactionClient,
   key: SubscriptionKey,
   fields: SubscriptionFields,
 ): Promise<SubscriptionRow | null> {
   const { active } = fields;
-  const [row] = await prisma.subscription.updateManyAndReturn({
+  const [row] = await transaction.subscription.updateManyAndReturn({
     where: live(key),
     data: {
       ...columnsOf(fields),
@@ -109,8 +109,11 @@ export async function updateSubscription(
 }
 
 /** Whether there was such a subscription. Its deliveries leave with retention. */
-export async function deleteSubscription(prisma: PrismaClient, key: SubscriptionKey): Promise<boolean> {
-  const { count } = await prisma.subscription.updateMany({
+export async function deleteSubscription(
+  transaction: Prisma.TransactionClient,
+  key: SubscriptionKey,
+): Promise<boolean> {
+  const { count } = await transaction.subscription.updateMany({
     where: live(key),
     data: { deletedAt: new Date() },
   });

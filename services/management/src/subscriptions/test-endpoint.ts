@@ -32,6 +32,7 @@ export function testSubscriptionEndpoint(deps: {
       const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
       const body = renderPayload(event, row);
       const hmacSecret = deps.secrets.decrypt(row.hmacSecretCiphertext);
+      request.beforeCommit();
       const result = await deps.egress.post({
         url: row.clientUrl,
         headers: deliveryHeaders({ body, eventId: event.eventId, hmacSecret, sentAt }),

@@ -20,6 +20,15 @@ describe('every answer is an envelope in JSON', () => {
     }
   });
 
+  test('a condition on something that was cached changes nothing', async () => {
+    const headers = { 'if-none-match': '*', 'if-modified-since': 'Fri, 01 Jan 2100 00:00:00 GMT' };
+    const { status, json } = await harness.call('GET', '/api/v2/accounts', { token: account.token, headers });
+    expect({ status, ids: json.data.map(({ id }: { id: number }) => id) }).toEqual({
+      status: 200,
+      ids: [account.id],
+    });
+  });
+
   test('a path that does not decode is a 404', async () => {
     const { token } = account;
     const { status, json } = await harness.call('GET', account.path('/subscription/%E0%A4%A'), { token });

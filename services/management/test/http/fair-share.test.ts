@@ -12,7 +12,7 @@ const post = ({ id, token }: TestAccount, path: string, body: object) =>
   harness.call('POST', `/api/v2/accounts/${id}/${path}`, { token, body });
 
 async function metric(name: string): Promise<number> {
-  const text = await (await fetch(`${harness.origin}/metrics`)).text();
+  const text = await (await fetch(`${harness.operationsOrigin}/metrics`)).text();
   return Number(new RegExp(`^${name}\\{.*\\} (.+)$`, 'm').exec(text)?.[1]);
 }
 

@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => harness.close());
 
 async function exposed(): Promise<string> {
-  return (await fetch(`${harness.origin}/metrics`)).text();
+  return (await fetch(`${harness.operationsOrigin}/metrics`)).text();
 }
 
 test('an event that is accepted over REST is counted when it is committed, and again when it is relayed', async () => {

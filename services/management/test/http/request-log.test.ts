@@ -4,7 +4,8 @@ import { type Access, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
 import type { Answer } from '../../src/http/envelope.ts';
 import { TooManyRequestsError } from '../../src/http/errors.ts';
 import { KEEPS_NOTHING } from '../../src/http/idempotency.ts';
-import { createHttpApp, type HttpServer, listen } from '../../src/http/server.ts';
+import { type HttpServer, listen } from '../../src/http/listen.ts';
+import { createHttpApp } from '../../src/http/server.ts';
 import type { Principal } from '../../src/identity/principals.ts';
 import { callApi, failure } from '../harness.ts';
 
@@ -35,6 +36,7 @@ beforeEach(async () => {
     if (message === 'request') lineWritten();
   };
   const access: Access = READ_WEBHOOKS;
+  const log = { info: write('info'), warn: write('warn'), error: write('error') };
   const app = createHttpApp({
     endpoints: [
       {
@@ -53,9 +55,9 @@ beforeEach(async () => {
     },
     trustedProxyCidrs: [],
     probes: async () => false,
-    log: { info: write('info'), warn: write('warn'), error: write('error') },
+    log,
   });
-  server = await listen(app, { host: '127.0.0.1', port: 0 });
+  server = await listen(app, { host: '127.0.0.1', port: 0, log });
 });
 
 afterEach(() => server.close());
@@ -186,5 +188,6 @@ test('a stop lets the request in flight end and then closes its connection', asy
   expect((await answer).json.data).toBe('done');
   await closed;
   await expect(post(QUERY)).rejects.toThrow();
-  server = await listen(() => undefined, { host: '127.0.0.1', port: 0 });
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  server = await listen(() => undefined, { host: '127.0.0.1', port: 0, log });
 });

@@ -6,7 +6,8 @@ import { openPrismaDatabase } from '@runhook/database/prisma';
 import { eventually } from '@runhook/testing';
 import { resetPassword } from '../../src/identity/users.ts';
 import { createConsoleSessions } from '../../src/sessions/console-sessions.ts';
-import { createPasswordCheck, createSignIn } from '../../src/sessions/sign-in.ts';
+import { createPasswordCheck } from '../../src/sessions/password-check.ts';
+import { createSignIn } from '../../src/sessions/sign-in.ts';
 import {
   cookieOf,
   failure,
@@ -92,15 +93,16 @@ describe('signing in', () => {
     const madeAtMs = Date.parse(json.data.expires_at) - 24 * 3_600_000;
     expect(madeAtMs).toBeGreaterThanOrEqual(before);
     expect(madeAtMs).toBeLessThanOrEqual(Date.now());
-    expect(headers.get('set-cookie')).toMatch(
-      /^runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
-    );
+    expect(headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
+      expect.stringMatching(/^runhook_device=[\w.-]+; Path=\/; Max-Age=15552000; HttpOnly; SameSite=Strict$/),
+    ]);
   });
 
   test('marks the cookie Secure when the request came over https, by the word of a trusted proxy only', async () => {
     const forwarded = { 'x-forwarded-proto': 'https' };
     const { headers } = await signIn(goodFields(), forwarded);
-    expect(headers.get('set-cookie')).toMatch(/; Secure$/);
+    for (const cookie of headers.getSetCookie()) expect(cookie).toMatch(/; Secure$/);
     const untrusting = await harness.startSecond({ trustedProxyCidrs: [] });
     const other = await untrusting.call('POST', SESSION, { body: goodFields(), headers: forwarded });
     expect(other.headers.get('set-cookie')).not.toMatch(/Secure/);
@@ -151,9 +153,9 @@ describe('signing in', () => {
     const where = { id: BigInt(user.id) };
     const { passwordHash } = await prisma.user.findUniqueOrThrow({ where });
     const checked = { id: user.id, passwordHash: passwordHash ?? '' };
-    expect(await sessions.open(checked)).toEqual(expect.any(String));
+    expect(await sessions.open(checked, () => undefined)).toEqual(expect.any(String));
     await prisma.user.update({ where, data: { passwordHash: 'another' } });
-    expect(await sessions.open(checked)).toBeNull();
+    expect(await sessions.open(checked, () => undefined)).toBeNull();
     expect(await sessionsOf(user)).toHaveLength(1);
   });
 
@@ -164,7 +166,7 @@ describe('signing in', () => {
       const { prisma, pool } = database;
       const sessions = createConsoleSessions({ prisma, idleMinutes: 60, maxHours: 24 });
       const { passwordHash } = await prisma.user.findUniqueOrThrow({ where: { id: BigInt(user.id) } });
-      const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' });
+      const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, () => undefined);
       const resets = () => resetPassword(prisma, user.id, 'another password');
       // Both wait for the user's row, and get it in the order in which they came.
       const waiting = (count: number) =>
@@ -199,8 +201,8 @@ describe('signing in', () => {
     const limits = { begin: async () => begun, succeeded: async () => undefined };
     const attempt = createSignIn({ prisma, sessions: { open: async () => null }, passwords, limits });
     for (const email of [user.email, 'nobody@example.com']) {
-      const fields = { email, password: 'wrong', clientAddress: '127.0.0.1' };
-      expect(await attempt(fields)).toEqual({ kind: 'refused' });
+      const fields = { email, password: 'wrong', clientAddress: '127.0.0.1', device: null };
+      expect(await attempt(fields, () => undefined)).toEqual({ kind: 'refused' });
     }
     // What a verification costs stands before the salt: its kind, its memory, its passes.
     const [known, unknown] = verified.map((passwordHash) => passwordHash.split('$').slice(1, 4));

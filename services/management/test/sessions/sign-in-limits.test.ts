@@ -8,7 +8,7 @@ import {
   queueBackends,
 } from '@runhook/testing';
 import { openLimitStore } from '../../src/http/limits.ts';
-import { createSignInLimits } from '../../src/sessions/sign-in.ts';
+import { createSignInLimits } from '../../src/sessions/sign-in-limits.ts';
 import {
   failure,
   type Harness,
@@ -27,7 +27,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
   let harness: Harness;
   let account: TestAccount;
   let user: TestUser;
-  let addresses = 0;
+  let networks = 0;
 
   beforeAll(async () => {
     harness = await startHarness(async (databaseUrl) => ({
@@ -45,18 +45,29 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
 
   afterAll(() => harness.close());
 
-  const newAddress = () => `203.0.113.${++addresses}`;
-  const signIn = (email: string, password: string, address: string, call = harness.call) =>
-    call('POST', '/api/v3/session', { body: { email, password }, headers: { 'x-forwarded-for': address } });
+  /** In a network of 256 addresses that nobody else has been in. */
+  const newNetwork = () => `203.0.${++networks}`;
+  const newAddress = () => `${newNetwork()}.1`;
+  const signIn = (email: string, password: string, address: string, call = harness.call, cookie?: string) =>
+    call('POST', '/api/v3/session', {
+      body: { email, password },
+      headers: { 'x-forwarded-for': address, ...(cookie === undefined ? {} : { cookie }) },
+    });
+  /** Of a browser in which the user has signed in. */
+  const deviceOf = async (email: string) => {
+    const { headers } = await signIn(email, PASSWORD, newAddress());
+    return headers.getSetCookie()[1]?.split(';')[0] ?? '';
+  };
 
-  test('are limited for an e-mail address, wherever they come from, on all processes together', async () => {
+  test('are limited for an e-mail address from one network, on all processes together', async () => {
     const second = await harness.startSecond();
+    const network = newNetwork();
     for (let tries = 0; tries < PER_EMAIL; tries++) {
       const call = tries % 2 === 0 ? harness.call : second.call;
-      expect((await signIn(user.email, 'wrong', newAddress(), call)).status).toBe(401);
+      expect((await signIn(user.email, 'wrong', `${network}.${tries}`, call)).status).toBe(401);
     }
     for (const call of [harness.call, second.call]) {
-      const refused = await signIn(user.email, PASSWORD, newAddress(), call);
+      const refused = await signIn(user.email, PASSWORD, `${network}.200`, call);
       expect(refused).toMatchObject(TOO_MANY);
       const retryAfter = Number(refused.headers.get('retry-after'));
       expect(retryAfter).toBeGreaterThan(0);
@@ -65,23 +76,63 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     // Neither the user's key nor anybody else is concerned.
     expect((await harness.call('GET', '/api/v3/session', { token: user.apiKey })).status).toBe(200);
     const other = await harness.newUser(account, 'it', []);
-    expect((await signIn(other.email, PASSWORD, newAddress())).status).toBe(201);
+    expect((await signIn(other.email, PASSWORD, `${network}.201`)).status).toBe(201);
+    expect((await signIn(user.email, PASSWORD, newAddress())).status).toBe(201);
     await second.close();
   });
 
-  test('are limited for an address that nobody has just the same', async () => {
-    for (let tries = 0; tries < PER_EMAIL; tries++) {
-      expect((await signIn('nobody@example.com', 'wrong', newAddress())).status).toBe(401);
+  test('from everywhere are limited for an e-mail address, too, at twenty times as many', async () => {
+    for (let tries = 0; tries < 20 * PER_EMAIL; tries++) {
+      expect((await signIn(user.email, 'wrong', newAddress())).status).toBe(401);
     }
-    expect(await signIn('NOBODY@example.com', 'wrong', newAddress())).toMatchObject(TOO_MANY);
+    expect(await signIn(user.email, PASSWORD, newAddress())).toMatchObject(TOO_MANY);
+  });
+
+  test('by anybody leave the owner’s own browser in, from the very network that is locked out', async () => {
+    const cookie = await deviceOf(user.email);
+    const network = newNetwork();
+    for (let tries = 0; tries <= PER_ADDRESS; tries++) await signIn(user.email, 'wrong', `${network}.1`);
+    expect(await signIn(user.email, PASSWORD, `${network}.1`)).toMatchObject(TOO_MANY);
+    expect((await signIn(user.email, PASSWORD, `${network}.1`, harness.call, cookie)).status).toBe(201);
+  });
+
+  test('in a known browser are limited by themselves, and use up none of anybody else', async () => {
+    const cookie = await deviceOf(user.email);
+    const address = newAddress();
+    for (let tries = 0; tries < PER_EMAIL; tries++) {
+      expect((await signIn(user.email, 'wrong', address, harness.call, cookie)).status).toBe(401);
+    }
+    expect(await signIn(user.email, PASSWORD, address, harness.call, cookie)).toMatchObject(TOO_MANY);
+    expect((await signIn(user.email, PASSWORD, address)).status).toBe(201);
+  });
+
+  test('with somebody else’s cookie, or a forged one, count as everybody’s', async () => {
+    const other = await harness.newUser(account, 'it', []);
+    const cookie = await deviceOf(other.email);
+    const forged = cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    const address = newAddress();
+    for (let tries = 0; tries < PER_EMAIL; tries++) {
+      const sent = tries % 2 === 0 ? cookie : forged;
+      expect((await signIn(user.email, 'wrong', address, harness.call, sent)).status).toBe(401);
+    }
+    expect(await signIn(user.email, PASSWORD, address, harness.call, cookie)).toMatchObject(TOO_MANY);
+  });
+
+  test('are limited for an address that nobody has just the same', async () => {
+    const address = newAddress();
+    for (let tries = 0; tries < PER_EMAIL; tries++) {
+      expect((await signIn('nobody@example.com', 'wrong', address)).status).toBe(401);
+    }
+    expect(await signIn('NOBODY@example.com', 'wrong', address)).toMatchObject(TOO_MANY);
   });
 
   test('are forgotten for an e-mail address that signs in', async () => {
+    const network = newNetwork();
     for (let rounds = 0; rounds < 3; rounds++) {
       for (let tries = 0; tries < PER_EMAIL - 1; tries++) {
-        expect((await signIn(user.email, 'wrong', newAddress())).status).toBe(401);
+        expect((await signIn(user.email, 'wrong', `${network}.${rounds}`)).status).toBe(401);
       }
-      expect((await signIn(user.email, PASSWORD, newAddress())).status).toBe(201);
+      expect((await signIn(user.email, PASSWORD, `${network}.${rounds}`)).status).toBe(201);
     }
   });
 
@@ -104,7 +155,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
   });
 
   test('are counted for an IPv6 network, not for each of its addresses', async () => {
-    const network = `2001:db8:0:${++addresses}`;
+    const network = `2001:db8:0:${++networks}`;
     for (let tries = 0; tries < PER_ADDRESS; tries++) {
       expect((await signIn(`u${tries}@example.com`, 'wrong', `${network}::${tries}`)).status).toBe(401);
     }
@@ -112,7 +163,10 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
   });
 
   test('at once count as many: a flood finds no more guesses than its limit', async () => {
-    const flood = Array.from({ length: 15 }, () => signIn(user.email, 'wrong', newAddress()));
+    const network = newNetwork();
+    const flood = Array.from({ length: 15 }, (_, client) =>
+      signIn(user.email, 'wrong', `${network}.${client}`),
+    );
     const statuses = (await Promise.all(flood)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 401)).toHaveLength(PER_EMAIL);
     expect(statuses.filter((status) => status === 429)).toHaveLength(15 - PER_EMAIL);
@@ -144,7 +198,7 @@ test.each(queueBackends())(
     const { pool } = database;
     const store = await openLimitStore({ queueUrl, pool, onError: () => undefined, countTimeoutMs });
     const limits = createSignInLimits(store, { perEmailMax: 2, perAddressMax: 1_000, windowSeconds: 2 });
-    const attempt = { email: 'ada@example.com', clientAddress: '203.0.113.7' };
+    const attempt = { email: 'ada@example.com', clientAddress: '203.0.113.7', device: null };
     const begin = () => limits.begin(attempt);
 
     // Three at once; where a window ended between them, the next three are in one.

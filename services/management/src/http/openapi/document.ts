@@ -77,7 +77,7 @@ const DESCRIPTION = `Runhook tells other systems what happened to a job run: it 
 
 **Paths** work with and without a slash at the end. A path that is not listed here is a 404, another method of one that is listed is a 405 with \`Allow\`, both in the envelope; \`HEAD\` is answered like \`GET\`, without the body.
 
-**Requests** carry JSON in UTF-8. Fields and query parameters that are not known are ignored.
+**Requests** carry JSON in UTF-8. Fields and query parameters that are not known are ignored. What is no HTTP/1.1 request, or names its host not once, is a 400, headers of more than 16 KiB a 431, another \`Expect\` than \`100-continue\` a 417, all in the envelope.
 
 **Ids and times** of webhooks and deliveries are strings: times are microseconds since the epoch, as digits. Everything else has integer ids and ISO 8601 times.
 

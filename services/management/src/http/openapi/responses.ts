@@ -98,6 +98,12 @@ const FAILURES = {
       ALLOW,
     ),
   },
+  408: {
+    name: 'RequestTimeout',
+    response: failureResponse(408, 'The body did not arrive in time. The connection ends.', {
+      user: 'The request took too long to arrive.',
+    }),
+  },
   409: {
     name: 'Conflict',
     response: failureResponse(409, 'The state of things does not allow it.', {
@@ -172,7 +178,7 @@ export function failureBecause(code: FailureCode, description: string, userMessa
 }
 
 /** Of every POST and PUT: a body is read even where none is needed. */
-export const OF_A_BODY = [400, 413, 415] as const satisfies FailureCode[];
+export const OF_A_BODY = [400, 408, 413, 415] as const satisfies FailureCode[];
 
 /** What every operation may answer, by whom it is for. */
 const SHARED = {

@@ -1,0 +1,29 @@
+import { expect, test } from '@jest/globals';
+import { ATTACKS } from './main.ts';
+
+/** ATTACK_SEED brings the requests of an earlier run back, ATTACK_MINUTES makes it long: npm run attack sets them. */
+const seed = Number(process.env.ATTACK_SEED ?? Date.now() % 1_000_000);
+const minutes = process.env.ATTACK_MINUTES === undefined ? null : Number(process.env.ATTACK_MINUTES);
+const only = process.env.ATTACK_ONLY ?? '';
+const MINUTE_MS = 60_000;
+/** A net under what hangs. */
+const MARGIN_MS = 600_000;
+
+const chosen = ATTACKS.filter(({ name }) => name.includes(only));
+const shareMs = minutes === null ? 0 : (minutes * MINUTE_MS) / chosen.length;
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+test.each(chosen)(
+  'nothing comes of $name',
+  async ({ name, run }) => {
+    say(`attack: ${name}, seed ${seed}`);
+    const endsAtMs = minutes === null ? null : Date.now() + shareMs;
+    const { table, problems } = await run({ seed, endsAtMs, say });
+    if (minutes !== null || problems.length > 0) say(`\nattack: ${name}, seed ${seed}\n${table}`);
+    expect(problems).toEqual([]);
+  },
+  shareMs + MARGIN_MS,
+);

@@ -1,0 +1,78 @@
+import { Agent, request as openRequest } from 'node:http';
+import type { FuzzRequest } from './requests.ts';
+
+export interface FuzzAnswer {
+  status: number;
+  body: string;
+  headers: Record<string, string | string[] | undefined>;
+}
+
+const SILENT_AFTER_MS = 60_000;
+
+export function createSender(origin: string, connections: number) {
+  const { hostname, port } = new URL(origin);
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  return {
+    /** Null when the connection ended without an answer, or nothing came within a minute. */
+    send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer | null> {
+      return new Promise((resolve) => {
+        const length = body === null ? {} : { 'content-length': body.length };
+        const options = { hostname, port, agent, method, path, headers: { ...headers, ...length } };
+        const outgoing = openRequest(options, (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk));
+          response.on('error', () => resolve(null));
+          response.on('end', () => {
+            const { statusCode: status = 0, headers: answered } = response;
+            resolve({ status, body: Buffer.concat(chunks).toString('utf8'), headers: answered });
+          });
+        });
+        outgoing.setTimeout(SILENT_AFTER_MS, () => outgoing.destroy());
+        outgoing.on('error', () => resolve(null));
+        outgoing.end(body ?? undefined);
+      });
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** What is wrong with an answer, whatever was asked; null for nothing. */
+export function problemOf(request: FuzzRequest, answer: FuzzAnswer | null): string | null {
+  if (answer === null) return 'no answer';
+  const { status, headers, body } = answer;
+  if (status >= 500) return `status ${status}`;
+  if (headers['x-request-id'] === undefined) return 'no x-request-id';
+  if (request.method === 'HEAD') return body === '' ? null : 'a body for HEAD';
+  return envelopeProblem(status, headers['content-type'], body);
+}
+
+function envelopeProblem(status: number, contentType: unknown, body: string): string | null {
+  if (!/^application\/json(;|$)/.test(String(contentType))) return `content-type ${contentType}`;
+  const answer = parsed(body);
+  if (answer?.status?.code !== status) return 'status.code is another';
+  if (status < 400) return 'data' in answer ? null : 'no data';
+  const { is_success, user_message, developer_message } = answer.status;
+  const isFailure = answer.data === null && is_success === false && typeof developer_message === 'string';
+  return isFailure && typeof user_message === 'string' && user_message !== '' ? null : 'not the failure half';
+}
+
+interface Envelope {
+  data?: unknown;
+  status?: { code?: number; is_success?: boolean; user_message?: unknown; developer_message?: unknown };
+}
+
+function parsed(text: string): (Envelope & { status: NonNullable<Envelope['status']> }) | null {
+  try {
+    const value = JSON.parse(text) as Envelope | null;
+    return value?.status === undefined ? null : { ...value, status: value.status };
+  } catch {
+    return null;
+  }
+}
+
+/** Enough of a request to send it again by hand. */
+export function describeRequest({ method, path, headers, body, kind }: FuzzRequest): string {
+  const { authorization: _, ...others } = headers;
+  const sent = body === null ? '' : ` ${JSON.stringify(body.subarray(0, 300).toString('latin1'))}`;
+  return `${method} ${path.slice(0, 300)} (${kind}) ${JSON.stringify(others).slice(0, 300)}${sent}`;
+}

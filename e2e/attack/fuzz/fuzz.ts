@@ -1,0 +1,137 @@
+import { createSeededRandom, type SeededRandom } from '../../chaos/seeded-random.ts';
+import type { Attack, AttackOptions, AttackReport } from '../attack.ts';
+import { createSender, describeRequest, type FuzzAnswer, problemOf } from './exchange.ts';
+import { type Operation, readOperations } from './operations.ts';
+import { createRequest, type FuzzRequest, type Target } from './requests.ts';
+import { StatusTable } from './status-table.ts';
+import { pick } from './values.ts';
+import { type FuzzWorld, openFuzzWorld } from './world.ts';
+
+const AT_ONCE = 4;
+/** Requests of one round: of anybody, then of the second account alone. */
+const ROUND = { anybody: 1_200, second: 600 };
+const PROBLEMS_MAX = 20;
+
+/**
+ * Every route of the OpenAPI document with good requests and bad ones. No answer is a 5xx, all are in the envelope; and the
+ * second account's credentials neither see nor change anything of the first, whatever they ask for.
+ */
+export const fuzz: Attack = {
+  name: 'fuzz',
+  async run({ seed, endsAtMs, say }: AttackOptions): Promise<AttackReport> {
+    const world = await openFuzzWorld();
+    const run = new FuzzRun(world, await readOperations(world.management.url), createSeededRandom(seed));
+    try {
+      do {
+        await run.anybody();
+        await run.secondAlone();
+        say(`fuzz: ${run.table.count} requests, ${run.problems.length} problems`);
+      } while (endsAtMs !== null && Date.now() < endsAtMs && run.problems.length < PROBLEMS_MAX);
+      return { table: run.table.render(), problems: run.problems };
+    } finally {
+      run.close();
+      await world.system.close();
+    }
+  },
+};
+
+class FuzzRun {
+  readonly table = new StatusTable();
+  readonly problems: string[] = [];
+  readonly #world: FuzzWorld;
+  readonly #operations: Operation[];
+  readonly #random: SeededRandom;
+  readonly #sender: ReturnType<typeof createSender>;
+
+  constructor(world: FuzzWorld, operations: Operation[], random: SeededRandom) {
+    this.#world = world;
+    this.#operations = operations;
+    this.#random = random;
+    this.#sender = createSender(world.management.url, AT_ONCE);
+  }
+
+  /** The first account's own credentials, mostly, on its own things. */
+  async anybody(): Promise<void> {
+    const { first, second, settle } = this.#world;
+    await settle();
+    await this.#several(ROUND.anybody, (operation) => {
+      const target = { account: first, things: this.#random.next() < 0.9 ? first : second };
+      return createRequest(this.#random, operation, { caller: first, target });
+    });
+  }
+
+  /** Each route at least once as good as can be, for the first account's path and for its things below the own path. */
+  async secondAlone(): Promise<void> {
+    const { first, second, readFirst } = this.#world;
+    const targets: Target[] = [
+      { account: first, things: first },
+      { account: second, things: first },
+    ];
+    const before = await readFirst();
+    if (before === '') this.#report('the first account has no rows');
+    const certain = this.#operations.flatMap((operation) => targets.map((target) => ({ operation, target })));
+    await this.#several(
+      certain.length + ROUND.second,
+      (operation, index) => {
+        const kind = certain[index] && ('valid' as const);
+        const { target = pick(this.#random, targets) } = certain[index] ?? {};
+        const asked = certain[index]?.operation ?? operation;
+        return createRequest(this.#random, asked, { caller: second, target, ...(kind && { kind }) });
+      },
+      (request, answer) => this.#seen(request, answer),
+    );
+    if ((await readFirst()) !== before) this.#report('the second account changed something of the first');
+  }
+
+  #seen(request: FuzzRequest, { status, body }: FuzzAnswer): void {
+    const { first } = this.#world;
+    // Its own key and its own path's ids come back in refusals only as they were sent.
+    const mark = first.marks.find((text) => body.includes(text) && !request.path.includes(text));
+    if (mark !== undefined) this.#report(`shows "${mark}" of another account: ${describeRequest(request)}`);
+    const namesFirst = request.path.includes(`/accounts/${first.accountId}/`);
+    if (namesFirst && status < 400)
+      this.#report(`answers ${status} to another account: ${describeRequest(request)}`);
+  }
+
+  async #several(
+    count: number,
+    create: (operation: Operation, index: number) => FuzzRequest,
+    look: (request: FuzzRequest, answer: FuzzAnswer) => void = () => undefined,
+  ): Promise<void> {
+    let sent = 0;
+    const sendAll = async () => {
+      while (sent < count && this.problems.length < PROBLEMS_MAX) {
+        const operation = this.#operations[sent % this.#operations.length] as Operation;
+        const request = create(operation, sent++);
+        const answer = await this.#sender.send(request);
+        this.table.add(request.operation, answer?.status ?? null);
+        const problem = problemOf(request, answer);
+        if (problem)
+          this.#report(`${problem}: ${describeRequest(request)} ${answer?.body.slice(0, 300) ?? ''}`);
+        if (answer) {
+          noteChange(request, answer);
+          look(request, answer);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, sendAll));
+  }
+
+  #report(problem: string): void {
+    this.problems.push(problem);
+  }
+
+  close(): void {
+    this.#sender.close();
+  }
+}
+
+/** What the next requests need to be as good: a key that was replaced, and webhooks that may be deleted. */
+function noteChange({ operation, method, caller, target }: FuzzRequest, { status, body }: FuzzAnswer): void {
+  if (method !== 'POST' || (status !== 200 && status !== 201)) return;
+  const { data } = JSON.parse(body) as { data: { api_key?: string; id?: string | number } };
+  if (data.api_key !== undefined) caller.apiKey = data.api_key;
+  const isWebhook = operation.path.endsWith('/subscriptions');
+  if (isWebhook && caller.accountId === target.account.accountId)
+    caller.spareWebhookIds.push(String(data.id));
+}

@@ -1,0 +1,157 @@
+import type { SeededRandom } from '../../chaos/seeded-random.ts';
+import type { Operation } from './operations.ts';
+import { mutated, ODD_TEXTS, oddBytes, oddHeader, oddValue, pick } from './values.ts';
+import type { Party } from './world.ts';
+
+/** A request that is ready to be sent. */
+export interface FuzzRequest {
+  operation: Operation;
+  caller: Party;
+  target: Target;
+  method: string;
+  /** With its query. */
+  path: string;
+  headers: Record<string, string>;
+  body: Buffer | null;
+  /** What was done to a good request. */
+  kind: Kind;
+}
+
+const KINDS = ['valid', 'body', 'bytes', 'header', 'path', 'query', 'method', 'credential'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Whose names the path has, and whose the ids beside the account's are. */
+export interface Target {
+  account: Party;
+  things: Party;
+}
+
+/**
+ * One request for the operation: a good one, or one with something wrong.
+ * @param kind any of them when omitted
+ */
+export function createRequest(
+  random: SeededRandom,
+  operation: Operation,
+  { caller, target, kind = pick(random, KINDS) }: { caller: Party; target: Target; kind?: Kind },
+): FuzzRequest {
+  const changes = (of: Kind) => kind === of;
+  const headers: Record<string, string> = { authorization: `Token ${tokenFor(operation, caller)}` };
+  const valid = bodyOf(operation, { caller, target }, random);
+  const body = changes('bytes')
+    ? oddBytes(random)
+    : encoded(changes('body') ? mutated(random, valid) : valid);
+  if (body !== null) headers['content-type'] = 'application/json';
+  if (operation.method === 'POST' && random.next() < 0.3)
+    headers['idempotency-key'] = `k${random.between(0, 50)}`;
+  if (changes('credential')) headers.authorization = oddCredential(random);
+  for (let count = changes('header') ? random.between(1, 3) : 0; count > 0; count--) {
+    const [name, value] = oddHeader(random);
+    headers[name] = value;
+  }
+  const method = changes('method') ? pick(random, OTHER_METHODS) : operation.method;
+  const path = pathOf(operation, method, target, changes('path') ? random : null);
+  const query = queryOf(operation, changes('query'), random);
+  const sent = hasBody(method) ? body : null;
+  return { operation, caller, target, method, path: path + query, headers, body: sent, kind };
+}
+
+const OTHER_METHODS = ['PATCH', 'OPTIONS', 'HEAD', 'PUT', 'DELETE'] as const;
+const hasBody = (method: string) => method === 'POST' || method === 'PUT' || method === 'PATCH';
+
+/** What concerns a user is asked with the user's own key. */
+function tokenFor({ path }: Operation, caller: Party): string {
+  return path.includes('{account_id}') ? caller.token : caller.apiKey;
+}
+
+function pathOf(
+  { path, parameters }: Operation,
+  method: string,
+  target: Target,
+  random: SeededRandom | null,
+): string {
+  const names = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+  const odd = random && names.length > 0 ? pick(random, names) : null;
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = random && name === odd ? pick(random, ODD_TEXTS) : idOf(name, method, target);
+    return encodedText(value);
+  });
+  if (random === null || random.next() < 0.7) return filled;
+  return pick(random, [
+    `${filled}/`,
+    filled.replace(/\/$/, ''),
+    `${filled}//`,
+    filled.toUpperCase(),
+    `/${filled}`,
+  ]);
+}
+
+/** The id that a parameter of a path names; of one that nobody knows yet, none that there is. */
+function idOf(name: string, method: string, { account, things }: Target): string {
+  if (name === 'account_id') return String(account.accountId);
+  // The webhook that all is about must stay.
+  if (name === 'webhook_id' && method === 'DELETE' && account === things)
+    return account.spareWebhookIds.pop() ?? `wsu_${'0'.repeat(27)}`;
+  return String(things.ids[name] ?? `none_${name}`);
+}
+
+function queryOf({ parameters }: Operation, isOdd: boolean, random: SeededRandom): string {
+  const known = parameters.filter((parameter) => parameter.in === 'query');
+  const pairs: [string, string][] = [];
+  for (const { name, schema } of known) {
+    if (random.next() < 0.6) continue;
+    const good = pick(random, schema.enum ?? schema.examples ?? [schema.default ?? '1']);
+    pairs.push([name, isOdd ? pick(random, ODD_TEXTS) : String(good)]);
+  }
+  if (isOdd) {
+    const name = pick(random, [
+      ...known.map((parameter) => parameter.name),
+      'limit',
+      'offset',
+      '__proto__',
+      'a[b]',
+    ]);
+    pairs.push([name, pick(random, ODD_TEXTS)], [name, '1']);
+  }
+  if (pairs.length === 0) return '';
+  return `?${pairs.map(([name, value]) => `${encodedText(name)}=${encodedText(value)}`).join('&')}`;
+}
+
+/** As a URL has it; what is encoded already, well or badly, stays. Half a surrogate pair cannot be sent. */
+function encodedText(text: string): string {
+  return text.startsWith('%') ? text : encodeURIComponent(Buffer.from(text).toString());
+}
+
+/** The document's example, with what there is here. */
+function bodyOf(
+  { example }: Operation,
+  { caller, target }: { caller: Party; target: Target },
+  random: SeededRandom,
+): unknown {
+  if (typeof example !== 'object' || example === null) return random.next() < 0.1 ? oddValue(random) : null;
+  const { name } = caller.body;
+  const known: Record<string, unknown> = {
+    ...target.things.body,
+    name,
+    run_id: random.between(1, 1_000_000),
+  };
+  const fields = Object.entries(example).map(([name, value]) => [name, known[name] ?? value]);
+  return Object.fromEntries(fields);
+}
+
+function encoded(value: unknown): Buffer | null {
+  return value === null ? null : Buffer.from(JSON.stringify(value));
+}
+
+function oddCredential(random: SeededRandom): string {
+  const text = pick(random, ['Token', 'Bearer', 'Basic', '']);
+  const value = pick(random, [
+    '',
+    'x',
+    `rhu_${'0'.repeat(49)}`,
+    `rhs_${'z'.repeat(49)}`,
+    'a b',
+    'x'.repeat(3_000),
+  ]);
+  return `${text} ${value}`;
+}

@@ -1,0 +1,82 @@
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { EncryptionKey } from '@runhook/database';
+
+/** A browser in which somebody signed in before. */
+export interface KnownDevice {
+  /** Tells devices apart. Whoever holds the cookie knows it, nobody else. */
+  id: string;
+}
+
+/**
+ * Tells the browsers in which a user has signed in from all others, by a cookie, so that what strangers try cannot keep the
+ * user out. The cookie lets nobody in: it only has attempts of its own.
+ */
+export interface KnownDevices {
+  /** @param header the request's `Cookie`; @param email in lower case */
+  find(header: string | undefined, email: string): KnownDevice | null;
+  /** The `Set-Cookie` by which the browser is known for the e-mail address from now on, beside those it was known for. */
+  remember(header: string | undefined, email: string, secure: boolean): string;
+}
+
+const COOKIE = 'runhook_device';
+const KNOWN_SECONDS = 180 * 86_400;
+/** Users of one browser; who has not signed in for the longest time is forgotten first. */
+const USERS_MAX = 4;
+const ID_BYTES = 16;
+/** Key's name, id, end in seconds since the epoch, MAC. */
+const TOKEN = /^([\w-]+)\.([\w-]{22})\.(\d{1,12})\.([\w-]{43})$/;
+
+/**
+ * Signs with a key made from the newest encryption key, and takes what any of them signed: a cookie outlives the rotation
+ * of a key until that is taken out of `ENCRYPTION_KEYS`, and signing in renews it.
+ */
+export function createKnownDevices(
+  keys: readonly EncryptionKey[],
+  nowMs: () => number = Date.now,
+): KnownDevices {
+  const newestName = keys[0]?.name ?? '';
+  const signingKeys = new Map(keys.map(({ name, key }) => [name, signingKey(key)]));
+
+  function sign(keyName: string, id: string, end: string, email: string): Buffer | null {
+    const key = signingKeys.get(keyName);
+    return key === undefined ? null : createHmac('sha256', key).update(`${id}.${end}.${email}`).digest();
+  }
+
+  function verified(token: string, email: string): KnownDevice | null {
+    const [, keyName = '', id = '', end = '', mac = ''] = TOKEN.exec(token) ?? [];
+    const expected = sign(keyName, id, end, email);
+    if (expected === null || Number(end) * 1_000 <= nowMs()) return null;
+    const given = Buffer.from(mac, 'base64url');
+    return given.length === expected.length && timingSafeEqual(given, expected) ? { id } : null;
+  }
+
+  const find: KnownDevices['find'] = (header, email) =>
+    tokensOf(header).reduce<KnownDevice | null>((found, token) => found ?? verified(token, email), null);
+
+  return {
+    find,
+    remember(header, email, secure) {
+      const id = find(header, email)?.id ?? randomBytes(ID_BYTES).toString('base64url');
+      const end = String(Math.floor(nowMs() / 1_000) + KNOWN_SECONDS);
+      const mac = sign(newestName, id, end, email)?.toString('base64url');
+      const others = tokensOf(header).filter((token) => verified(token, email) === null);
+      const tokens = [`${newestName}.${id}.${end}.${mac}`, ...others].slice(0, USERS_MAX);
+      const attributes = `Path=/; Max-Age=${KNOWN_SECONDS}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`;
+      return `${COOKIE}=${tokens.join('~')}; ${attributes}`;
+    },
+  };
+}
+
+function signingKey(encryptionKey: Buffer): Buffer {
+  return Buffer.from(hkdfSync('sha256', encryptionKey, '', 'runhook known devices', 32));
+}
+
+/** What looks like tokens in the cookie, as many as it may have. */
+function tokensOf(header: string | undefined): string[] {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim());
+  const value = pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? '';
+  return value
+    .split('~')
+    .slice(0, USERS_MAX)
+    .filter((token) => TOKEN.test(token));
+}

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { isIP } from 'node:net';
+import type { Limiter, LimitStore, Taking } from '../http/limits.ts';
+import type { KnownDevice } from './known-devices.ts';
+
+const WINDOW_SECONDS = 15 * 60;
+/** For one e-mail address, from all networks together: so many times what one network has. */
+const NETWORKS_FACTOR = 20;
+
+export interface SignInAttempt {
+  /** In lower case. */
+  email: string;
+  clientAddress: string;
+  /** Null for a browser in which nobody has signed in with this e-mail address. */
+  device: KnownDevice | null;
+}
+
+/**
+ * Failed sign-ins, counted for an e-mail address, whether anybody has it or not, from one network; for it from everywhere; and
+ * for each client. A known device has attempts of its own and is asked for no others, so nobody else can use them up. Who
+ * is refused may try again when the window ends; keys and sessions go on meanwhile.
+ */
+export interface SignInLimits {
+  /** Counts the attempt before its outcome is known, so that many at once count as many. */
+  begin(attempt: SignInAttempt): Promise<Taking>;
+  succeeded(attempt: SignInAttempt): Promise<void>;
+}
+
+/** @param windowSeconds 15 minutes when omitted */
+export function createSignInLimits(
+  store: Pick<LimitStore, 'createLimiter'>,
+  options: { perEmailMax: number; perAddressMax: number; windowSeconds?: number },
+): SignInLimits {
+  const { perEmailMax, perAddressMax, windowSeconds = WINDOW_SECONDS } = options;
+  const limiter = (name: string, callsMax: number): Limiter =>
+    store.createLimiter({ name, callsMax, windowSeconds, refusedFromMemory: false });
+  const byDevice = limiter('sign-in-device', perEmailMax);
+  const byAddress = limiter('sign-in-address', perAddressMax);
+  const byNetwork = limiter('sign-in-network', perEmailMax);
+  const byEmail = limiter('sign-in-email', perEmailMax * NETWORKS_FACTOR);
+
+  return {
+    async begin({ email, clientAddress, device }) {
+      if (device) return await byDevice.take(keyOf(device.id, email));
+      // In this order: whoever is out of attempts uses up none that others have too.
+      const ofClient = await byAddress.take(addressNetwork(clientAddress));
+      if (ofClient.kind === 'refused') return ofClient;
+      const ofNetwork = await byNetwork.take(keyOf(surroundings(clientAddress), email));
+      return ofNetwork.kind === 'refused' ? ofNetwork : await byEmail.take(keyOf(email));
+    },
+    async succeeded({ email, clientAddress, device }) {
+      if (device) return await byDevice.forget(keyOf(device.id, email));
+      await Promise.all([
+        byAddress.giveBack(addressNetwork(clientAddress)),
+        byNetwork.forget(keyOf(surroundings(clientAddress), email)),
+        byEmail.giveBack(keyOf(email)),
+      ]);
+    },
+  };
+}
+
+/** Of one length, and no list of addresses to whoever reads the store. */
+function keyOf(...parts: string[]): string {
+  return createHash('sha256').update(parts.join('\n')).digest('base64url');
+}
+
+/** Who may have many addresses has them side by side: the 256 IPv4 addresses around one, or its IPv6 network. */
+function surroundings(address: string): string {
+  const client = addressNetwork(address);
+  return isIP(client) === 4 ? `${client.slice(0, client.lastIndexOf('.'))}.0/24` : client;
+}
+
+/**
+ * What stands for one client: an IPv4 address, or the first 64 bits of an IPv6 address, since whoever has one has them
+ * all. `address` must be one of the two; a mapped IPv4 address counts as IPv4.
+ */
+export function addressNetwork(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (isIP(address) !== 6) return address;
+  const [plain = ''] = address.split('%');
+  const [head = '', tail] = plain.replace(/\d+\.\d+\.\d+\.\d+$/, '0:0').split('::');
+  const groupsOf = (text: string) => (text === '' ? [] : text.split(':'));
+  const [before, after] = [groupsOf(head), groupsOf(tail ?? '')];
+  const missing = new Array<string>(8 - before.length - after.length).fill('0');
+  const groups = [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16).toString(16));
+  return `${groups.slice(0, 4).join(':')}::/64`;
+}

@@ -1,0 +1,138 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { failure, type Harness, type Json, startHarness, type TestAccount, UNHURRIED } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+
+/** So short that each test waits for the end of one of them, and never for longer than that. */
+const SHORT = { bodyMs: 500, clients: { headMs: 500, lingerMs: 200 } };
+
+beforeAll(async () => {
+  harness = await startHarness({}, { timeouts: { ...UNHURRIED, ...SHORT } });
+  account = await harness.newAccount();
+});
+afterAll(() => harness.close());
+
+interface RawAnswer {
+  head: string;
+  status: number;
+  json: Json;
+}
+
+/** Sends bytes as they are and resolves with all that came once the server has ended the connection. */
+async function exchange(text: string): Promise<string> {
+  const socket = connect(Number(new URL(harness.origin).port), '127.0.0.1');
+  let received = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    received += chunk;
+  });
+  socket.on('error', () => undefined);
+  socket.write(text);
+  await once(socket, 'close');
+  return received;
+}
+
+async function send(text: string): Promise<RawAnswer> {
+  const received = await exchange(text);
+  const end = received.indexOf('\r\n\r\n');
+  const head = received.slice(0, end);
+  return { head, status: Number(head.split(' ')[1]), json: JSON.parse(received.slice(end + 4) || 'null') };
+}
+
+const head = (first: string, ...lines: string[]) => [first, ...lines, '', ''].join('\r\n');
+const LIST = 'GET /api/v2/accounts HTTP/1.1';
+const CLOSE = 'Connection: close';
+const notHttp = failure(400, 'Invalid request: request must be HTTP/1.1.', 'request: must be HTTP/1.1');
+const hostOnce = failure(400, 'Invalid request: Host must be given once.', 'Host: must be given once');
+
+const create = (...lines: string[]) =>
+  head(
+    `POST ${account.path('/subscriptions')} HTTP/1.1`,
+    'Host: a',
+    'Content-Type: application/json',
+    ...lines,
+  );
+const byToken = () => `Authorization: Token ${account.token}`;
+
+const MALFORMED: [string, () => string, object][] = [
+  ['no request line', () => head('NONSENSE'), notHttp],
+  ['a line of another protocol', () => `${head('PRI * HTTP/2.0')}SM\r\n\r\n`, notHttp],
+  ['a control character in a header', () => head(LIST, 'Host: a', 'X-Odd: a\x01b'), notHttp],
+  ['a space before the colon', () => head(LIST, 'Host: a', 'X-Odd : a'), notHttp],
+  [
+    'two lengths',
+    () => `${create(byToken(), 'Content-Length: 2', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
+    notHttp,
+  ],
+  ['two Host headers', () => head(LIST, 'Host: a', 'Host: b', CLOSE), hostOnce],
+  ['no Host header', () => head(LIST, CLOSE), hostOnce],
+  [
+    'headers of 20 KiB',
+    () => head(LIST, 'Host: a', `X-Odd: ${'a'.repeat(20_480)}`),
+    failure(431, 'The request’s headers are too large.'),
+  ],
+  [
+    'another expectation',
+    () => head(LIST, 'Host: a', 'Expect: miracles', CLOSE),
+    failure(417, 'What the Expect header asks for is not done here.'),
+  ],
+  [
+    'a tunnel',
+    () => head('CONNECT db:5432 HTTP/1.1', 'Host: a'),
+    failure(405, 'Method CONNECT is not allowed here.', 'allowed: '),
+  ],
+];
+
+test.each(MALFORMED)('%s is refused in the envelope', async (_, text, json) => {
+  const { head, status, json: answered } = await send(text());
+  expect(answered).toEqual(json);
+  expect(answered.status.code).toBe(status);
+  expect(head).toMatch(/^content-type: application\/json; charset=utf-8$/im);
+  expect(head).toMatch(/^x-request-id: \S+$/im);
+});
+
+const TIMED_OUT = failure(408, 'The request took too long to arrive.');
+
+test('a head that does not end is a 408, and the connection ends', async () => {
+  expect(await send(`${LIST}\r\nHost: a\r\nX-Slow: a`)).toMatchObject({ status: 408, json: TIMED_OUT });
+});
+
+test('a connection that says nothing is ended', async () => {
+  expect(await exchange('')).toMatch(/^HTTP\/1\.1 408 /);
+});
+
+test('a body that does not come is a 408, and the connection ends', async () => {
+  const begun = `${create(byToken(), 'Content-Length: 100')}{`;
+  expect(await send(begun)).toMatchObject({ status: 408, json: TIMED_OUT });
+});
+
+test('a body of somebody without a credential is not waited for: it is refused, and the connection ends', async () => {
+  const before = await harness.rowCounts();
+  const begun = `${create('Content-Length: 100')}{`;
+  expect(await send(begun)).toMatchObject({ status: 401, json: failure(401, 'Invalid token.') });
+  expect(await harness.rowCounts()).toEqual(before);
+});
+
+test('the body of a sign-in, which has no credential, is not waited for either', async () => {
+  const line = 'POST /api/v3/session HTTP/1.1';
+  const begun = `${head(line, 'Host: a', 'Content-Type: application/json', 'Content-Length: 100')}{`;
+  expect(await send(begun)).toMatchObject({ status: 408, json: TIMED_OUT });
+});
+
+test('a body that says it is too large is refused before it comes', async () => {
+  const begun = create(byToken(), 'Content-Length: 1000000000');
+  expect(await send(begun)).toMatchObject({
+    status: 413,
+    json: failure(413, 'The request body is too large.'),
+  });
+});
+
+test('who asks before it sends its body is told to go on only if it may', async () => {
+  const asking = ['Content-Length: 2', 'Expect: 100-continue', CLOSE];
+  expect(await exchange(create(...asking))).toMatch(/^HTTP\/1\.1 401 /);
+  expect(await exchange(`${create(byToken(), ...asking)}{}`)).toMatch(
+    /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /,
+  );
+});

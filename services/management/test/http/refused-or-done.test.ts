@@ -1,0 +1,267 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually, type Receiver, startReceiver } from '@runhook/testing';
+import { insertDelivery } from '../deliveries/delivery-rows.ts';
+import {
+  type Answered,
+  type CallOptions,
+  type Harness,
+  PASSWORD,
+  type SecondManagement,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+  type TestUser,
+  UNHURRIED,
+} from '../harness.ts';
+
+/** Less than the 5 s after which a statement gives up its wait for a lock, and its transaction with it. */
+const REQUEST_MS = 1_000;
+
+let harness: Harness;
+let receiver: Receiver;
+let account: TestAccount;
+let user: TestUser;
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+  harness = await startHarness({ egressAllowCidrs: ['127.0.0.0/8'] });
+});
+beforeEach(async () => {
+  account = await harness.newAccount();
+  user = await harness.newUser(account, 'developer', ['account_admin']);
+});
+afterAll(async () => {
+  await harness.close();
+  await receiver.close();
+});
+
+interface Write extends CallOptions {
+  path: string;
+}
+
+const runsPath = (rest = '') => `/api/v2/accounts/${account.id}/runs/${rest}`;
+const subscriptionPath = (id: string, rest = '') => account.path(`/subscription/${id}${rest}`);
+
+async function newRun(): Promise<Write & { body: { job_id: number } }> {
+  const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
+  return { path: runsPath(), body };
+}
+
+async function startedRunPath(): Promise<string> {
+  const { path, body } = await newRun();
+  const { json } = await harness.call('POST', path, { token: account.token, body });
+  return runsPath(`${json.data.id}/`);
+}
+
+async function failedDelivery() {
+  const { id: subscriptionId } = await harness.newSubscription(account);
+  const completedAt = '2026-11-20T10:00:00Z';
+  const fields = { subscriptionId, accountId: account.id, status: 'failed', completedAt };
+  return { subscriptionId, ...(await insertDelivery(harness.database, fields)) };
+}
+
+/** Every route that changes something: its pattern, what is sent, and a lock that its work has to wait for. */
+const WRITES: [string, () => Promise<Write>, string][] = [
+  ['POST /api/v2/accounts/:account_id/runs', newRun, 'runs IN SHARE'],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/finish',
+    async () => ({ path: `${await startedRunPath()}finish/`, body: { status: 'errored' } }),
+    'runs IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/artifacts',
+    async () => {
+      const path = await startedRunPath();
+      await harness.call('POST', `${path}finish/`, { token: account.token, body: { status: 'success' } });
+      return { path: `${path}artifacts/` };
+    },
+    'runs IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/jobs',
+    async () => ({
+      path: `/api/v2/accounts/${account.id}/jobs/`,
+      body: { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' },
+    }),
+    'jobs IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscriptions',
+    async () => ({ path: account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'PUT /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id',
+    async () => {
+      const { id } = await harness.newSubscription(account);
+      return { path: subscriptionPath(id), body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } };
+    },
+    'subscriptions IN SHARE',
+  ],
+  [
+    'DELETE /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id',
+    async () => ({ path: subscriptionPath((await harness.newSubscription(account)).id) }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'GET /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/test',
+    async () => {
+      const { id } = await harness.newSubscription(account, { client_url: receiver.url });
+      return { path: subscriptionPath(id, '/test') };
+    },
+    'subscriptions IN ACCESS EXCLUSIVE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/recover',
+    async () => {
+      const { subscriptionId } = await failedDelivery();
+      return { path: subscriptionPath(subscriptionId, '/recover'), body: { since: '2026-01-01' } };
+    },
+    'recoveries IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/delivery/:delivery_id/redeliver',
+    async () => {
+      const { subscriptionId, id } = await failedDelivery();
+      return { path: subscriptionPath(subscriptionId, `/delivery/${id}/redeliver`) };
+    },
+    'deliveries IN SHARE',
+  ],
+  [
+    'POST /api/v2/users/:user_id/apikey',
+    async () => ({ path: `/api/v2/users/${user.id}/apikey`, token: user.apiKey }),
+    'users IN SHARE',
+  ],
+  [
+    'POST /api/v3/session',
+    async () => ({ path: '/api/v3/session', body: { email: user.email, password: PASSWORD } }),
+    'console_sessions IN SHARE',
+  ],
+  [
+    'DELETE /api/v3/session',
+    async () => ({ path: '/api/v3/session', headers: await harness.signIn(user) }),
+    'console_sessions IN SHARE',
+  ],
+];
+
+const isKeyed = (route: string) => route.startsWith('POST') && route.includes(':account_id');
+const methodOf = (route: string) => route.split(' ', 1)[0] ?? '';
+const isOpen = ({ path }: Write) => path === '/api/v3/session';
+
+function sendTo({ call }: Pick<SecondManagement, 'call'>, route: string, write: Write): Promise<Answered> {
+  const { path, ...options } = write;
+  return call(methodOf(route), path, isOpen(write) ? options : { token: account.token, ...options });
+}
+
+/** Holds a lock until the work has answered, then lets everything that waits for it go on. */
+async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> {
+  const locker = await harness.database.pool.connect();
+  try {
+    await locker.query(`BEGIN; LOCK TABLE ${lock} MODE`);
+    return await work();
+  } finally {
+    await locker.query('COMMIT');
+    locker.release();
+  }
+}
+
+const TABLES = ['subscriptions', 'deliveries', 'recoveries', 'events', 'runs', 'jobs', 'console_sessions'];
+
+/** Everything that a write may change. The relay of every process moves the outbox: events stand for it. */
+async function everything(): Promise<unknown> {
+  const { pool } = harness.database;
+  const contents = await Promise.all(
+    [...TABLES, 'users'].map(async (table) => {
+      const { rows } = await pool.query(
+        `SELECT to_jsonb(t) AS row FROM ${table} t ORDER BY to_jsonb(t)::text`,
+      );
+      return [table, rows];
+    }),
+  );
+  return { ...Object.fromEntries(contents), received: receiver.requests.length };
+}
+
+test('every route that changes something is among these', () => {
+  const writing = harness.endpoints.filter(({ method }) => method !== 'GET');
+  const routes = writing.map(({ method, path }) => `${method} ${path}`);
+  expect(WRITES.map(([route]) => route)).toEqual(expect.arrayContaining(routes));
+});
+
+describe.each(WRITES)('%s', (route, prepare, lock) => {
+  test('that was refused because it waited too long changes nothing', async () => {
+    const write = await prepare();
+    const before = await everything();
+    const impatient = await harness.startSecond(
+      { deliveryTimeoutMs: 100 },
+      { ...UNHURRIED, requestMs: REQUEST_MS },
+    );
+    const answer = await whileLocked(lock, () => sendTo(impatient, route, write));
+    expect(answer.status).toBe(503);
+    await impatient.close();
+    expect(await everything()).toEqual(before);
+  });
+});
+
+/** Keys of requests that have not ended. */
+const HELD = 'SELECT FROM idempotency_keys WHERE answer_ciphertext IS NULL';
+
+describe.each(WRITES.filter(([route]) => isKeyed(route)))(
+  '%s with an Idempotency-Key',
+  (route, prepare, lock) => {
+    test('that was refused changes nothing, frees its key, and is done when it is repeated', async () => {
+      const write = { ...(await prepare()), headers: { 'idempotency-key': `key of ${route}`.slice(0, 255) } };
+      const before = await everything();
+      const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: REQUEST_MS });
+      const answer = await whileLocked(lock, () => sendTo(impatient, route, write));
+      expect(answer.status).toBe(503);
+      await eventually(async () => expect((await harness.database.pool.query(HELD)).rows).toEqual([]));
+      expect(await everything()).toEqual(before);
+      await impatient.close();
+      const repeated = await sendTo(harness, route, write);
+      expect(repeated.status).toBeLessThan(300);
+      expect(repeated.headers.get('idempotent-replay')).toBeNull();
+      expect((await sendTo(harness, route, write)).headers.get('idempotent-replay')).toBe('true');
+    });
+  },
+);
+
+test('of many that wait for a place and a connection, none that is refused goes out', async () => {
+  const write = await newRun();
+  const before = await everything();
+  const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: REQUEST_MS });
+  const answers = await whileLocked('runs IN SHARE', () =>
+    Promise.all(Array.from({ length: 40 }, () => sendTo(impatient, 'POST', write))),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+  await impatient.close();
+  expect(await everything()).toEqual(before);
+});
+
+const COMMITS_WAIT = `
+  CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_advisory_xact_lock(12); RETURN NULL; END $$;
+  CREATE CONSTRAINT TRIGGER commits_wait AFTER INSERT ON jobs
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_the_test()`;
+
+test('whose COMMIT is under way when its time is over is not refused, but answered what was done', async () => {
+  const { pool } = harness.database;
+  await pool.query(COMMITS_WAIT);
+  const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: REQUEST_MS });
+  const body = { name: 'Late', project_name: 'Analytics', environment_name: 'Production' };
+  const locker = await pool.connect();
+  try {
+    await locker.query('BEGIN; SELECT pg_advisory_xact_lock(12)');
+    const answer = sendTo(impatient, 'POST', { path: `/api/v2/accounts/${account.id}/jobs/`, body });
+    const committing = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    await eventually(async () => expect((await pool.query(committing)).rows).toHaveLength(1));
+    // So that its time is over: no event tells of that.
+    await wait(2 * REQUEST_MS);
+    await locker.query('COMMIT');
+    expect(await answer).toMatchObject({ status: 201, json: { data: { name: 'Late' } } });
+  } finally {
+    locker.release();
+    await impatient.close();
+    await pool.query('DROP TRIGGER commits_wait ON jobs');
+  }
+});
