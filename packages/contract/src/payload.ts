@@ -44,19 +44,38 @@ export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Rec
   return ordered;
 }
 
+/** A subscription's secret, and the rotation that is under way or has just ended; in the clear or encrypted. */
+export interface RotatingSecret {
+  current: string;
+  rotation: {
+    next: string;
+    /** Milliseconds since the epoch. */
+    endsAtMs: number;
+  } | null;
+}
+
+/** The secrets of a moment: the first signs `Authorization`, and each has a signature of its own beside it. */
+export type SigningSecrets = readonly [string, ...string[]];
+
+/** The clock decides when the next secret takes over, not whoever tidies up behind it. */
+export function secretsAt({ current, rotation }: RotatingSecret, nowMs: number): SigningSecrets {
+  if (rotation === null) return [current];
+  return nowMs < rotation.endsAtMs ? [current, rotation.next] : [rotation.next];
+}
+
 /** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
 export function deliveryHeaders(delivery: {
   body: string;
   eventId: string;
-  hmacSecret: string;
+  hmacSecrets: SigningSecrets;
   sentAt: Date;
 }): Record<string, string> {
-  const { body, eventId, hmacSecret, sentAt } = delivery;
+  const { body, eventId, hmacSecrets, sentAt } = delivery;
   return {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
-    authorization: sign(body, hmacSecret),
-    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecret),
+    authorization: sign(body, hmacSecrets[0]),
+    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecrets),
   };
 }
 
@@ -72,24 +91,25 @@ export function sign(body: string | Buffer, hmacSecret: string): string {
 
 /**
  * The three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
- * protection. Their key is the base64 part of the secret, decoded, as those libraries hold it.
+ * protection. Their key is the base64 part of the secret, decoded, as those libraries hold it; with two secrets there are
+ * two signatures, either of which is enough for them.
  * @param timestampSeconds seconds since the epoch at which this attempt is signed
  */
 export function standardWebhooksHeaders(
   eventId: string,
   timestampSeconds: number,
   body: string,
-  hmacSecret: string,
+  hmacSecrets: SigningSecrets,
 ): { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string } {
-  const key = Buffer.from(hmacSecret.slice(SECRET_PREFIX.length), 'base64');
-  const signature = createHmac('sha256', key)
-    .update(`${eventId}.${timestampSeconds}.`)
-    .update(body)
-    .digest('base64');
+  const signatures = hmacSecrets.map((hmacSecret) => {
+    const key = Buffer.from(hmacSecret.slice(SECRET_PREFIX.length), 'base64');
+    const signed = createHmac('sha256', key).update(`${eventId}.${timestampSeconds}.`).update(body);
+    return `v1,${signed.digest('base64')}`;
+  });
   return {
     'webhook-id': eventId,
     'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': `v1,${signature}`,
+    'webhook-signature': signatures.join(' '),
   };
 }
 

@@ -7,6 +7,7 @@ import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
 import { type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
+import { eraseOldSecrets } from './rotations.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
@@ -15,6 +16,7 @@ const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
 /** Often, since what a long reader is in the way of waits for the next time. */
 const PARTITIONS_EVERY_MS = 60_000;
+const ROTATIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
 
 type UpkeepDependencies = ReconcileDependencies &
@@ -84,6 +86,14 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
           logger.info({ made: made.changed, dropped: dropped.changed }, 'day partitions kept up');
         if (waiting.length > 0)
           logger.warn({ waiting }, 'day partitions wait for who reads the log for long');
+      },
+    },
+    {
+      name: 'rotations',
+      everyMs: ROTATIONS_EVERY_MS,
+      async run() {
+        const erased = await eraseOldSecrets(pool);
+        if (erased > 0) logger.info({ erased }, 'erased old secrets whose rotation has ended');
       },
     },
     {

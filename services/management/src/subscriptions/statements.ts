@@ -1,4 +1,4 @@
-import type { SubscriptionFields } from '@runhook/contract';
+import type { RotatingSecret, SubscriptionFields } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
 
@@ -8,7 +8,12 @@ export interface SubscriptionKey {
   id: string;
 }
 
-const WITH_SECRET = { ...SHOWN, hmacSecretCiphertext: true } satisfies Prisma.SubscriptionSelect;
+const WITH_SECRET = {
+  ...SHOWN,
+  hmacSecretCiphertext: true,
+  nextHmacSecretCiphertext: true,
+  secretGeneration: true,
+} satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
 
@@ -35,6 +40,13 @@ export async function findSubscription(
   key: SubscriptionKey,
 ): Promise<SubscriptionWithSecret | null> {
   return await prisma.subscription.findFirst({ where: live(key), select: WITH_SECRET });
+}
+
+/** Encrypted, as a delivery needs it. */
+export function rotatingSecretOf(row: SubscriptionWithSecret): RotatingSecret {
+  const { hmacSecretCiphertext: current, nextHmacSecretCiphertext: next } = row;
+  const endsAtMs = Number(row.rotationEndsAtMicros) / 1000;
+  return { current, rotation: next === null ? null : { next, endsAtMs } };
 }
 
 /** Null filters let everything through. */
