@@ -108,6 +108,38 @@ describeConsole('the page of a webhook', (story) => {
     await page.getByText('There is no such webhook in this account.').waitFor();
   });
 
+  story(
+    'rotates the secret: shows the new one once, how long both are in use, and finishes',
+    async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { name: 'Rotated' });
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByRole('button', { name: 'Rotate the secret' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Rotate the secret?' });
+      await dialog.getByRole('radio', { name: 'Three days' }).check();
+      await dialog.getByRole('button', { name: 'Make a new secret' }).click();
+      const shown = page.getByRole('dialog', { name: 'Copy the new secret now: it is shown this once' });
+      const secret = (await shown.getByTestId('new-secret').textContent()) ?? '';
+      expect(secret).toMatch(/^whsec_/);
+      await shown.getByText('The secret is not copied yet.').waitFor();
+      await shown.getByRole('button', { name: 'Copy the new secret' }).click();
+      await expectCopied(page, secret);
+      await shown.getByText('The secret is copied.').waitFor();
+      await shown.getByRole('button', { name: 'Done' }).click();
+      await page.getByText('The secret is being rotated').waitFor();
+      await page.getByText('in 2 days').waitFor();
+      expect(await page.content()).not.toContain(secret);
+
+      await page.getByRole('button', { name: 'Finish now' }).click();
+      const finish = page.getByRole('dialog', { name: 'Finish the rotation now?' });
+      await finish.getByRole('button', { name: 'Erase the old secret' }).click();
+      await page.getByText('The secret is being rotated').waitFor({ state: 'detached' });
+      const now = await world.call<object>('ada', 'GET', webhookApiOf(world, id));
+      expect(now).not.toHaveProperty('secret_rotation');
+    },
+  );
+
   story('lets those who may only look see everything, and says why they may not change it', async (visit) => {
     const { world, page, at, as } = visit;
     const id = await subscribe(world, { name: 'Look at me' });
@@ -115,7 +147,7 @@ describeConsole('the page of a webhook', (story) => {
     await page.goto(at(webhookPathOf(world, id)));
     await page.getByRole('heading', { level: 1, name: 'Look at me' }).waitFor();
     await page.getByText('You can look, not change').waitFor();
-    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Recover a time window']) {
+    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Recover a time window', 'Rotate the secret']) {
       const button = page.getByRole('button', { name }).first();
       expect(await button.getAttribute('aria-disabled')).toBe('true');
       await button.focus();

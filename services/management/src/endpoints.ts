@@ -24,6 +24,7 @@ import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createPasswordCheck, createSignIn, createSignInLimits } from './sessions/sign-in.ts';
 import type { Settings } from './settings.ts';
+import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
 
@@ -84,6 +85,8 @@ export async function createEndpoints(
       urlProblem: guard.urlProblem,
       subscriptionsMax: settings.subscriptionsPerAccount,
     }),
+    rotateSecretEndpoint({ prisma, secrets }),
+    finishRotationEndpoint({ prisma }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),

@@ -19,6 +19,7 @@ import {
   requestObject,
   requiredText,
   type Schema,
+  schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
 
@@ -37,6 +38,8 @@ export const SHOWN = {
   dispatchedAtMicros: true,
   httpStatusCode: true,
   deactivateReason: true,
+  rotationStartedAtMicros: true,
+  rotationEndsAtMicros: true,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SHOWN }>;
@@ -71,8 +74,17 @@ export interface SubscriptionView {
   http_status_code: string;
   /** Absent unless something other than a request made it inactive. */
   deactivate_reason?: string;
-  /** In the answer to the create only. */
+  /** Absent unless a rotation of its secret is under way. */
+  secret_rotation?: SecretRotation;
+  /** In the answer to the create, and to a rotation, only. */
   hmac_secret?: string;
+}
+
+/** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
+export interface SecretRotation {
+  started_at: string;
+  /** When the new secret takes over. */
+  ends_at: string;
 }
 
 /** @param account the one that it belongs to */
@@ -92,7 +104,15 @@ export function subscriptionView(row: SubscriptionRow, account: { identifier: st
     ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
     http_status_code: String(row.httpStatusCode),
     ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
+    ...rotationUnderWay(row),
   };
+}
+
+/** Nothing from its end on, whenever the row is tidied up. */
+function rotationUnderWay(row: SubscriptionRow): Pick<SubscriptionView, 'secret_rotation'> {
+  const { rotationStartedAtMicros: startedAt, rotationEndsAtMicros: endsAt } = row;
+  if (startedAt === null || endsAt === null || Number(endsAt) / 1000 <= Date.now()) return {};
+  return { secret_rotation: { started_at: String(startedAt), ends_at: String(endsAt) } };
 }
 
 // The examples of all features tell one story: a nightly job of account 1 fails, and a webhook tells the pager.
@@ -159,9 +179,10 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" until there was one.',
   ),
   deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
+  secret_rotation: schemaRef('SecretRotation'),
 };
 
-export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason'] as const;
+export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason', 'secret_rotation'] as const;
 
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
   SUBSCRIPTION_LIMITS;
