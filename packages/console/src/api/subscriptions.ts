@@ -61,6 +61,16 @@ export async function deleteSubscription(key: WebhookKey): Promise<void> {
   await request('delete', ONE, { path: inPath(key) });
 }
 
+/** Answers the new secret, which no other answer has. */
+export async function rotateSecret(key: WebhookKey, overlapHours: number): Promise<string> {
+  const body = { overlap_hours: overlapHours };
+  return (await request('post', `${ONE}/rotate-secret`, { path: inPath(key), body })).data.hmac_secret;
+}
+
+export async function finishRotation(key: WebhookKey): Promise<void> {
+  await request('post', `${ONE}/finish-rotation`, { path: inPath(key) });
+}
+
 /** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */
 export async function testEndpoint(key: WebhookKey): Promise<Verification> {
   return (await request('get', `${ONE}/test`, { path: inPath(key) })).data;

@@ -17,6 +17,7 @@ import { EmptyLog, TestButton, TestOutcome, useTestEndpoint } from './first-step
 import { LastDay } from './last-day/last-day.tsx';
 import { RecentDeliveries } from './log/recent-deliveries.tsx';
 import { Recover } from './recover.tsx';
+import { Secret } from './secret.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
 const POLL_MS = 5_000;
@@ -106,6 +107,7 @@ function WebhookPage({
         {!active && <InactiveNotice webhook={webhook} />}
         <TestOutcome test={test} url={webhook.client_url} />
         <WebhookFacts accountId={account.id} webhook={webhook} />
+        <Secret webhook={key} subscription={webhook} refusal={reason} />
         <LastDay webhook={key} />
         <RecentDeliveries
           webhook={key}
