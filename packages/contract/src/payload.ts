@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { SIGNATURE_HEADER } from './delivery-headers.ts';
 import { EVENT_TYPE_TABLE, type RunDetails } from './event-types.ts';
 import type { JobRunEvent } from './events.ts';
 
@@ -69,12 +70,20 @@ export function deliveryHeaders(delivery: {
   eventId: string;
   hmacSecrets: SigningSecrets;
   sentAt: Date;
+  /** Null or left out: `Authorization`. */
+  signatureHeader?: string | null;
+  /** Of the subscriber's own. */
+  ownHeaders?: Readonly<Record<string, string>>;
 }): Record<string, string> {
-  const { body, eventId, hmacSecrets, sentAt } = delivery;
+  const { body, eventId, hmacSecrets, sentAt, signatureHeader, ownHeaders = {} } = delivery;
+  const headers: Record<string, string> = {};
+  // First: whatever they are called, nothing of ours gives way to them.
+  for (const [name, value] of Object.entries(ownHeaders)) headers[name.toLowerCase()] = value;
   return {
+    ...headers,
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
-    authorization: sign(body, hmacSecrets[0]),
+    [(signatureHeader ?? SIGNATURE_HEADER).toLowerCase()]: sign(body, hmacSecrets[0]),
     ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecrets),
   };
 }
@@ -82,7 +91,7 @@ export function deliveryHeaders(delivery: {
 const USER_AGENT = 'Runhook/0.1.0';
 
 /**
- * The value of a delivery's `Authorization` header: the lowercase hex HMAC-SHA256 of the exact body, keyed with
+ * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex HMAC-SHA256 of the exact body, keyed with
  * the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed as its UTF-8 bytes.
  */
 export function sign(body: string | Buffer, hmacSecret: string): string {
@@ -131,13 +140,4 @@ export function verify(
 ): boolean {
   if (typeof authorization !== 'string' || !/^[0-9a-f]{64}$/.test(authorization)) return false;
   return timingSafeEqual(Buffer.from(sign(body, hmacSecret)), Buffer.from(authorization));
-}
-
-const SIGNATURE_HEADERS = ['authorization', 'webhook-signature'];
-
-/** Request headers as the log keeps them: whoever reads the log must not be able to replay a signature. */
-export function maskedHeaders(headers: Record<string, string>): Record<string, string> {
-  const masked = { ...headers };
-  for (const name of SIGNATURE_HEADERS) if (name in masked) masked[name] = '***';
-  return masked;
 }

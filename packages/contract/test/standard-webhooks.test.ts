@@ -77,3 +77,28 @@ test.each([
 ])('the secrets %s', (_, rotation, nowMs, secrets) => {
   expect(secretsAt({ current: 'current', rotation }, nowMs)).toEqual(secrets);
 });
+
+test('a signature in another header, and headers of the subscriber: ours stay what they are, and none is logged', () => {
+  const hmacSecret = createHmacSecret();
+  const headers = deliveryHeaders({
+    body,
+    eventId: event.eventId,
+    hmacSecrets: [hmacSecret],
+    sentAt: new Date(),
+    signatureHeader: 'X-Signature',
+    ownHeaders: { Authorization: 'Basic YTpi', 'X-Gate': 'open', 'Webhook-Id': 'mine' },
+  });
+  expect(headers).toMatchObject({
+    'x-signature': sign(body, hmacSecret),
+    authorization: 'Basic YTpi',
+    'x-gate': 'open',
+    'webhook-id': event.eventId,
+  });
+  expect(maskedHeaders(headers)).toEqual({
+    ...headers,
+    'x-signature': '***',
+    authorization: '***',
+    'x-gate': '***',
+    'webhook-signature': '***',
+  });
+});

@@ -92,8 +92,10 @@ function keyNamesOf(column: string): string {
   SELECT name FROM names WHERE name IS NOT NULL)`;
 }
 
-/** Of all that deliveries are signed with. */
-const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext'].map(keyNamesOf).join(' UNION ');
+/** Of all that deliveries are made with. */
+const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'headers_ciphertext']
+  .map(keyNamesOf)
+  .join(' UNION ');
 
 /**
  * Passes when the keys are those of any webhook secret that is in use, or when there is none. With some that they do
@@ -123,6 +125,7 @@ const COLUMNS = [
     idType: 'text',
   },
   { secret: 'hmac_secret', table: 'subscriptions', column: 'hmac_secret_ciphertext', idType: 'text' },
+  { secret: 'headers', table: 'subscriptions', column: 'headers_ciphertext', idType: 'text' },
   { secret: 'api_key', table: 'users', column: 'api_key_ciphertext', idType: 'bigint' },
 ] as const;
 

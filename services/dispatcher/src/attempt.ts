@@ -69,6 +69,8 @@ async function send(
     eventId: delivery.event.eventId,
     hmacSecrets: [secrets.read(current), ...next.map((ciphertext) => secrets.read(ciphertext))],
     sentAt,
+    signatureHeader: target.signatureHeader,
+    ...(target.headersCiphertext !== null && { ownHeaders: secrets.headers(target.headersCiphertext) }),
   });
   Object.assign(headers, traceHeaders);
   metrics.inFlight.attempts += 1;

@@ -7,6 +7,10 @@ export interface Target {
   endpoint: string;
   /** Encrypted. */
   secret: RotatingSecret;
+  /** Null: `Authorization`. */
+  signatureHeader: string | null;
+  /** Of the subscriber's own, a JSON object, encrypted; null without any. */
+  headersCiphertext: string | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -16,6 +20,7 @@ export interface Target {
 /** What a statement selects for a target, of `subscriptions s` and its `accounts a`. */
 export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
+  s.signature_header, s.headers_ciphertext,
   s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
 /** A row with {@link TARGET_COLUMNS}. */
@@ -26,6 +31,8 @@ export interface TargetRow {
   hmac_secret_ciphertext: string;
   next_hmac_secret_ciphertext: string | null;
   rotation_ends_at_micros: string | null;
+  signature_header: string | null;
+  headers_ciphertext: string | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -34,7 +41,7 @@ export interface TargetRow {
 
 /** Null when the subscription's row is gone. */
 export function targetOf(row: TargetRow): Target | null {
-  const { client_url: clientUrl, active, deleted, plan, deployment } = row;
+  const { client_url: clientUrl, signature_header: signatureHeader, active, deleted, plan, deployment } = row;
   if (clientUrl === null) return null;
   const next = row.next_hmac_secret_ciphertext;
   const endsAtMs = Number(row.rotation_ends_at_micros) / 1000;
@@ -42,6 +49,8 @@ export function targetOf(row: TargetRow): Target | null {
     clientUrl,
     endpoint: endpointOf(clientUrl),
     secret: { current: row.hmac_secret_ciphertext, rotation: next === null ? null : { next, endsAtMs } },
+    signatureHeader,
+    headersCiphertext: row.headers_ciphertext,
     active,
     deleted,
     plan,

@@ -6,6 +6,8 @@ const target: Target = {
   clientUrl: 'https://example.com',
   endpoint: 'https://example.com',
   secret: { current: 'x', rotation: null },
+  signatureHeader: null,
+  headersCiphertext: null,
   active: true,
   deleted: false,
   plan: 'team',
