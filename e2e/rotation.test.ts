@@ -195,6 +195,4 @@ test(`rotations under load: nothing of ${DELIVERIES} deliveries and more is refu
   expect(deliveries).toEqual([{ status: 'delivered', _count: deliveredCount }]);
   expect(attempts).toBe(deliveredCount);
   expect(deliveredCount).toBeGreaterThanOrEqual(DELIVERIES);
-  if (process.env.ROTATION_DELIVERIES !== undefined)
-    process.stdout.write(`${world.refused.length} refused of ${deliveredCount} deliveries\n`);
 }, 600_000);

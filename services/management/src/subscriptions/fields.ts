@@ -5,6 +5,8 @@
 import {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,
+  HEADER_LIMITS,
+  MASK,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
 } from '@runhook/contract';
@@ -38,6 +40,8 @@ export const SHOWN = {
   dispatchedAtMicros: true,
   httpStatusCode: true,
   deactivateReason: true,
+  signatureHeader: true,
+  headerNames: true,
   rotationStartedAtMicros: true,
   rotationEndsAtMicros: true,
 } satisfies Prisma.SubscriptionSelect;
@@ -74,6 +78,10 @@ export interface SubscriptionView {
   http_status_code: string;
   /** Absent unless something other than a request made it inactive. */
   deactivate_reason?: string;
+  /** Absent unless it is another one than `Authorization`. */
+  signature_header?: string;
+  /** Absent without any. Every value is masked. */
+  headers?: Record<string, string>;
   /** Absent unless a rotation of its secret is under way. */
   secret_rotation?: SecretRotation;
   /** In the answer to the create, and to a rotation, only. */
@@ -104,6 +112,10 @@ export function subscriptionView(row: SubscriptionRow, account: { identifier: st
     ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
     http_status_code: String(row.httpStatusCode),
     ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
+    ...(row.signatureHeader === null ? {} : { signature_header: row.signatureHeader }),
+    ...(row.headerNames.length === 0
+      ? {}
+      : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
     ...rotationUnderWay(row),
   };
 }
@@ -179,10 +191,24 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" until there was one.',
   ),
   deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
+  signature_header: text(
+    'The header that carries the signature of the body. Absent when it is `Authorization`.',
+  ),
+  headers: {
+    type: 'object',
+    additionalProperties: { type: 'string', const: MASK },
+    description: `The names of the headers that are sent beside ours; their values are not told. Absent without any.`,
+  },
   secret_rotation: schemaRef('SecretRotation'),
 };
 
-export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason', 'secret_rotation'] as const;
+export const OPTIONAL_IN_ANSWERS = [
+  'dispatched_at',
+  'deactivate_reason',
+  'signature_header',
+  'headers',
+  'secret_rotation',
+] as const;
 
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
   SUBSCRIPTION_LIMITS;
@@ -197,7 +223,7 @@ const JOB_ID_OF_REQUEST: Schema = {
 
 /** Of the OpenAPI document. */
 export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
-  'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active` keeps its value.',
+  'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active`, `signature_header` and `headers` keep their values.',
   {
     name: requiredText(nameCharactersMax, 'Name of the webhook.'),
     description: optionalText(descriptionCharactersMax, 'What the webhook is for. "" when left out.'),
@@ -226,6 +252,19 @@ export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
     active: {
       type: 'boolean',
       description: 'Whether it fires. Left out: true on a create, as it was on an update.',
+    },
+    signature_header: {
+      type: ['string', 'null'],
+      maxLength: HEADER_LIMITS.nameCharactersMax,
+      description:
+        'The header to carry the signature of the body, for gateways that refuse or eat `Authorization`, which it is when this is null. Left out: as it was on an update.',
+      examples: ['X-Runhook-Signature'],
+    },
+    headers: {
+      type: ['object', 'null'],
+      additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
+      description: `Up to ${HEADER_LIMITS.headersMax} headers of your own by name, so that a delivery passes a gateway. Values are kept encrypted and never told again; \`${MASK}\` keeps the stored value of the name. Left out: as they were on an update; null or empty: none. When \`client_url\` moves to another server, they must be given anew.`,
+      examples: [{ 'X-Gateway-Key': 'a value' }],
     },
   },
   ['name', 'event_types', 'client_url'],

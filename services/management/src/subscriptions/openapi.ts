@@ -107,11 +107,18 @@ export const subscriptionPaths: Paths = {
       operationId: 'updateSubscription',
       tags,
       summary: 'Replace what a subscription says',
-      description: `What is left out gets its default, but \`active\` keeps its value. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
+      description: `What is left out gets its default, but \`active\`, \`signature_header\` and \`headers\` keep their values. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('SubscriptionFields', 'All of it.', SUBSCRIPTION_FIELDS_EXAMPLE),
       responses: answers(
         'account',
-        { 200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
+        {
+          200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+          409: failureBecause(
+            409,
+            'Somebody else kept changing it at the same time.',
+            'The webhook has just changed: try again.',
+          ),
+        },
         OF_A_BODY,
       ),
     },

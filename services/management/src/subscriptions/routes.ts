@@ -17,6 +17,7 @@ import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
 import { QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
 import { subscriptionView } from './fields.ts';
+import { headerColumns } from './own-headers.ts';
 import {
   requiredSubscription,
   SUBSCRIPTION_PATH,
@@ -122,6 +123,7 @@ function createSubscriptionEndpoint(deps: {
           accountId: account.id,
           id: createId('subscription'),
           fields,
+          headers: headerColumns(fields, null, deps.secrets),
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
         const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
@@ -144,18 +146,34 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
   };
 }
 
-/** Replaces: what is left out means its default, but an omitted `active` keeps the stored value (docs/contract.md#subscriptions). */
-function updateSubscriptionEndpoint(deps: { prisma: PrismaClient; urlProblem: UrlProblem }): AccountEndpoint {
+const CHANGING = 'The webhook has just changed: try again.';
+/** Somebody else may change the headers between the look at them and the statement. */
+const TRIES_MAX = 5;
+
+/**
+ * Replaces: what is left out means its default, but an omitted `active`, `signature_header` and `headers` keep the stored
+ * value (docs/contract.md#subscriptions).
+ */
+function updateSubscriptionEndpoint(deps: {
+  prisma: PrismaClient;
+  secrets: SecretBox;
+  urlProblem: UrlProblem;
+}): AccountEndpoint {
+  const { prisma, secrets } = deps;
   return {
     method: 'PUT',
     path: SUBSCRIPTION_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const key = subscriptionKey(request);
+      subscriptionKey(request);
       const fields = await readSubscriptionFields(deps, request);
-      const row = await updateSubscription(deps.prisma, key, fields);
-      if (!row) throw subscriptionNotFound();
-      return { code: 200, data: subscriptionView(row, request.account) };
+      for (let tries = 0; tries < TRIES_MAX; tries++) {
+        const read = await requiredSubscription(prisma, request);
+        const headers = headerColumns(fields, read, secrets);
+        const row = await updateSubscription(prisma, read, fields, headers);
+        if (row) return { code: 200, data: subscriptionView(row, request.account) };
+      }
+      throw new ConflictError(CHANGING);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { RotatingSecret, SubscriptionFields } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
+import type { HeaderColumns } from './own-headers.ts';
 
 /** Names a subscription of an account. A deleted one, or one of another account, is not found. */
 export interface SubscriptionKey {
@@ -13,20 +14,26 @@ const WITH_SECRET = {
   hmacSecretCiphertext: true,
   nextHmacSecretCiphertext: true,
   secretGeneration: true,
+  headersCiphertext: true,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
 
 export async function insertSubscription(
   transaction: Prisma.TransactionClient,
-  subscription: SubscriptionKey & { fields: SubscriptionFields; hmacSecretCiphertext: string },
+  subscription: SubscriptionKey & {
+    fields: SubscriptionFields;
+    headers: HeaderColumns;
+    hmacSecretCiphertext: string;
+  },
 ): Promise<SubscriptionRow> {
-  const { id, accountId, fields, hmacSecretCiphertext } = subscription;
+  const { id, accountId, fields, headers, hmacSecretCiphertext } = subscription;
   return await transaction.subscription.create({
     data: {
       id,
       accountId: BigInt(accountId),
       ...columnsOf(fields),
+      ...headers,
       active: fields.active ?? true,
       hmacSecretCiphertext,
     },
@@ -99,18 +106,28 @@ function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionW
 
 /**
  * Replaces the fields, in one statement; an undefined `active` keeps the stored value. Null when there is no such
- * subscription. `updated_at` and `version` are the triggers'.
+ * subscription, or when what its headers were judged by has changed since it was read. `updated_at` and `version` are the
+ * triggers'.
  */
 export async function updateSubscription(
   prisma: PrismaClient,
-  key: SubscriptionKey,
+  read: SubscriptionWithSecret,
   fields: SubscriptionFields,
+  headers: HeaderColumns,
 ): Promise<SubscriptionRow | null> {
   const { active } = fields;
+  const { id, accountId, clientUrl, signatureHeader, headersCiphertext } = read;
   const [row] = await prisma.subscription.updateManyAndReturn({
-    where: live(key),
+    where: {
+      ...live({ id, accountId: Number(accountId) }),
+      signatureHeader,
+      headersCiphertext,
+      // Where there are values that must not be sent elsewhere.
+      ...(headersCiphertext !== null && { clientUrl }),
+    },
     data: {
       ...columnsOf(fields),
+      ...headers,
       ...(active !== undefined && { active }),
       // Activating ends whatever made it inactive.
       ...(active === true && { deactivateReason: null }),

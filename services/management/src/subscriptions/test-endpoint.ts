@@ -13,6 +13,7 @@ import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import type { Egress, EgressResult } from '@runhook/egress';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import { ownHeadersOf } from './own-headers.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
 import { rotatingSecretOf } from './statements.ts';
 
@@ -39,7 +40,14 @@ export function testSubscriptionEndpoint(deps: {
       const hmacSecrets: SigningSecrets = [decrypt(current), ...next.map(decrypt)];
       const result = await deps.egress.post({
         url: row.clientUrl,
-        headers: deliveryHeaders({ body, eventId: event.eventId, hmacSecrets, sentAt }),
+        headers: deliveryHeaders({
+          body,
+          eventId: event.eventId,
+          hmacSecrets,
+          sentAt,
+          signatureHeader: row.signatureHeader,
+          ownHeaders: ownHeadersOf(row, deps.secrets),
+        }),
         body: Buffer.from(body),
       });
       return { code: 200, data: verificationOf(result) };

@@ -60,6 +60,9 @@ test('every secret can be read with the new key alone, and is still what its own
   });
   const user = await addUser('ada@example.com');
   const next = await beginRotation(subscription.id);
+  const headersCiphertext = testSecrets.encrypt('{"X-Gate":"open"}');
+  const headed = { headerNames: ['X-Gate'], headersCiphertext };
+  await line.database.prisma.subscription.update({ where: { id: subscription.id }, data: headed });
 
   expect(await reencrypt()).toEqual({
     key: 'new',
@@ -67,6 +70,7 @@ test('every secret can be read with the new key alone, and is still what its own
     secrets: [
       { secret: 'next_hmac_secret', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 2, unreadable: [], busy: 0 },
+      { secret: 'headers', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
     ],
   });
@@ -77,11 +81,12 @@ test('every secret can be read with the new key alone, and is still what its own
     where: { id: subscription.id },
   });
   expect(NEW_ALONE.decrypt(rotating.nextHmacSecretCiphertext ?? '')).toBe(next);
+  expect(NEW_ALONE.decrypt(rotating.headersCiphertext ?? '')).toBe('{"X-Gate":"open"}');
 
   const before = await ciphertextOf(subscription.id);
   expect(
     (await reencryptHere()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
-  ).toEqual([0, 0, 0]);
+  ).toEqual([0, 0, 0, 0]);
   expect(await ciphertextOf(subscription.id)).toBe(before);
 });
 
@@ -131,6 +136,7 @@ test('a secret that does not decrypt is reported by its id and left, and the res
     secrets: [
       { secret: 'next_hmac_secret', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 1, unreadable, busy: 0 },
+      { secret: 'headers', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 0, unreadable: [{ id: String(lost.id), key: 'gone' }], busy: 0 },
     ],
   });
@@ -163,7 +169,7 @@ test('a row that somebody holds is waited for without a lock, and what they wrot
   } finally {
     client.release();
   }
-  expect((await answering).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0]);
+  expect((await answering).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0]);
   expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 
