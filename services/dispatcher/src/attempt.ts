@@ -142,10 +142,15 @@ export async function logAttempt(
   attempted: AttemptRecord,
 ): Promise<void> {
   await record.recordAttempt(attempted);
+  const { startedAt, httpStatusCode } = attempted;
+  const hasSucceeded = attempted.status === 'delivered';
   record.noteStatus({
     subscriptionId: delivery.subscriptionId,
-    dispatchedAt: attempted.startedAt,
-    httpStatusCode: attempted.httpStatusCode,
+    dispatchedAt: startedAt,
+    httpStatusCode,
+    succeededAt: hasSucceeded ? startedAt : null,
+    failures: hasSucceeded ? 0 : 1,
+    failedSince: hasSucceeded ? null : startedAt,
   });
   measure(metrics, delivery, attempted);
   logger.info(
