@@ -140,6 +140,28 @@ describeConsole('the page of a webhook', (story) => {
     },
   );
 
+  story('says that the endpoint is failing, since when, and why it was switched off', async (visit) => {
+    const { world, page, at, as } = visit;
+    const id = await subscribe(world, { name: 'Broken' });
+    const change = (data: object) => world.database.prisma.subscription.update({ where: { id }, data });
+    await change({ failingSince: new Date(Date.now() - 7_260_000), consecutiveFailures: 12 });
+    await as('ada');
+    await page.goto(at(webhookPathOf(world, id)));
+    await page.getByText('The endpoint is failing').waitFor();
+    await page
+      .getByText(/^12 attempts in a row failed, the first 2 h ago\. None has succeeded yet\.$/)
+      .waitFor();
+    await page.goto(at(webhookPathOf(world, id).replace(`/${id}`, '')));
+    await page.getByText('failing since 2 h ago').first().waitFor();
+    const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
+    await change({ active: false, deactivateReason: reason });
+    await page.goto(at(webhookPathOf(world, id)));
+    await page.getByText(`Why: ${reason}`).waitFor();
+    await page.getByRole('switch', { name: 'Broken is active' }).click({ force: true });
+    await page.getByText('This webhook is switched off').first().waitFor({ state: 'detached' });
+    await page.getByText('The endpoint is failing').waitFor({ state: 'detached' });
+  });
+
   story('lets those who may only look see everything, and says why they may not change it', async (visit) => {
     const { world, page, at, as } = visit;
     const id = await subscribe(world, { name: 'Look at me' });

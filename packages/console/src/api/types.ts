@@ -9,6 +9,7 @@ export type Profile = Schemas['Profile'];
 export type Subscription = Schemas['Subscription'];
 export type CreatedSubscription = Schemas['CreatedSubscription'];
 export type SubscriptionFields = Schemas['SubscriptionFields'];
+export type Health = Schemas['Health'];
 export type Verification = Schemas['Verification'];
 export type Job = Schemas['Job'];
 export type Delivery = Schemas['Delivery'];

@@ -42,6 +42,9 @@ export const SHOWN = {
   deactivateReason: true,
   signatureHeader: true,
   headerNames: true,
+  failingSinceMicros: true,
+  consecutiveFailures: true,
+  lastSuccessAtMicros: true,
   rotationStartedAtMicros: true,
   rotationEndsAtMicros: true,
 } satisfies Prisma.SubscriptionSelect;
@@ -84,8 +87,20 @@ export interface SubscriptionView {
   headers?: Record<string, string>;
   /** Absent unless a rotation of its secret is under way. */
   secret_rotation?: SecretRotation;
+  /** Only when it was asked for. */
+  health?: Health;
   /** In the answer to the create, and to a rotation, only. */
   hmac_secret?: string;
+}
+
+/** How the endpoint does, by its attempts (docs/contract.md#health). */
+export interface Health {
+  status: 'healthy' | 'failing';
+  /** Absent while it is healthy. */
+  failing_since?: string;
+  consecutive_failures: number;
+  /** Absent until one succeeded. */
+  last_success_at?: string;
 }
 
 /** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
@@ -96,7 +111,11 @@ export interface SecretRotation {
 }
 
 /** @param account the one that it belongs to */
-export function subscriptionView(row: SubscriptionRow, account: { identifier: string }): SubscriptionView {
+export function subscriptionView(
+  row: SubscriptionRow,
+  account: { identifier: string },
+  { includesHealth = false } = {},
+): SubscriptionView {
   return {
     id: row.id,
     account_identifier: account.identifier,
@@ -117,6 +136,18 @@ export function subscriptionView(row: SubscriptionRow, account: { identifier: st
       ? {}
       : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
     ...rotationUnderWay(row),
+    ...(includesHealth ? { health: healthOf(row) } : {}),
+  };
+}
+
+function healthOf(row: SubscriptionRow): Health {
+  const { failingSinceMicros, consecutiveFailures, lastSuccessAtMicros } = row;
+  return {
+    ...(failingSinceMicros === null
+      ? { status: 'healthy' }
+      : { status: 'failing', failing_since: String(failingSinceMicros) }),
+    consecutive_failures: consecutiveFailures,
+    ...(lastSuccessAtMicros === null ? {} : { last_success_at: String(lastSuccessAtMicros) }),
   };
 }
 
@@ -200,6 +231,7 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     description: `The names of the headers that are sent beside ours; their values are not told. Absent without any.`,
   },
   secret_rotation: schemaRef('SecretRotation'),
+  health: schemaRef('Health'),
 };
 
 export const OPTIONAL_IN_ANSWERS = [
@@ -208,6 +240,7 @@ export const OPTIONAL_IN_ANSWERS = [
   'signature_header',
   'headers',
   'secret_rotation',
+  'health',
 ] as const;
 
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =

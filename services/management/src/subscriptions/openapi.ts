@@ -1,5 +1,6 @@
 import {
   answerObject,
+  count,
   httpStatusText,
   microsTime,
   type Paths,
@@ -12,6 +13,7 @@ import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '.
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
   FIELDS_OF_REQUESTS,
+  type Health,
   NEW_SUBSCRIPTION,
   OPTIONAL_IN_ANSWERS,
   PROPERTIES_OF_ANSWERS,
@@ -52,6 +54,8 @@ const VERIFICATION_EXAMPLE = { verification_error: null, verification_status_cod
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
 
+const INCLUDE = inQuery('include', 'Adds `health` to the answer.', { type: 'string', enum: ['health'] });
+
 /** See docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscriptions': {
@@ -64,6 +68,7 @@ export const subscriptionPaths: Paths = {
       parameters: [
         searchParameter('in their name, their endpoint or their description'),
         inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
+        INCLUDE,
         ...PAGE,
       ],
       responses: answers(
@@ -99,9 +104,12 @@ export const subscriptionPaths: Paths = {
       operationId: 'getSubscription',
       tags,
       summary: 'Get a subscription',
-      responses: answers('account', {
-        200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
-      }),
+      parameters: [INCLUDE],
+      responses: answers(
+        'account',
+        { 200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
+        [400],
+      ),
     },
     put: {
       operationId: 'updateSubscription',
@@ -223,6 +231,23 @@ export const subscriptionSchemas: Record<string, Schema> = {
       hmac_secret: newSecret('The new secret of the webhook. It is not shown again.'),
     },
     OPTIONAL_IN_ANSWERS,
+  ),
+
+  Health: answerObject<Health>(
+    'How the endpoint does, by its attempts. Absent unless it was asked for.',
+    {
+      status: {
+        type: 'string',
+        enum: ['healthy', 'failing'],
+        description: '`failing` when the latest attempt failed; `healthy` otherwise, also before the first.',
+      },
+      failing_since: microsTime(
+        'Start of the first attempt that failed since the last that succeeded. Absent while it is healthy.',
+      ),
+      consecutive_failures: count('Attempts that failed in a row, up to the latest.'),
+      last_success_at: microsTime('Start of the latest attempt that succeeded. Absent until one did.'),
+    },
+    ['failing_since', 'last_success_at'],
   ),
 
   SecretRotation: answerObject<SecretRotation>(

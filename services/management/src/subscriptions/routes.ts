@@ -15,7 +15,7 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
-import { QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
+import { oneOf, QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
 import { subscriptionView } from './fields.ts';
 import { headerColumns } from './own-headers.ts';
 import {
@@ -70,6 +70,9 @@ async function readSubscriptionFields(
   return fields;
 }
 
+/** What an answer has only when it is asked for. */
+const INCLUDED = ['health'] as const;
+
 /** `search` and `active` narrow it (docs/contract.md#subscriptions). */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
@@ -83,6 +86,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
         active: reader.optional('active', trueOrFalse),
         search: reader.optional('search', searchText),
       };
+      const includesHealth = reader.optional('include', oneOf(INCLUDED)) !== null;
       reader.check();
       const { rows, totalCount } = await listSubscriptions(prisma, {
         accountId: account.id,
@@ -91,7 +95,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
       });
       return {
         code: 200,
-        data: rows.map((row) => subscriptionView(row, account)),
+        data: rows.map((row) => subscriptionView(row, account, { includesHealth })),
         extra: pageExtra(page, totalCount, rows.length),
       };
     },
@@ -140,8 +144,11 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
     path: SUBSCRIPTION_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
+      const reader = new QueryReader(request.query);
+      const includesHealth = reader.optional('include', oneOf(INCLUDED)) !== null;
+      reader.check();
       const row = await requiredSubscription(prisma, request);
-      return { code: 200, data: subscriptionView(row, request.account) };
+      return { code: 200, data: subscriptionView(row, request.account, { includesHealth }) };
     },
   };
 }

@@ -115,7 +115,9 @@ export async function updateSubscription(
   fields: SubscriptionFields,
   headers: HeaderColumns,
 ): Promise<SubscriptionRow | null> {
-  const { active } = fields;
+  // One that failing has switched off is brought back by another endpoint, unless the request says otherwise.
+  const isBroughtBack = read.deactivateReason !== null && fields.client_url !== read.clientUrl;
+  const active = fields.active ?? (isBroughtBack ? true : undefined);
   const { id, accountId, clientUrl, signatureHeader, headersCiphertext } = read;
   const [row] = await prisma.subscription.updateManyAndReturn({
     where: {
