@@ -3,6 +3,7 @@ import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
+import { auditEndpoint } from './audit/routes.ts';
 import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
@@ -96,6 +97,7 @@ export async function createEndpoints(
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),
     ...accountsEndpoints({ prisma }),
+    auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     ...sessionEndpoints({ prisma, sessions, signIn }),
     profileEndpoint({ prisma, secrets }),

@@ -8,6 +8,7 @@ const SOURCES = new URL('../src/', import.meta.url);
  * goes through Prisma Client (docs/adr/0030-prisma-and-sql.md). The linter holds the same list (biome.json).
  */
 const BY_HAND: Record<string, string> = {
+  'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',
   'deliveries/begin-recovery.ts':
     'counts the log and begins in one statement, its window exact to the microsecond.',
   'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',

@@ -116,7 +116,8 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
         await deleteExpiredIdempotencyKeys(pool);
         await deleteOldNotices(pool, retentionDays);
         const purged = await purge(pool, dependencies);
-        if (purged.runs + purged.subscriptions > 0) logger.info(purged, 'purged what retention lets go');
+        if (Object.values(purged).some((count) => count > 0))
+          logger.info(purged, 'purged what retention lets go');
       },
     },
   ];

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { actAs } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
 /** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its last hour. */
@@ -8,7 +9,7 @@ export interface ConsoleSessions {
    * Answers the session's id; only its hash is stored. Null when the password is no longer the one that was checked:
    * a reset ends the user's sessions, and must not be outrun by a sign-in with the old one.
    */
-  open(user: { id: number; passwordHash: string }): Promise<string | null>;
+  open(user: { id: number; passwordHash: string; clientAddress?: string }): Promise<string | null>;
   /** The user behind the cookie's text, or null when there is no such session any more. Counts as use. */
   find(sessionId: string): Promise<Caller | null>;
   close(idHash: Uint8Array<ArrayBuffer>): Promise<void>;
@@ -22,7 +23,7 @@ export function createConsoleSessions(options: {
   const { prisma, idleMinutes, maxHours } = options;
   const idleMs = idleMinutes * MINUTE_MS;
   return {
-    async open({ id, passwordHash }) {
+    async open({ id, passwordHash, clientAddress: address }) {
       await clearEnded(prisma, idleMs);
       const sessionId = createSessionId();
       const session = {
@@ -31,6 +32,7 @@ export function createConsoleSessions(options: {
         expiresAt: new Date(Date.now() + maxHours * HOUR_MS),
       };
       const isOpen = await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, { kind: 'user', id, ...(address !== undefined && { address }) });
         // Locks the user's row, so that a reset waits for the session and then ends it, or this one waits for the reset
         // and no longer finds the password.
         const user = { id: session.userId, passwordHash };

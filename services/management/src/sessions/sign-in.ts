@@ -35,7 +35,7 @@ export function createSignIn(deps: {
     const passwordHash = user?.passwordHash ?? null;
     const isRight = await passwords.isRight(passwordHash, password);
     if (!isRight || !user || passwordHash === null) return { kind: 'refused' };
-    const sessionId = await sessions.open({ id: user.id, passwordHash });
+    const sessionId = await sessions.open({ id: user.id, passwordHash, clientAddress });
     if (sessionId === null) return { kind: 'refused' };
     await limits.succeeded({ email, clientAddress });
     return { kind: 'signed_in', sessionId };

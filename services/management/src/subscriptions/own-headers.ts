@@ -46,8 +46,12 @@ export function headerColumns(asked: Asked, stored: Stored | null, secrets: Secr
       return [name, kept ?? ''];
     });
     if (values.length === 0) return { headerNames: [], headersCiphertext: null };
+    const names = values.map(([name]) => name);
+    // All of them stay: so does what is stored, and nothing has changed.
+    const isKept = Object.values(headers).every((value) => value === MASK);
+    if (stored && isKept && names.join() === stored.headerNames.join()) return stays();
     const headersCiphertext = secrets.encrypt(JSON.stringify(Object.fromEntries(values)));
-    return { headerNames: values.map(([name]) => name), headersCiphertext };
+    return { headerNames: names, headersCiphertext };
   }
 
   const columns = asked.headers === undefined ? stays() : replaced(asked.headers ?? {});

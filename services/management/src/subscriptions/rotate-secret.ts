@@ -2,6 +2,7 @@ import { createHmacSecret, type Problem, problemsOf, VALIDATION_OPTIONS } from '
 import type { SecretBox } from '@runhook/database';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
+import { actAs, actorOf } from '../audit/actor.ts';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
 import { SHOWN, type SubscriptionRow, subscriptionView } from './fields.ts';
@@ -35,6 +36,7 @@ export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: Secr
       if (problems) throw new InvalidRequestError(problems);
       const hmacSecret = createHmacSecret();
       return await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
         const hasBegun = await beginRotation(transaction, {
           subscriptionId: id,
           generation: secretGeneration,
@@ -59,6 +61,7 @@ export function finishRotationEndpoint({ prisma }: { prisma: PrismaClient }): Ac
     async handle(request) {
       const { id } = await requiredSubscription(prisma, request);
       return await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
         if (!(await finishRotation(transaction, id))) throw new ConflictError(NONE_UNDER_WAY);
         const data = subscriptionView(await shown(transaction, id), request.account);
         return await request.keep.withinPrisma(transaction, { code: 200, data });

@@ -7,6 +7,7 @@ import {
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
+import { actAs, actorOf } from '../audit/actor.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -119,6 +120,7 @@ function createSubscriptionEndpoint(deps: {
       const hmacSecret = createHmacSecret();
       const { account, keep } = request;
       return await inPrismaTransaction(deps.prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
         // Calls at the same time do not see each other: together they may go a few beyond it.
         if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
           throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
@@ -177,7 +179,10 @@ function updateSubscriptionEndpoint(deps: {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const read = await requiredSubscription(prisma, request);
         const headers = headerColumns(fields, read, secrets);
-        const row = await updateSubscription(prisma, read, fields, headers);
+        const row = await inPrismaTransaction(prisma, async (transaction) => {
+          await actAs(transaction, actorOf(request.principal));
+          return await updateSubscription(transaction, read, fields, headers);
+        });
         if (row) return { code: 200, data: subscriptionView(row, request.account) };
       }
       throw new ConflictError(CHANGING);
@@ -193,7 +198,11 @@ function deleteSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): Accou
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const key = subscriptionKey(request);
-      if (!(await deleteSubscription(prisma, key))) throw subscriptionNotFound();
+      const isDeleted = await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
+        return await deleteSubscription(transaction, key);
+      });
+      if (!isDeleted) throw subscriptionNotFound();
       return { code: 200, data: { id: key.id }, isSuccess: true };
     },
   };

@@ -110,7 +110,7 @@ function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionW
  * triggers'.
  */
 export async function updateSubscription(
-  prisma: PrismaClient,
+  prisma: Pick<PrismaClient, 'subscription'>,
   read: SubscriptionWithSecret,
   fields: SubscriptionFields,
   headers: HeaderColumns,
@@ -140,7 +140,10 @@ export async function updateSubscription(
 }
 
 /** Whether there was such a subscription. Its deliveries leave with retention. */
-export async function deleteSubscription(prisma: PrismaClient, key: SubscriptionKey): Promise<boolean> {
+export async function deleteSubscription(
+  prisma: Pick<PrismaClient, 'subscription'>,
+  key: SubscriptionKey,
+): Promise<boolean> {
   const { count } = await prisma.subscription.updateMany({
     where: live(key),
     data: { deletedAt: new Date() },
