@@ -11,6 +11,7 @@ export type CreatedSubscription = Schemas['CreatedSubscription'];
 export type SubscriptionFields = Schemas['SubscriptionFields'];
 export type Health = Schemas['Health'];
 export type Verification = Schemas['Verification'];
+export type AuditEntry = Schemas['AuditEntry'];
 export type Job = Schemas['Job'];
 export type Delivery = Schemas['Delivery'];
 export type DeliveryStatus = Delivery['status'];
