@@ -24,6 +24,7 @@ import {
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
+import { type Health, healthOf } from './health.ts';
 
 /** What is shown of a subscription. */
 export const SHOWN = {
@@ -93,16 +94,6 @@ export interface SubscriptionView {
   hmac_secret?: string;
 }
 
-/** How the endpoint does, by its attempts (docs/contract.md#health). */
-export interface Health {
-  status: 'healthy' | 'failing';
-  /** Absent while it is healthy. */
-  failing_since?: string;
-  consecutive_failures: number;
-  /** Absent until one succeeded. */
-  last_success_at?: string;
-}
-
 /** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
 export interface SecretRotation {
   started_at: string;
@@ -137,17 +128,6 @@ export function subscriptionView(
       : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
     ...rotationUnderWay(row),
     ...(includesHealth ? { health: healthOf(row) } : {}),
-  };
-}
-
-function healthOf(row: SubscriptionRow): Health {
-  const { failingSinceMicros, consecutiveFailures, lastSuccessAtMicros } = row;
-  return {
-    ...(failingSinceMicros === null
-      ? { status: 'healthy' }
-      : { status: 'failing', failing_since: String(failingSinceMicros) }),
-    consecutive_failures: consecutiveFailures,
-    ...(lastSuccessAtMicros === null ? {} : { last_success_at: String(lastSuccessAtMicros) }),
   };
 }
 

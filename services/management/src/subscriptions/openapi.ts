@@ -1,6 +1,5 @@
 import {
   answerObject,
-  count,
   httpStatusText,
   microsTime,
   type Paths,
@@ -13,7 +12,6 @@ import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '.
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
   FIELDS_OF_REQUESTS,
-  type Health,
   NEW_SUBSCRIPTION,
   OPTIONAL_IN_ANSWERS,
   PROPERTIES_OF_ANSWERS,
@@ -22,6 +20,7 @@ import {
   SUBSCRIPTION_FIELDS_EXAMPLE,
   type SubscriptionView,
 } from './fields.ts';
+import { HEALTH } from './health.ts';
 import { OVERLAP_HOURS, type RotationRequest } from './rotate-secret.ts';
 import type { Verification } from './test-endpoint.ts';
 
@@ -233,22 +232,7 @@ export const subscriptionSchemas: Record<string, Schema> = {
     OPTIONAL_IN_ANSWERS,
   ),
 
-  Health: answerObject<Health>(
-    'How the endpoint does, by its attempts. Absent unless it was asked for.',
-    {
-      status: {
-        type: 'string',
-        enum: ['healthy', 'failing'],
-        description: '`failing` when the latest attempt failed; `healthy` otherwise, also before the first.',
-      },
-      failing_since: microsTime(
-        'Start of the first attempt that failed since the last that succeeded. Absent while it is healthy.',
-      ),
-      consecutive_failures: count('Attempts that failed in a row, up to the latest.'),
-      last_success_at: microsTime('Start of the latest attempt that succeeded. Absent until one did.'),
-    },
-    ['failing_since', 'last_success_at'],
-  ),
+  Health: HEALTH,
 
   SecretRotation: answerObject<SecretRotation>(
     'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
