@@ -98,6 +98,9 @@ const PAGES: PageToWalk[] = [
       secret: async ({ page, world }) => {
         await page.getByRole('button', { name: 'Stay here' }).click();
         await page.getByRole('dialog').waitFor({ state: 'hidden' });
+        await page.getByRole('button', { name: 'Add a header' }).click();
+        await page.getByRole('textbox', { name: 'Header 1' }).fill('X-Gate');
+        await page.getByLabel('Value 1').fill('open');
         await page.getByRole('textbox', { name: 'Name' }).fill('With a secret');
         await page.getByRole('checkbox', { name: /Run started/ }).check();
         await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/hook`);
@@ -111,7 +114,24 @@ const PAGES: PageToWalk[] = [
     },
   },
   { name: 'edit', person: 'ada', path: (world) => `${webhook(world)}/edit`, heading: 'Edit webhook' },
-  { name: 'webhook', person: 'ada', path: webhook, heading: 'Walked' },
+  {
+    name: 'webhook',
+    person: 'ada',
+    path: webhook,
+    heading: 'Walked',
+    states: {
+      'asking before rotating its secret': async ({ page }) => {
+        await page.getByRole('button', { name: 'Rotate the secret' }).click();
+        await page.getByRole('dialog').waitFor();
+      },
+    },
+  },
+  {
+    name: 'audit log',
+    person: 'ada',
+    path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/settings/audit`,
+    heading: 'Audit log',
+  },
   { name: 'webhook, looking only', person: 'rita', path: webhook, heading: 'Walked' },
   {
     name: 'delivery that failed',

@@ -72,6 +72,43 @@ describeConsole(
     });
 
     story(
+      'headers for a gateway are sent, never shown again, and stay when the form is saved',
+      async (visit) => {
+        const { page, world, at } = visit;
+        await open(visit, 'new');
+        await page.getByRole('textbox', { name: 'Name' }).fill('Behind a gateway');
+        await page.getByRole('checkbox', { name: /Run started/ }).check();
+        await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/gateway`);
+        await page.getByRole('textbox', { name: 'Header of the signature' }).fill('X-Signature');
+        await page.getByRole('button', { name: 'Add a header' }).click();
+        await page.getByRole('textbox', { name: 'Header 1' }).fill('Host');
+        await page.getByRole('button', { name: 'Save' }).click();
+        await page.getByText('Give each header a value.').waitFor();
+        await page.getByLabel('Value 1').fill('a key of the gateway');
+        await page.getByRole('button', { name: 'Save' }).click();
+        await page.getByText(/^Host is a header that/).waitFor();
+        await page.getByRole('textbox', { name: 'Header 1' }).fill('X-Gateway-Key');
+        await page.getByRole('button', { name: 'Save' }).click();
+        await headingOf(page, '“Behind a gateway” is created');
+
+        const [webhook] = await listOf(visit, 'Behind a gateway');
+        const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${webhook?.id}`;
+        await page.goto(at(`${path}/edit`));
+        await page.getByRole('textbox', { name: 'Description' }).fill('Changed');
+        expect(await page.getByLabel('Value 1').inputValue()).toBe('');
+        await page.getByRole('button', { name: 'Save' }).click();
+        await headingOf(page, 'Behind a gateway');
+        await page.getByText('X-Gateway-Key').waitFor();
+        await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
+        const [request] = await world.receiver.waitFor((one) => one.path === '/gateway');
+        expect(request?.headers).toMatchObject({
+          'x-gateway-key': 'a key of the gateway',
+          'x-signature': expect.stringMatching(/^[0-9a-f]{64}$/),
+        });
+      },
+    );
+
+    story(
       'what is missing or refused stands beside its field, and the first one has the focus',
       async (visit) => {
         const { page, at } = visit;

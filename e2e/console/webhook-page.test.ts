@@ -108,6 +108,60 @@ describeConsole('the page of a webhook', (story) => {
     await page.getByText('There is no such webhook in this account.').waitFor();
   });
 
+  story(
+    'rotates the secret: shows the new one once, how long both are in use, and finishes',
+    async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { name: 'Rotated' });
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByRole('button', { name: 'Rotate the secret' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Rotate the secret?' });
+      await dialog.getByRole('radio', { name: 'Three days' }).check();
+      await dialog.getByRole('button', { name: 'Make a new secret' }).click();
+      const shown = page.getByRole('dialog', { name: 'Copy the new secret now: it is shown this once' });
+      const secret = (await shown.getByTestId('new-secret').textContent()) ?? '';
+      expect(secret).toMatch(/^whsec_/);
+      await shown.getByText('The secret is not copied yet.').waitFor();
+      await shown.getByRole('button', { name: 'Copy the new secret' }).click();
+      await expectCopied(page, secret);
+      await shown.getByText('The secret is copied.').waitFor();
+      await shown.getByRole('button', { name: 'Done' }).click();
+      await page.getByText('The secret is being rotated').waitFor();
+      await page.getByText('in 2 days').waitFor();
+      expect(await page.content()).not.toContain(secret);
+
+      await page.getByRole('button', { name: 'Finish now' }).click();
+      const finish = page.getByRole('dialog', { name: 'Finish the rotation now?' });
+      await finish.getByRole('button', { name: 'Erase the old secret' }).click();
+      await page.getByText('The secret is being rotated').waitFor({ state: 'detached' });
+      const now = await world.call<object>('ada', 'GET', webhookApiOf(world, id));
+      expect(now).not.toHaveProperty('secret_rotation');
+    },
+  );
+
+  story('says that the endpoint is failing, since when, and why it was switched off', async (visit) => {
+    const { world, page, at, as } = visit;
+    const id = await subscribe(world, { name: 'Broken' });
+    const change = (data: object) => world.database.prisma.subscription.update({ where: { id }, data });
+    await change({ failingSince: new Date(Date.now() - 7_260_000), consecutiveFailures: 12 });
+    await as('ada');
+    await page.goto(at(webhookPathOf(world, id)));
+    await page.getByText('The endpoint is failing').waitFor();
+    await page
+      .getByText(/^12 attempts in a row failed, the first 2 h ago\. None has succeeded yet\.$/)
+      .waitFor();
+    await page.goto(at(webhookPathOf(world, id).replace(`/${id}`, '')));
+    await page.getByText('failing since 2 h ago').first().waitFor();
+    const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
+    await change({ active: false, deactivateReason: reason });
+    await page.goto(at(webhookPathOf(world, id)));
+    await page.getByText(`Why: ${reason}`).waitFor();
+    await page.getByRole('switch', { name: 'Broken is active' }).click({ force: true });
+    await page.getByText('This webhook is switched off').first().waitFor({ state: 'detached' });
+    await page.getByText('The endpoint is failing').waitFor({ state: 'detached' });
+  });
+
   story('lets those who may only look see everything, and says why they may not change it', async (visit) => {
     const { world, page, at, as } = visit;
     const id = await subscribe(world, { name: 'Look at me' });
@@ -115,7 +169,7 @@ describeConsole('the page of a webhook', (story) => {
     await page.goto(at(webhookPathOf(world, id)));
     await page.getByRole('heading', { level: 1, name: 'Look at me' }).waitFor();
     await page.getByText('You can look, not change').waitFor();
-    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Recover a time window']) {
+    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Recover a time window', 'Rotate the secret']) {
       const button = page.getByRole('button', { name }).first();
       expect(await button.getAttribute('aria-disabled')).toBe('true');
       await button.focus();

@@ -48,7 +48,7 @@ serve({
         const headers = deliveryHeaders({
           body,
           eventId: event.eventId,
-          hmacSecret: run.hmacSecret,
+          hmacSecrets: [run.hmacSecret],
           sentAt: new Date(),
         });
         const status = await send(urls[index % urls.length] as URL, headers, body);

@@ -7,6 +7,10 @@ export function webhooksPath(accountId: number): string {
   return `/accounts/${accountId}/settings/webhooks`;
 }
 
+export function auditPath(accountId: number): string {
+  return `/accounts/${accountId}/settings/audit`;
+}
+
 export function newWebhookPath(accountId: number): string {
   return `${webhooksPath(accountId)}/new`;
 }

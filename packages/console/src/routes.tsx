@@ -42,6 +42,11 @@ export function createRouter() {
                           },
                         ],
                       },
+                      {
+                        path: 'accounts/:accountId/settings/audit',
+                        element: <AccountLayout />,
+                        children: [{ index: true, lazy: () => import('./audit/audit-page.tsx') }],
+                      },
                       { path: '*', element: <NotFoundPage what="page" /> },
                     ],
                   },

@@ -54,6 +54,15 @@ test('the command sends the exact bytes, signed as the receiver verifies them', 
   expect(request?.headers.authorization).toBe(expected);
 });
 
+test('the signature is in the header that the webhook names', async () => {
+  await inShell(curlCommand({ url: origin, body: BODY, signatureHeader: "X-$'Sig`" }), {
+    HMAC_SECRET: SECRET,
+  });
+  const expected = createHmac('sha256', SECRET).update(BODY).digest('hex');
+  expect(received[0]?.headers).toMatchObject({ "x-$'sig`": expected });
+  expect(received[0]?.headers).not.toHaveProperty('authorization');
+});
+
 test('without the secret nothing is sent, and the shell says what is missing', async () => {
   const failure = await inShell(curlCommand({ url: origin, body: '{}' }), {}).catch((error) => error);
   expect(failure.stderr).toContain('HMAC_SECRET');

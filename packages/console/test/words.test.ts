@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { SUBSCRIPTION_LIMITS } from '@runhook/contract';
+import { HEADER_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
 import { checkWebhook, LIMITS, NEW_WEBHOOK, problemsOfServer } from '../src/webhook-form/webhook-values.ts';
 import { statusTone, statusWords } from '../src/words/http-status.ts';
 import { durationWords, parseTime, relativeTime, utcTime, waitWords } from '../src/words/time.ts';
@@ -77,6 +77,9 @@ test('the form knows the limits of the contract', () => {
     description: SUBSCRIPTION_LIMITS.descriptionCharactersMax,
     clientUrl: SUBSCRIPTION_LIMITS.clientUrlCharactersMax,
     jobIds: SUBSCRIPTION_LIMITS.jobIdsMax,
+    headers: HEADER_LIMITS.headersMax,
+    headerName: HEADER_LIMITS.nameCharactersMax,
+    headerValue: HEADER_LIMITS.valueCharactersMax,
   });
 });
 

@@ -1,3 +1,4 @@
+export { HEADER_LIMITS, MASK, maskedHeaders, SIGNATURE_HEADER } from './delivery-headers.ts';
 export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export {
   EVENT_TYPE_TABLE,
@@ -39,9 +40,11 @@ export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, i
 export {
   createHmacSecret,
   deliveryHeaders,
-  maskedHeaders,
   orderedData,
+  type RotatingSecret,
   renderPayload,
+  type SigningSecrets,
+  secretsAt,
   sign,
   standardWebhooksHeaders,
   verify,

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { SIGNATURE_HEADER } from './delivery-headers.ts';
 import { EVENT_TYPE_TABLE, type RunDetails } from './event-types.ts';
 import type { JobRunEvent } from './events.ts';
 
@@ -44,26 +45,53 @@ export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Rec
   return ordered;
 }
 
+/** A subscription's secret, and the rotation that is under way or has just ended; in the clear or encrypted. */
+export interface RotatingSecret {
+  current: string;
+  rotation: {
+    next: string;
+    /** Milliseconds since the epoch. */
+    endsAtMs: number;
+  } | null;
+}
+
+/** The secrets of a moment: the first signs `Authorization`, and each has a signature of its own beside it. */
+export type SigningSecrets = readonly [string, ...string[]];
+
+/** The clock decides when the next secret takes over, not whoever tidies up behind it. */
+export function secretsAt({ current, rotation }: RotatingSecret, nowMs: number): SigningSecrets {
+  if (rotation === null) return [current];
+  return nowMs < rotation.endsAtMs ? [current, rotation.next] : [rotation.next];
+}
+
 /** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
 export function deliveryHeaders(delivery: {
   body: string;
   eventId: string;
-  hmacSecret: string;
+  hmacSecrets: SigningSecrets;
   sentAt: Date;
+  /** Null or left out: `Authorization`. */
+  signatureHeader?: string | null;
+  /** Of the subscriber's own. */
+  ownHeaders?: Readonly<Record<string, string>>;
 }): Record<string, string> {
-  const { body, eventId, hmacSecret, sentAt } = delivery;
+  const { body, eventId, hmacSecrets, sentAt, signatureHeader, ownHeaders = {} } = delivery;
+  const headers: Record<string, string> = {};
+  // First: whatever they are called, nothing of ours gives way to them.
+  for (const [name, value] of Object.entries(ownHeaders)) headers[name.toLowerCase()] = value;
   return {
+    ...headers,
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
-    authorization: sign(body, hmacSecret),
-    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecret),
+    [(signatureHeader ?? SIGNATURE_HEADER).toLowerCase()]: sign(body, hmacSecrets[0]),
+    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecrets),
   };
 }
 
 const USER_AGENT = 'Runhook/0.1.0';
 
 /**
- * The value of a delivery's `Authorization` header: the lowercase hex HMAC-SHA256 of the exact body, keyed with
+ * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex HMAC-SHA256 of the exact body, keyed with
  * the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed as its UTF-8 bytes.
  */
 export function sign(body: string | Buffer, hmacSecret: string): string {
@@ -72,24 +100,25 @@ export function sign(body: string | Buffer, hmacSecret: string): string {
 
 /**
  * The three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
- * protection. Their key is the base64 part of the secret, decoded, as those libraries hold it.
+ * protection. Their key is the base64 part of the secret, decoded, as those libraries hold it; with two secrets there are
+ * two signatures, either of which is enough for them.
  * @param timestampSeconds seconds since the epoch at which this attempt is signed
  */
 export function standardWebhooksHeaders(
   eventId: string,
   timestampSeconds: number,
   body: string,
-  hmacSecret: string,
+  hmacSecrets: SigningSecrets,
 ): { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string } {
-  const key = Buffer.from(hmacSecret.slice(SECRET_PREFIX.length), 'base64');
-  const signature = createHmac('sha256', key)
-    .update(`${eventId}.${timestampSeconds}.`)
-    .update(body)
-    .digest('base64');
+  const signatures = hmacSecrets.map((hmacSecret) => {
+    const key = Buffer.from(hmacSecret.slice(SECRET_PREFIX.length), 'base64');
+    const signed = createHmac('sha256', key).update(`${eventId}.${timestampSeconds}.`).update(body);
+    return `v1,${signed.digest('base64')}`;
+  });
   return {
     'webhook-id': eventId,
     'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': `v1,${signature}`,
+    'webhook-signature': signatures.join(' '),
   };
 }
 
@@ -111,13 +140,4 @@ export function verify(
 ): boolean {
   if (typeof authorization !== 'string' || !/^[0-9a-f]{64}$/.test(authorization)) return false;
   return timingSafeEqual(Buffer.from(sign(body, hmacSecret)), Buffer.from(authorization));
-}
-
-const SIGNATURE_HEADERS = ['authorization', 'webhook-signature'];
-
-/** Request headers as the log keeps them: whoever reads the log must not be able to replay a signature. */
-export function maskedHeaders(headers: Record<string, string>): Record<string, string> {
-  const masked = { ...headers };
-  for (const name of SIGNATURE_HEADERS) if (name in masked) masked[name] = '***';
-  return masked;
 }

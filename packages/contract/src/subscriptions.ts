@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { headersSchema, signatureHeaderSchema } from './delivery-headers.ts';
 import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
   integerIdFromText,
@@ -27,6 +28,10 @@ export interface SubscriptionFields {
   client_url: string;
   /** Undefined when the request left it out: true on create, the stored value on update. */
   active: boolean | undefined;
+  /** Undefined when the request left it out: the stored value stays. Null: `Authorization`. */
+  signature_header?: string | null | undefined;
+  /** Undefined when the request left them out: the stored ones stay. `***` stands for the stored value of a name. */
+  headers?: Record<string, string> | null | undefined;
 }
 
 /** Completes "client_url …" with what is wrong, or null. Comes from the egress guard, which does the sending. */
@@ -67,6 +72,8 @@ const schema = Joi.object<SubscriptionFields>({
       return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
     }),
   active: Joi.boolean(),
+  signature_header: signatureHeaderSchema,
+  headers: headersSchema,
 });
 
 /** Integers, digit strings, a single one of either, or null for all jobs. */

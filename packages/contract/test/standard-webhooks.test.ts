@@ -1,5 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { createHmacSecret, deliveryHeaders, maskedHeaders, renderPayload, sign } from '@runhook/contract';
+import {
+  createHmacSecret,
+  deliveryHeaders,
+  maskedHeaders,
+  renderPayload,
+  secretsAt,
+  sign,
+} from '@runhook/contract';
 import { Webhook } from 'standardwebhooks';
 import { EVENTS, SUBSCRIPTION } from './fixtures.ts';
 
@@ -8,7 +15,12 @@ const body = renderPayload(event, SUBSCRIPTION);
 
 test('a Standard Webhooks library verifies a delivery with the same secret', () => {
   const hmacSecret = createHmacSecret();
-  const headers = deliveryHeaders({ body, eventId: event.eventId, hmacSecret, sentAt: new Date() });
+  const headers = deliveryHeaders({
+    body,
+    eventId: event.eventId,
+    hmacSecrets: [hmacSecret],
+    sentAt: new Date(),
+  });
   expect(new Webhook(hmacSecret).verify(body, headers)).toEqual(JSON.parse(body));
   expect(() => new Webhook(createHmacSecret()).verify(body, headers)).toThrow('signature');
 });
@@ -18,7 +30,7 @@ test('a delivery carries its event id, its signature and who sends it', () => {
   const headers = deliveryHeaders({
     body,
     eventId: event.eventId,
-    hmacSecret,
+    hmacSecrets: [hmacSecret],
     sentAt: new Date(1_770_000_000_999),
   });
   expect(headers).toEqual({
@@ -35,7 +47,7 @@ test('the log masks what could be replayed and nothing else', () => {
   const headers = deliveryHeaders({
     body,
     eventId: event.eventId,
-    hmacSecret: createHmacSecret(),
+    hmacSecrets: [createHmacSecret()],
     sentAt: new Date(),
   });
   expect(maskedHeaders(headers)).toEqual({ ...headers, authorization: '***', 'webhook-signature': '***' });
@@ -45,4 +57,48 @@ test('a secret is whsec_ and 32 bytes in base64, never the same twice', () => {
   const secrets = Array.from({ length: 100 }, () => createHmacSecret());
   for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(new Set(secrets).size).toBe(100);
+});
+
+test('with two secrets a library verifies with either, and Authorization is by the first', () => {
+  const [current, next] = [createHmacSecret(), createHmacSecret()];
+  const hmacSecrets = [current, next] as const;
+  const headers = deliveryHeaders({ body, eventId: event.eventId, hmacSecrets, sentAt: new Date() });
+  for (const hmacSecret of hmacSecrets)
+    expect(new Webhook(hmacSecret).verify(body, headers)).toEqual(JSON.parse(body));
+  expect(() => new Webhook(createHmacSecret()).verify(body, headers)).toThrow('signature');
+  expect(headers.authorization).toBe(sign(body, current));
+  expect(headers['webhook-signature']).toMatch(/^v1,\S{44} v1,\S{44}$/);
+});
+
+test.each([
+  ['without a rotation', null, 0, ['current']],
+  ['a millisecond before its end', { next: 'next', endsAtMs: 1_000 }, 999, ['current', 'next']],
+  ['at its end', { next: 'next', endsAtMs: 1_000 }, 1_000, ['next']],
+])('the secrets %s', (_, rotation, nowMs, secrets) => {
+  expect(secretsAt({ current: 'current', rotation }, nowMs)).toEqual(secrets);
+});
+
+test('a signature in another header, and headers of the subscriber: ours stay what they are, and none is logged', () => {
+  const hmacSecret = createHmacSecret();
+  const headers = deliveryHeaders({
+    body,
+    eventId: event.eventId,
+    hmacSecrets: [hmacSecret],
+    sentAt: new Date(),
+    signatureHeader: 'X-Signature',
+    ownHeaders: { Authorization: 'Basic YTpi', 'X-Gate': 'open', 'Webhook-Id': 'mine' },
+  });
+  expect(headers).toMatchObject({
+    'x-signature': sign(body, hmacSecret),
+    authorization: 'Basic YTpi',
+    'x-gate': 'open',
+    'webhook-id': event.eventId,
+  });
+  expect(maskedHeaders(headers)).toEqual({
+    ...headers,
+    'x-signature': '***',
+    authorization: '***',
+    'x-gate': '***',
+    'webhook-signature': '***',
+  });
 });

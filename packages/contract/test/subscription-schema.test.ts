@@ -3,6 +3,40 @@ import { parseSubscription } from '@runhook/contract';
 
 const valid = { name: 'Alerts', event_types: ['job.run.errored'], client_url: 'https://example.com/hook' };
 const anyUrl = () => null;
+const named = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`X-${index}`, 'x']));
+const RESERVED = [
+  'Host',
+  'content-length',
+  'Transfer-Encoding',
+  'CONNECTION',
+  'Content-Type',
+  'webhook-anything',
+  'User-Agent',
+  'Cookie',
+  'Accept-Encoding',
+  'Proxy-Authorization',
+  'X-Forwarded-For',
+  'traceparent',
+];
+
+test.each([
+  ['nothing', undefined, undefined],
+  ['null', null, null],
+  ['the default, in any case', 'AUTHORIZATION', null],
+  ['another', 'X-Signature', 'X-Signature'],
+])('signature_header takes %s', (_case, signature_header, read) => {
+  expect(parseSubscription({ ...valid, signature_header }, anyUrl).fields?.signature_header).toBe(read);
+});
+
+test.each([
+  ['nothing', undefined],
+  ['null', null],
+  ['none', {}],
+  ['ten, with values of every kind', { ...named(9), Authorization: 'Basic YTpi', 'X-0': '{"a": ~!}' }],
+])('headers takes %s', (_case, headers) => {
+  expect(parseSubscription({ ...valid, headers }, anyUrl).fields?.headers).toEqual(headers);
+});
 
 test('only name, event_types and client_url are required; the rest has defaults', () => {
   expect(parseSubscription(valid, anyUrl).fields).toEqual({
@@ -58,6 +92,33 @@ describe('refuses, naming the field,', () => {
     ],
     ['an endpoint that is a number', { ...valid, client_url: 7 }, 'client_url'],
     ['active in a string', { ...valid, active: 'true' }, 'active'],
+    ['a signature header that is a number', { ...valid, signature_header: 7 }, 'signature_header'],
+    ['an empty signature header', { ...valid, signature_header: '' }, 'signature_header'],
+    ['a signature header with a space', { ...valid, signature_header: 'X Sig' }, 'signature_header'],
+    ['headers in a list', { ...valid, headers: [] }, 'headers'],
+    ['eleven headers', { ...valid, headers: named(11) }, 'headers'],
+    ['a header twice', { ...valid, headers: { 'X-Gate': 'a', 'x-gate': 'b' } }, 'headers'],
+    ['a header without a name', { ...valid, headers: { '': 'a' } }, 'headers.'],
+    [
+      'a name of 65 characters',
+      { ...valid, headers: { [`X${'x'.repeat(64)}`]: 'a' } },
+      `headers.X${'x'.repeat(64)}`,
+    ],
+    ['a value that is a number', { ...valid, headers: { 'X-Gate': 7 } }, 'headers.X-Gate'],
+    ['an empty value', { ...valid, headers: { 'X-Gate': '' } }, 'headers.X-Gate'],
+    ['a value of 2,049 characters', { ...valid, headers: { 'X-Gate': 'x'.repeat(2_049) } }, 'headers.X-Gate'],
+    ['a value that ends in a space', { ...valid, headers: { 'X-Gate': 'x ' } }, 'headers.X-Gate'],
+    ['a value that is not ASCII', { ...valid, headers: { 'X-Gate': 'é' } }, 'headers.X-Gate'],
+    ...['\0', '\t', '\n', '\r', '\x1b', '\x7f'].map((character): [string, object, string] => [
+      `${JSON.stringify(character)} in a value`,
+      { ...valid, headers: { 'X-Gate': `a${character}b` } },
+      'headers.X-Gate',
+    ]),
+    ...RESERVED.map((name): [string, object, string] => [
+      `the header ${name}`,
+      { ...valid, headers: { [name]: 'x' } },
+      `headers.${name}`,
+    ]),
   ])('%s', (_case, body, field) => {
     const problems = parseSubscription(body, anyUrl).problems ?? [];
     expect(problems.map((problem) => problem.field)).toEqual([field]);

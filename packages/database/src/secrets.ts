@@ -79,16 +79,23 @@ export class KeysUnknownError extends Error {
   readonly code = 'KEYS_UNKNOWN';
 }
 
-const NAME = `split_part(hmac_secret_ciphertext, '.', 1)`;
-const IN_USE = 'FROM subscriptions WHERE active AND deleted_at IS NULL';
-/** From each name to the next: the index has one entry for each subscription. */
-const KEY_NAMES = `
+/** From each name to the next: the index has one entry for each secret. */
+function keyNamesOf(column: string): string {
+  const name = `split_part(${column}, '.', 1)`;
+  const inUse = `FROM subscriptions WHERE active AND deleted_at IS NULL AND ${column} IS NOT NULL`;
+  return `(
   WITH RECURSIVE names AS (
-    (SELECT ${NAME} AS name ${IN_USE} ORDER BY 1 LIMIT 1)
+    (SELECT ${name} AS name ${inUse} ORDER BY 1 LIMIT 1)
     UNION ALL
-    SELECT (SELECT ${NAME} ${IN_USE} AND ${NAME} > names.name ORDER BY 1 LIMIT 1) FROM names WHERE names.name IS NOT NULL
+    SELECT (SELECT ${name} ${inUse} AND ${name} > names.name ORDER BY 1 LIMIT 1) FROM names WHERE names.name IS NOT NULL
   )
-  SELECT name FROM names WHERE name IS NOT NULL`;
+  SELECT name FROM names WHERE name IS NOT NULL)`;
+}
+
+/** Of all that deliveries are made with. */
+const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'headers_ciphertext']
+  .map(keyNamesOf)
+  .join(' UNION ');
 
 /**
  * Passes when the keys are those of any webhook secret that is in use, or when there is none. With some that they do
@@ -109,9 +116,16 @@ export async function requireKeys(
   return { unknown };
 }
 
-/** Every column that holds ciphertext. */
+/** Every column that holds ciphertext; the secret that takes over comes first, as it may become the other meanwhile. */
 const COLUMNS = [
+  {
+    secret: 'next_hmac_secret',
+    table: 'subscriptions',
+    column: 'next_hmac_secret_ciphertext',
+    idType: 'text',
+  },
   { secret: 'hmac_secret', table: 'subscriptions', column: 'hmac_secret_ciphertext', idType: 'text' },
+  { secret: 'headers', table: 'subscriptions', column: 'headers_ciphertext', idType: 'text' },
   { secret: 'api_key', table: 'users', column: 'api_key_ciphertext', idType: 'bigint' },
 ] as const;
 

@@ -42,11 +42,13 @@ import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/met
 import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
 import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './upkeep/full-queue.ts';
+import { openMailer, sendNotices } from './upkeep/notices.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
 import { processEvent, startDeliveryWorker, startEventWorker } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
+const MAIL_EVERY_MS = 10_000;
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
 /** What an attempt in flight may need beyond its own deadline, to be recorded. */
@@ -75,6 +77,7 @@ export async function startDispatcher(
   const queues = await openQueues(process);
   const dispatcher = openDispatcher({ ...process, database, deliveryQueue: queues.deliveries });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
+  openMail(process, database);
   openBacklog(process, database, queues);
   openWorkers(process, queues, dispatcher, upkeep, fitness);
   isStarted = true;
@@ -204,8 +207,9 @@ function openUpkeep(
   { retryPolicy, pendingMax }: Dispatcher,
 ): Upkeep {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
-  const { logRetentionDays, runRetentionDays } = settings;
+  const { logRetentionDays, runRetentionDays, deactivateAfterFailures, deactivateAfterDays } = settings;
   const retention = { logRetentionDays, runRetentionDays };
+  const areAdminsTold = settings.smtpUrl !== undefined;
   const work = {
     pool,
     events,
@@ -214,6 +218,7 @@ function openUpkeep(
     pendingMax,
     graceMs,
     ...retention,
+    ...{ areAdminsTold, deactivateAfterFailures, deactivateAfterDays },
     stopping,
     metrics,
     logger,
@@ -223,6 +228,24 @@ function openUpkeep(
   );
   lifecycle.onClose('upkeep', () => upkeep.close());
   return upkeep;
+}
+
+/** Each dispatcher sends what none has claimed: a mail server that hangs holds up nothing but mail. */
+function openMail({ settings, lifecycle, stopping, logger }: Process, { pool }: Database): void {
+  const { smtpUrl, mailFrom } = settings;
+  if (smtpUrl === undefined || mailFrom === undefined) return;
+  const mailer = openMailer(smtpUrl, mailFrom);
+  const send = async () => {
+    const sent = await sendNotices(pool, mailer, stopping);
+    if (sent > 0) logger.info({ sent }, 'told admins of subscriptions that fail, or do not any more');
+  };
+  const sending = startPeriodic(MAIL_EVERY_MS, send, (error) =>
+    logger.warn({ err: error }, 'e-mail could not be sent'),
+  );
+  lifecycle.onClose('e-mail', async () => {
+    mailer.close();
+    void sending.stop();
+  });
 }
 
 function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Database, queues: Queues): void {

@@ -1,4 +1,4 @@
-import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
+import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload, secretsAt } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
 import type { Lane, LaneOutcome } from './policy/lane-states.ts';
@@ -62,11 +62,15 @@ async function send(
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
   const body = renderPayload(delivery.event, { id: delivery.subscriptionId, name: delivery.webhookName });
+  const sentAt = new Date();
+  const [current, ...next] = secretsAt(target.secret, sentAt.getTime());
   const headers = deliveryHeaders({
     body,
     eventId: delivery.event.eventId,
-    hmacSecret: secrets.read(target.hmacSecretCiphertext),
-    sentAt: new Date(),
+    hmacSecrets: [secrets.read(current), ...next.map((ciphertext) => secrets.read(ciphertext))],
+    sentAt,
+    signatureHeader: target.signatureHeader,
+    ...(target.headersCiphertext !== null && { ownHeaders: secrets.headers(target.headersCiphertext) }),
   });
   Object.assign(headers, traceHeaders);
   metrics.inFlight.attempts += 1;
@@ -138,10 +142,15 @@ export async function logAttempt(
   attempted: AttemptRecord,
 ): Promise<void> {
   await record.recordAttempt(attempted);
+  const { startedAt, httpStatusCode } = attempted;
+  const hasSucceeded = attempted.status === 'delivered';
   record.noteStatus({
     subscriptionId: delivery.subscriptionId,
-    dispatchedAt: attempted.startedAt,
-    httpStatusCode: attempted.httpStatusCode,
+    dispatchedAt: startedAt,
+    httpStatusCode,
+    succeededAt: hasSucceeded ? startedAt : null,
+    failures: hasSucceeded ? 0 : 1,
+    failedSince: hasSucceeded ? null : startedAt,
   });
   measure(metrics, delivery, attempted);
   logger.info(

@@ -16,7 +16,7 @@ const FRESH_MS = 500;
  * An event with more deliveries than this is committed in pages, so that its statement does not stand before everybody
  * else's, and claimed after the last: a crash between pages resumes with what is missing.
  */
-const PAGE_SIZE = 100;
+const PAGE_SIZE = 50;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }

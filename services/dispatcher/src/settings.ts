@@ -25,6 +25,12 @@ interface Environment {
   PENDING_DELIVERIES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
+  /** Failed attempts in a row, and days of them, after which a subscription is made inactive; off without both. */
+  DEACTIVATE_AFTER_FAILURES?: number;
+  DEACTIVATE_AFTER_DAYS?: number;
+  /** Where e-mail about failing subscriptions goes out, and from whom; off without it. */
+  SMTP_URL?: string;
+  MAIL_FROM?: string;
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
   LOG_LEVEL: string;
@@ -37,7 +43,7 @@ interface Environment {
 
 export type DispatcherSettings = SettingsOf<Environment>;
 
-export const SECRET_SETTINGS = ['encryptionKeys'] as const satisfies (keyof DispatcherSettings)[];
+export const SECRET_SETTINGS = ['encryptionKeys', 'smtpUrl'] as const satisfies (keyof DispatcherSettings)[];
 
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
@@ -52,6 +58,17 @@ const schema = Joi.object<Environment>({
   PENDING_DELIVERIES_PER_ACCOUNT: wholeNumber(1, 1_000_000).default(100_000),
   LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
+  DEACTIVATE_AFTER_FAILURES: wholeNumber(1, 1_000_000),
+  DEACTIVATE_AFTER_DAYS: wholeNumber(1, 365),
+  SMTP_URL: Joi.string().uri({ scheme: ['smtp', 'smtps'] }),
+  MAIL_FROM: Joi.string()
+    .max(320)
+    .pattern(/^[^\r\n]+@[^\r\n]+$/, 'e-mail address')
+    .when('SMTP_URL', {
+      is: Joi.exist(),
+      // biome-ignore lint/suspicious/noThenProperty: Joi's own word
+      then: Joi.required(),
+    }),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),

@@ -1,11 +1,16 @@
-import type { Deployment, Plan } from '@runhook/contract';
+import type { Deployment, Plan, RotatingSecret } from '@runhook/contract';
 
 /** Where a delivery goes, as the subscription and its account are at this moment. */
 export interface Target {
   clientUrl: string;
   /** The server behind `clientUrl`: subscriptions that post to the same one share its fate. */
   endpoint: string;
-  hmacSecretCiphertext: string;
+  /** Encrypted. */
+  secret: RotatingSecret;
+  /** Null: `Authorization`. */
+  signatureHeader: string | null;
+  /** Of the subscriber's own, a JSON object, encrypted; null without any. */
+  headersCiphertext: string | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -13,8 +18,10 @@ export interface Target {
 }
 
 /** What a statement selects for a target, of `subscriptions s` and its `accounts a`. */
-export const TARGET_COLUMNS =
-  's.client_url, s.hmac_secret_ciphertext, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment';
+export const TARGET_COLUMNS = `
+  s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
+  s.signature_header, s.headers_ciphertext,
+  s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
 /** A row with {@link TARGET_COLUMNS}. */
 export interface TargetRow {
@@ -22,6 +29,10 @@ export interface TargetRow {
   /** Null when the join found no subscription. */
   client_url: string | null;
   hmac_secret_ciphertext: string;
+  next_hmac_secret_ciphertext: string | null;
+  rotation_ends_at_micros: string | null;
+  signature_header: string | null;
+  headers_ciphertext: string | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -30,13 +41,16 @@ export interface TargetRow {
 
 /** Null when the subscription's row is gone. */
 export function targetOf(row: TargetRow): Target | null {
-  const { client_url: clientUrl, active, deleted, plan, deployment } = row;
+  const { client_url: clientUrl, signature_header: signatureHeader, active, deleted, plan, deployment } = row;
   if (clientUrl === null) return null;
-  const hmacSecretCiphertext = row.hmac_secret_ciphertext;
+  const next = row.next_hmac_secret_ciphertext;
+  const endsAtMs = Number(row.rotation_ends_at_micros) / 1000;
   return {
     clientUrl,
     endpoint: endpointOf(clientUrl),
-    hmacSecretCiphertext,
+    secret: { current: row.hmac_secret_ciphertext, rotation: next === null ? null : { next, endsAtMs } },
+    signatureHeader,
+    headersCiphertext: row.headers_ciphertext,
     active,
     deleted,
     plan,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { renderPayload, verify } from '@runhook/contract';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, queueBackends, seedSubscription, testSecrets } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
@@ -65,6 +65,37 @@ describe.each(queueBackends())('on $name', (backend) => {
       expect(row.httpStatusCode).toBe(200);
       expect(row.dispatchedAt?.getTime()).toBe(attempts[0]?.started_at.getTime());
     });
+  });
+
+  test('a signature in another header and headers of the subscriber reach the endpoint, and no value the log', async () => {
+    const { id, hmacSecret } = await subscribe();
+    const own = { Authorization: 'Basic b3duOmtleQ==', 'X-Gate': 'open sesame' };
+    await harness.database.prisma.subscription.update({
+      where: { id },
+      data: {
+        signatureHeader: 'X-Signature',
+        headerNames: Object.keys(own),
+        headersCiphertext: testSecrets.encrypt(JSON.stringify(own)),
+      },
+    });
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.completed'));
+    const [request] = await harness.receiver.waitFor(1);
+    expect(verify(request?.body ?? '', hmacSecret, String(request?.headers['x-signature']))).toBe(true);
+    expect(request?.headers).toMatchObject({ authorization: own.Authorization, 'x-gate': own['X-Gate'] });
+    const [delivery] = await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows).toMatchObject([{ status: 'delivered' }]);
+      return rows;
+    });
+    const [attempt] = await attemptsOf(harness.database, delivery?.id ?? '');
+    const masked = {
+      authorization: '***',
+      'x-gate': '***',
+      'x-signature': '***',
+      'webhook-signature': '***',
+    };
+    expect(attempt?.request_headers).toMatchObject(masked);
   });
 
   test('subscribed to errored and completed, one errored run gives exactly two deliveries', async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createSecretBox, KNOWN_MIGRATIONS, reencryptSecrets } from '@runhook/database';
+import { createSecretBox, KNOWN_MIGRATIONS, reencryptSecrets, requireKeys } from '@runhook/database';
 import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   eventually,
@@ -119,5 +119,20 @@ describe.each(queueBackends())('a dispatcher, on $name', (backend) => {
     await publish(1);
     await harness.receiver.waitFor(1);
     expect(await readiness(port)).toMatchObject({ status: 200, idle: '0' });
+  });
+
+  test('is told of the keys of secrets that take over, too', async () => {
+    const { id } = await subscribe();
+    await harness.database.prisma.subscription.update({
+      where: { id },
+      data: {
+        nextHmacSecretCiphertext: createSecretBox([NEW_KEY]).encrypt('whsec_x'),
+        rotationStartedAt: new Date(),
+        rotationEndsAt: new Date(Date.now() + 3_600_000),
+      },
+    });
+    const { pool } = harness.database;
+    expect(await requireKeys(pool, testEncryptionKeys)).toEqual({ unknown: ['newer'] });
+    expect(await requireKeys(pool, [NEW_KEY, ...testEncryptionKeys])).toEqual({ unknown: [] });
   });
 });

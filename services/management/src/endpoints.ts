@@ -3,6 +3,7 @@ import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
+import { auditEndpoint } from './audit/routes.ts';
 import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
@@ -27,6 +28,7 @@ import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
+import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
 
@@ -89,6 +91,8 @@ export async function createEndpoints(
       urlProblem: guard.urlProblem,
       subscriptionsMax: settings.subscriptionsPerAccount,
     }),
+    rotateSecretEndpoint({ prisma, secrets }),
+    finishRotationEndpoint({ prisma }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
@@ -98,6 +102,7 @@ export async function createEndpoints(
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),
     ...accountsEndpoints({ prisma }),
+    auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     ...sessionEndpoints({ prisma, sessions, signIn, devices: createKnownDevices(settings.encryptionKeys) }),
     profileEndpoint({ prisma, secrets }),

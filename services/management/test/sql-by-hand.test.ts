@@ -8,6 +8,7 @@ const SOURCES = new URL('../src/', import.meta.url);
  * goes through Prisma Client (docs/adr/0030-prisma-and-sql.md). The linter holds the same list (biome.json).
  */
 const BY_HAND: Record<string, string> = {
+  'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',
   'deliveries/begin-recovery.ts':
     'counts the log and begins in one statement, its window exact to the microsecond.',
   'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',
@@ -22,6 +23,8 @@ const BY_HAND: Record<string, string> = {
   'runs/relay.ts': 'the hot path; a batch is moved in one transaction with the lock of the relay.',
   'runs/runs.ts': 'the hot path; a run, its events and their places in the outbox are one transaction.',
   'runs/statements.ts': 'the hot path; each report of a job runner locks, changes and reads its run.',
+  'subscriptions/rotation-statements.ts':
+    'one secret takes the place of another within one statement, by the clock of the database.',
 };
 
 const SQL =

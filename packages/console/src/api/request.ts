@@ -25,7 +25,7 @@ export type Query<M extends Method, P extends PathOf<M>> = {
 };
 
 type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', Part<paths[P][M], 'path'>> &
-  Given<'body', paths[P][M] extends { requestBody: infer Body } ? Json<Body> : undefined> & {
+  Given<'body', paths[P][M] extends { requestBody?: infer Body } ? Json<Body> : undefined> & {
     query?: Query<M, P>;
     headers?: Record<string, string>;
     signal?: AbortSignal | undefined;

@@ -4,6 +4,7 @@ import type { CreatedSubscription, Subscription, SubscriptionFields, Verificatio
 
 const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const WITH_HEALTH = { include: 'health' } as const;
 const JOBS = '/api/v2/accounts/{account_id}/jobs/';
 
 /** One webhook that belongs to an account. */
@@ -27,7 +28,8 @@ export function inPath({ accountId, webhookId }: WebhookKey) {
 export function subscriptionsQuery(accountId: number, query: Query<'get', typeof ALL>) {
   return queryOptions({
     queryKey: [...webhooksKey(accountId), 'list', query],
-    queryFn: ({ signal }) => request('get', ALL, { path: { account_id: accountId }, query, signal }),
+    queryFn: ({ signal }) =>
+      request('get', ALL, { path: { account_id: accountId }, query: { ...query, ...WITH_HEALTH }, signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -35,7 +37,8 @@ export function subscriptionsQuery(accountId: number, query: Query<'get', typeof
 export function subscriptionQuery(key: WebhookKey) {
   return queryOptions({
     queryKey: [...webhooksKey(key.accountId), key.webhookId],
-    queryFn: async ({ signal }) => (await request('get', ONE, { path: inPath(key), signal })).data,
+    queryFn: async ({ signal }) =>
+      (await request('get', ONE, { path: inPath(key), query: WITH_HEALTH, signal })).data,
   });
 }
 
@@ -59,6 +62,16 @@ export async function setActive(key: WebhookKey, active: boolean): Promise<void>
 
 export async function deleteSubscription(key: WebhookKey): Promise<void> {
   await request('delete', ONE, { path: inPath(key) });
+}
+
+/** Answers the new secret, which no other answer has. */
+export async function rotateSecret(key: WebhookKey, overlapHours: number): Promise<string> {
+  const body = { overlap_hours: overlapHours };
+  return (await request('post', `${ONE}/rotate-secret`, { path: inPath(key), body })).data.hmac_secret;
+}
+
+export async function finishRotation(key: WebhookKey): Promise<void> {
+  await request('post', `${ONE}/finish-rotation`, { path: inPath(key) });
 }
 
 /** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */

@@ -74,13 +74,18 @@ export function useNow(intervalMs: number): number {
 
 /** How the latest attempt ended, and when it was. */
 export function LastStatus({ subscription }: { subscription: Subscription }) {
-  const { http_status_code: code, dispatched_at } = subscription;
+  const { http_status_code: code, dispatched_at, health } = subscription;
   return (
     <Group gap="2px 8px">
       <StatusBadge tone={statusTone(code)}>{statusWords(code)}</StatusBadge>
       {dispatched_at !== undefined && (
         <Text span size="xs" c="dimmed">
           <Moment at={dispatched_at} />
+        </Text>
+      )}
+      {health?.failing_since !== undefined && (
+        <Text span size="xs" c="red">
+          failing since <Moment at={health.failing_since} />
         </Text>
       )}
     </Group>

@@ -89,7 +89,7 @@ function DeliveryPage({
         above={<Way account={account} webhook={webhook} name={subscription.data?.name} />}
         actions={
           <>
-            <CopyAsCurl delivery={delivery} url={subscription.data?.client_url} />
+            <CopyAsCurl delivery={delivery} webhook={subscription.data} />
             <RedeliverButton
               webhook={webhook}
               delivery={delivery}

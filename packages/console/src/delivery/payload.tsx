@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { problemWords } from '../api/api-error.ts';
 import { deliveryQuery, redeliver } from '../api/deliveries.ts';
 import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
-import type { Delivery, DeliveryDetail } from '../api/types.ts';
+import type { Delivery, DeliveryDetail, Subscription } from '../api/types.ts';
 import { CodeBlock, CopyButton } from '../components/copy.tsx';
 import { GuardedButton } from '../components/guarded.tsx';
 import { toastDone, toastProblem } from '../components/page.tsx';
@@ -41,8 +41,15 @@ export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
 }
 
 /** The request as a command, to try an endpoint with the very same body. */
-export function CopyAsCurl({ delivery, url }: { delivery: DeliveryDetail; url: string | undefined }) {
+export function CopyAsCurl({
+  delivery,
+  webhook,
+}: {
+  delivery: DeliveryDetail;
+  webhook: Pick<Subscription, 'client_url' | 'signature_header'> | undefined;
+}) {
   const { payload } = delivery;
+  const { client_url: url, signature_header: signatureHeader } = webhook ?? {};
   if (url === undefined)
     return <GuardedButton reason="The endpoint’s address is not known yet.">Copy as curl</GuardedButton>;
   if (payload === null)
@@ -56,7 +63,7 @@ export function CopyAsCurl({ delivery, url }: { delivery: DeliveryDetail; url: s
       label="Copy as curl"
       what="the request as a curl command"
       size="sm"
-      value={() => curlCommand({ url, body: payload })}
+      value={() => curlCommand({ url, body: payload, signatureHeader })}
     />
   );
 }

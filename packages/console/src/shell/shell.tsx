@@ -11,11 +11,12 @@ import {
   VisuallyHidden,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { IconExternalLink, IconKey, IconWebhook } from '@tabler/icons-react';
+import { IconExternalLink, IconHistory, IconKey, IconWebhook } from '@tabler/icons-react';
 import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
-import { API_ACCESS_PATH, webhooksPath } from '../paths.ts';
+import { API_ACCESS_PATH, auditPath, webhooksPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../session/session.ts';
+import { mayReadAudit } from '../words/audit.ts';
 import { AccountSwitcher, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
 
@@ -106,6 +107,16 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
             className={classes.link ?? ''}
             {...(onNavigate && { onClick: onNavigate })}
           />
+          {mayReadAudit(account) && (
+            <NavLink
+              component={RouterNavLink}
+              to={auditPath(account.id)}
+              label="Audit log"
+              leftSection={<IconHistory size={18} aria-hidden />}
+              className={classes.link ?? ''}
+              {...(onNavigate && { onClick: onNavigate })}
+            />
+          )}
         </Section>
       )}
       <Section title="Profile">

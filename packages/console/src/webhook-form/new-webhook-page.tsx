@@ -88,7 +88,7 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
           >
             <Text size="sm">
               It proves that a delivery comes from Runhook. Keep it where your endpoint reads its secrets. If
-              it is lost, delete this webhook and create it again.
+              it is lost, rotate it on the page of the webhook.
             </Text>
           </Alert>
           <Group gap="sm" mt="sm" wrap="nowrap" align="center">

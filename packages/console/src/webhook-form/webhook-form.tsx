@@ -7,6 +7,7 @@ import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
+import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
 import {
   checkWebhook,
@@ -142,6 +143,16 @@ function WebhookFields({ accountId, form }: { accountId: number; form: UseFormRe
         styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
         {...form.getInputProps('clientUrl')}
       />
+      <TextInput
+        label="Header of the signature"
+        description="For gateways that refuse or eat Authorization: name another one."
+        placeholder="Authorization"
+        maxLength={LIMITS.headerName}
+        spellCheck={false}
+        autoCapitalize="off"
+        {...form.getInputProps('signatureHeader')}
+      />
+      <HeadersField {...form.getInputProps('headers')} value={form.values.headers} />
       <Switch
         label="Active"
         description="Switched off, it is sent nothing; what happens meanwhile is not sent later."

@@ -9,8 +9,24 @@ export interface WebhookValues {
   /** Empty: all jobs. */
   jobIds: string[];
   clientUrl: string;
+  /** Empty: `Authorization`. */
+  signatureHeader: string;
+  headers: OwnHeader[];
   active: boolean;
 }
+
+/** A header of the subscriber's own. */
+export interface OwnHeader {
+  /** Of its row. */
+  key: string;
+  name: string;
+  /** Empty: the stored one, if there is one. */
+  value: string;
+  isStored: boolean;
+}
+
+/** Stands for a value that is stored, in what the API answers and takes. */
+const MASK = '***';
 
 export const NEW_WEBHOOK: WebhookValues = {
   name: '',
@@ -18,6 +34,8 @@ export const NEW_WEBHOOK: WebhookValues = {
   eventTypes: [],
   jobIds: [],
   clientUrl: '',
+  signatureHeader: '',
+  headers: [],
   active: true,
 };
 
@@ -28,6 +46,13 @@ export function valuesOf(subscription: Subscription): WebhookValues {
     eventTypes: subscription.event_types,
     jobIds: subscription.job_ids,
     clientUrl: subscription.client_url,
+    signatureHeader: subscription.signature_header ?? '',
+    headers: Object.keys(subscription.headers ?? {}).map((name) => ({
+      key: name,
+      name,
+      value: '',
+      isStored: true,
+    })),
     active: subscription.active,
   };
 }
@@ -39,6 +64,13 @@ export function fieldsOf(values: WebhookValues): SubscriptionFields {
     event_types: values.eventTypes,
     job_ids: values.jobIds.map(Number),
     client_url: values.clientUrl.trim(),
+    signature_header: values.signatureHeader.trim() === '' ? null : values.signatureHeader.trim(),
+    headers: Object.fromEntries(
+      values.headers.map(({ name, value, isStored }) => [
+        name.trim(),
+        value === '' && isStored ? MASK : value,
+      ]),
+    ),
     active: values.active,
   };
 }
@@ -47,7 +79,15 @@ export type WebhookField = keyof WebhookValues;
 export type FieldProblems = Partial<Record<WebhookField, string>>;
 
 /** What the API takes at most; a test holds it against the contract's own. */
-export const LIMITS = { name: 255, description: 2_000, clientUrl: 2_048, jobIds: 1_000 } as const;
+export const LIMITS = {
+  name: 255,
+  description: 2_000,
+  clientUrl: 2_048,
+  jobIds: 1_000,
+  headers: 10,
+  headerName: 64,
+  headerValue: 2_048,
+} as const;
 
 /** In the order of the page, which is the order in which problems get the focus. */
 export const FIELDS_IN_ORDER: readonly WebhookField[] = [
@@ -56,6 +96,8 @@ export const FIELDS_IN_ORDER: readonly WebhookField[] = [
   'eventTypes',
   'jobIds',
   'clientUrl',
+  'signatureHeader',
+  'headers',
   'active',
 ];
 
@@ -71,6 +113,8 @@ export function checkWebhook(values: WebhookValues): FieldProblems {
     problems.jobIds = `Choose at most ${LIMITS.jobIds.toLocaleString()} jobs, or none for all jobs.`;
   const urlProblem = checkUrl(values.clientUrl.trim());
   if (urlProblem !== null) problems.clientUrl = urlProblem;
+  const headersProblem = checkHeaders(values.headers);
+  if (headersProblem !== null) problems.headers = headersProblem;
   return problems;
 }
 
@@ -79,6 +123,15 @@ function checkUrl(text: string): string | null {
   if (text.length > LIMITS.clientUrl) return tooLong(LIMITS.clientUrl);
   if (!/^https?:\/\//i.test(text)) return 'Enter a whole address that begins with https:// or http://.';
   return URL.canParse(text) ? null : 'This is not a valid address.';
+}
+
+/** In an object a name has one value: what stands there twice must not be lost on the way to the server. */
+function checkHeaders(headers: readonly OwnHeader[]): string | null {
+  const names = headers.map(({ name }) => name.trim().toLowerCase());
+  if (names.includes('')) return 'Give each header a name, or remove it.';
+  if (new Set(names).size < names.length) return 'Give each header another name.';
+  if (headers.some(({ value, isStored }) => value === '' && !isStored)) return 'Give each header a value.';
+  return null;
 }
 
 function tooLong(charactersMax: number): string {
@@ -91,6 +144,8 @@ const FIELD_OF_API: Readonly<Record<string, WebhookField>> = {
   event_types: 'eventTypes',
   job_ids: 'jobIds',
   client_url: 'clientUrl',
+  signature_header: 'signatureHeader',
+  headers: 'headers',
   active: 'active',
 };
 
@@ -100,6 +155,8 @@ const LABELS: Readonly<Record<WebhookField, string>> = {
   eventTypes: 'The events',
   jobIds: 'The jobs',
   clientUrl: 'The endpoint',
+  signatureHeader: 'The header of the signature',
+  headers: 'The headers',
   active: 'Active',
 };
 
@@ -109,7 +166,9 @@ export function problemsOfServer(problems: Readonly<Record<string, string>>): Fi
   for (const [path, message] of Object.entries(problems)) {
     const field = FIELD_OF_API[path.split('.')[0] ?? ''];
     if (field === undefined || told[field] !== undefined) continue;
-    told[field] = `${LABELS[field]} ${message}${message.endsWith('.') ? '' : '.'}`;
+    // `headers.X-Gateway-Key` is about that one.
+    const label = path.startsWith('headers.') ? path.slice('headers.'.length) : LABELS[field];
+    told[field] = `${label} ${message}${message.endsWith('.') ? '' : '.'}`;
   }
   return told;
 }

@@ -33,6 +33,16 @@ export function WebhookFacts({ accountId, webhook }: { accountId: number; webhoo
           ))}
         </ul>
       </Fact>
+      {webhook.signature_header !== undefined && (
+        <Fact name="Header of the signature" width="half">
+          <Code className={classes.code ?? ''}>{webhook.signature_header}</Code>
+        </Fact>
+      )}
+      {webhook.headers !== undefined && (
+        <Fact name="More headers" width="half">
+          <Code className={classes.code ?? ''}>{Object.keys(webhook.headers).join(', ')}</Code>
+        </Fact>
+      )}
       <Fact name="Last dispatch">
         <LastStatus subscription={webhook} />
       </Fact>

@@ -1,13 +1,14 @@
 import { Alert, Anchor, Group, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
-import { IconPlayerPause } from '@tabler/icons-react';
+import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { subscriptionQuery } from '../api/subscriptions.ts';
-import type { Account, Subscription } from '../api/types.ts';
+import type { Account, Health, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
+import { Moment } from '../components/state.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
@@ -17,6 +18,7 @@ import { EmptyLog, TestButton, TestOutcome, useTestEndpoint } from './first-step
 import { LastDay } from './last-day/last-day.tsx';
 import { RecentDeliveries } from './log/recent-deliveries.tsx';
 import { Recover } from './recover.tsx';
+import { Secret } from './secret.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
 const POLL_MS = 5_000;
@@ -104,8 +106,10 @@ function WebhookPage({
       <WriteNotice />
       <Stack gap="md">
         {!active && <InactiveNotice webhook={webhook} />}
+        {active && webhook.health?.status === 'failing' && <FailingNotice health={webhook.health} />}
         <TestOutcome test={test} url={webhook.client_url} />
         <WebhookFacts accountId={account.id} webhook={webhook} />
+        <Secret webhook={key} subscription={webhook} refusal={reason} />
         <LastDay webhook={key} />
         <RecentDeliveries
           webhook={key}
@@ -146,6 +150,32 @@ function InactiveNotice({ webhook }: { webhook: Subscription }) {
       {webhook.deactivate_reason !== undefined && <Text size="sm">Why: {webhook.deactivate_reason}</Text>}
       <Text size="sm">
         New events are not delivered. What waits for its next attempt is cancelled when its turn comes.
+      </Text>
+    </Alert>
+  );
+}
+
+function FailingNotice({ health }: { health: Health }) {
+  const { failing_since, last_success_at, consecutive_failures: failures } = health;
+  return (
+    <Alert color="red" role="status" icon={<IconAlertTriangle aria-hidden />} title="The endpoint is failing">
+      <Text size="sm">
+        {failures === 1
+          ? 'The latest attempt failed'
+          : `${failures.toLocaleString()} attempts in a row failed`}
+        {failing_since !== undefined && (
+          <>
+            , the first <Moment at={failing_since} />
+          </>
+        )}
+        .{' '}
+        {last_success_at === undefined ? (
+          'None has succeeded yet.'
+        ) : (
+          <>
+            The last success was <Moment at={last_success_at} />.
+          </>
+        )}
       </Text>
     </Alert>
   );

@@ -35,11 +35,17 @@ export function prettyJson(text: string): string | null {
 /** Strings stay whole: punctuation inside them is theirs. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g;
 
+interface CurlRequest {
+  url: string;
+  body: string;
+  signatureHeader?: string | undefined;
+}
+
 /**
  * The request as a command for a POSIX shell with curl and openssl: the exact body, signed with the secret that
  * $HMAC_SECRET has when it runs. Without the secret it stops before anything is sent.
  */
-export function curlCommand({ url, body }: { url: string; body: string }): string {
+export function curlCommand({ url, body, signatureHeader = 'Authorization' }: CurlRequest): string {
   return [
     `: "\${HMAC_SECRET:?Set it to the secret of this webhook}" &&`,
     `body=${shellQuoted(body)} &&`,
@@ -47,7 +53,7 @@ export function curlCommand({ url, body }: { url: string; body: string }): strin
     // Brackets and braces are part of an address, and curl would expand them.
     `curl --include --globoff --request POST ${shellQuoted(url)} \\`,
     `  --header 'Content-Type: application/json' \\`,
-    `  --header "Authorization: $signature" \\`,
+    `  --header ${shellQuoted(`${signatureHeader}: `)}"$signature" \\`,
     `  --data-raw "$body"`,
   ].join('\n');
 }

@@ -96,7 +96,7 @@ export class SubscriptionCache {
 
 const SECRETS_MAX = 10_000;
 
-/** Decrypts `hmac_secret`s, remembering those in use; a changed secret has another ciphertext. */
+/** Decrypts what deliveries are made with, remembering what is in use; what changes has another ciphertext. */
 export class SecretReader {
   readonly #remembered: LRUCache<string, string>;
 
@@ -109,5 +109,10 @@ export class SecretReader {
 
   read(ciphertext: string): string {
     return this.#remembered.memo(ciphertext);
+  }
+
+  /** Of a subscriber's own, by name. */
+  headers(ciphertext: string): Record<string, string> {
+    return JSON.parse(this.read(ciphertext));
   }
 }

@@ -82,19 +82,47 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
   );
 }
 
+/** What one attempt, or several one after another, say of a subscription. */
 export interface SubscriptionStatus {
   subscriptionId: string;
   /** The start of the latest attempt. */
   dispatchedAt: Date;
   httpStatusCode: number;
+  /** The start of the latest that succeeded; null when none did. */
+  succeededAt: Date | null;
+  /** That failed in a row, since the last that succeeded. */
+  failures: number;
+  /** The start of the first of these. */
+  failedSince: Date | null;
+}
+
+/** @param earlier was recorded before `later`: a success among the later ones ends what failed before it */
+export function statusTogether(earlier: SubscriptionStatus, later: SubscriptionStatus): SubscriptionStatus {
+  const latest = earlier.dispatchedAt > later.dispatchedAt ? earlier : later;
+  const goesOn = later.succeededAt === null;
+  return {
+    ...latest,
+    succeededAt: later.succeededAt ?? earlier.succeededAt,
+    failures: later.failures + (goesOn ? earlier.failures : 0),
+    failedSince: (goesOn ? earlier.failedSince : null) ?? later.failedSince,
+  };
 }
 
 /** An older attempt, of another dispatcher perhaps, never overwrites a newer one. `updated_at` is the owner's. */
 const UPDATE_STATUSES = `
   UPDATE subscriptions s
-  SET dispatched_at = i.dispatched_at, http_status_code = i.http_status_code
-  FROM unnest($1::text[], $2::timestamptz[], $3::int[]) AS i (id, dispatched_at, http_status_code)
-  WHERE s.id = i.id AND (s.dispatched_at IS NULL OR s.dispatched_at <= i.dispatched_at)`;
+  SET dispatched_at = greatest(s.dispatched_at, i.dispatched_at),
+      http_status_code = CASE
+        WHEN s.dispatched_at > i.dispatched_at THEN s.http_status_code ELSE i.http_status_code
+      END,
+      last_success_at = greatest(s.last_success_at, i.succeeded_at),
+      consecutive_failures = CASE WHEN i.succeeded_at IS NULL THEN s.consecutive_failures ELSE 0 END + i.failures,
+      failing_since = CASE
+        WHEN i.succeeded_at IS NULL THEN coalesce(s.failing_since, i.failed_since) ELSE i.failed_since
+      END
+  FROM unnest($1::text[], $2::timestamptz[], $3::int[], $4::timestamptz[], $5::int[], $6::timestamptz[])
+    AS i (id, dispatched_at, http_status_code, succeeded_at, failures, failed_since)
+  WHERE s.id = i.id`;
 
 export async function updateSubscriptionStatuses(
   pool: Pool,
@@ -109,6 +137,9 @@ export async function updateSubscriptionStatuses(
       sorted.map(({ subscriptionId }) => subscriptionId),
       sorted.map(({ dispatchedAt }) => dispatchedAt.toISOString()),
       sorted.map(({ httpStatusCode }) => httpStatusCode),
+      sorted.map(({ succeededAt }) => succeededAt?.toISOString() ?? null),
+      sorted.map(({ failures }) => failures),
+      sorted.map(({ failedSince }) => failedSince?.toISOString() ?? null),
     ],
     'update-subscription-statuses',
   );

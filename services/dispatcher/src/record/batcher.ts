@@ -1,4 +1,4 @@
-import type { SubscriptionStatus } from './attempts.ts';
+import { type SubscriptionStatus, statusTogether } from './attempts.ts';
 
 export interface MicroBatcherOptions<Item, Result> {
   /** Answers one result per item, in order. */
@@ -94,8 +94,8 @@ export interface StatusCoalescerOptions {
 }
 
 /**
- * Keeps `dispatched_at` and `http_status_code` of subscriptions current with one write per subscription and period,
- * however many deliveries it had.
+ * Keeps the status and the health of subscriptions current with one write per subscription and period, however many
+ * deliveries it had.
  */
 export class StatusCoalescer {
   readonly #options: StatusCoalescerOptions;
@@ -113,7 +113,7 @@ export class StatusCoalescer {
 
   note(status: SubscriptionStatus): void {
     const known = this.#latest.get(status.subscriptionId);
-    if (!known || known.dispatchedAt <= status.dispatchedAt) this.#latest.set(status.subscriptionId, status);
+    this.#latest.set(status.subscriptionId, known ? statusTogether(known, status) : status);
   }
 
   /** Writes what is left and ends the timer. */
@@ -130,9 +130,11 @@ export class StatusCoalescer {
     try {
       await this.#options.write(statuses);
     } catch (error) {
-      // Kept for the next period, unless something newer has come.
-      for (const status of statuses)
-        if (!this.#latest.has(status.subscriptionId)) this.#latest.set(status.subscriptionId, status);
+      // Kept for the next period, together with what has come meanwhile.
+      for (const status of statuses) {
+        const newer = this.#latest.get(status.subscriptionId);
+        this.#latest.set(status.subscriptionId, newer ? statusTogether(status, newer) : status);
+      }
       this.#options.onError(error);
     }
   }

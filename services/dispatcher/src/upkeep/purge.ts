@@ -4,6 +4,7 @@ import { type Queryable, runStatement } from '@runhook/database';
 export interface Purged {
   runs: number;
   subscriptions: number;
+  auditEntries: number;
 }
 
 export interface PurgeOptions {
@@ -28,12 +29,22 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
   return {
     runs: await inBatches(DELETE_RUNS, runRetentionDays, 'delete-old-runs'),
     subscriptions: await inBatches(DELETE_SUBSCRIPTIONS, logRetentionDays, 'delete-old-subscriptions'),
+    auditEntries: await inBatches(DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS, 'delete-old-audit-entries'),
   };
 }
 
 const DELETE_RUNS = `
   DELETE FROM runs WHERE (account_id, id) IN (
     SELECT account_id, id FROM runs WHERE created_at < now() - $1::int * interval '1 day'
+    LIMIT $2 FOR UPDATE SKIP LOCKED)
+  RETURNING id`;
+
+/** The database lets nobody delete a younger one. */
+const AUDIT_RETENTION_DAYS = 365;
+
+const DELETE_AUDIT_ENTRIES = `
+  DELETE FROM audit_entries WHERE id IN (
+    SELECT id FROM audit_entries WHERE created_at < now() - $1::int * interval '1 day'
     LIMIT $2 FOR UPDATE SKIP LOCKED)
   RETURNING id`;
 

@@ -2,11 +2,13 @@ import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement
 import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { deleteOldNotices, type HealthOptions, lookAfterHealth } from './health.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
 import { type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
+import { eraseOldSecrets } from './rotations.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
@@ -15,12 +17,15 @@ const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
 /** Often, since what a long reader is in the way of waits for the next time. */
 const PARTITIONS_EVERY_MS = 60_000;
+const HEALTH_EVERY_MS = 15_000;
+const ROTATIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
 
 type UpkeepDependencies = ReconcileDependencies &
   LanesDependencies &
   PendingLimitOptions &
-  PurgeOptions & { metrics: DispatcherMetrics; logger: Logger };
+  PurgeOptions &
+  HealthOptions & { metrics: DispatcherMetrics; logger: Logger };
 
 /** What the dispatchers do on a schedule, one of them at a time. */
 export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
@@ -87,13 +92,32 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       },
     },
     {
+      name: 'health',
+      everyMs: HEALTH_EVERY_MS,
+      async run() {
+        const turn = await lookAfterHealth(pool, dependencies);
+        if (turn.deactivated + turn.failing + turn.recovered > 0)
+          logger.info(turn, 'subscriptions are failing, or not any more');
+      },
+    },
+    {
+      name: 'rotations',
+      everyMs: ROTATIONS_EVERY_MS,
+      async run() {
+        const erased = await eraseOldSecrets(pool);
+        if (erased > 0) logger.info({ erased }, 'erased old secrets whose rotation has ended');
+      },
+    },
+    {
       name: 'purge',
       everyMs: PURGE_EVERY_MS,
       async run() {
         await deleteOldRecoveries(pool, retentionDays);
         await deleteExpiredIdempotencyKeys(pool);
+        await deleteOldNotices(pool, retentionDays);
         const purged = await purge(pool, dependencies);
-        if (purged.runs + purged.subscriptions > 0) logger.info(purged, 'purged what retention lets go');
+        if (Object.values(purged).some((count) => count > 0))
+          logger.info(purged, 'purged what retention lets go');
       },
     },
   ];

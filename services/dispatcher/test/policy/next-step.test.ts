@@ -5,7 +5,9 @@ import type { Target } from '../../src/target.ts';
 const target: Target = {
   clientUrl: 'https://example.com',
   endpoint: 'https://example.com',
-  hmacSecretCiphertext: 'x',
+  secret: { current: 'x', rotation: null },
+  signatureHeader: null,
+  headersCiphertext: null,
   active: true,
   deleted: false,
   plan: 'team',

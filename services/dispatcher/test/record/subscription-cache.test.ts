@@ -49,11 +49,21 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
     });
     const signed = await next('/third');
     expect(verify(signed?.body ?? '', hmacSecret, signed?.headers.authorization)).toBe(true);
+    await update({ signatureHeader: 'X-Signature' });
+    await next('/third');
+    await harness.receiver.waitFor(({ headers }) => headers['x-signature'] !== undefined);
+    await update({
+      headerNames: ['X-Gate'],
+      headersCiphertext: testSecrets.encrypt('{"X-Gate":"open"}'),
+    });
+    await next('/third');
+    await harness.receiver.waitFor(({ headers }) => headers['x-gate'] === 'open');
+    const thirds = 3;
     await subscribe('/another');
     await next('/another');
     const arrived = (path: string) => pathsOf().filter((one) => one === path).length;
     // Nothing that was sent before is still on its way.
-    await harness.receiver.waitFor(() => arrived('/third') === 2);
+    await harness.receiver.waitFor(() => arrived('/third') === thirds + 1);
     await update({ deletedAt: new Date() });
     await harness.publisher.publish(event());
     await harness.receiver.waitFor(() => arrived('/another') === 2);
@@ -61,7 +71,7 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'pending')).toEqual([]);
     });
-    expect(arrived('/third')).toBe(2);
+    expect(arrived('/third')).toBe(thirds + 1);
   });
 
   test('an account that loses its webhooks gets nothing for the next event', async () => {

@@ -39,8 +39,8 @@ test('runs go when their own retention is over, however many, and not before', a
   await reportRuns(365, 3);
   await reportRuns(366, 7);
   await reportRuns(800, 4);
-  expect(await run({ batchSize: 5 })).toEqual({ runs: 11, subscriptions: 0 });
-  expect(await run()).toEqual({ runs: 0, subscriptions: 0 });
+  expect(await run({ batchSize: 5 })).toEqual({ runs: 11, subscriptions: 0, auditEntries: 0 });
+  expect(await run()).toEqual({ runs: 0, subscriptions: 0, auditEntries: 0 });
   expect(await database.prisma.run.count()).toBe(3);
 });
 
@@ -74,9 +74,20 @@ test('a deleted subscription goes with the log, once none of its deliveries is l
   );
   const left = async () =>
     (await database.pool.query('SELECT id FROM subscriptions')).rows.map(({ id }) => id).sort();
-  expect(await run()).toEqual({ runs: 0, subscriptions: 1 });
+  expect(await run()).toEqual({ runs: 0, subscriptions: 1, auditEntries: 0 });
   expect(await left()).toEqual([alive, justDeleted, withDelivery].sort());
   await database.pool.query('DELETE FROM deliveries');
-  expect(await run()).toEqual({ runs: 0, subscriptions: 1 });
+  expect(await run()).toEqual({ runs: 0, subscriptions: 1, auditEntries: 0 });
   expect(await left()).toEqual([alive, justDeleted].sort());
+});
+
+test('entries of the audit log go after a year, which is when the database lets them', async () => {
+  await database.pool.query(
+    `INSERT INTO audit_entries (account_id, action, actor_kind, target_kind, target_id, target_name, created_at)
+     SELECT $1, 'webhook.created', 'operator', 'webhook', days::text, '', now() - days * interval '1 day'
+     FROM unnest('{364,366,800}'::int[]) days`,
+    [accountId],
+  );
+  expect(await run({ batchSize: 1 })).toEqual({ runs: 0, subscriptions: 0, auditEntries: 2 });
+  expect(await database.prisma.auditEntry.findMany()).toMatchObject([{ targetId: '364' }]);
 });

@@ -2,7 +2,9 @@ import { type Reencryption, reencryptSecrets } from '@runhook/database';
 import type { Command, CommandGroup } from './command.ts';
 
 const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> = {
+  next_hmac_secret: { plural: 'webhook secrets that take over', owner: 'subscription' },
   hmac_secret: { plural: 'webhook secrets', owner: 'subscription' },
+  headers: { plural: 'headers of webhooks', owner: 'subscription' },
   api_key: { plural: 'API keys', owner: 'user' },
 };
 

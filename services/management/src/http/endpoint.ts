@@ -106,6 +106,8 @@ export interface Access {
 
 export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true, metered: true };
 export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true, metered: true };
+/** On every plan: members and sign-ins are there, too. */
+export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
 
@@ -116,6 +118,7 @@ const UNAVAILABLE = {
 
 const ACTION_TEXT: Record<Action, string> = {
   read: 'Reading',
+  read_audit: 'Reading the audit log',
   write_webhooks: 'Writing webhooks',
   report_runs: 'Creating jobs and reporting runs',
 };

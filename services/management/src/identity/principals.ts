@@ -59,7 +59,7 @@ export function scopeIn(
 }
 
 /** What can be asked of an account. Reading needs nothing but a membership or a token of it. */
-export type Action = 'read' | 'write_webhooks' | 'report_runs';
+export type Action = 'read' | 'read_audit' | 'write_webhooks' | 'report_runs';
 
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 
@@ -81,6 +81,9 @@ const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requi
 /** Who may create jobs and report runs, on every plan (docs/contract.md#identity). */
 const REPORT_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin'] };
 
+/** Who may read who did what, and whence people sign in, on every plan. */
+const READ_AUDIT: Requirement = { anyOf: ['account_admin', 'admin'] };
+
 /** What the action needs and the holder lacks, as a phrase that says what would suffice; null when it is permitted. */
 export function missingPermission(action: Action, plan: Plan, holder: Holder): string | null {
   const requirement = requirementOf(action, plan, holder.kind);
@@ -95,6 +98,7 @@ function requirementOf(
   kind: Holder['kind'],
 ): Requirement | 'nothing' | 'unavailable' {
   if (action === 'read') return 'nothing';
+  if (action === 'read_audit') return READ_AUDIT;
   if (action === 'report_runs') return REPORT_RUNS;
   return plan === 'enterprise' || plan === 'team' ? WRITE_WEBHOOKS[plan][kind] : 'unavailable';
 }

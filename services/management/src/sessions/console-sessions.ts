@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { actAs } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
 /** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its last hour. */
@@ -9,7 +10,10 @@ export interface ConsoleSessions {
    * a reset ends the user's sessions, and must not be outrun by a sign-in with the old one.
    * @param beforeCommit what it throws leaves no session
    */
-  open(user: { id: number; passwordHash: string }, beforeCommit: () => void): Promise<string | null>;
+  open(
+    user: { id: number; passwordHash: string; clientAddress?: string },
+    beforeCommit: () => void,
+  ): Promise<string | null>;
   /** The user behind the cookie's text, or null when there is no such session any more. Counts as use. */
   find(sessionId: string): Promise<Caller | null>;
   /** @param beforeCommit what it throws leaves the session */
@@ -24,7 +28,7 @@ export function createConsoleSessions(options: {
   const { prisma, idleMinutes, maxHours } = options;
   const idleMs = idleMinutes * MINUTE_MS;
   return {
-    async open({ id, passwordHash }, beforeCommit) {
+    async open({ id, passwordHash, clientAddress: address }, beforeCommit) {
       await clearEnded(prisma, idleMs);
       const sessionId = createSessionId();
       const session = {
@@ -33,6 +37,7 @@ export function createConsoleSessions(options: {
         expiresAt: new Date(Date.now() + maxHours * HOUR_MS),
       };
       const isOpen = await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, { kind: 'user', id, ...(address !== undefined && { address }) });
         // Locks the user's row, so that a reset waits for the session and then ends it, or this one waits for the reset
         // and no longer finds the password.
         const user = { id: session.userId, passwordHash };

@@ -26,16 +26,17 @@ export function createSignIn(deps: {
 }): SignIn {
   const { prisma, sessions, passwords, limits } = deps;
   return async ({ password, ...attempt }, beforeCommit) => {
+    const { email, clientAddress } = attempt;
     const place = passwords.enter();
     if (!place) return { kind: 'busy' };
     try {
       const begun = await limits.begin(attempt);
       if (begun.kind === 'refused') return { kind: 'limited', retryAfterSeconds: begun.retryAfterSeconds };
-      const user = await findPasswordHash(prisma, attempt.email);
+      const user = await findPasswordHash(prisma, email);
       const passwordHash = user?.passwordHash ?? null;
       const isRight = await place.isRight(passwordHash, password);
       if (!isRight || !user || passwordHash === null) return { kind: 'refused' };
-      const sessionId = await sessions.open({ id: user.id, passwordHash }, beforeCommit);
+      const sessionId = await sessions.open({ id: user.id, passwordHash, clientAddress }, beforeCommit);
       if (sessionId === null) return { kind: 'refused' };
       await limits.succeeded(attempt);
       return { kind: 'signed_in', sessionId };

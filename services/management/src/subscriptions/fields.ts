@@ -5,6 +5,8 @@
 import {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,
+  HEADER_LIMITS,
+  MASK,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
 } from '@runhook/contract';
@@ -19,8 +21,10 @@ import {
   requestObject,
   requiredText,
   type Schema,
+  schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
+import { type Health, healthOf } from './health.ts';
 
 /** What is shown of a subscription. */
 export const SHOWN = {
@@ -37,6 +41,13 @@ export const SHOWN = {
   dispatchedAtMicros: true,
   httpStatusCode: true,
   deactivateReason: true,
+  signatureHeader: true,
+  headerNames: true,
+  failingSinceMicros: true,
+  consecutiveFailures: true,
+  lastSuccessAtMicros: true,
+  rotationStartedAtMicros: true,
+  rotationEndsAtMicros: true,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SHOWN }>;
@@ -71,12 +82,31 @@ export interface SubscriptionView {
   http_status_code: string;
   /** Absent unless something other than a request made it inactive. */
   deactivate_reason?: string;
-  /** In the answer to the create only. */
+  /** Absent unless it is another one than `Authorization`. */
+  signature_header?: string;
+  /** Absent without any. Every value is masked. */
+  headers?: Record<string, string>;
+  /** Absent unless a rotation of its secret is under way. */
+  secret_rotation?: SecretRotation;
+  /** Only when it was asked for. */
+  health?: Health;
+  /** In the answer to the create, and to a rotation, only. */
   hmac_secret?: string;
 }
 
+/** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
+export interface SecretRotation {
+  started_at: string;
+  /** When the new secret takes over. */
+  ends_at: string;
+}
+
 /** @param account the one that it belongs to */
-export function subscriptionView(row: SubscriptionRow, account: { identifier: string }): SubscriptionView {
+export function subscriptionView(
+  row: SubscriptionRow,
+  account: { identifier: string },
+  { includesHealth = false } = {},
+): SubscriptionView {
   return {
     id: row.id,
     account_identifier: account.identifier,
@@ -92,7 +122,20 @@ export function subscriptionView(row: SubscriptionRow, account: { identifier: st
     ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
     http_status_code: String(row.httpStatusCode),
     ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
+    ...(row.signatureHeader === null ? {} : { signature_header: row.signatureHeader }),
+    ...(row.headerNames.length === 0
+      ? {}
+      : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
+    ...rotationUnderWay(row),
+    ...(includesHealth ? { health: healthOf(row) } : {}),
   };
+}
+
+/** Nothing from its end on, whenever the row is tidied up. */
+function rotationUnderWay(row: SubscriptionRow): Pick<SubscriptionView, 'secret_rotation'> {
+  const { rotationStartedAtMicros: startedAt, rotationEndsAtMicros: endsAt } = row;
+  if (startedAt === null || endsAt === null || Number(endsAt) / 1000 <= Date.now()) return {};
+  return { secret_rotation: { started_at: String(startedAt), ends_at: String(endsAt) } };
 }
 
 // The examples of all features tell one story: a nightly job of account 1 fails, and a webhook tells the pager.
@@ -159,9 +202,26 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" until there was one.',
   ),
   deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
+  signature_header: text(
+    'The header that carries the signature of the body. Absent when it is `Authorization`.',
+  ),
+  headers: {
+    type: 'object',
+    additionalProperties: { type: 'string', const: MASK },
+    description: `The names of the headers that are sent beside ours; their values are not told. Absent without any.`,
+  },
+  secret_rotation: schemaRef('SecretRotation'),
+  health: schemaRef('Health'),
 };
 
-export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason'] as const;
+export const OPTIONAL_IN_ANSWERS = [
+  'dispatched_at',
+  'deactivate_reason',
+  'signature_header',
+  'headers',
+  'secret_rotation',
+  'health',
+] as const;
 
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
   SUBSCRIPTION_LIMITS;
@@ -176,7 +236,7 @@ const JOB_ID_OF_REQUEST: Schema = {
 
 /** Of the OpenAPI document. */
 export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
-  'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active` keeps its value.',
+  'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active`, `signature_header` and `headers` keep their values.',
   {
     name: requiredText(nameCharactersMax, 'Name of the webhook.'),
     description: optionalText(descriptionCharactersMax, 'What the webhook is for. "" when left out.'),
@@ -205,6 +265,19 @@ export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
     active: {
       type: 'boolean',
       description: 'Whether it fires. Left out: true on a create, as it was on an update.',
+    },
+    signature_header: {
+      type: ['string', 'null'],
+      maxLength: HEADER_LIMITS.nameCharactersMax,
+      description:
+        'The header to carry the signature of the body, for gateways that refuse or eat `Authorization`, which it is when this is null. Left out: as it was on an update.',
+      examples: ['X-Runhook-Signature'],
+    },
+    headers: {
+      type: ['object', 'null'],
+      additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
+      description: `Up to ${HEADER_LIMITS.headersMax} headers of your own by name, so that a delivery passes a gateway. Values are kept encrypted and never told again; \`${MASK}\` keeps the stored value of the name. Left out: as they were on an update; null or empty: none. When \`client_url\` moves to another server, they must be given anew.`,
+      examples: [{ 'X-Gateway-Key': 'a value' }],
     },
   },
   ['name', 'event_types', 'client_url'],

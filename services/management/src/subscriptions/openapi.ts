@@ -1,8 +1,10 @@
 import {
   answerObject,
   httpStatusText,
+  microsTime,
   type Paths,
   prefixedId,
+  requestObject,
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
@@ -13,10 +15,13 @@ import {
   NEW_SUBSCRIPTION,
   OPTIONAL_IN_ANSWERS,
   PROPERTIES_OF_ANSWERS,
+  type SecretRotation,
   type StoredView,
   SUBSCRIPTION_FIELDS_EXAMPLE,
   type SubscriptionView,
 } from './fields.ts';
+import { HEALTH } from './health.ts';
+import { OVERLAP_HOURS, type RotationRequest } from './rotate-secret.ts';
 import type { Verification } from './test-endpoint.ts';
 
 export { EVENT_TYPE, SUBSCRIPTION_FIELDS_EXAMPLE } from './fields.ts';
@@ -34,11 +39,21 @@ export const SUBSCRIPTION_EXAMPLE: SubscriptionView = {
   http_status_code: '200',
 };
 
+const ROTATION_EXAMPLE: SecretRotation = { started_at: '1795168900000000', ends_at: '1795255300000000' };
+
+const ROTATED_SUBSCRIPTION_EXAMPLE: SubscriptionView = {
+  ...SUBSCRIPTION_EXAMPLE,
+  secret_rotation: ROTATION_EXAMPLE,
+  hmac_secret: 'whsec_OTg3NjU0MzIxMDk4NzY1NDMyMTA5ODc2NTQzMjEwOTg=',
+};
+
 const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
 const VERIFICATION_EXAMPLE = { verification_error: null, verification_status_code: '200' };
 
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
+
+const INCLUDE = inQuery('include', 'Adds `health` to the answer.', { type: 'string', enum: ['health'] });
 
 /** See docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
@@ -52,6 +67,7 @@ export const subscriptionPaths: Paths = {
       parameters: [
         searchParameter('in their name, their endpoint or their description'),
         inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
+        INCLUDE,
         ...PAGE,
       ],
       responses: answers(
@@ -87,19 +103,29 @@ export const subscriptionPaths: Paths = {
       operationId: 'getSubscription',
       tags,
       summary: 'Get a subscription',
-      responses: answers('account', {
-        200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
-      }),
+      parameters: [INCLUDE],
+      responses: answers(
+        'account',
+        { 200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
+        [400],
+      ),
     },
     put: {
       operationId: 'updateSubscription',
       tags,
       summary: 'Replace what a subscription says',
-      description: `What is left out gets its default, but \`active\` keeps its value. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
+      description: `What is left out gets its default, but \`active\`, \`signature_header\` and \`headers\` keep their values. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('SubscriptionFields', 'All of it.', SUBSCRIPTION_FIELDS_EXAMPLE),
       responses: answers(
         'account',
-        { 200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
+        {
+          200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+          409: failureBecause(
+            409,
+            'Somebody else kept changing it at the same time.',
+            'The webhook has just changed: try again.',
+          ),
+        },
         OF_A_BODY,
       ),
     },
@@ -112,6 +138,57 @@ export const subscriptionPaths: Paths = {
         200: success(200, 'It is gone.', schemaRef('DeletedSubscription'), DELETED_EXAMPLE, 'deleted'),
       }),
     },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/rotate-secret': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    post: keyed({
+      operationId: 'rotateSecret',
+      tags,
+      summary: 'Rotate the secret',
+      description: `The answer is the only one that has the new \`hmac_secret\`. For \`overlap_hours\`, \`Authorization\` stays the signature by the old secret, and \`webhook-signature\` carries one by each; then the new one takes over and the old one is erased. A receiver that accepts either refuses nothing at any time. With 0 hours the new one takes over at once. ${WEBHOOK_WRITERS}`,
+      requestBody: {
+        ...requestBody('RotationRequest', 'How long both are in use. May be left out.', {
+          overlap_hours: 24,
+        }),
+        required: false,
+      },
+      responses: answers(
+        'account',
+        {
+          200: success(
+            200,
+            'The rotation has begun; with 0 hours it has ended too.',
+            schemaRef('RotatedSubscription'),
+            ROTATED_SUBSCRIPTION_EXAMPLE,
+          ),
+          409: failureBecause(
+            409,
+            'A rotation is under way: it is to be finished first. Of two at once, one gets this.',
+            'A rotation of the secret is under way, or has just begun: finish it before the next.',
+          ),
+        },
+        OF_A_BODY,
+      ),
+    }),
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/finish-rotation': {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    post: keyed({
+      operationId: 'finishRotation',
+      tags,
+      summary: 'Finish a rotation of the secret before its time',
+      description: `Every attempt from now on is signed with the new secret alone; the old one is erased. ${WEBHOOK_WRITERS}`,
+      responses: answers('account', {
+        200: success(200, 'The new secret has taken over.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+        409: failureBecause(
+          409,
+          'No rotation is under way, or its end has come by itself.',
+          'No rotation of the secret is under way.',
+        ),
+      }),
+    }),
   },
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/test': {
@@ -139,14 +216,44 @@ export const subscriptionSchemas: Record<string, Schema> = {
     'A new webhook, with the secret that no other answer shows.',
     {
       ...PROPERTIES_OF_ANSWERS,
-      hmac_secret: {
-        type: 'string',
-        pattern: '^whsec_[0-9A-Za-z+/]{43}=$',
-        description:
-          'Secret of the webhook. Keep it: a receiver checks deliveries with it, and it is not shown again. The whole text is the key of the signature in `Authorization`.',
-      },
+      hmac_secret: newSecret(
+        'Secret of the webhook. Keep it: a receiver checks deliveries with it, and it is not shown again. The whole text is the key of the signature in `Authorization`.',
+      ),
     },
     OPTIONAL_IN_ANSWERS,
+  ),
+
+  RotatedSubscription: answerObject<StoredView & { hmac_secret: string }>(
+    'A webhook with its new secret, which no other answer shows.',
+    {
+      ...PROPERTIES_OF_ANSWERS,
+      hmac_secret: newSecret('The new secret of the webhook. It is not shown again.'),
+    },
+    OPTIONAL_IN_ANSWERS,
+  ),
+
+  Health: HEALTH,
+
+  SecretRotation: answerObject<SecretRotation>(
+    'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
+    {
+      started_at: microsTime('When it began.'),
+      ends_at: microsTime('When the new secret takes over, unless the rotation is finished before.'),
+    },
+  ),
+
+  RotationRequest: requestObject<RotationRequest>(
+    'How a secret is rotated.',
+    {
+      overlap_hours: {
+        type: ['integer', 'null'],
+        minimum: 0,
+        maximum: OVERLAP_HOURS.max,
+        default: OVERLAP_HOURS.default,
+        description: `Hours for which deliveries are signed with both secrets: ${OVERLAP_HOURS.default} when left out or null. 0: the new one takes over at once.`,
+      },
+    },
+    [],
   ),
 
   SubscriptionFields: FIELDS_OF_REQUESTS,
@@ -165,3 +272,7 @@ export const subscriptionSchemas: Record<string, Schema> = {
     id: prefixedId('wsu_', 'Id of the subscription that is gone.'),
   }),
 };
+
+function newSecret(description: string): Schema {
+  return { type: 'string', pattern: '^whsec_[0-9A-Za-z+/]{43}=$', description };
+}

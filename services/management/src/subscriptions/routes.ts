@@ -7,6 +7,7 @@ import {
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
+import { actAs, actorOf } from '../audit/actor.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -15,8 +16,9 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
-import { QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
+import { oneOf, QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
 import { subscriptionView } from './fields.ts';
+import { headerColumns } from './own-headers.ts';
 import {
   requiredSubscription,
   SUBSCRIPTION_PATH,
@@ -69,6 +71,9 @@ async function readSubscriptionFields(
   return fields;
 }
 
+/** What an answer has only when it is asked for. */
+const INCLUDED = ['health'] as const;
+
 /** `search` and `active` narrow it (docs/contract.md#subscriptions). */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
@@ -82,6 +87,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
         active: reader.optional('active', trueOrFalse),
         search: reader.optional('search', searchText),
       };
+      const includesHealth = reader.optional('include', oneOf(INCLUDED)) !== null;
       reader.check();
       const { rows, totalCount } = await listSubscriptions(prisma, {
         accountId: account.id,
@@ -90,7 +96,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
       });
       return {
         code: 200,
-        data: rows.map((row) => subscriptionView(row, account)),
+        data: rows.map((row) => subscriptionView(row, account, { includesHealth })),
         extra: pageExtra(page, totalCount, rows.length),
       };
     },
@@ -114,6 +120,7 @@ function createSubscriptionEndpoint(deps: {
       const hmacSecret = createHmacSecret();
       const { account, keep } = request;
       return await inPrismaTransaction(deps.prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
         // Calls at the same time do not see each other: together they may go a few beyond it.
         if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
           throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
@@ -122,6 +129,7 @@ function createSubscriptionEndpoint(deps: {
           accountId: account.id,
           id: createId('subscription'),
           fields,
+          headers: headerColumns(fields, null, deps.secrets),
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
         const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
@@ -138,27 +146,49 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
     path: SUBSCRIPTION_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
+      const reader = new QueryReader(request.query);
+      const includesHealth = reader.optional('include', oneOf(INCLUDED)) !== null;
+      reader.check();
       const row = await requiredSubscription(prisma, request);
-      return { code: 200, data: subscriptionView(row, request.account) };
+      return { code: 200, data: subscriptionView(row, request.account, { includesHealth }) };
     },
   };
 }
 
-/** Replaces: what is left out means its default, but an omitted `active` keeps the stored value (docs/contract.md#subscriptions). */
-function updateSubscriptionEndpoint(deps: { prisma: PrismaClient; urlProblem: UrlProblem }): AccountEndpoint {
+const CHANGING = 'The webhook has just changed: try again.';
+/** Somebody else may change the headers between the look at them and the statement. */
+const TRIES_MAX = 5;
+
+/**
+ * Replaces: what is left out means its default, but an omitted `active`, `signature_header` and `headers` keep the stored
+ * value (docs/contract.md#subscriptions).
+ */
+function updateSubscriptionEndpoint(deps: {
+  prisma: PrismaClient;
+  secrets: SecretBox;
+  urlProblem: UrlProblem;
+}): AccountEndpoint {
+  const { prisma, secrets } = deps;
   return {
     method: 'PUT',
     path: SUBSCRIPTION_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const key = subscriptionKey(request);
+      subscriptionKey(request);
       const fields = await readSubscriptionFields(deps, request);
-      return await inPrismaTransaction(deps.prisma, async (transaction) => {
-        const row = await updateSubscription(transaction, key, fields);
-        if (!row) throw subscriptionNotFound();
-        const data = subscriptionView(row, request.account);
-        return await request.keep.withinPrisma(transaction, { code: 200, data });
-      });
+      for (let tries = 0; tries < TRIES_MAX; tries++) {
+        const read = await requiredSubscription(prisma, request);
+        const headers = headerColumns(fields, read, secrets);
+        const answer = await inPrismaTransaction(prisma, async (transaction) => {
+          await actAs(transaction, actorOf(request.principal));
+          const row = await updateSubscription(transaction, read, fields, headers);
+          if (!row) return null;
+          const data = subscriptionView(row, request.account);
+          return await request.keep.withinPrisma(transaction, { code: 200, data });
+        });
+        if (answer) return answer;
+      }
+      throw new ConflictError(CHANGING);
     },
   };
 }
@@ -172,6 +202,7 @@ function deleteSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): Accou
     async handle(request) {
       const key = subscriptionKey(request);
       return await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
         if (!(await deleteSubscription(transaction, key))) throw subscriptionNotFound();
         const answer = { code: 200, data: { id: key.id }, isSuccess: true } as const;
         return await request.keep.withinPrisma(transaction, answer);

@@ -1,6 +1,7 @@
-import type { SubscriptionFields } from '@runhook/contract';
+import type { RotatingSecret, SubscriptionFields } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
+import type { HeaderColumns } from './own-headers.ts';
 
 /** Names a subscription of an account. A deleted one, or one of another account, is not found. */
 export interface SubscriptionKey {
@@ -8,20 +9,31 @@ export interface SubscriptionKey {
   id: string;
 }
 
-const WITH_SECRET = { ...SHOWN, hmacSecretCiphertext: true } satisfies Prisma.SubscriptionSelect;
+const WITH_SECRET = {
+  ...SHOWN,
+  hmacSecretCiphertext: true,
+  nextHmacSecretCiphertext: true,
+  secretGeneration: true,
+  headersCiphertext: true,
+} satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
 
 export async function insertSubscription(
   transaction: Prisma.TransactionClient,
-  subscription: SubscriptionKey & { fields: SubscriptionFields; hmacSecretCiphertext: string },
+  subscription: SubscriptionKey & {
+    fields: SubscriptionFields;
+    headers: HeaderColumns;
+    hmacSecretCiphertext: string;
+  },
 ): Promise<SubscriptionRow> {
-  const { id, accountId, fields, hmacSecretCiphertext } = subscription;
+  const { id, accountId, fields, headers, hmacSecretCiphertext } = subscription;
   return await transaction.subscription.create({
     data: {
       id,
       accountId: BigInt(accountId),
       ...columnsOf(fields),
+      ...headers,
       active: fields.active ?? true,
       hmacSecretCiphertext,
     },
@@ -35,6 +47,13 @@ export async function findSubscription(
   key: SubscriptionKey,
 ): Promise<SubscriptionWithSecret | null> {
   return await prisma.subscription.findFirst({ where: live(key), select: WITH_SECRET });
+}
+
+/** Encrypted, as a delivery needs it. */
+export function rotatingSecretOf(row: SubscriptionWithSecret): RotatingSecret {
+  const { hmacSecretCiphertext: current, nextHmacSecretCiphertext: next } = row;
+  const endsAtMs = Number(row.rotationEndsAtMicros) / 1000;
+  return { current, rotation: next === null ? null : { next, endsAtMs } };
 }
 
 /** Null filters let everything through. */
@@ -87,18 +106,30 @@ function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionW
 
 /**
  * Replaces the fields, in one statement; an undefined `active` keeps the stored value. Null when there is no such
- * subscription. `updated_at` and `version` are the triggers'.
+ * subscription, or when what its headers were judged by has changed since it was read. `updated_at` and `version` are the
+ * triggers'.
  */
 export async function updateSubscription(
   transaction: Prisma.TransactionClient,
-  key: SubscriptionKey,
+  read: SubscriptionWithSecret,
   fields: SubscriptionFields,
+  headers: HeaderColumns,
 ): Promise<SubscriptionRow | null> {
-  const { active } = fields;
+  // One that failing has switched off is brought back by another endpoint, unless the request says otherwise.
+  const isBroughtBack = read.deactivateReason !== null && fields.client_url !== read.clientUrl;
+  const active = fields.active ?? (isBroughtBack ? true : undefined);
+  const { id, accountId, clientUrl, signatureHeader, headersCiphertext } = read;
   const [row] = await transaction.subscription.updateManyAndReturn({
-    where: live(key),
+    where: {
+      ...live({ id, accountId: Number(accountId) }),
+      signatureHeader,
+      headersCiphertext,
+      // Where there are values that must not be sent elsewhere.
+      ...(headersCiphertext !== null && { clientUrl }),
+    },
     data: {
       ...columnsOf(fields),
+      ...headers,
       ...(active !== undefined && { active }),
       // Activating ends whatever made it inactive.
       ...(active === true && { deactivateReason: null }),

@@ -5,13 +5,17 @@ import {
   type JobRunEvent,
   nanosecondTimestamp,
   renderPayload,
+  type SigningSecrets,
   secondsTimestamp,
+  secretsAt,
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import type { Egress, EgressResult } from '@runhook/egress';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import { ownHeadersOf } from './own-headers.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
+import { rotatingSecretOf } from './statements.ts';
 
 /** Sends a signed sample to the endpoint, active or not, and leaves no trace in the database (docs/contract.md#test-endpoint). */
 export function testSubscriptionEndpoint(deps: {
@@ -31,11 +35,20 @@ export function testSubscriptionEndpoint(deps: {
       const sentAt = new Date();
       const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
       const body = renderPayload(event, row);
-      const hmacSecret = deps.secrets.decrypt(row.hmacSecretCiphertext);
+      const [current, ...next] = secretsAt(rotatingSecretOf(row), sentAt.getTime());
+      const { decrypt } = deps.secrets;
+      const hmacSecrets: SigningSecrets = [decrypt(current), ...next.map(decrypt)];
       request.beforeCommit();
       const result = await deps.egress.post({
         url: row.clientUrl,
-        headers: deliveryHeaders({ body, eventId: event.eventId, hmacSecret, sentAt }),
+        headers: deliveryHeaders({
+          body,
+          eventId: event.eventId,
+          hmacSecrets,
+          sentAt,
+          signatureHeader: row.signatureHeader,
+          ownHeaders: ownHeadersOf(row, deps.secrets),
+        }),
         body: Buffer.from(body),
       });
       return { code: 200, data: verificationOf(result) };

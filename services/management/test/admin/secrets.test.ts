@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createHmacSecret } from '@runhook/contract';
 import { createSecretBox, createUser, type EncryptionKey } from '@runhook/database';
 import { eventually, seedAccount, seedSubscription, testEncryptionKeys, testSecrets } from '@runhook/testing';
 import { type CommandLine, openCommandLine } from './command-line.ts';
@@ -30,6 +31,20 @@ async function ciphertextOf(id: string): Promise<string> {
   return row.hmacSecretCiphertext;
 }
 
+/** Answers the secret that takes over. */
+async function beginRotation(id: string): Promise<string> {
+  const next = createHmacSecret();
+  await line.database.prisma.subscription.update({
+    where: { id },
+    data: {
+      nextHmacSecretCiphertext: testSecrets.encrypt(next),
+      rotationStartedAt: new Date(),
+      rotationEndsAt: new Date(Date.now() + 3_600_000),
+    },
+  });
+  return next;
+}
+
 const addUser = (email: string) =>
   createUser(line.database.prisma, testSecrets, { email, name: 'Ada', password: 'pass phrase' });
 
@@ -44,23 +59,34 @@ test('every secret can be read with the new key alone, and is still what its own
     data: { deletedAt: new Date() },
   });
   const user = await addUser('ada@example.com');
+  const next = await beginRotation(subscription.id);
+  const headersCiphertext = testSecrets.encrypt('{"X-Gate":"open"}');
+  const headed = { headerNames: ['X-Gate'], headersCiphertext };
+  await line.database.prisma.subscription.update({ where: { id: subscription.id }, data: headed });
 
   expect(await reencrypt()).toEqual({
     key: 'new',
     is_complete: true,
     secrets: [
+      { secret: 'next_hmac_secret', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 2, unreadable: [], busy: 0 },
+      { secret: 'headers', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
     ],
   });
   expect(NEW_ALONE.decrypt(await ciphertextOf(subscription.id))).toBe(subscription.hmacSecret);
   expect(NEW_ALONE.decrypt(await ciphertextOf(deleted.id))).toBe(deleted.hmacSecret);
   expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe(user.apiKey);
+  const rotating = await line.database.prisma.subscription.findUniqueOrThrow({
+    where: { id: subscription.id },
+  });
+  expect(NEW_ALONE.decrypt(rotating.nextHmacSecretCiphertext ?? '')).toBe(next);
+  expect(NEW_ALONE.decrypt(rotating.headersCiphertext ?? '')).toBe('{"X-Gate":"open"}');
 
   const before = await ciphertextOf(subscription.id);
   expect(
     (await reencryptHere()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
-  ).toEqual([0, 0]);
+  ).toEqual([0, 0, 0, 0]);
   expect(await ciphertextOf(subscription.id)).toBe(before);
 });
 
@@ -74,7 +100,7 @@ test('more secrets than fit a batch are all encrypted again, by two at once as w
     [id],
   );
   const answers = await Promise.all([reencrypt(), reencrypt()]);
-  const [ofFirst, ofSecond] = answers.map(({ secrets }) => secrets[0].reencrypted);
+  const [ofFirst, ofSecond] = answers.map(({ secrets }) => secrets[1].reencrypted);
   expect(ofFirst + ofSecond).toBe(451);
   const { rows } = await pool.query(
     "SELECT count(*)::int FROM subscriptions WHERE hmac_secret_ciphertext LIKE 'new.%'",
@@ -108,7 +134,9 @@ test('a secret that does not decrypt is reported by its id and left, and the res
     key: 'new',
     is_complete: false,
     secrets: [
+      { secret: 'next_hmac_secret', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 1, unreadable, busy: 0 },
+      { secret: 'headers', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 0, unreadable: [{ id: String(lost.id), key: 'gone' }], busy: 0 },
     ],
   });
@@ -141,7 +169,7 @@ test('a row that somebody holds is waited for without a lock, and what they wrot
   } finally {
     client.release();
   }
-  expect((await answering).secrets.map(({ busy }) => busy)).toEqual([0, 0]);
+  expect((await answering).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0]);
   expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
 import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
@@ -23,6 +24,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...runSchemas,
   ...identitySchemas,
   ...sessionSchemas,
+  ...auditSchemas,
   ...payloadSchemas,
   ...envelopeSchemas,
 };
@@ -69,6 +71,7 @@ const PATHS: Paths = {
   ...runPaths,
   ...identityPaths,
   ...sessionPaths,
+  ...auditPaths,
 };
 
 const DESCRIPTION = `Runhook tells other systems what happened to a job run: it sends a signed HTTP POST to every endpoint that subscribed, tries the ones that fail again, and keeps a log of each delivery.

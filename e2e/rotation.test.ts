@@ -1,0 +1,198 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { verify } from '@runhook/contract';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import { createEventPublisher } from '@runhook/queue';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  exampleEvent,
+  IN_VAIN_MS,
+  queueBackends,
+  type ReceivedRequest,
+  seedAccount,
+  seedSubscription,
+  startReceiver,
+  type TestSubscription,
+} from '@runhook/testing';
+import { Webhook } from 'standardwebhooks';
+import { startService } from './services.ts';
+
+/** `ROTATION_DELIVERIES=10000` for the whole of it (docs/contract.md#rotating-a-secret). */
+const DELIVERIES = Number(process.env.ROTATION_DELIVERIES ?? 600);
+const RECEIVERS = 3;
+/** Before the rotation, while it is under way, across its end, and after it; and that twice. */
+const CHUNK = Math.ceil(DELIVERIES / RECEIVERS / 8);
+const OVERLAP_LEFT_MS = 1_000;
+
+/** What a receiver holds, and until when it takes nothing but the old secret's signature in `Authorization`. */
+interface Held {
+  old: string;
+  next: string | null;
+  switchesAtMs: number;
+}
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+function isVerified(secret: string, { headers, body }: ReceivedRequest): boolean {
+  try {
+    new Webhook(secret).verify(body, headers as Record<string, string>);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether each kind of receiver takes a delivery as genuine. */
+const KINDS: Record<string, (held: Held, request: ReceivedRequest) => boolean> = {
+  '/authorization': ({ old, next, switchesAtMs }, { headers, body, receivedAt }) =>
+    verify(body, old, headers.authorization) ||
+    (next !== null && receivedAt >= switchesAtMs && verify(body, next, headers.authorization)),
+  '/library-that-waits': ({ old, next, switchesAtMs }, request) =>
+    isVerified(next !== null && request.receivedAt >= switchesAtMs ? next : old, request),
+  '/library-that-is-early': ({ old, next }, request) =>
+    isVerified(old, request) || (next !== null && isVerified(next, request)),
+};
+
+interface World {
+  database: PrismaDatabase;
+  publish(count: number): Promise<void>;
+  rotate(id: string, rest: string): Promise<string>;
+  /** Those that a receiver refused, told by what it was sent. */
+  refused: string[];
+  arrivedCount(): number;
+  publishedCount(): number;
+  held: Map<string, Held>;
+  subscriptions: Map<string, TestSubscription>;
+}
+
+async function openWorld(): Promise<World> {
+  const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  closers.push(() => database.close());
+  const account = await seedAccount(database);
+  const refused: string[] = [];
+  const held = new Map<string, Held>();
+  const receiver = await startReceiver({
+    respond(request) {
+      const { path, headers } = request;
+      if (KINDS[path]?.(held.get(path) as Held, request)) return { status: 204 };
+      refused.push(
+        `${path} at ${request.receivedAt}: ${headers.authorization}, ${headers['webhook-signature']}`,
+      );
+      return { status: 401 };
+    },
+  });
+  closers.push(() => receiver.close());
+  const subscriptions = new Map<string, TestSubscription>();
+  for (const path of Object.keys(KINDS)) {
+    const clientUrl = receiver.url + path;
+    const subscription = await seedSubscription(database, { accountId: account.id, clientUrl });
+    subscriptions.set(path, subscription);
+    held.set(path, { old: subscription.hmacSecret, next: null, switchesAtMs: Number.POSITIVE_INFINITY });
+  }
+  const token = { accountId: account.id, name: 'e2e', permissionSets: ['account_admin' as const] };
+  const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
+  const environment = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl };
+  const services = await Promise.all([
+    startService('management', environment),
+    startService('dispatcher', environment),
+    startService('dispatcher', environment),
+  ]);
+  closers.push(() => Promise.all(services.map((service) => service.stop())));
+  const publisher = createEventPublisher({ queueUrl });
+  closers.push(() => publisher.close());
+  const job = account.jobs[0] as never;
+  let published = 0;
+  return {
+    database,
+    refused,
+    held,
+    subscriptions,
+    arrivedCount: () => receiver.requests.length,
+    publishedCount: () => published,
+    async publish(count) {
+      const events = Array.from({ length: count }, (_, run) => exampleEvent('job.run.started', job, run + 1));
+      await publisher.publishMany(events);
+      published += count;
+    },
+    async rotate(id, rest) {
+      const path = `/api/v3/accounts/${account.id}/webhooks/subscription/${id}/${rest}`;
+      const response = await fetch(services[0].url + path, { method: 'POST', headers: { authorization } });
+      expect(response.status).toBe(200);
+      return ((await response.json()) as { data: { hmac_secret: string } }).data.hmac_secret;
+    },
+  };
+}
+
+/** One rotation of each subscription while events come all the time; `end` answers when the new secrets take over. */
+async function rotateUnderLoad(world: World, end: () => Promise<number>): Promise<number> {
+  const { held, subscriptions, database } = world;
+  const arrivedBefore = world.arrivedCount();
+  let published = 0;
+  const publish = async () => {
+    await world.publish(CHUNK);
+    published += CHUNK;
+  };
+  await publish();
+  for (const [path, { id }] of subscriptions) {
+    const before = held.get(path) as Held;
+    const old = before.next ?? before.old;
+    const next = await world.rotate(id, 'rotate-secret');
+    held.set(path, { old, next, switchesAtMs: Number.POSITIVE_INFINITY });
+  }
+  // An overlap is longer than what was signed with one secret alone is on its way.
+  const signedBefore = published * RECEIVERS;
+  await eventually(() => expect(world.arrivedCount() - arrivedBefore).toBeGreaterThanOrEqual(signedBefore));
+  const publishing = publish();
+  const switchesAtMs = await end();
+  await publishing;
+  do await publish();
+  while (Date.now() < switchesAtMs);
+  await publish();
+  await eventually(async () => {
+    expect(await database.prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(
+      world.publishedCount(),
+    );
+    expect(await database.prisma.delivery.count({ where: { status: 'pending' } })).toBe(0);
+  });
+  return published;
+}
+
+test(`rotations under load: nothing of ${DELIVERIES} deliveries and more is refused`, async () => {
+  const world = await openWorld();
+  const { held, subscriptions, database } = world;
+  const switchAt = (switchesAtMs: number) => {
+    for (const [path, before] of held) held.set(path, { ...before, switchesAtMs });
+    return switchesAtMs;
+  };
+  const byTime = await rotateUnderLoad(world, async () => {
+    // Hours are told through the API; what comes at their end is the same after a second.
+    const { rows } = await database.pool.query(
+      `WITH ending AS (SELECT now() + $1::int * interval '1 millisecond' AS at)
+       UPDATE subscriptions SET rotation_ends_at = ending.at FROM ending RETURNING rotation_ends_at_micros / 1000.0 AS ms`,
+      [OVERLAP_LEFT_MS],
+    );
+    return switchAt(Number(rows[0].ms));
+  });
+  const byHand = await rotateUnderLoad(world, async () => {
+    // The calls take effect before they are answered.
+    const switchesAtMs = switchAt(Date.now());
+    for (const { id } of subscriptions.values()) await world.rotate(id, 'finish-rotation');
+    return switchesAtMs;
+  });
+  const deliveries = await database.prisma.delivery.groupBy({ by: ['status'], _count: true });
+  const attempts = await database.prisma.attempt.count();
+  const deliveredCount = (byTime + byHand) * RECEIVERS;
+  expect(world.refused).toEqual([]);
+  expect(deliveries).toEqual([{ status: 'delivered', _count: deliveredCount }]);
+  expect(attempts).toBe(deliveredCount);
+  expect(deliveredCount).toBeGreaterThanOrEqual(DELIVERIES);
+}, 600_000);

@@ -1,0 +1,90 @@
+import { Group, Pagination, Skeleton, Stack, Table, Text } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useSearchParams } from 'react-router';
+import { request } from '../api/request.ts';
+import type { AuditEntry } from '../api/types.ts';
+import { PageHeading, Problem } from '../components/page.tsx';
+import { Moment } from '../components/state.tsx';
+import { useAccount } from '../session/session.ts';
+import { actionWords, actorWords, detailWords } from '../words/audit.ts';
+
+const PATH = '/api/v3/accounts/{account_id}/audit';
+const PAGE_SIZE = 25;
+
+/** Account Settings, Audit log: who changed what and when (docs/contract.md#audit-log). */
+export function Component() {
+  const account = useAccount();
+  const [parameters, setParameters] = useSearchParams();
+  const asked = Number(parameters.get('page'));
+  const page = Number.isSafeInteger(asked) && asked >= 1 ? asked : 1;
+  const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  const audit = useQuery({
+    queryKey: ['accounts', account.id, 'audit', query],
+    queryFn: ({ signal }) => request('get', PATH, { path: { account_id: account.id }, query, signal }),
+    placeholderData: keepPreviousData,
+  });
+  const pageCount = Math.ceil((audit.data?.extra.pagination.total_count ?? 0) / PAGE_SIZE);
+  return (
+    <>
+      <PageHeading
+        title="Audit log"
+        below={`Who changed what of ${account.name} in the last year, and who signed in.`}
+      />
+      <Stack gap="md">
+        {audit.isError && audit.data === undefined && (
+          <Problem
+            title="The audit log could not be loaded"
+            error={audit.error}
+            onRetry={() => void audit.refetch()}
+            isRetrying={audit.isFetching}
+          />
+        )}
+        {audit.isPending && <Skeleton height={320} role="status" aria-label="Loading" />}
+        {audit.data?.data.length === 0 && <Text size="sm">Nothing here.</Text>}
+        {audit.data !== undefined && audit.data.data.length > 0 && <Entries entries={audit.data.data} />}
+        {pageCount > 1 && (
+          <Group justify="center">
+            <Pagination
+              total={pageCount}
+              value={Math.min(page, pageCount)}
+              onChange={(wanted) => setParameters(wanted === 1 ? {} : { page: String(wanted) })}
+              getControlProps={(control) => ({ 'aria-label': `${control} page` })}
+            />
+          </Group>
+        )}
+      </Stack>
+    </>
+  );
+}
+
+function Entries({ entries }: { entries: readonly AuditEntry[] }) {
+  return (
+    <Table.ScrollContainer minWidth={640}>
+      <Table aria-label="Changes">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>When</Table.Th>
+            <Table.Th>Who</Table.Th>
+            <Table.Th>What</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {entries.map((entry) => (
+            <Table.Tr key={entry.id}>
+              <Table.Td>
+                <Moment at={entry.created_at} />
+              </Table.Td>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>{actorWords(entry.actor)}</Table.Td>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>
+                {actionWords(entry)}
+                <Text span size="xs" c="dimmed" display="block">
+                  {detailWords(entry.details)}
+                </Text>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}

@@ -1,0 +1,198 @@
+import { Alert, Button, Group, Modal, Radio, Stack, Text, Title } from '@mantine/core';
+import { IconKey } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { finishRotation, rotateSecret, type WebhookKey, webhooksKey } from '../api/subscriptions.ts';
+import type { Subscription } from '../api/types.ts';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { CopiedText, CopyButton } from '../components/copy.tsx';
+import { GuardedButton } from '../components/guarded.tsx';
+import { Problem, toastDone } from '../components/page.tsx';
+import { Moment } from '../components/state.tsx';
+
+interface SecretProps {
+  webhook: WebhookKey;
+  subscription: Subscription;
+  /** Why the caller may not change webhooks; null when it may. */
+  refusal: string | null;
+}
+
+/** What signs the deliveries, and its way to the next one (docs/contract.md#rotating-a-secret). */
+export function Secret({ webhook, subscription, refusal }: SecretProps) {
+  const [isRotating, setRotating] = useState(false);
+  const [isFinishing, setFinishing] = useState(false);
+  const rotation = subscription.secret_rotation;
+  return (
+    <section aria-labelledby="secret">
+      <Title order={2} size="h4" id="secret" mb="xs">
+        Secret
+      </Title>
+      {rotation === undefined ? (
+        <Group justify="space-between">
+          <Text size="sm">Deliveries are signed with one secret. It was shown when it was made.</Text>
+          <GuardedButton size="xs" variant="default" reason={refusal} onClick={() => setRotating(true)}>
+            Rotate the secret
+          </GuardedButton>
+        </Group>
+      ) : (
+        <Alert color="yellow" role="note" icon={<IconKey aria-hidden />} title="The secret is being rotated">
+          <Group justify="space-between">
+            <Text size="sm">
+              Deliveries are signed with both secrets. The new one takes over <Moment at={rotation.ends_at} />
+              .
+            </Text>
+            <GuardedButton size="xs" variant="default" reason={refusal} onClick={() => setFinishing(true)}>
+              Finish now
+            </GuardedButton>
+          </Group>
+        </Alert>
+      )}
+      <RotateDialog webhook={webhook} isOpen={isRotating} onClose={() => setRotating(false)} />
+      <FinishDialog webhook={webhook} isOpen={isFinishing} onClose={() => setFinishing(false)} />
+    </section>
+  );
+}
+
+interface DialogProps {
+  webhook: WebhookKey;
+  isOpen: boolean;
+  onClose: () => void;
+}
+
+const OVERLAPS = [
+  { hours: '24', label: 'A day' },
+  { hours: '72', label: 'Three days' },
+  { hours: '168', label: 'A week' },
+  { hours: '0', label: 'Not at all: the old secret has leaked' },
+];
+
+/** Asks for the overlap, and then shows the new secret, once. */
+function RotateDialog({ webhook, isOpen, onClose }: DialogProps) {
+  // Nowhere but in the state of the page: not in a cache, an address or a storage.
+  const [secret, setSecret] = useState<string | null>(null);
+  function close() {
+    setSecret(null);
+    onClose();
+  }
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={close}
+      title={secret === null ? 'Rotate the secret?' : 'Copy the new secret now: it is shown this once'}
+      size="lg"
+      centered
+      closeOnClickOutside={secret === null}
+      closeOnEscape={secret === null}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      {secret === null ? (
+        <OverlapForm webhook={webhook} onRotated={setSecret} onCancel={close} />
+      ) : (
+        <NewSecret secret={secret} onDone={close} />
+      )}
+    </Modal>
+  );
+}
+
+interface OverlapFormProps {
+  webhook: WebhookKey;
+  onRotated: (secret: string) => void;
+  onCancel: () => void;
+}
+
+function OverlapForm({ webhook, onRotated, onCancel }: OverlapFormProps) {
+  const client = useQueryClient();
+  const [hours, setHours] = useState('24');
+  const [isPending, setPending] = useState(false);
+  const [problem, setProblem] = useState<unknown>(null);
+
+  async function rotate() {
+    setPending(true);
+    setProblem(null);
+    try {
+      onRotated(await rotateSecret(webhook, Number(hours)));
+      await client.invalidateQueries({ queryKey: webhooksKey(webhook.accountId) });
+    } catch (error) {
+      setProblem(error);
+    } finally {
+      setPending(false);
+    }
+  }
+
+  return (
+    <Stack>
+      <Text size="sm">
+        You get a new secret, and deliveries are signed with both for a while. Give it to your endpoint beside
+        the old one, and let it accept either: then nothing is refused at any time.
+      </Text>
+      <Radio.Group label="How long both are in use" value={hours} onChange={setHours}>
+        <Stack gap={6} mt={6}>
+          {OVERLAPS.map((overlap) => (
+            <Radio key={overlap.hours} value={overlap.hours} label={overlap.label} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      {problem !== null && <Problem title="The secret was not rotated" error={problem} />}
+      <Group justify="flex-end" gap="xs">
+        <Button variant="default" onClick={onCancel} disabled={isPending} data-autofocus>
+          Keep the secret
+        </Button>
+        <Button onClick={() => void rotate()} loading={isPending}>
+          Make a new secret
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function NewSecret({ secret, onDone }: { secret: string; onDone: () => void }) {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <Stack>
+      <Group gap="sm" wrap="nowrap" align="center">
+        <CopiedText testId="new-secret">{secret}</CopiedText>
+        <CopyButton
+          value={secret}
+          what="the new secret"
+          size="sm"
+          variant="filled"
+          onCopied={() => setCopied(true)}
+        />
+      </Group>
+      <Group justify="space-between">
+        <Text size="sm" c="dimmed" role="status">
+          {isCopied ? 'The secret is copied.' : 'The secret is not copied yet.'}
+        </Text>
+        <Button variant="default" onClick={onDone}>
+          Done
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function FinishDialog({ webhook, isOpen, onClose }: DialogProps) {
+  const client = useQueryClient();
+  async function finish() {
+    await finishRotation(webhook);
+    toastDone('The new secret has taken over.');
+    await client.invalidateQueries({ queryKey: webhooksKey(webhook.accountId) });
+  }
+  return (
+    <ConfirmDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Finish the rotation now?"
+      confirmLabel="Erase the old secret"
+      cancelLabel="Not yet"
+      isDangerous
+      problemTitle="The rotation was not finished"
+      onConfirm={finish}
+    >
+      <Text size="sm">
+        From now on deliveries are signed with the new secret alone. An endpoint that does not have it refuses
+        them. The old secret is gone for good.
+      </Text>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,46 @@
+import type { AuditEntry } from '../api/types.ts';
+
+const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> = {
+  'account.changed': (name) => `changed the account ${name}`,
+  'api_key.rotated': (name) => `rotated the API key of ${name}`,
+  'member.added': (name) => `made ${name} a member`,
+  'member.changed': (name) => `changed what ${name} may do`,
+  'member.removed': (name) => `ended the membership of ${name}`,
+  'password.reset': (name) => `reset the password of ${name}`,
+  'secret.rotated': (name) => `rotated the secret of “${name}”`,
+  'secret.rotation_finished': (name) => `erased the old secret of “${name}”`,
+  'session.signed_in': () => 'signed in',
+  'token.created': (name) => `made the service token ${name}`,
+  'token.revoked': (name) => `revoked the service token ${name}`,
+  'webhook.changed': (name) => `changed “${name}”`,
+  'webhook.created': (name) => `created “${name}”`,
+  'webhook.deactivated': (name) => `switched off “${name}”`,
+  'webhook.deleted': (name) => `deleted “${name}”`,
+};
+
+/** "changed “Pager”"; goes on after who did it. */
+export function actionWords({ action, target }: Pick<AuditEntry, 'action' | 'target'>): string {
+  return ACTIONS[action](target.name);
+}
+
+export function actorWords({ kind, name }: AuditEntry['actor']): string {
+  if (kind === 'operator') return 'An operator';
+  if (kind === 'service') return 'Runhook';
+  return kind === 'service_token' ? `The service token ${name ?? ''}` : (name ?? 'Somebody');
+}
+
+/** "client_url, active", "from 192.0.2.7"; empty when there is nothing to add. */
+export function detailWords(details: AuditEntry['details']): string {
+  return Object.entries(details)
+    .map(([key, value]) => {
+      const text = Array.isArray(value) ? value.join(', ') : String(value);
+      if (key === 'address') return `from ${text}`;
+      return key === 'changed' || key === 'reason' ? text : `${key.replaceAll('_', ' ')}: ${text || 'none'}`;
+    })
+    .join('; ');
+}
+
+/** Whether the session may read it: the same rule as the API's. */
+export function mayReadAudit({ permission_sets: held }: { permission_sets: readonly string[] }): boolean {
+  return held.includes('account_admin') || held.includes('admin');
+}

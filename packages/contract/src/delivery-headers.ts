@@ -1,0 +1,101 @@
+import Joi from 'joi';
+
+/** Of the headers that a subscription adds to its deliveries (docs/contract.md#headers-of-deliveries). */
+export const HEADER_LIMITS = { headersMax: 10, nameCharactersMax: 64, valueCharactersMax: 2_048 } as const;
+
+/** Where the signature is, unless the subscription names another header. */
+export const SIGNATURE_HEADER = 'Authorization';
+
+/** What stands for a value that is not told; in a request, for the value that is stored. */
+export const MASK = '***';
+
+/** In lower case: what we, HTTP or those who forward a request say about it, and what would keep a state. */
+const RESERVED = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'cookie',
+  'expect',
+  'forwarded',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'set-cookie',
+  'te',
+  'traceparent',
+  'tracestate',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+  'via',
+  'x-real-ip',
+]);
+const RESERVED_BEGINNINGS = ['proxy-', 'webhook-', 'x-forwarded-'];
+
+function isReserved(name: string): boolean {
+  const lower = name.toLowerCase();
+  return RESERVED.has(lower) || RESERVED_BEGINNINGS.some((beginning) => lower.startsWith(beginning));
+}
+
+/** A token of HTTP that begins with a letter or a digit: `__proto__` is one of an object's, too. */
+const NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
+/** Printable ASCII, with no space at either end, which would not arrive. */
+const VALUE = /^[!-~]([ -~]*[!-~])?$/;
+
+/** Completes "signature_header …"; null for what may be a name. */
+function nameProblem(name: string): string | null {
+  if (name.length > HEADER_LIMITS.nameCharactersMax || !NAME.test(name))
+    return `must have a name of 1 to ${HEADER_LIMITS.nameCharactersMax} letters, digits and -_.!#$%&'*+^\`|~, beginning with a letter or a digit`;
+  return isReserved(name) ? 'is a header that deliveries have, or may not have, by themselves' : null;
+}
+
+/** Null for the default, however it is written; undefined when it was left out. */
+export const signatureHeaderSchema = Joi.any().custom((value: unknown, helpers) => {
+  if (value === null) return null;
+  if (typeof value !== 'string') return helpers.message({ custom: '{{#label}} must be a string' });
+  if (value.toLowerCase() === SIGNATURE_HEADER.toLowerCase()) return null;
+  const problem = nameProblem(value);
+  return problem === null ? value : helpers.message({ custom: `{{#label}} ${problem}` });
+});
+
+const headerValue = Joi.any().custom((value: unknown, helpers) => {
+  const problem =
+    nameProblem(String(helpers.state.path?.at(-1))) ??
+    (typeof value === 'string' && value.length <= HEADER_LIMITS.valueCharactersMax && VALUE.test(value)
+      ? null
+      : `must be a string of 1 to ${HEADER_LIMITS.valueCharactersMax} printable ASCII characters, with no space at its ends`);
+  return problem === null ? value : helpers.message({ custom: `{{#label}} ${problem}` });
+});
+
+/** Null or empty when they are to go; undefined when it was left out. */
+export const headersSchema = Joi.object()
+  .pattern(/^/, headerValue)
+  .max(HEADER_LIMITS.headersMax)
+  .allow(null)
+  .custom((headers: Record<string, string>, helpers) => {
+    const names = Object.keys(headers).map((name) => name.toLowerCase());
+    const repeated = names.find((name, index) => names.indexOf(name) !== index);
+    if (repeated === undefined) return headers;
+    return helpers.message({ custom: `{{#label}} must not have ${repeated} twice` });
+  })
+  .messages({ 'object.max': `{{#label}} must not be more than ${HEADER_LIMITS.headersMax}` });
+
+/** Request headers that tell nothing that opens anything. Whatever else a delivery has is a signature, or its owner's. */
+const TOLD = new Set([
+  'content-type',
+  'user-agent',
+  'webhook-id',
+  'webhook-timestamp',
+  'traceparent',
+  'tracestate',
+]);
+
+/** Request headers as the log keeps them: whoever reads it must not be able to replay a signature or pass a gateway. */
+export function maskedHeaders(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, TOLD.has(name) ? value : MASK]),
+  );
+}

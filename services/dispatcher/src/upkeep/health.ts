@@ -1,0 +1,102 @@
+import { type Queryable, runStatement } from '@runhook/database';
+
+export interface HealthOptions {
+  /** Whether the admins of the account are told. */
+  areAdminsTold: boolean;
+  /** Subscriptions that fail so often in a row are made inactive; with `deactivateAfterDays`, both must be so. */
+  deactivateAfterFailures?: number | undefined;
+  /** That fail for so long, the latest attempt included. */
+  deactivateAfterDays?: number | undefined;
+}
+
+/** Subscriptions, by what became of them. */
+export interface HealthTurn {
+  deactivated: number;
+  failing: number;
+  recovered: number;
+}
+
+const PAGE_SIZE = 500;
+
+/**
+ * Looks at the subscriptions that fail, or do not any more. Each admin is told by a row of `notices`, written in the
+ * statement that notes that they are: however many look at the same time, there is one.
+ */
+export async function lookAfterHealth(database: Queryable, options: HealthOptions): Promise<HealthTurn> {
+  const { areAdminsTold, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
+  const count = async (text: string, values: unknown[], name: string) =>
+    (await runStatement(database, text, values, name)).length;
+  const isDeactivating = deactivateAfterFailures !== null || deactivateAfterDays !== null;
+  const limits = [deactivateAfterFailures, deactivateAfterDays, areAdminsTold, PAGE_SIZE];
+  return {
+    deactivated: isDeactivating ? await count(DEACTIVATE, limits, 'deactivate-failing') : 0,
+    failing: areAdminsTold ? await count(TELL_FAILING, [PAGE_SIZE], 'tell-failing') : 0,
+    recovered: areAdminsTold ? await count(TELL_RECOVERED, [PAGE_SIZE], 'tell-recovered') : 0,
+  };
+}
+
+/** Those who administer the account of `changed`, whatever its plan. */
+const ADMINS = `
+  JOIN memberships m ON m.account_id = changed.account_id AND m.permission_sets && '{account_admin,admin}'
+  JOIN users u ON u.id = m.user_id`;
+
+const LIVE = 's.active AND s.deleted_at IS NULL';
+
+// An hour by the clock: an endpoint that fails for a nightly job is told of before the next night.
+const TELL_FAILING = `
+  WITH changed AS (
+    UPDATE subscriptions SET failure_told_at = now()
+    WHERE id IN (
+      SELECT s.id FROM subscriptions s
+      WHERE ${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_told_at IS NULL
+      ORDER BY s.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id, account_id, failing_since, consecutive_failures
+  ), told AS (
+    INSERT INTO notices (kind, subscription_id, email, moment, failures)
+    SELECT 'failing', changed.id, u.email, changed.failing_since, changed.consecutive_failures FROM changed ${ADMINS}
+  )
+  SELECT id FROM changed`;
+
+// One that has succeeded and fails again is told of as both, each in its turn.
+const TELL_RECOVERED = `
+  WITH changed AS (
+    UPDATE subscriptions SET failure_told_at = NULL
+    WHERE id IN (
+      SELECT s.id FROM subscriptions s
+      WHERE ${LIVE} AND s.failure_told_at IS NOT NULL
+        AND (s.failing_since IS NULL OR s.failing_since > s.failure_told_at)
+      ORDER BY s.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id, account_id, coalesce(last_success_at, now()) AS moment
+  ), told AS (
+    INSERT INTO notices (kind, subscription_id, email, moment, failures)
+    SELECT 'recovered', changed.id, u.email, changed.moment, 0 FROM changed ${ADMINS}
+  )
+  SELECT id FROM changed`;
+
+// Days count from attempt to attempt: one failure, and nothing to send since, is no week of failures.
+const DEACTIVATE = `
+  WITH changed AS (
+    UPDATE subscriptions SET active = false, failure_told_at = NULL,
+      deactivate_reason = format('Its endpoint failed %s times in a row since %s.', consecutive_failures,
+        to_char(failing_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+    WHERE id IN (
+      SELECT s.id FROM subscriptions s
+      WHERE ${LIVE} AND s.failing_since IS NOT NULL
+        AND s.consecutive_failures >= coalesce($1::int, 1)
+        AND s.dispatched_at >= s.failing_since + coalesce($2::int, 0) * interval '1 day'
+      ORDER BY s.id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id, account_id, failing_since, consecutive_failures
+  ), told AS (
+    INSERT INTO notices (kind, subscription_id, email, moment, failures)
+    SELECT 'deactivated', changed.id, u.email, changed.failing_since, changed.consecutive_failures
+    FROM changed ${ADMINS}
+    WHERE $3::boolean
+  )
+  SELECT id FROM changed`;
+
+const DELETE_NOTICES = `DELETE FROM notices WHERE created_at < now() - $1::int * interval '1 day'`;
+
+/** Sent or not: what could not be sent for a day never is. */
+export async function deleteOldNotices(database: Queryable, retentionDays: number): Promise<void> {
+  await runStatement(database, DELETE_NOTICES, [retentionDays], 'delete-old-notices');
+}

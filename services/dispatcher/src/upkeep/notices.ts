@@ -1,0 +1,117 @@
+import { type Queryable, runStatement } from '@runhook/database';
+import { createTransport } from 'nodemailer';
+
+export interface Mail {
+  to: string;
+  subject: string;
+  text: string;
+}
+
+export interface Mailer {
+  /** Rejects when the server did not take it. */
+  send(mail: Mail): Promise<void>;
+  close(): void;
+}
+
+/** Together they stay below {@link CLAIM_MINUTES}. */
+const CONNECT_MS = 10_000;
+const SILENCE_MS = 20_000;
+
+/** @param from the address of the sender, with a name or without */
+export function openMailer(smtpUrl: string, from: string): Mailer {
+  const transport = createTransport({
+    url: smtpUrl,
+    connectionTimeout: CONNECT_MS,
+    greetingTimeout: CONNECT_MS,
+    socketTimeout: SILENCE_MS,
+    dnsTimeout: CONNECT_MS,
+  });
+  return {
+    async send(mail) {
+      await transport.sendMail({ from, ...mail });
+    },
+    close: () => transport.close(),
+  };
+}
+
+const CLAIM_MINUTES = 10;
+
+interface Notice {
+  [column: string]: unknown;
+  id: string;
+  kind: 'failing' | 'recovered' | 'deactivated';
+  email: string;
+  /** ISO 8601 UTC, in seconds. */
+  moment: string;
+  failures: number;
+  webhook_id: string;
+  webhook: string;
+  client_url: string;
+  account: string;
+}
+
+const CLAIM = `
+  UPDATE notices n SET claimed_until = now() + interval '${CLAIM_MINUTES} minutes'
+  FROM subscriptions s JOIN accounts a ON a.id = s.account_id
+  WHERE s.id = n.subscription_id AND n.id = (
+    SELECT id FROM notices
+    WHERE sent_at IS NULL AND (claimed_until IS NULL OR claimed_until < now())
+      AND created_at > now() - interval '1 day'
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+  RETURNING n.id, n.kind, n.email, to_char(n.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS moment,
+    n.failures, s.id AS webhook_id, s.name AS webhook, s.client_url, a.name AS account`;
+
+const SENT = 'UPDATE notices SET sent_at = now() WHERE id = $1';
+
+/**
+ * Sends what there is to tell, one after another. Each is claimed first, so that of many dispatchers one sends it; when the
+ * server does not take it, or the process ends in the middle, another try follows after the claim, for a day. Answers how
+ * many were sent. Throws what the server said: the others wait as well then.
+ */
+export async function sendNotices(
+  database: Queryable,
+  mailer: Mailer,
+  stopping?: AbortSignal,
+): Promise<number> {
+  for (let sent = 0; ; sent++) {
+    if (stopping?.aborted) return sent;
+    const [notice] = await runStatement<Notice>(database, CLAIM, [], 'claim-notice');
+    if (!notice) return sent;
+    await mailer.send(mailOf(notice));
+    await runStatement(database, SENT, [notice.id], 'note-sent');
+  }
+}
+
+/** The path of an endpoint is often a secret: its server is enough. */
+function mailOf(notice: Notice): Mail {
+  const { kind, email: to, moment, failures, webhook_id: id, client_url: clientUrl } = notice;
+  const webhook = oneLine(notice.webhook);
+  const endpoint = URL.canParse(clientUrl) ? new URL(clientUrl).origin : 'its endpoint';
+  const failed = `${failures} ${failures === 1 ? 'attempt' : 'attempts in a row'} failed since ${moment}.`;
+  const about = `Webhook: ${webhook} (${id})\nEndpoint: ${endpoint}\nAccount: ${oneLine(notice.account)}\n`;
+  switch (kind) {
+    case 'failing':
+      return {
+        to,
+        subject: `Webhook "${webhook}" is failing`,
+        text: `${about}\n${failed} What failed can be sent again once the endpoint answers.\n`,
+      };
+    case 'recovered':
+      return {
+        to,
+        subject: `Webhook "${webhook}" works again`,
+        text: `${about}\nAn attempt at ${moment} succeeded. What failed before can be sent again.\n`,
+      };
+    case 'deactivated':
+      return {
+        to,
+        subject: `Webhook "${webhook}" was switched off`,
+        text: `${about}\n${failed} It is sent nothing until somebody switches it on again.\n`,
+      };
+  }
+}
+
+/** Of a name: it stands in a header, and its owner may have put anything into it. */
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}

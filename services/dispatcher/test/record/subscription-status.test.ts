@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import {
+  type SubscriptionStatus,
+  statusTogether,
+  updateSubscriptionStatuses,
+} from '../../src/record/attempts.ts';
+import { StatusCoalescer } from '../../src/record/batcher.ts';
+import { type Harness, openHarness } from '../harness.ts';
+
+const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 7, 0, second));
+
+/** One attempt that began at the second. */
+function attempt(second: number, httpStatusCode: number, subscriptionId = 'wsu_1'): SubscriptionStatus {
+  const dispatchedAt = at(second);
+  const isSuccess = httpStatusCode < 300;
+  return {
+    subscriptionId,
+    dispatchedAt,
+    httpStatusCode,
+    succeededAt: isSuccess ? dispatchedAt : null,
+    failures: isSuccess ? 0 : 1,
+    failedSince: isSuccess ? null : dispatchedAt,
+  };
+}
+
+/** Told in the order in which they were recorded. */
+const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptionId'>][] = [
+  [
+    'failures in a row',
+    [attempt(1, 500), attempt(2, 502), attempt(3, 503)],
+    { dispatchedAt: at(3), httpStatusCode: 503, succeededAt: null, failures: 3, failedSince: at(1) },
+  ],
+  [
+    'a success after failures',
+    [attempt(1, 500), attempt(2, 500), attempt(3, 200)],
+    { dispatchedAt: at(3), httpStatusCode: 200, succeededAt: at(3), failures: 0, failedSince: null },
+  ],
+  [
+    'failures after a success',
+    [attempt(1, 500), attempt(2, 200), attempt(3, 500), attempt(4, 500)],
+    { dispatchedAt: at(4), httpStatusCode: 500, succeededAt: at(2), failures: 2, failedSince: at(3) },
+  ],
+  [
+    'one that began before and ended after',
+    [attempt(2, 200), attempt(1, 504)],
+    { dispatchedAt: at(2), httpStatusCode: 200, succeededAt: at(2), failures: 1, failedSince: at(1) },
+  ],
+];
+
+test.each(RUNS)('%s are one status, wherever they are parted', (_, attempts, expected) => {
+  for (let split = 1; split < attempts.length; split++) {
+    const halves = [attempts.slice(0, split), attempts.slice(split)].map((half) =>
+      half.reduce(statusTogether),
+    );
+    expect(halves.reduce(statusTogether)).toEqual({ subscriptionId: 'wsu_1', ...expected });
+  }
+});
+
+test('what could not be written is written with what came meanwhile', async () => {
+  const written: SubscriptionStatus[][] = [];
+  let isAway = true;
+  const statuses = new StatusCoalescer({
+    periodMs: 1,
+    onError: () => {
+      isAway = false;
+      statuses.note(attempt(2, 500));
+    },
+    async write(some) {
+      if (isAway) throw new Error('away');
+      written.push(some);
+    },
+  });
+  statuses.note(attempt(1, 500));
+  await eventually(() =>
+    expect(written.flat().reduce(statusTogether)).toMatchObject({ failures: 2, failedSince: at(1) }),
+  );
+  await statuses.close();
+  expect(written.flat()).toHaveLength(1);
+});
+
+describe('in the database', () => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await openHarness(queueBackends().at(-1) ?? { name: 'PostgreSQL' });
+  });
+  afterEach(() => harness.close());
+
+  const subscribe = () =>
+    seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
+  const rowOf = (id: string) => harness.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
+
+  test.each(RUNS)('%s, written one by one and in two parts, are the same', async (_, attempts, expected) => {
+    for (let split = 0; split < attempts.length; split++) {
+      const { id } = await subscribe();
+      const [first = [], second = []] = [attempts.slice(0, split), attempts.slice(split)];
+      const writes = [...first, ...(split === 0 ? [] : [second.reduce(statusTogether)])];
+      for (const status of split === 0 ? second : writes)
+        await updateSubscriptionStatuses(harness.database.pool, [{ ...status, subscriptionId: id }]);
+      expect(await rowOf(id)).toMatchObject({
+        dispatchedAt: expected.dispatchedAt,
+        httpStatusCode: expected.httpStatusCode,
+        lastSuccessAt: expected.succeededAt,
+        consecutiveFailures: expected.failures,
+        failingSince: expected.failedSince,
+      });
+    }
+  });
+
+  test('attempts of a dispatcher make a subscription failing, and one that succeeds heals it', async () => {
+    const { id } = await subscribe();
+    harness.receiver.respondWith(500);
+    await harness.startDispatcher({ deliveryMaxRetries: 2 });
+    const publish = () =>
+      harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
+    await publish();
+    const failing = await eventually(async () => {
+      const row = await rowOf(id);
+      expect(row).toMatchObject({ consecutiveFailures: 3, lastSuccessAt: null });
+      return row;
+    });
+    expect(failing.failingSince?.getTime()).toBeLessThan(failing.dispatchedAt?.getTime() ?? 0);
+    harness.receiver.respondWith(200);
+    await publish();
+    await eventually(async () =>
+      expect(await rowOf(id)).toMatchObject({
+        consecutiveFailures: 0,
+        failingSince: null,
+        lastSuccessAt: expect.any(Date),
+      }),
+    );
+  });
+});

@@ -1,0 +1,256 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { addMembership, createUser, type PermissionSet } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import { createTestDatabase, seedAccount, seedSubscription, testSecrets } from '@runhook/testing';
+import { SMTPServer } from 'smtp-server';
+import { deleteOldNotices, lookAfterHealth } from '../../src/upkeep/health.ts';
+import { type Mailer, openMailer, sendNotices } from '../../src/upkeep/notices.ts';
+
+interface Received {
+  from: string;
+  to: string[];
+  text: string;
+}
+
+/** Its words are in the quoted form of RFC 2047, which every mail program reads. */
+function subjectOf(mail: Received | undefined): string {
+  const [, lines = ''] = /^Subject: (.*(?:\r\n .*)*)/m.exec(mail?.text ?? '') ?? [];
+  const words = [...lines.matchAll(/=\?UTF-8\?Q\?(.*?)\?=/g)].map(([, word = '']) =>
+    word.replaceAll('_', ' '),
+  );
+  return words
+    .join('')
+    .replace(/=([0-9A-F]{2})/g, (_, code) => String.fromCharCode(Number.parseInt(code, 16)));
+}
+
+let database: PrismaDatabase;
+let accountId: number;
+let subscriptionId: string;
+const closers: (() => Promise<unknown>)[] = [];
+
+beforeEach(async () => {
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  database = openPrismaDatabase({ url: testDatabase.url });
+  closers.push(() => database.close());
+  accountId = (await seedAccount(database)).id;
+  const clientUrl = 'https://receiver.example.com/secret/path';
+  subscriptionId = (
+    await seedSubscription(database, { accountId, clientUrl, name: 'Pager\r\nBcc: x@evil.example' })
+  ).id;
+  await addMember('ada@example.com', ['account_admin']);
+  await addMember('bob@example.com', ['admin', 'developer']);
+  await addMember('eve@example.com', ['developer']);
+});
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function addMember(email: string, permissionSets: PermissionSet[]): Promise<void> {
+  const { id: userId } = await createUser(database.prisma, testSecrets, {
+    email,
+    name: email,
+    password: 'pass phrase',
+  });
+  await addMembership(database.prisma, { accountId, userId, license: 'developer', permissionSets });
+}
+
+const fail = (minutes: number, failures = 7) =>
+  database.pool.query(
+    `UPDATE subscriptions SET failing_since = now() - $2::int * interval '1 minute', consecutive_failures = $3,
+       dispatched_at = now() WHERE id = $1`,
+    [subscriptionId, minutes, failures],
+  );
+const succeed = () =>
+  database.pool.query(
+    'UPDATE subscriptions SET failing_since = NULL, consecutive_failures = 0, last_success_at = now() WHERE id = $1',
+    [subscriptionId],
+  );
+const look = (options: Partial<Parameters<typeof lookAfterHealth>[1]> = {}) =>
+  lookAfterHealth(database.pool, { areAdminsTold: true, ...options });
+const subscription = () => database.prisma.subscription.findUniqueOrThrow({ where: { id: subscriptionId } });
+const NOTHING = { deactivated: 0, failing: 0, recovered: 0 };
+
+/** A real one, which asks for a password. */
+async function startMailServer(): Promise<{ mailer: Mailer; received: Received[]; stop(): Promise<void> }> {
+  const received: Received[] = [];
+  const server = new SMTPServer({
+    disabledCommands: ['STARTTLS'],
+    allowInsecureAuth: true,
+    onAuth(auth, _session, done) {
+      const isKnown = auth.username === 'runhook' && auth.password === 'pass/word';
+      done(isKnown ? null : new Error('who are you?'), { user: 'runhook' });
+    },
+    onData(stream, { envelope }, done) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address;
+        const to = envelope.rcptTo.map(({ address }) => address);
+        received.push({ from, to, text: Buffer.concat(chunks).toString() });
+        done();
+      });
+    },
+  });
+  const listening = server.listen(0, '127.0.0.1');
+  await once(listening, 'listening');
+  const { port } = listening.address() as AddressInfo;
+  const mailer = openMailer(`smtp://runhook:pass%2Fword@127.0.0.1:${port}`, 'Runhook <runhook@example.com>');
+  const stop = async () => {
+    mailer.close();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  };
+  closers.push(stop);
+  return { mailer, received, stop };
+}
+
+describe('an endpoint that has failed for an hour', () => {
+  test('is told to each admin of its account, once, by e-mail, and so is its recovery', async () => {
+    const { mailer, received } = await startMailServer();
+    await fail(59);
+    expect(await look()).toEqual(NOTHING);
+    await fail(61);
+    expect(await look()).toEqual({ ...NOTHING, failing: 1 });
+    expect(await look()).toEqual(NOTHING);
+    expect(await sendNotices(database.pool, mailer)).toBe(2);
+    expect(await sendNotices(database.pool, mailer)).toBe(0);
+    expect(received.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
+    expect(received[0]).toMatchObject({ from: 'runhook@example.com' });
+    expect(subjectOf(received[0])).toBe('Webhook "Pager Bcc: x@evil.example" is failing');
+    expect(received[0]?.text).toContain('7 attempts in a row failed since 2');
+    expect(received[0]?.text).toContain('https://receiver.example.com');
+    expect(received[0]?.text).not.toContain('secret/path');
+    expect(received[0]?.text).not.toMatch(/^Bcc:/m);
+
+    await succeed();
+    expect(await look()).toEqual({ ...NOTHING, recovered: 1 });
+    expect(await look()).toEqual(NOTHING);
+    expect(await sendNotices(database.pool, mailer)).toBe(2);
+    for (const mail of received.slice(2)) expect(subjectOf(mail)).toMatch(/works again$/);
+  });
+
+  test('of many that look and send at the same time, one tells', async () => {
+    const { mailer, received } = await startMailServer();
+    await fail(90);
+    const turns = await Promise.all(Array.from({ length: 8 }, () => look()));
+    expect(turns.reduce((sum, { failing }) => sum + failing, 0)).toBe(1);
+    const sent = await Promise.all(Array.from({ length: 4 }, () => sendNotices(database.pool, mailer)));
+    expect(sent.reduce((sum, count) => sum + count, 0)).toBe(2);
+    expect(received).toHaveLength(2);
+  });
+
+  test('that recovered and failed again between two looks is told of as both', async () => {
+    await fail(90);
+    await look();
+    await database.pool.query("UPDATE subscriptions SET failure_told_at = now() - interval '80 minutes'");
+    await fail(70, 2);
+    expect(await look()).toEqual({ ...NOTHING, recovered: 1 });
+    expect(await look()).toEqual({ ...NOTHING, failing: 1 });
+  });
+
+  test('is told of when the mail server is back, after the claim of whom it refused', async () => {
+    const { mailer, stop } = await startMailServer();
+    await stop();
+    await fail(90);
+    await look();
+    await expect(sendNotices(database.pool, mailer)).rejects.toThrow();
+    const back = await startMailServer();
+    // The other one is free; the one that was tried is claimed for a while.
+    expect(await sendNotices(database.pool, back.mailer)).toBe(1);
+    await database.pool.query('UPDATE notices SET claimed_until = now() WHERE sent_at IS NULL');
+    expect(await sendNotices(database.pool, back.mailer)).toBe(1);
+    expect(back.received).toHaveLength(2);
+  });
+
+  test('is not told of while it is switched off, deleted, or there is no mail server; another endpoint is judged anew', async () => {
+    await fail(90);
+    expect(await look({ areAdminsTold: false })).toEqual(NOTHING);
+    await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: false } });
+    expect(await look()).toEqual(NOTHING);
+    await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: true } });
+    expect(await subscription()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
+    await fail(90);
+    await look();
+    const moved = { clientUrl: 'https://other.example.com' };
+    await database.prisma.subscription.update({ where: { id: subscriptionId }, data: moved });
+    expect(await look()).toEqual(NOTHING);
+    await fail(90);
+    await database.prisma.subscription.update({
+      where: { id: subscriptionId },
+      data: { deletedAt: new Date() },
+    });
+    expect(await look()).toEqual(NOTHING);
+  });
+
+  test('notices go after their time, sent or not', async () => {
+    await fail(90);
+    await look();
+    await database.pool.query(
+      "UPDATE notices SET created_at = now() - interval '31 days' WHERE email LIKE 'ada%'",
+    );
+    await deleteOldNotices(database.pool, 30);
+    expect(await database.prisma.notice.findMany()).toMatchObject([{ email: 'bob@example.com' }]);
+  });
+});
+
+const DAY = 24 * 60;
+
+describe('automatic deactivation', () => {
+  test.each([
+    ['off unless it is asked for', {}, 1_000, 400 * DAY, false],
+    ['not before so many failures', { deactivateAfterFailures: 10 }, 9, 90, false],
+    ['after so many failures', { deactivateAfterFailures: 10 }, 10, 1, true],
+    ['not before so many days', { deactivateAfterDays: 3 }, 1_000, 3 * DAY - 1, false],
+    ['after so many days', { deactivateAfterDays: 3 }, 2, 3 * DAY, true],
+    [
+      'not for failures alone when days are asked for',
+      { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
+      50,
+      DAY,
+      false,
+    ],
+    [
+      'not for days alone when failures are asked for',
+      { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
+      9,
+      9 * DAY,
+      false,
+    ],
+    ['after both', { deactivateAfterFailures: 10, deactivateAfterDays: 3 }, 10, 3 * DAY, true],
+  ])('is %s', async (_, options, failures, minutes, isDeactivated) => {
+    await fail(minutes, failures);
+    expect(await look({ areAdminsTold: false, ...options })).toEqual({
+      ...NOTHING,
+      deactivated: Number(isDeactivated),
+    });
+    const { active, deactivateReason } = await subscription();
+    expect(active).toBe(!isDeactivated);
+    if (isDeactivated)
+      expect(deactivateReason).toMatch(
+        new RegExp(`^Its endpoint failed ${failures} times in a row since 2.*Z\\.$`),
+      );
+  });
+
+  test('counts days from attempt to attempt', async () => {
+    await fail(9 * DAY);
+    await database.pool.query("UPDATE subscriptions SET dispatched_at = failing_since + interval '1 hour'");
+    expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
+  });
+
+  test('tells the admins, changes no `updated_at`, and ends when somebody switches it on', async () => {
+    const { mailer, received } = await startMailServer();
+    await fail(90, 10);
+    const { updatedAtMicros } = await subscription();
+    expect(await look({ deactivateAfterFailures: 10 })).toEqual({ ...NOTHING, deactivated: 1 });
+    expect((await subscription()).updatedAtMicros).toBe(updatedAtMicros);
+    expect(await sendNotices(database.pool, mailer)).toBe(2);
+    expect(subjectOf(received[0])).toMatch(/was switched off$/);
+    await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: true } });
+    const back = { active: true, deactivateReason: null, failingSince: null, consecutiveFailures: 0 };
+    expect(await subscription()).toMatchObject(back);
+    expect(await look({ deactivateAfterFailures: 10 })).toEqual(NOTHING);
+  });
+});

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
+import { eraseOldSecrets } from '../../src/upkeep/rotations.ts';
+
+let database: PrismaDatabase;
+let close: () => Promise<void>;
+
+beforeEach(async () => {
+  const testDatabase = await createTestDatabase();
+  database = openPrismaDatabase({ url: testDatabase.url });
+  close = async () => {
+    await database.close();
+    await testDatabase.drop();
+  };
+});
+
+afterEach(() => close());
+
+async function rotating(accountId: number, ends: string): Promise<string> {
+  const { id } = await seedSubscription(database, { accountId, clientUrl: 'https://receiver.example.com' });
+  await database.pool.query(
+    `UPDATE subscriptions SET hmac_secret_ciphertext = 'test.old', next_hmac_secret_ciphertext = 'test.new',
+       rotation_started_at = now() - interval '1 hour', rotation_ends_at = now() + $2::interval WHERE id = $1`,
+    [id, ends],
+  );
+  return id;
+}
+
+test('old secrets are erased when their rotation has ended, all of them, and not before', async () => {
+  const { id: accountId } = await seedAccount(database);
+  const ended = [];
+  for (let count = 0; count < 5; count++) ended.push(await rotating(accountId, '-1 second'));
+  const underWay = await rotating(accountId, '1 minute');
+  expect(await eraseOldSecrets(database.pool, 2)).toBe(5);
+  const { rows } = await database.pool.query(
+    `SELECT id, hmac_secret_ciphertext AS current, next_hmac_secret_ciphertext AS next, rotation_ends_at IS NULL AS done
+     FROM subscriptions ORDER BY done DESC, id`,
+  );
+  expect(rows).toEqual([
+    ...ended.sort().map((id) => ({ id, current: 'test.new', next: null, done: true })),
+    { id: underWay, current: 'test.old', next: 'test.new', done: false },
+  ]);
+  expect(await eraseOldSecrets(database.pool)).toBe(0);
+});

@@ -1,0 +1,47 @@
+import { answerObject, count, microsTime } from '../http/openapi/field-schemas.ts';
+
+/** How the endpoint does, by its attempts (docs/contract.md#health). */
+export interface Health {
+  status: 'healthy' | 'failing';
+  /** Absent while it is healthy. */
+  failing_since?: string;
+  consecutive_failures: number;
+  /** Absent until one succeeded. */
+  last_success_at?: string;
+}
+
+/** What the dispatchers keep of it. */
+interface HealthColumns {
+  failingSinceMicros: bigint | null;
+  consecutiveFailures: number;
+  lastSuccessAtMicros: bigint | null;
+}
+
+export function healthOf(row: HealthColumns): Health {
+  const { failingSinceMicros, consecutiveFailures, lastSuccessAtMicros } = row;
+  return {
+    ...(failingSinceMicros === null
+      ? { status: 'healthy' }
+      : { status: 'failing', failing_since: String(failingSinceMicros) }),
+    consecutive_failures: consecutiveFailures,
+    ...(lastSuccessAtMicros === null ? {} : { last_success_at: String(lastSuccessAtMicros) }),
+  };
+}
+
+/** Of the OpenAPI document. */
+export const HEALTH = answerObject<Health>(
+  'How the endpoint does, by its attempts. Absent unless it was asked for.',
+  {
+    status: {
+      type: 'string',
+      enum: ['healthy', 'failing'],
+      description: '`failing` when the latest attempt failed; `healthy` otherwise, also before the first.',
+    },
+    failing_since: microsTime(
+      'Start of the first attempt that failed since the last that succeeded. Absent while it is healthy.',
+    ),
+    consecutive_failures: count('Attempts that failed in a row, up to the latest.'),
+    last_success_at: microsTime('Start of the latest attempt that succeeded. Absent until one did.'),
+  },
+  ['failing_since', 'last_success_at'],
+);

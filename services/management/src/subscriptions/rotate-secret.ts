@@ -1,0 +1,91 @@
+import { createHmacSecret, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
+import type { SecretBox } from '@runhook/database';
+import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import Joi from 'joi';
+import { actAs, actorOf } from '../audit/actor.ts';
+import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import { ConflictError, InvalidRequestError } from '../http/errors.ts';
+import { SHOWN, type SubscriptionRow, subscriptionView } from './fields.ts';
+import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
+import { beginRotation, finishRotation } from './rotation-statements.ts';
+
+const UNDER_WAY = 'A rotation of the secret is under way, or has just begun: finish it before the next.';
+const NONE_UNDER_WAY = 'No rotation of the secret is under way.';
+
+/** Body of `POST …/rotate-secret`. */
+export interface RotationRequest {
+  /** How long deliveries are signed with both secrets; 0: the new one takes over at once. */
+  overlap_hours: number;
+}
+
+export const OVERLAP_HOURS = { max: 168, default: 24 } as const;
+
+/**
+ * A new secret beside the one that receivers hold, or in its place when there is no overlap. Which of them signs what is
+ * decided by the clock at each attempt (docs/contract.md#rotating-a-secret).
+ */
+export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox }): AccountEndpoint {
+  const { prisma, secrets } = deps;
+  return {
+    method: 'POST',
+    path: `${SUBSCRIPTION_PATH}/rotate-secret`,
+    access: WRITE_WEBHOOKS,
+    async handle(request) {
+      const { id, secretGeneration } = await requiredSubscription(prisma, request);
+      const { fields, problems } = parseRotationRequest(request.body);
+      if (problems) throw new InvalidRequestError(problems);
+      const hmacSecret = createHmacSecret();
+      return await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
+        const hasBegun = await beginRotation(transaction, {
+          subscriptionId: id,
+          generation: secretGeneration,
+          ciphertext: secrets.encrypt(hmacSecret),
+          overlapHours: fields.overlap_hours,
+        });
+        if (!hasBegun) throw new ConflictError(UNDER_WAY);
+        const row = await shown(transaction, id);
+        const data = { ...subscriptionView(row, request.account), hmac_secret: hmacSecret };
+        return await request.keep.withinPrisma(transaction, { code: 200, data });
+      });
+    },
+  };
+}
+
+/** Lets the new secret take over before its time, and forgets the old one. */
+export function finishRotationEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+  return {
+    method: 'POST',
+    path: `${SUBSCRIPTION_PATH}/finish-rotation`,
+    access: WRITE_WEBHOOKS,
+    async handle(request) {
+      const { id } = await requiredSubscription(prisma, request);
+      return await inPrismaTransaction(prisma, async (transaction) => {
+        await actAs(transaction, actorOf(request.principal));
+        if (!(await finishRotation(transaction, id))) throw new ConflictError(NONE_UNDER_WAY);
+        const data = subscriptionView(await shown(transaction, id), request.account);
+        return await request.keep.withinPrisma(transaction, { code: 200, data });
+      });
+    },
+  };
+}
+
+async function shown(transaction: Prisma.TransactionClient, id: string): Promise<SubscriptionRow> {
+  return await transaction.subscription.findUniqueOrThrow({ where: { id }, select: SHOWN });
+}
+
+const schema = Joi.object<RotationRequest>({
+  overlap_hours: Joi.number()
+    .integer()
+    .min(0)
+    .max(OVERLAP_HOURS.max)
+    .empty(null)
+    .default(OVERLAP_HOURS.default),
+}).default({ overlap_hours: OVERLAP_HOURS.default });
+
+function parseRotationRequest(
+  body: unknown,
+): { fields: RotationRequest; problems?: never } | { fields?: never; problems: Problem[] } {
+  const { value, error } = schema.validate(body, VALIDATION_OPTIONS);
+  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+}

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { addMembership, createSecretBox, createServiceToken, reencryptSecrets } from '@runhook/database';
+import { removeMembership, revokeServiceToken, updateAccount } from '../../src/identity/administration.ts';
+import { resetPassword } from '../../src/identity/users.ts';
+import {
+  failure,
+  type Harness,
+  type Json,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+  type TestUser,
+} from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let admin: TestUser;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+
+beforeEach(async () => {
+  account = await harness.newAccount();
+  admin = await harness.newUser(account, 'developer', ['admin']);
+});
+
+afterAll(() => harness.close());
+
+const path = () => `/api/v3/accounts/${account.id}/audit`;
+const read = (query = '', token = admin.apiKey) => harness.call('GET', path() + query, { token });
+
+/** Newest first; without what the set-up of a test does. */
+async function entries(query = '?limit=100'): Promise<Json[]> {
+  const { data } = (await read(query)).json;
+  return data.filter(
+    ({ actor, action }: Json) => actor.kind !== 'operator' || !/^(token|member)/.test(action),
+  );
+}
+
+const asAdmin = (method: string, rest: string, body?: object) =>
+  harness.call(method, account.path(rest), { token: admin.apiKey, ...(body && { body }) });
+const user = () => ({ kind: 'user', id: String(admin.id), name: admin.email });
+const OPERATOR = { kind: 'operator', id: null, name: null };
+
+describe('webhooks', () => {
+  test('each change is told with who made it, and what has changed by its name alone', async () => {
+    const body = { ...SUBSCRIPTION_FIELDS, headers: { 'X-Gate': 'open sesame' } };
+    const { id } = (await asAdmin('POST', '/subscriptions', body)).json.data;
+    const one = `/subscription/${id}`;
+    const moved = { ...body, client_url: 'https://moved.example.com/secret', active: false };
+    await asAdmin('PUT', one, moved);
+    await asAdmin('PUT', one, { ...moved, headers: { 'X-Gate': '***' } });
+    await asAdmin('PUT', one, { ...moved, headers: { 'X-Gate': 'another' } });
+    await asAdmin('POST', `${one}/rotate-secret`);
+    await harness.call('POST', account.path(`${one}/finish-rotation`), { token: account.token });
+    await asAdmin('DELETE', one);
+    const target = { kind: 'webhook', id, name: SUBSCRIPTION_FIELDS.name };
+    const token = { kind: 'service_token', id: expect.any(String), name: 'a token' };
+    const found = await entries();
+    expect(found.map(({ action, actor, details }) => [action, actor, details])).toEqual([
+      ['webhook.deleted', user(), {}],
+      ['secret.rotation_finished', token, {}],
+      ['secret.rotated', user(), {}],
+      ['webhook.changed', user(), { changed: ['headers'] }],
+      ['webhook.changed', user(), { changed: ['client_url', 'active', 'headers'] }],
+      ['webhook.created', user(), {}],
+    ]);
+    for (const entry of found) expect(entry.target).toEqual(target);
+    expect(JSON.stringify(found)).not.toMatch(/open sesame|another|secret\/|whsec_/);
+  });
+
+  test('what is refused, changes nothing or is undone has no entry', async () => {
+    const { id } = await harness.newSubscription(account);
+    const before = await entries();
+    await asAdmin('PUT', `/subscription/${id}`, SUBSCRIPTION_FIELDS);
+    await asAdmin('PUT', `/subscription/${id}`, { ...SUBSCRIPTION_FIELDS, name: '' });
+    await asAdmin('POST', `/subscription/${id}/finish-rotation`);
+    await harness.database.prisma
+      .$transaction(async (transaction) => {
+        await transaction.subscription.update({ where: { id }, data: { name: 'Never' } });
+        throw new Error('undone');
+      })
+      .catch(() => undefined);
+    expect(await entries()).toEqual(before);
+  });
+
+  test('what the service does is the service’s; what is done by hand, an operator’s; other keys are no change', async () => {
+    const { id } = await harness.newSubscription(account, { headers: { 'X-Gate': 'open' } });
+    const { prisma, pool } = harness.database;
+    await prisma.subscription.update({ where: { id }, data: { name: 'By hand' } });
+    await prisma.subscription.update({
+      where: { id },
+      data: { active: false, deactivateReason: 'It failed.' },
+    });
+    await asAdmin('POST', `/subscription/${id}/rotate-secret`);
+    await pool.query('UPDATE subscriptions SET rotation_ends_at = now() WHERE id = $1', [id]);
+    await pool.query(
+      `UPDATE subscriptions SET hmac_secret_ciphertext = next_hmac_secret_ciphertext, next_hmac_secret_ciphertext = NULL,
+         rotation_started_at = NULL, rotation_ends_at = NULL WHERE id = $1`,
+      [id],
+    );
+    const [key] = harness.settings.encryptionKeys;
+    if (key === undefined) throw new Error('no key');
+    const newest = { name: 'newest', key: key.key };
+    expect(createSecretBox([newest, key]).encrypt('x')).toMatch(/^newest/);
+    await reencryptSecrets(pool, [newest, key]);
+    await pool.query('UPDATE subscriptions SET dispatched_at = now(), http_status_code = 200');
+    const service = { kind: 'service', id: null, name: null };
+    expect((await entries()).map(({ action, actor, details }) => [action, actor, details])).toEqual([
+      ['secret.rotation_finished', service, {}],
+      ['secret.rotated', user(), {}],
+      ['webhook.deactivated', service, { reason: 'It failed.' }],
+      ['webhook.changed', OPERATOR, { changed: ['name'] }],
+      ['webhook.created', { kind: 'service_token', id: expect.any(String), name: 'a token' }, {}],
+    ]);
+    await reencryptSecrets(pool, [key, newest]);
+  });
+});
+
+describe('people', () => {
+  test('sign-ins with where from, and keys, in each account of the user', async () => {
+    const second = await harness.newAccount();
+    await addMembership(harness.database.prisma, {
+      accountId: second.id,
+      userId: admin.id,
+      license: 'developer',
+      permissionSets: ['admin'],
+    });
+    await harness.signIn(admin);
+    const rotated = await harness.call('POST', `/api/v2/users/${admin.id}/apikey/`, { token: admin.apiKey });
+    const token = rotated.json.data.api_key;
+    for (const { id } of [account, second]) {
+      const { data } = (await harness.call('GET', `/api/v3/accounts/${id}/audit?limit=2`, { token })).json;
+      const target = { kind: 'user', id: String(admin.id), name: admin.email };
+      expect(data).toMatchObject([
+        { action: 'api_key.rotated', actor: user(), target, details: {} },
+        { action: 'session.signed_in', actor: user(), target, details: { address: '127.0.0.1' } },
+      ]);
+    }
+  });
+
+  test('what operators do to members, passwords, tokens and the account', async () => {
+    const { prisma } = harness.database;
+    const other = await harness.newUser(account, 'read_only', []);
+    await resetPassword(prisma, other.id, 'another pass phrase');
+    await removeMembership(prisma, { accountId: account.id, userId: other.id });
+    const made = { accountId: account.id, name: 'CI', permissionSets: ['job_runner' as const] };
+    const { id } = await createServiceToken(prisma, made);
+    await revokeServiceToken(prisma, id);
+    await revokeServiceToken(prisma, id);
+    await updateAccount(prisma, account.id, { plan: 'team' });
+    const { data } = (await read('?limit=6')).json;
+    const member = { kind: 'user', id: String(other.id), name: other.email };
+    const token = { kind: 'service_token', id: String(id), name: 'CI' };
+    const itself = { kind: 'account', id: String(account.id), name: 'Acme' };
+    expect(data.map(({ action, target, details }: Json) => [action, target, details])).toEqual([
+      ['account.changed', itself, { changed: ['plan'], plan: 'team', deployment: 'multi_tenant' }],
+      ['token.revoked', token, {}],
+      ['token.created', token, { permission_sets: ['job_runner'] }],
+      ['member.removed', member, {}],
+      ['password.reset', member, {}],
+      ['member.added', member, { license: 'read_only', permission_sets: [] }],
+    ]);
+    for (const { actor } of data) expect(actor).toEqual(OPERATOR);
+  });
+});
+
+test('is paged, and narrowed by action and time', async () => {
+  for (let count = 0; count < 3; count++) await harness.newSubscription(account);
+  const { data: created, extra } = (await read('?action=webhook.created&limit=2')).json;
+  expect(created).toHaveLength(2);
+  expect(extra.pagination).toEqual({ total_count: 3, count: 2 });
+  const [{ created_at: latest }] = created;
+  const of = async (query: string) =>
+    (await read(`?action=webhook.created&${query}`)).json.extra.pagination.total_count;
+  expect(await of(`since=${latest}`)).toBe(1);
+  expect(await of(`until=${latest}`)).toBe(2);
+  expect((await read('?action=webhook.painted&since=yesterday')).status).toBe(400);
+});
+
+test('is for admins of the account, on any plan, and for nobody else', async () => {
+  const developer = await harness.newUser(account, 'developer', ['developer']);
+  const refused = failure(
+    403,
+    'Access denied: Reading the audit log needs the permission set account_admin or admin.',
+  );
+  expect((await read('', developer.apiKey)).json).toEqual(refused);
+  expect((await read('', await harness.newToken(account, ['member']))).status).toBe(403);
+  expect((await read('', account.token)).status).toBe(200);
+  const foreign = await harness.newAccount();
+  expect((await read('', foreign.token)).json).toEqual(
+    failure(403, 'Access denied: Token is not scoped to account.'),
+  );
+  const free = await harness.newAccount({ plan: 'free' });
+  expect((await harness.call('GET', `/api/v3/accounts/${free.id}/audit`, { token: free.token })).status).toBe(
+    200,
+  );
+});
+
+test('is append-only: nobody changes, empties or shortens it', async () => {
+  await harness.newSubscription(account);
+  const { pool } = harness.database;
+  for (const text of [
+    "UPDATE audit_entries SET action = 'webhook.deleted'",
+    'DELETE FROM audit_entries',
+    'TRUNCATE audit_entries',
+  ])
+    await expect(pool.query(text)).rejects.toThrow('append-only');
+  expect((await entries('?action=webhook.created')).length).toBe(1);
+});

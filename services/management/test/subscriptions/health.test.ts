@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { type Harness, type Json, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let id: string;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+
+beforeEach(async () => {
+  account = await harness.newAccount();
+  id = (await harness.newSubscription(account)).id;
+});
+
+afterAll(() => harness.close());
+
+const call = (method: string, path: string, body?: object) =>
+  harness.call(method, account.path(path), { token: account.token, ...(body && { body }) });
+const get = async (query = '?include=health'): Promise<Json> =>
+  (await call('GET', `/subscription/${id}${query}`)).json.data;
+const put = async (changes: object): Promise<Json> =>
+  (await call('PUT', `/subscription/${id}`, { ...SUBSCRIPTION_FIELDS, ...changes })).json.data;
+
+const SINCE = new Date('2026-11-22T07:00:00.000Z');
+const FAILING = {
+  failingSince: SINCE,
+  consecutiveFailures: 12,
+  lastSuccessAt: new Date('2026-11-21T07:00:00.000Z'),
+};
+const fail = (more: object = {}) =>
+  harness.database.prisma.subscription.update({ where: { id }, data: { ...FAILING, ...more } });
+const TOLD = {
+  status: 'failing',
+  failing_since: '1795330800000000',
+  consecutive_failures: 12,
+  last_success_at: '1795244400000000',
+};
+
+test('health is told when it is asked for, of one and in the list, and nowhere else', async () => {
+  expect(await get()).toMatchObject({ health: { status: 'healthy', consecutive_failures: 0 } });
+  expect((await get()).health).toEqual({ status: 'healthy', consecutive_failures: 0 });
+  await fail();
+  expect((await get()).health).toEqual(TOLD);
+  const list = (await call('GET', '/subscriptions?include=health')).json.data;
+  expect(list).toMatchObject([{ id, health: TOLD }]);
+  expect(await get('')).not.toHaveProperty('health');
+  expect((await call('GET', '/subscriptions')).json.data[0]).not.toHaveProperty('health');
+  expect(await put({})).not.toHaveProperty('health');
+});
+
+test.each([
+  '/subscriptions?include=secrets',
+  '/subscription/ID?include=secrets',
+  '/subscription/ID?include=health&include=health',
+])('refuses another inclusion: %s', async (path) => {
+  const { status, json } = await call('GET', path.replace('ID', id));
+  expect([status, json.status.errors[0].field]).toEqual([400, 'include']);
+});
+
+test('an update that moves nothing leaves it; another endpoint is judged anew', async () => {
+  await fail();
+  await put({ name: 'Renamed', active: true });
+  expect((await get()).health).toEqual(TOLD);
+  await put({ client_url: 'https://other.example.com/hooks' });
+  const { last_success_at } = TOLD;
+  expect((await get()).health).toEqual({ status: 'healthy', consecutive_failures: 0, last_success_at });
+});
+
+test.each([
+  ['`active`', { active: true }, true],
+  ['another endpoint', { client_url: 'https://other.example.com/hooks' }, true],
+  [
+    'another endpoint, but `active` says otherwise',
+    { client_url: 'https://other.example.com/hooks', active: false },
+    false,
+  ],
+  ['another name', { name: 'Renamed' }, false],
+])('one that failing has switched off, and %s', async (_, changes, isBack) => {
+  const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
+  await fail({ active: false, deactivateReason: reason });
+  expect(await get()).toMatchObject({ active: false, deactivate_reason: reason });
+  await put(changes);
+  const after = await get();
+  expect(after.active).toBe(isBack);
+  expect(after.deactivate_reason).toBe(isBack ? undefined : reason);
+  if (isBack) expect(after.health.status).toBe('healthy');
+});
+
+test('one that its owner has switched off stays so when it moves', async () => {
+  await put({ active: false });
+  expect(await put({ client_url: 'https://other.example.com/hooks' })).toMatchObject({ active: false });
+});

@@ -1,0 +1,160 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { verify } from '@runhook/contract';
+import { type Receiver, startReceiver } from '@runhook/testing';
+import { type Harness, type Json, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  harness = await startHarness({ egressAllowCidrs: ['127.0.0.1/32'] });
+  account = await harness.newAccount();
+});
+
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+
+afterEach(() => receiver.close());
+
+afterAll(() => harness.close());
+
+const SECRET = 'Zq8-gateway-Zq8';
+const OF_A_GATEWAY = {
+  signature_header: 'X-Signature',
+  headers: { 'X-Gate': SECRET, Authorization: 'Basic YTpi' },
+};
+
+const subscribe = (fields: object = OF_A_GATEWAY): Promise<Json> =>
+  harness.newSubscription(account, { client_url: `${receiver.url}/hook`, ...fields });
+
+const call = (method: string, id: string, options: { rest?: string; body?: object } = {}) =>
+  harness.call(method, account.path(`/subscription/${id}${options.rest ?? ''}`), {
+    token: account.token,
+    ...(options.body && { body: options.body }),
+  });
+
+async function put(id: string, changes: object) {
+  return await call('PUT', id, {
+    body: { ...SUBSCRIPTION_FIELDS, client_url: `${receiver.url}/hook`, ...changes },
+  });
+}
+
+/** The headers of what the test endpoint sends now. */
+async function sent(id: string) {
+  const count = receiver.requests.length;
+  expect((await call('GET', id, { rest: '/test' })).json.data.verification_error).toBeNull();
+  const request = receiver.requests[count];
+  return { headers: request?.headers ?? {}, body: request?.body ?? '' };
+}
+
+const problemsOf = ({ status, json }: { status: number; json: Json }) => [
+  status,
+  json.status.errors.map(({ field }: { field: string }) => field),
+];
+
+test('a webhook that sets neither says nothing of them', async () => {
+  const created = await subscribe({});
+  for (const view of [created, (await call('GET', created.id)).json.data]) {
+    expect(view).not.toHaveProperty('signature_header');
+    expect(view).not.toHaveProperty('headers');
+  }
+  expect(await subscribe({ signature_header: 'authorization', headers: {} })).not.toHaveProperty('headers');
+});
+
+test('values are told nowhere and kept encrypted', async () => {
+  const created = await subscribe();
+  const told = { signature_header: 'X-Signature', headers: { 'X-Gate': '***', Authorization: '***' } };
+  expect(created).toMatchObject(told);
+  expect((await call('GET', created.id)).json.data).toMatchObject(told);
+  const { rows } = await harness.database.pool.query('SELECT * FROM subscriptions WHERE id = $1', [
+    created.id,
+  ]);
+  expect(JSON.stringify(rows[0])).not.toContain(SECRET);
+  expect(JSON.parse(harness.secrets.decrypt(rows[0].headers_ciphertext))).toEqual(OF_A_GATEWAY.headers);
+});
+
+test('the test endpoint sends them, with the signature where it was asked for', async () => {
+  const { id, hmac_secret: secret } = await subscribe();
+  const { headers, body } = await sent(id);
+  expect(verify(body, secret, headers['x-signature'] as string)).toBe(true);
+  expect(headers).toMatchObject({
+    'x-gate': SECRET,
+    authorization: 'Basic YTpi',
+    'content-type': 'application/json',
+    'webhook-signature': expect.stringMatching(/^v1,/),
+  });
+});
+
+describe('an update', () => {
+  test('with what GET gave destroys nothing', async () => {
+    const { id } = await subscribe();
+    const before = (await call('GET', id)).json.data;
+    const { json } = await call('PUT', id, { body: before });
+    expect(json.data).toMatchObject({ headers: before.headers, signature_header: 'X-Signature' });
+    expect((await sent(id)).headers).toMatchObject({ 'x-gate': SECRET, authorization: 'Basic YTpi' });
+  });
+
+  test('that leaves them out keeps them; null and {} take them away', async () => {
+    const { id } = await subscribe();
+    expect((await put(id, {})).json.data).toMatchObject({ headers: { 'X-Gate': '***' } });
+    expect((await sent(id)).headers).toMatchObject({ 'x-gate': SECRET, 'x-signature': expect.any(String) });
+    const { json } = await put(id, { headers: null, signature_header: null });
+    expect(json.data).not.toHaveProperty('headers');
+    expect(json.data).not.toHaveProperty('signature_header');
+    const { headers } = await sent(id);
+    expect(headers).not.toHaveProperty('x-gate');
+    expect(headers.authorization).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test('keeps one, changes one, drops one and adds one, whatever the case of the kept name', async () => {
+    const { id } = await subscribe({ headers: { 'X-Kept': 'kept', 'X-Changed': 'old', 'X-Dropped': 'x' } });
+    const { json } = await put(id, { headers: { 'x-kept': '***', 'X-Changed': 'new', 'X-Added': 'added' } });
+    expect(json.data.headers).toEqual({ 'x-kept': '***', 'X-Changed': '***', 'X-Added': '***' });
+    const { headers } = await sent(id);
+    expect(headers).toMatchObject({ 'x-kept': 'kept', 'x-changed': 'new', 'x-added': 'added' });
+    expect(headers).not.toHaveProperty('x-dropped');
+  });
+
+  test('that moves to another server needs the values again: nobody learns them so', async () => {
+    const { id } = await subscribe();
+    const elsewhere = 'https://elsewhere.example.com/hook';
+    expect(problemsOf(await put(id, { client_url: elsewhere }))).toEqual([400, ['headers']]);
+    const masked = { 'X-Gate': '***', 'X-New': 'x' };
+    expect(problemsOf(await put(id, { client_url: elsewhere, headers: masked }))).toEqual([
+      400,
+      ['headers.X-Gate'],
+    ]);
+    expect((await put(id, { client_url: `${receiver.url}/other/path` })).status).toBe(200);
+    expect((await put(id, { client_url: elsewhere, headers: { 'X-Gate': 'again' } })).status).toBe(200);
+  });
+
+  test('of two at once neither brings back what the other has replaced', async () => {
+    const { id } = await subscribe({ headers: { 'X-Gate': 'old' } });
+    const results = await Promise.all([
+      ...Array.from({ length: 4 }, () => put(id, { headers: { 'X-Gate': 'new' } })),
+      ...Array.from({ length: 4 }, () => put(id, {})),
+    ]);
+    for (const { status } of results) expect([200, 409]).toContain(status);
+    expect((await sent(id)).headers).toMatchObject({ 'x-gate': 'new' });
+  });
+});
+
+test.each([
+  ['a mask where nothing is stored', { headers: { 'X-Gate': '***' } }, 'headers.X-Gate'],
+  ['the header of the signature', { headers: { authorization: 'x' } }, 'headers.authorization'],
+  [
+    'another header of the signature',
+    { signature_header: 'X-Sig', headers: { 'x-sig': 'x' } },
+    'headers.x-sig',
+  ],
+  ['a header of ours', { headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id'],
+  ['a signature in a header of ours', { signature_header: 'Content-Type' }, 'signature_header'],
+  ['a control character', { headers: { 'X-Gate': 'a\r\nHost: b' } }, 'headers.X-Gate'],
+])('refuses %s, and names it', async (_, fields, field) => {
+  const body = { ...SUBSCRIPTION_FIELDS, ...fields };
+  const answer = await harness.call('POST', account.path('/subscriptions'), { token: account.token, body });
+  expect(problemsOf(answer)).toEqual([400, [field]]);
+  expect(answer.json.status.user_message).toContain(field);
+});

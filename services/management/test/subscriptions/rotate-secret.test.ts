@@ -1,0 +1,203 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { verify } from '@runhook/contract';
+import { type Receiver, startReceiver } from '@runhook/testing';
+import { Webhook } from 'standardwebhooks';
+import {
+  failure,
+  type Harness,
+  type Json,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+} from '../harness.ts';
+
+const HOUR_MICROS = 3_600_000_000;
+
+let harness: Harness;
+let account: TestAccount;
+let receiver: Receiver;
+let subscription: Json;
+
+beforeAll(async () => {
+  harness = await startHarness({ egressAllowCidrs: ['127.0.0.1/32'] });
+  account = await harness.newAccount();
+});
+
+beforeEach(async () => {
+  receiver = await startReceiver();
+  subscription = await harness.newSubscription(account, { client_url: receiver.url });
+});
+
+afterEach(() => receiver.close());
+
+afterAll(() => harness.close());
+
+const call = (method: string, rest: string, options: object = {}) =>
+  harness.call(method, account.path(`/subscription/${subscription.id}${rest}`), {
+    token: account.token,
+    ...options,
+  });
+const rotate = (body?: object, headers: Record<string, string> = {}) =>
+  call('POST', '/rotate-secret', { headers, ...(body && { body }) });
+const finish = () => call('POST', '/finish-rotation');
+const shown = async (): Promise<Json> => (await call('GET', '')).json.data;
+const CONFLICT = failure(
+  409,
+  'A rotation of the secret is under way, or has just begun: finish it before the next.',
+);
+
+/** The newest request of the test endpoint. */
+async function sample() {
+  await call('GET', '/test');
+  const { headers, body } = receiver.requests.at(-1) ?? { headers: {}, body: Buffer.from('') };
+  const signedBy = (secret: string) => {
+    try {
+      new Webhook(secret).verify(body, headers as Record<string, string>);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return { isAuthorizedBy: (secret: string) => verify(body, secret, headers.authorization), signedBy };
+}
+
+async function rowOf() {
+  const { rows } = await harness.database.pool.query('SELECT * FROM subscriptions WHERE id = $1', [
+    subscription.id,
+  ]);
+  return rows[0];
+}
+
+const endNow = () =>
+  harness.database.pool.query('UPDATE subscriptions SET rotation_ends_at = now() WHERE id = $1', [
+    subscription.id,
+  ]);
+
+test('gives the new secret once, and says how long both are in use, while they are', async () => {
+  const before = await shown();
+  const { status, json } = await rotate({ overlap_hours: 3 });
+  const { hmac_secret: next, secret_rotation: rotation, ...rest } = json.data;
+  expect(status).toBe(200);
+  expect(next).toMatch(/^whsec_/);
+  expect(next).not.toBe(subscription.hmac_secret);
+  expect(Number(rotation.ends_at) - Number(rotation.started_at)).toBe(3 * HOUR_MICROS);
+  expect(rest).toEqual(before);
+  expect(await shown()).toEqual({ ...before, secret_rotation: rotation });
+  expect((await call('PUT', '', { body: SUBSCRIPTION_FIELDS })).json.data.secret_rotation).toEqual(rotation);
+  const row = await rowOf();
+  expect(JSON.stringify(row)).not.toContain(next.slice('whsec_'.length, -1));
+  expect(harness.secrets.decrypt(row.next_hmac_secret_ciphertext)).toBe(next);
+});
+
+test.each([
+  ['nothing', undefined, 24],
+  ['an empty object', {}, 24],
+  ['null', { overlap_hours: null }, 24],
+  ['a week', { overlap_hours: 168 }, 168],
+])('takes %s', async (_, body, hours) => {
+  const { secret_rotation: rotation } = (await rotate(body)).json.data;
+  expect(Number(rotation.ends_at) - Number(rotation.started_at)).toBe(hours * HOUR_MICROS);
+});
+
+test.each([
+  [169, 'must be less than or equal to 168'],
+  [-1, 'must be greater than or equal to 0'],
+  [1.5, 'must be an integer'],
+  ['24', 'must be a number'],
+])('refuses an overlap of %j', async (overlap_hours, message) => {
+  const { status, json } = await rotate({ overlap_hours });
+  expect(status).toBe(400);
+  expect(json.status.errors).toEqual([{ field: 'overlap_hours', message }]);
+  expect(await shown()).not.toHaveProperty('secret_rotation');
+});
+
+test('signs with both until it is finished, with the new one alone from then on', async () => {
+  const old = subscription.hmac_secret;
+  const next = (await rotate()).json.data.hmac_secret;
+  const during = await sample();
+  expect([during.isAuthorizedBy(old), during.isAuthorizedBy(next)]).toEqual([true, false]);
+  expect([during.signedBy(old), during.signedBy(next)]).toEqual([true, true]);
+  const finished = await finish();
+  expect(finished.status).toBe(200);
+  expect(finished.json.data).not.toHaveProperty('secret_rotation');
+  expect(finished.json.data).not.toHaveProperty('hmac_secret');
+  const after = await sample();
+  expect([after.isAuthorizedBy(old), after.isAuthorizedBy(next)]).toEqual([false, true]);
+  expect([after.signedBy(old), after.signedBy(next)]).toEqual([false, true]);
+  const row = await rowOf();
+  expect(harness.secrets.decrypt(row.hmac_secret_ciphertext)).toBe(next);
+  expect(row).toMatchObject({ next_hmac_secret_ciphertext: null, rotation_ends_at: null });
+  expect(await finish()).toMatchObject({
+    status: 409,
+    json: failure(409, 'No rotation of the secret is under way.'),
+  });
+});
+
+test('ends at its time, whoever has tidied up; the next one follows the secret that took over', async () => {
+  const first = (await rotate()).json.data.hmac_secret;
+  await endNow();
+  expect(await shown()).not.toHaveProperty('secret_rotation');
+  const ended = await sample();
+  expect([ended.isAuthorizedBy(first), ended.signedBy(subscription.hmac_secret)]).toEqual([true, false]);
+  expect((await finish()).status).toBe(409);
+  const second = (await rotate()).json.data.hmac_secret;
+  const during = await sample();
+  expect([during.isAuthorizedBy(first), during.signedBy(first), during.signedBy(second)]).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect(during.signedBy(subscription.hmac_secret)).toBe(false);
+});
+
+test('without an overlap takes over at once', async () => {
+  const { data } = (await rotate({ overlap_hours: 0 })).json;
+  expect(data).not.toHaveProperty('secret_rotation');
+  const after = await sample();
+  expect([after.isAuthorizedBy(data.hmac_secret), after.signedBy(subscription.hmac_secret)]).toEqual([
+    true,
+    false,
+  ]);
+});
+
+test('one at a time: a second is refused while the first is under way', async () => {
+  await rotate();
+  expect(await rotate()).toMatchObject({ status: 409, json: CONFLICT });
+});
+
+test.each([24, 0])('of two that found the same secret one wins, with %i hours too', async (overlap_hours) => {
+  const holder = await harness.database.pool.connect();
+  try {
+    // Both have read it and wait to change it.
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
+    const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];
+    const waiting = `SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%secret_generation + 1%'`;
+    for (let count = 0; count < 2; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
+    await holder.query('COMMIT');
+    const answers = await Promise.all(rotating);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    const won = answers.find(({ status }) => status === 200)?.json.data.hmac_secret;
+    expect((await sample()).signedBy(won)).toBe(true);
+  } finally {
+    holder.release();
+  }
+});
+
+test('repeated with its key it answers the same secret and rotates once', async () => {
+  const headers = { 'idempotency-key': 'a rotation' };
+  const first = await rotate({}, headers);
+  const again = await rotate({}, headers);
+  expect(again.json).toEqual(first.json);
+  expect(again.headers.get('idempotent-replay')).toBe('true');
+});
+
+test('is for those who may write webhooks, and for a webhook that is there', async () => {
+  const token = await harness.newToken(account, ['read_only']);
+  for (const rest of ['/rotate-secret', '/finish-rotation'])
+    expect((await call('POST', rest, { token })).status).toBe(403);
+  await call('DELETE', '');
+  for (const rest of ['/rotate-secret', '/finish-rotation'])
+    expect((await call('POST', rest)).json).toEqual(failure(404, 'Webhook not found.'));
+});
