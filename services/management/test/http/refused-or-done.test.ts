@@ -56,7 +56,7 @@ async function startedRunPath(): Promise<string> {
 
 async function failedDelivery() {
   const { id: subscriptionId } = await harness.newSubscription(account);
-  const completedAt = '2026-11-20T10:00:00Z';
+  const completedAt = new Date().toISOString();
   const fields = { subscriptionId, accountId: account.id, status: 'failed', completedAt };
   return { subscriptionId, ...(await insertDelivery(harness.database, fields)) };
 }
@@ -102,6 +102,20 @@ const WRITES: [string, () => Promise<Write>, string][] = [
   [
     'DELETE /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id',
     async () => ({ path: subscriptionPath((await harness.newSubscription(account)).id) }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/rotate-secret',
+    async () => ({ path: subscriptionPath((await harness.newSubscription(account)).id, '/rotate-secret') }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/finish-rotation',
+    async () => {
+      const { id } = await harness.newSubscription(account);
+      await harness.call('POST', subscriptionPath(id, '/rotate-secret'), { token: account.token });
+      return { path: subscriptionPath(id, '/finish-rotation') };
+    },
     'subscriptions IN SHARE',
   ],
   [
