@@ -11,7 +11,8 @@ export interface AttemptRecord {
   startedAt: Date;
   durationMs: number;
   httpStatusCode: number;
-  error: { code: string; message: string } | null;
+  /** `detail` is for the service's own log. */
+  error: { code: string; message: string; detail?: string } | null;
   /** Masked. */
   requestHeaders: Record<string, string>;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
@@ -44,7 +45,7 @@ const RECORD_ATTEMPTS = `
   )
   UPDATE deliveries d
   SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
-      duration_ms = i.duration_ms,
+      error_code = i.error_code, duration_ms = i.duration_ms,
       completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
       next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
   FROM input i
@@ -87,13 +88,16 @@ export interface SubscriptionStatus {
   /** The start of the latest attempt. */
   dispatchedAt: Date;
   httpStatusCode: number;
+  /** Null when it succeeded. */
+  errorCode: string | null;
 }
 
 /** An older attempt, of another dispatcher perhaps, never overwrites a newer one. `updated_at` is the owner's. */
 const UPDATE_STATUSES = `
   UPDATE subscriptions s
-  SET dispatched_at = i.dispatched_at, http_status_code = i.http_status_code
-  FROM unnest($1::text[], $2::timestamptz[], $3::int[]) AS i (id, dispatched_at, http_status_code)
+  SET dispatched_at = i.dispatched_at, http_status_code = i.http_status_code, error_code = i.error_code
+  FROM unnest($1::text[], $2::timestamptz[], $3::int[], $4::text[])
+    AS i (id, dispatched_at, http_status_code, error_code)
   WHERE s.id = i.id AND (s.dispatched_at IS NULL OR s.dispatched_at <= i.dispatched_at)`;
 
 export async function updateSubscriptionStatuses(
@@ -109,6 +113,7 @@ export async function updateSubscriptionStatuses(
       sorted.map(({ subscriptionId }) => subscriptionId),
       sorted.map(({ dispatchedAt }) => dispatchedAt.toISOString()),
       sorted.map(({ httpStatusCode }) => httpStatusCode),
+      sorted.map(({ errorCode }) => errorCode),
     ],
     'update-subscription-statuses',
   );

@@ -94,7 +94,7 @@ export interface StatusCoalescerOptions {
 }
 
 /**
- * Keeps `dispatched_at` and `http_status_code` of subscriptions current with one write per subscription and period,
+ * Keeps `dispatched_at`, `http_status_code` and `error_code` of subscriptions current with one write per subscription and period,
  * however many deliveries it had.
  */
 export class StatusCoalescer {
