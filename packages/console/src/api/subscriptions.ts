@@ -6,6 +6,9 @@ const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const JOBS = '/api/v2/accounts/{account_id}/jobs/';
 
+/** Why an attempt failed decides the words for it: its status alone does not tell whose it is. */
+const WITH_ERROR_CODE = { include: 'error_code' } as const;
+
 /** One webhook that belongs to an account. */
 export interface WebhookKey {
   accountId: number;
@@ -27,7 +30,12 @@ export function inPath({ accountId, webhookId }: WebhookKey) {
 export function subscriptionsQuery(accountId: number, query: Query<'get', typeof ALL>) {
   return queryOptions({
     queryKey: [...webhooksKey(accountId), 'list', query],
-    queryFn: ({ signal }) => request('get', ALL, { path: { account_id: accountId }, query, signal }),
+    queryFn: ({ signal }) =>
+      request('get', ALL, {
+        path: { account_id: accountId },
+        query: { ...query, ...WITH_ERROR_CODE },
+        signal,
+      }),
     placeholderData: keepPreviousData,
   });
 }
@@ -35,7 +43,8 @@ export function subscriptionsQuery(accountId: number, query: Query<'get', typeof
 export function subscriptionQuery(key: WebhookKey) {
   return queryOptions({
     queryKey: [...webhooksKey(key.accountId), key.webhookId],
-    queryFn: async ({ signal }) => (await request('get', ONE, { path: inPath(key), signal })).data,
+    queryFn: async ({ signal }) =>
+      (await request('get', ONE, { path: inPath(key), query: WITH_ERROR_CODE, signal })).data,
   });
 }
 
@@ -63,7 +72,7 @@ export async function deleteSubscription(key: WebhookKey): Promise<void> {
 
 /** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */
 export async function testEndpoint(key: WebhookKey): Promise<Verification> {
-  return (await request('get', `${ONE}/test`, { path: inPath(key) })).data;
+  return (await request('get', `${ONE}/test`, { path: inPath(key), query: WITH_ERROR_CODE })).data;
 }
 
 /** As many as one call takes. */
