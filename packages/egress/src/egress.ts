@@ -1,6 +1,6 @@
 import type { Buffer } from 'node:buffer';
 import type { LookupFunction } from 'node:net';
-import { type AddressGuard, createAddressGuard } from './address-guard.ts';
+import { type AddressGuard, createAddressGuard, type EgressRules } from './address-guard.ts';
 import { createConnectionPool } from './connection-pool.ts';
 import { KnownEndpoints } from './endpoint-url.ts';
 import {
@@ -10,20 +10,11 @@ import {
   exchange,
   type Sender,
 } from './exchange.ts';
-import {
-  AddressForbiddenError,
-  describeFailure,
-  EgressClosedError,
-  type EgressFailure,
-  errorCode,
-  timedOut,
-} from './failure.ts';
+import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
 import { createGotClient } from './got-client.ts';
 import { createGuardedLookup, createHostLookup } from './host-lookup.ts';
 
-export interface EgressOptions {
-  /** Ranges opened beside the public addresses, as parseCidrs returns them. */
-  allowCidrs: readonly string[];
+export interface EgressOptions extends EgressRules {
   /** One deadline over DNS, connect, TLS, request and the whole response. */
   timeoutMs: number;
   /** Reading a body stops here; default 65,536. */
@@ -74,7 +65,7 @@ const KNOWN_ENDPOINTS_MAX = 4_096;
 
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 65_536 } = options;
-  const guard = createAddressGuard(options.allowCidrs);
+  const guard = createAddressGuard(options);
   const lookup = createGuardedLookup(options.lookup ?? createHostLookup(), guard);
   const endpoints = new KnownEndpoints(guard, KNOWN_ENDPOINTS_MAX);
   const pooled = createSender(options, { guard, lookup, endpoints, keepAlive: true });
@@ -83,11 +74,9 @@ export function createEgress(options: EgressOptions): Egress {
 
   async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
     if (closed) return refused(describeFailure(new EgressClosedError()));
-    const { url, problem, forbiddenAddress } = endpoints.of(request.url);
+    const { url, problem, forbidden } = endpoints.of(request.url);
     if (problem !== undefined) return refused({ code: 'invalid_url', message: `The URL ${problem}.` });
-    if (forbiddenAddress !== undefined) {
-      return refused(describeFailure(new AddressForbiddenError(forbiddenAddress)));
-    }
+    if (forbidden !== undefined) return refused(describeFailure(forbidden));
     const { headers, body } = request;
     let end = await exchange(pooled, { url, headers, body, responseBytesMax });
     const leftMs = timeoutMs - (performance.now() - startedMs);

@@ -1,4 +1,5 @@
 import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload } from '@runhook/contract';
+import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
 import type { Lane, LaneOutcome } from './policy/lane-states.ts';
@@ -142,6 +143,7 @@ export async function logAttempt(
     subscriptionId: delivery.subscriptionId,
     dispatchedAt: attempted.startedAt,
     httpStatusCode: attempted.httpStatusCode,
+    errorCode: attempted.error?.code ?? null,
   });
   measure(metrics, delivery, attempted);
   logger.info(
@@ -156,6 +158,7 @@ export async function logAttempt(
       status: attempted.status,
       httpStatusCode: attempted.httpStatusCode,
       errorCode: attempted.error?.code,
+      errorDetail: attempted.error?.detail,
       durationMs: attempted.durationMs,
       nextDelayMs: attempted.nextDelayMs ?? undefined,
     },
@@ -179,6 +182,6 @@ function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: Atte
   if (nextDelayMs !== null) metrics.retryWait.observe(nextDelayMs / 1000);
   if (error) {
     metrics.attemptErrors.inc({ code: error.code });
-    if (error.code === 'address_forbidden') metrics.blockedAddresses.inc();
+    if (isForbidden(error.code)) metrics.blockedAddresses.inc();
   }
 }

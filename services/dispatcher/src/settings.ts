@@ -1,5 +1,5 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { parseCidrs } from '@runhook/egress';
+import { type EgressRules, type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
 import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -27,6 +27,10 @@ interface Environment {
   RUN_RETENTION_DAYS: number;
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
+  /** Ranges closed whatever is opened. */
+  EGRESS_DENY_CIDRS: string[];
+  /** Empty: all. */
+  EGRESS_PORTS: PortRange[];
   LOG_LEVEL: string;
   /** Traces are exported there; off without it. The SDK reads it, with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
@@ -53,6 +57,8 @@ const schema = Joi.object<Environment>({
   LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
+  EGRESS_DENY_CIDRS: parsedBy(parseCidrs).default([]),
+  EGRESS_PORTS: parsedBy(parsePorts).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
@@ -62,4 +68,12 @@ const schema = Joi.object<Environment>({
 /** Throws an `EnvironmentError` with every problem at once. */
 export function readSettings(source?: NodeJS.ProcessEnv): DispatcherSettings {
   return parseSettings(schema, source);
+}
+
+/** What endpoints may be called. */
+export function egressRules(
+  settings: Pick<DispatcherSettings, 'egressAllowCidrs' | 'egressDenyCidrs' | 'egressPorts'>,
+): EgressRules {
+  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
+  return { allowCidrs, denyCidrs, ports };
 }

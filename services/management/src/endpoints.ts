@@ -23,7 +23,7 @@ import { createRuns } from './runs/runs.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createPasswordCheck, createSignIn, createSignInLimits } from './sessions/sign-in.ts';
-import type { Settings } from './settings.ts';
+import { egressRules, type Settings } from './settings.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
 
@@ -55,7 +55,7 @@ export async function createEndpoints(
   const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay, timeouts } = deps;
   const { prisma, pool } = database;
   const secrets = createSecretBox(settings.encryptionKeys);
-  const guard = createAddressGuard(settings.egressAllowCidrs);
+  const guard = createAddressGuard(egressRules(settings));
   const sessions = createConsoleSessions({
     prisma,
     idleMinutes: settings.consoleSessionIdleMinutes,
@@ -84,7 +84,7 @@ export async function createEndpoints(
       urlProblem: guard.urlProblem,
       subscriptionsMax: settings.subscriptionsPerAccount,
     }),
-    testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
+    testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     recoverEndpoint({ prisma }),

@@ -9,6 +9,7 @@ import {
   type SubscriptionFields,
 } from '@runhook/contract';
 import type { Prisma } from '@runhook/database/prisma';
+import { outwardCode } from '@runhook/egress';
 import {
   httpStatusText,
   idText,
@@ -36,6 +37,7 @@ export const SHOWN = {
   updatedAtMicros: true,
   dispatchedAtMicros: true,
   httpStatusCode: true,
+  errorCode: true,
   deactivateReason: true,
 } satisfies Prisma.SubscriptionSelect;
 
@@ -69,14 +71,27 @@ export interface SubscriptionView {
   dispatched_at?: string;
   /** "0" before the first delivery. */
   http_status_code: string;
+  /** Why the latest attempt failed, or null; absent unless the request asks for it. */
+  error_code?: string | null;
   /** Absent unless something other than a request made it inactive. */
   deactivate_reason?: string;
   /** In the answer to the create only. */
   hmac_secret?: string;
 }
 
+/** What an answer has beside its fields when its request asks for it with `include`, so that other clients see no change. */
+export const INCLUDED = ['error_code'] as const;
+
+export type Included = ReadonlySet<(typeof INCLUDED)[number]>;
+
+const NOTHING_MORE: Included = new Set();
+
 /** @param account the one that it belongs to */
-export function subscriptionView(row: SubscriptionRow, account: { identifier: string }): SubscriptionView {
+export function subscriptionView(
+  row: SubscriptionRow,
+  account: { identifier: string },
+  included: Included = NOTHING_MORE,
+): SubscriptionView {
   return {
     id: row.id,
     account_identifier: account.identifier,
@@ -91,6 +106,7 @@ export function subscriptionView(row: SubscriptionRow, account: { identifier: st
     updated_at: String(row.updatedAtMicros),
     ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
     http_status_code: String(row.httpStatusCode),
+    ...(included.has('error_code') ? { error_code: row.errorCode && outwardCode(row.errorCode) } : {}),
     ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
   };
 }
@@ -156,12 +172,17 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     'Start of the latest attempt to deliver to it, whatever came of it. Absent until there was one.',
   ),
   http_status_code: httpStatusText(
-    'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" until there was one.',
+    'Status of the latest attempt: what the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error_code` tells them apart. "0" until there was one.',
   ),
+  error_code: {
+    type: ['string', 'null'],
+    description:
+      'Why the latest attempt failed; `unsuccessful_status` when the endpoint answered. Null when it did not fail, and until there was one. Absent unless asked for with `include`.',
+  },
   deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
 };
 
-export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason'] as const;
+export const OPTIONAL_IN_ANSWERS = ['dispatched_at', 'deactivate_reason', 'error_code'] as const;
 
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
   SUBSCRIPTION_LIMITS;

@@ -10,6 +10,7 @@ import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '.
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
   FIELDS_OF_REQUESTS,
+  INCLUDED,
   NEW_SUBSCRIPTION,
   OPTIONAL_IN_ANSWERS,
   PROPERTIES_OF_ANSWERS,
@@ -34,6 +35,12 @@ export const SUBSCRIPTION_EXAMPLE: SubscriptionView = {
   http_status_code: '200',
 };
 
+const INCLUDE = inQuery(
+  'include',
+  'What to answer beside the rest, names with commas between them. `error_code`: why it failed.',
+  { type: 'string', enum: [...INCLUDED] },
+);
+
 const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
 const VERIFICATION_EXAMPLE = { verification_error: null, verification_status_code: '200' };
 
@@ -52,6 +59,7 @@ export const subscriptionPaths: Paths = {
       parameters: [
         searchParameter('in their name, their endpoint or their description'),
         inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
+        INCLUDE,
         ...PAGE,
       ],
       responses: answers(
@@ -87,9 +95,14 @@ export const subscriptionPaths: Paths = {
       operationId: 'getSubscription',
       tags,
       summary: 'Get a subscription',
-      responses: answers('account', {
-        200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
-      }),
+      parameters: [INCLUDE],
+      responses: answers(
+        'account',
+        {
+          200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+        },
+        [400],
+      ),
     },
     put: {
       operationId: 'updateSubscription',
@@ -120,10 +133,15 @@ export const subscriptionPaths: Paths = {
       operationId: 'testSubscription',
       tags,
       summary: 'Send a signed sample to the endpoint',
+      parameters: [INCLUDE],
       description: `Active or not, and without a trace: no entry in the log, no new status. How the endpoint took it is the answer, so a failure of the endpoint is a 200 too. ${WEBHOOK_WRITERS}`,
-      responses: answers('account', {
-        200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
-      }),
+      responses: answers(
+        'account',
+        {
+          200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
+        },
+        [400],
+      ),
     },
   },
 };
@@ -151,15 +169,24 @@ export const subscriptionSchemas: Record<string, Schema> = {
 
   SubscriptionFields: FIELDS_OF_REQUESTS,
 
-  Verification: answerObject<Verification>('How the endpoint took the sample.', {
-    verification_error: {
-      type: ['string', 'null'],
-      description: 'What went wrong, in a sentence; null when the endpoint answered with a 2xx.',
+  Verification: answerObject<Verification>(
+    'How the endpoint took the sample.',
+    {
+      verification_error: {
+        type: ['string', 'null'],
+        description: 'What went wrong, in a sentence; null when the endpoint answered with a 2xx.',
+      },
+      verification_status_code: httpStatusText(
+        'What the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `verification_error_code` tells them apart.',
+      ),
+      verification_error_code: {
+        type: ['string', 'null'],
+        description:
+          'What went wrong, for programs; `unsuccessful_status` when the endpoint answered. Null when nothing did. Absent unless asked for with `include=error_code`.',
+      },
     },
-    verification_status_code: httpStatusText(
-      'What the endpoint answered; "504" when it did not in time, "502" when it could not be reached.',
-    ),
-  }),
+    ['verification_error_code'],
+  ),
 
   DeletedSubscription: answerObject<{ id: string }>('What was deleted.', {
     id: prefixedId('wsu_', 'Id of the subscription that is gone.'),

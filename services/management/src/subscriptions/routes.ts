@@ -15,8 +15,8 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
-import { QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
-import { subscriptionView } from './fields.ts';
+import { QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
+import { INCLUDED, subscriptionView } from './fields.ts';
 import {
   requiredSubscription,
   SUBSCRIPTION_PATH,
@@ -69,7 +69,7 @@ async function readSubscriptionFields(
   return fields;
 }
 
-/** `search` and `active` narrow it (docs/contract.md#subscriptions). */
+/** `search` and `active` narrow it, `include` asks for more of each (docs/contract.md#subscriptions). */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -82,6 +82,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
         active: reader.optional('active', trueOrFalse),
         search: reader.optional('search', searchText),
       };
+      const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
       reader.check();
       const { rows, totalCount } = await listSubscriptions(prisma, {
         accountId: account.id,
@@ -90,7 +91,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
       });
       return {
         code: 200,
-        data: rows.map((row) => subscriptionView(row, account)),
+        data: rows.map((row) => subscriptionView(row, account, included)),
         extra: pageExtra(page, totalCount, rows.length),
       };
     },
@@ -138,8 +139,11 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
     path: SUBSCRIPTION_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
+      const reader = new QueryReader(request.query);
+      const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
+      reader.check();
       const row = await requiredSubscription(prisma, request);
-      return { code: 200, data: subscriptionView(row, request.account) };
+      return { code: 200, data: subscriptionView(row, request.account, included) };
     },
   };
 }
