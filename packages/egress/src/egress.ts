@@ -12,7 +12,8 @@ import {
 } from './exchange.ts';
 import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
 import { createGotClient } from './got-client.ts';
-import { createGuardedLookup, createHostLookup } from './host-lookup.ts';
+import { createGuardedLookup, lookupBy } from './host-lookup.ts';
+import { createNameResolver } from './name-resolver.ts';
 
 export interface EgressOptions extends EgressRules {
   /** One deadline over DNS, connect, TLS, request and the whole response. */
@@ -63,10 +64,17 @@ type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings'>;
 
 const KNOWN_ENDPOINTS_MAX = 4_096;
 
+/** Leaves time for the request itself, and frees a silent name's place in the end. */
+const NAME_TIMEOUT_MAX_MS = 6_000;
+
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 65_536 } = options;
   const guard = createAddressGuard(options);
-  const lookup = createGuardedLookup(options.lookup ?? createHostLookup(), guard);
+  const nameTimeoutMs = Math.min(timeoutMs, NAME_TIMEOUT_MAX_MS);
+  const lookup = createGuardedLookup(
+    options.lookup ?? lookupBy(createNameResolver({ timeoutMs: nameTimeoutMs })),
+    guard,
+  );
   const endpoints = new KnownEndpoints(guard, KNOWN_ENDPOINTS_MAX);
   const pooled = createSender(options, { guard, lookup, endpoints, keepAlive: true });
   const fresh = createSender(options, { guard, lookup, endpoints, keepAlive: false });
