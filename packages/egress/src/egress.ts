@@ -50,6 +50,8 @@ export interface EgressResult {
   error: EgressFailure | null;
   /** Of the request that gave this result; null when none was made. */
   timings: EgressTimings | null;
+  /** Whether the endpoint made reading its answer cost several times what a plain one costs. */
+  costly: boolean;
 }
 
 /** The way out: sends what is addressed to subscribers' endpoints, and to nothing else. */
@@ -60,7 +62,7 @@ export interface Egress {
   close(): void;
 }
 
-type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings'>;
+type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings' | 'costly'>;
 
 const KNOWN_ENDPOINTS_MAX = 4_096;
 
@@ -145,12 +147,12 @@ function wasStale(end: ExchangeEnd, { pool }: Sender): boolean {
 }
 
 function outcomeOf(end: ExchangeEnd, timeoutMs: number): Outcome {
-  const { response, timings } = end;
-  if (end.kind === 'answered') return { response, error: null, timings };
-  if (end.kind === 'timeout') return { response, error: timedOut(timeoutMs), timings };
-  return { response, error: describeFailure(end.error), timings };
+  const { response, timings, costly } = end;
+  if (end.kind === 'answered') return { response, error: null, timings, costly };
+  if (end.kind === 'timeout') return { response, error: timedOut(timeoutMs), timings, costly };
+  return { response, error: describeFailure(end.error), timings, costly };
 }
 
 function refused(error: EgressFailure): Outcome {
-  return { response: null, error, timings: null };
+  return { response: null, error, timings: null, costly: false };
 }

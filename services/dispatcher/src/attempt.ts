@@ -23,6 +23,8 @@ export function laneOf({ subscriptionId, event }: Attemptable, { endpoint }: Tar
 export interface AttemptResult {
   record: AttemptRecord;
   outcome: Outcome;
+  /** Whether the endpoint made its answer cost several times what a plain one costs. */
+  costly: boolean;
 }
 
 /**
@@ -51,7 +53,9 @@ export async function attempt(
 
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
 
-function laneOutcomeOf({ outcome, record }: AttemptResult): LaneOutcome {
+/** An endpoint that takes what many others need gets the share of one that fails, though its deliveries are delivered. */
+function laneOutcomeOf({ outcome, record, costly }: AttemptResult): LaneOutcome {
+  if (costly) return 'failed';
   if (outcome.kind === 'delivered') return 'succeeded';
   return NOT_CONNECTED.has(record.error?.code ?? '') ? 'not_connected' : 'failed';
 }
@@ -83,6 +87,7 @@ async function send(
   const { response } = result;
   return {
     outcome,
+    costly: result.costly,
     record: {
       deliveryId: delivery.id,
       day: delivery.day,
