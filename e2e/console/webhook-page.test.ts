@@ -55,12 +55,17 @@ describeConsole('the page of a webhook', (story) => {
     await page.getByText('Your endpoint answered 500 Internal server error').waitFor();
     await page.getByText('The endpoint had a problem of its own.').waitFor();
 
+    world.receiver.respondWith(502);
+    await test.click();
+    await page.getByText('Your endpoint answered 502 Bad gateway').waitFor();
+    await page.getByText('Check that the endpoint itself is up.').waitFor();
+
     world.receiver.respondWith(200);
     const deaf = await subscribe(world, { client_url: UNREACHABLE });
     await page.goto(at(webhookPathOf(world, deaf)));
     await test.click();
     await page.getByText('Connection refused').waitFor();
-    await page.getByText('Check the host and port').waitFor();
+    await page.getByText('Nothing listens on that port.').waitFor();
     expect(await world.call('ada', 'GET', webhookApiOf(world, deaf, 'deliveries'))).toEqual([]);
   });
 

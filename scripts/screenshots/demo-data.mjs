@@ -103,6 +103,7 @@ export async function seedDemoData({ database, contract, testing, databasePackag
         createdAt: new Date(Date.now() - (20 + index) * 24 * HOUR_MS),
         ...(webhook.last && {
           httpStatusCode: webhook.last,
+          errorCode: webhook.last < 300 ? null : webhook.last === 504 ? 'timeout' : 'unsuccessful_status',
           dispatchedAt: new Date(Date.now() - (3 + index * 11) * 60_000),
         }),
       },
@@ -145,8 +146,9 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
       );
       await pool.query(
         `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id,
-           webhook_name, status, reason, attempt_count, http_status_code, duration_ms, created_at, completed_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+           webhook_name, status, reason, attempt_count, http_status_code, error_code, duration_ms, created_at,
+           completed_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
         [
           day,
           id,
@@ -161,6 +163,7 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
           isFailed ? 'All 6 attempts failed. Last: The endpoint answered 503.' : null,
           isFailed ? 6 : 1,
           isFailed ? 503 : 200,
+          isFailed ? 'unsuccessful_status' : null,
           durationMs,
           created,
           new Date(createdMs + durationMs),

@@ -9,21 +9,29 @@ import {
   verificationWords,
 } from '../src/words/deliveries.ts';
 
+const ANSWERED = 'unsuccessful_status';
+
 test.each([
-  [null, '204', true, 'Your endpoint answered 204 No content'],
-  ['The endpoint answered 500.', '500', false, 'Your endpoint answered 500 Internal server error'],
-  ['Timed out after 10 s.', '504', false, 'Timed out after 10 s'],
-  ['Connection refused.', '502', false, 'Connection refused'],
-  ['The endpoint answered 502.', '502', false, 'The endpoint answered 502'],
-])('a test that ended with %s is told in words, with what to check', (error, code, isGood, title) => {
-  const words = verificationWords({ verification_error: error, verification_status_code: code });
+  [null, '204', null, true, 'Your endpoint answered 204 No content'],
+  ['The endpoint answered 500.', '500', ANSWERED, false, 'Your endpoint answered 500 Internal server error'],
+  ['Timed out after 10 s.', '504', 'timeout', false, 'Timed out after 10 s'],
+  ['Connection refused.', '502', 'connection_refused', false, 'Connection refused'],
+  ['The endpoint answered 502.', '502', ANSWERED, false, 'Your endpoint answered 502 Bad gateway'],
+  ['The endpoint answered 504.', '504', ANSWERED, false, 'Your endpoint answered 504 Gateway timeout'],
+])('a test that ended with %s is told in words, with what to check', (error, status, code, isGood, title) => {
+  const words = verificationWords({
+    verification_error: error,
+    verification_status_code: status,
+    verification_error_code: code,
+  });
   expect(words).toMatchObject({ isGood, title });
   expect(words.advice === null).toBe(isGood);
 });
 
 test('every error of an attempt comes with something to check', () => {
-  const seen = ['timeout', 'address_forbidden', 'dns_failed', 'connection_refused', 'tls_untrusted'].map(
-    (code) => answerAdvice('502', code),
+  const codes = ['timeout', 'address_forbidden', 'port_forbidden', 'dns_failed', 'no_address'];
+  const seen = [...codes, 'connection_refused', 'tls_untrusted', ANSWERED].map((code) =>
+    answerAdvice('502', code),
   );
   expect(new Set(seen).size).toBe(seen.length);
   for (const status of ['301', '404', '418', '500', '999'])
@@ -62,7 +70,12 @@ test('a delivery says how it stands and why', () => {
   );
   expect(deliveryWords({ status: 'pending', attempt_count: 0 })).toBe('Pending');
   expect(deliveryWords({ status: 'pending', attempt_count: 2 })).toBe('Trying again');
-  expect(lastAnswerWords({ attempt_count: 0, http_status_code: '0' })).toBe('nothing sent yet');
+  expect(lastAnswerWords({ attempt_count: 0, http_status_code: '0', error_code: null })).toBe(
+    'nothing sent yet',
+  );
+  expect(
+    lastAnswerWords({ attempt_count: 1, http_status_code: '502', error_code: 'unsuccessful_status' }),
+  ).toBe('502 Bad gateway');
 });
 
 test('a recovery says what it will do before it does it', () => {

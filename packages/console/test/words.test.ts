@@ -11,13 +11,28 @@ test.each([
   ['204', '204 No content', 'good'],
   ['302', '302 Found', 'bad'],
   ['410', '410 Gone', 'bad'],
-  ['502', '502 could not be reached', 'bad'],
-  ['504', '504 timed out', 'bad'],
   ['299', '299 Success', 'good'],
   ['599', '599 Server error', 'bad'],
   ['999', '999', 'bad'],
 ])('status %s is said as "%s" and is %s', (code, words, tone) => {
-  expect([statusWords(code), statusTone(code)]).toEqual([words, tone]);
+  expect([statusWords(code, tone === 'bad' ? 'unsuccessful_status' : null), statusTone(code)]).toEqual([
+    words,
+    tone,
+  ]);
+});
+
+test.each([
+  ['502', 'unsuccessful_status', '502 Bad gateway'],
+  ['504', 'unsuccessful_status', '504 Gateway timeout'],
+  ['502', 'connection_refused', '502 could not be reached'],
+  ['502', 'no_address', '502 could not be reached'],
+  ['502', 'tls_untrusted', '502 certificate not trusted'],
+  ['502', 'connection_reset', '502 broke off'],
+  ['504', 'timeout', '504 timed out'],
+  ['502', null, '502'],
+  ['504', null, '504'],
+])('whose %s it is, is said by its error code: %s is "%s"', (code, errorCode, words) => {
+  expect(statusWords(code, errorCode)).toBe(words);
 });
 
 test('a time is read from microseconds and from ISO 8601 alike', () => {

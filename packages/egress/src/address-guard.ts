@@ -1,10 +1,21 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { isLocalhostName, literalAddress, parseEndpointUrl } from './endpoint-url.ts';
+import { isLocalhostName, literalAddress, parseEndpointUrl, portOf } from './endpoint-url.ts';
+
+/** What may be called; lists as parseCidrs and parsePorts return them. */
+export interface EgressRules {
+  /** Opened beside the public addresses. An IPv4 entry opens IPv4 addresses only, never an IPv6 form that embeds one. */
+  allowCidrs: readonly string[];
+  /** Closed whatever is opened. An IPv4 entry closes the IPv6 forms that embed its addresses, too. */
+  denyCidrs?: readonly string[];
+  /** Empty, or left out: all. */
+  ports?: readonly PortRange[];
+}
 
 export interface AddressGuard {
   /** Whether a request may be sent to this address. Text that is not an address is not allowed. */
   allows(ip: string): boolean;
+  allowsPort(port: number): boolean;
   /**
    * Judges a subscription's URL up front, without DNS: null, or a phrase that completes "client_url …". A name is
    * judged by the address it resolves to, when it is dialled.
@@ -13,23 +24,34 @@ export interface AddressGuard {
 }
 
 /**
- * The rule of which addresses may be reached: the public ones, and those in `allowCidrs` (as parseCidrs returns them).
- * An IPv4 entry opens IPv4 addresses only, never an IPv6 form that embeds one.
- * @throws Error naming the entry of `allowCidrs` that is not a range.
+ * The rule of what may be reached: the public addresses and those that are opened, without those that are closed.
+ * @throws Error naming the entry that is not a range.
  */
-export function createAddressGuard(allowCidrs: readonly string[]): AddressGuard {
+export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: EgressRules): AddressGuard {
   const opened = allowCidrs.map(parseRange);
+  const closed = denyCidrs.map(parseRange);
   const forbidden = [...forbiddenIpv4, ...forbiddenIpv6].map(parseRange);
 
   function allows(ip: string): boolean {
     const address = parseAddress(ip);
-    if (address === null) return false;
+    if (address === null || isClosed(address)) return false;
     return inAnyRange(address, opened) || !inAnyRange(address, forbidden);
+  }
+
+  function isClosed(address: Address): boolean {
+    if (closed.length === 0) return false;
+    return [address, ...embeddedIpv4(address)].some((one) => inAnyRange(one, closed));
+  }
+
+  function allowsPort(port: number): boolean {
+    return ports.length === 0 || ports.some(({ first, last }) => first <= port && port <= last);
   }
 
   function urlProblem(text: string): string | null {
     const url = parseEndpointUrl(text);
     if (typeof url === 'string') return url;
+    const port = portOf(url);
+    if (!allowsPort(port)) return `must not use the port ${port}, which is not allowed`;
     const literal = literalAddress(url);
     if (literal !== null) {
       return allows(literal) ? null : `must not point to the address ${literal}, which is not allowed`;
@@ -39,7 +61,7 @@ export function createAddressGuard(allowCidrs: readonly string[]): AddressGuard 
     return null;
   }
 
-  return { allows, urlProblem };
+  return { allows, allowsPort, urlProblem };
 }
 
 /**
@@ -87,8 +109,27 @@ export const forbiddenIpv6 = [
   '3fff::/20', // documentation
 ] as const;
 
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
 /** A range of addresses of one family: the network and the number of leading bits that count. */
-export type AddressRange = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, prefixBits: number];
+type AddressRange = readonly [network: Address, prefixBits: number];
+
+/** IPv6 forms that lead to an IPv4 address somewhere, and the byte where it begins. */
+const embeddingForms = [
+  { range: parseRange('::/96'), firstByte: 12 }, // compatible
+  { range: parseRange('::ffff:0:0/96'), firstByte: 12 }, // mapped
+  { range: parseRange('::ffff:0:0:0/96'), firstByte: 12 }, // translated
+  { range: parseRange('64:ff9b::/96'), firstByte: 12 }, // NAT64
+  { range: parseRange('64:ff9b:1::/48'), firstByte: 12 }, // NAT64 of a network's own
+  { range: parseRange('2002::/16'), firstByte: 2 }, // 6to4
+] as const;
+
+function embeddedIpv4(address: Address): ipaddr.IPv4[] {
+  const bytes = address.toByteArray();
+  return embeddingForms
+    .filter(({ range }) => inAnyRange(address, [range]))
+    .map(({ firstByte }) => new ipaddr.IPv4(bytes.slice(firstByte, firstByte + 4)));
+}
 
 /**
  * Reads a comma-separated list of ranges (`10.0.0.0/8, ::1`), as in EGRESS_ALLOW_CIDRS. An address without a prefix
@@ -103,6 +144,31 @@ export function parseCidrs(text: string): string[] {
     .map((item) => {
       const [network, prefixBits] = parseRange(item);
       return `${network.toString()}/${prefixBits}`;
+    });
+}
+
+/** Ports from the first to the last, both included. */
+export interface PortRange {
+  first: number;
+  last: number;
+}
+
+/**
+ * Reads a comma-separated list of ports and ranges of ports (`80, 443, 8000-8999`), as in EGRESS_PORTS; blank items are
+ * skipped.
+ * @throws Error naming the first item that is neither.
+ */
+export function parsePorts(text: string): PortRange[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map((item) => {
+      const [, first = '', last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(item) ?? [];
+      const range = { first: Number(first), last: Number(last) };
+      const isRange = range.first >= 1 && range.first <= range.last && range.last <= 65_535;
+      if (!isRange) throw new Error(`"${item}" is not a port or a range of ports such as 443 or 8000-8999`);
+      return range;
     });
 }
 
@@ -122,12 +188,12 @@ function parseRange(text: string): AddressRange {
  * Reads an address as it is dialled: four decimal parts, or IPv6 without a zone. Everything else is null, because
  * ipaddr.js alone would also take octal, hexadecimal and one-number forms that other code reads differently.
  */
-function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+function parseAddress(text: string): Address | null {
   return isIP(text) === 0 || text.includes('%') ? null : ipaddr.parse(text);
 }
 
 /** IPv4 ranges say nothing about IPv6 addresses that embed an IPv4 address, and the other way round. */
-function inAnyRange(address: ipaddr.IPv4 | ipaddr.IPv6, ranges: readonly AddressRange[]): boolean {
+function inAnyRange(address: Address, ranges: readonly AddressRange[]): boolean {
   return ranges.some(
     ([network, prefixBits]) => network.kind() === address.kind() && address.match(network, prefixBits),
   );

@@ -1,6 +1,6 @@
 import type { Buffer } from 'node:buffer';
 import type { LookupFunction } from 'node:net';
-import { type AddressGuard, createAddressGuard } from './address-guard.ts';
+import { type AddressGuard, createAddressGuard, type EgressRules } from './address-guard.ts';
 import { createConnectionPool } from './connection-pool.ts';
 import { KnownEndpoints } from './endpoint-url.ts';
 import {
@@ -10,20 +10,12 @@ import {
   exchange,
   type Sender,
 } from './exchange.ts';
-import {
-  AddressForbiddenError,
-  describeFailure,
-  EgressClosedError,
-  type EgressFailure,
-  errorCode,
-  timedOut,
-} from './failure.ts';
+import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
 import { createGotClient } from './got-client.ts';
-import { createGuardedLookup, createHostLookup } from './host-lookup.ts';
+import { createGuardedLookup, lookupBy } from './host-lookup.ts';
+import { createNameResolver } from './name-resolver.ts';
 
-export interface EgressOptions {
-  /** Ranges opened beside the public addresses, as parseCidrs returns them. */
-  allowCidrs: readonly string[];
+export interface EgressOptions extends EgressRules {
   /** One deadline over DNS, connect, TLS, request and the whole response. */
   timeoutMs: number;
   /** Reading a body stops here; default 65,536. */
@@ -58,6 +50,8 @@ export interface EgressResult {
   error: EgressFailure | null;
   /** Of the request that gave this result; null when none was made. */
   timings: EgressTimings | null;
+  /** Whether the endpoint made reading its answer cost several times what a plain one costs. */
+  costly: boolean;
 }
 
 /** The way out: sends what is addressed to subscribers' endpoints, and to nothing else. */
@@ -68,14 +62,21 @@ export interface Egress {
   close(): void;
 }
 
-type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings'>;
+type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings' | 'costly'>;
 
 const KNOWN_ENDPOINTS_MAX = 4_096;
 
+/** Leaves time for the request itself, and frees a silent name's place in the end. */
+const NAME_TIMEOUT_MAX_MS = 6_000;
+
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 65_536 } = options;
-  const guard = createAddressGuard(options.allowCidrs);
-  const lookup = createGuardedLookup(options.lookup ?? createHostLookup(), guard);
+  const guard = createAddressGuard(options);
+  const nameTimeoutMs = Math.min(timeoutMs, NAME_TIMEOUT_MAX_MS);
+  const lookup = createGuardedLookup(
+    options.lookup ?? lookupBy(createNameResolver({ timeoutMs: nameTimeoutMs })),
+    guard,
+  );
   const endpoints = new KnownEndpoints(guard, KNOWN_ENDPOINTS_MAX);
   const pooled = createSender(options, { guard, lookup, endpoints, keepAlive: true });
   const fresh = createSender(options, { guard, lookup, endpoints, keepAlive: false });
@@ -83,11 +84,9 @@ export function createEgress(options: EgressOptions): Egress {
 
   async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
     if (closed) return refused(describeFailure(new EgressClosedError()));
-    const { url, problem, forbiddenAddress } = endpoints.of(request.url);
+    const { url, problem, forbidden } = endpoints.of(request.url);
     if (problem !== undefined) return refused({ code: 'invalid_url', message: `The URL ${problem}.` });
-    if (forbiddenAddress !== undefined) {
-      return refused(describeFailure(new AddressForbiddenError(forbiddenAddress)));
-    }
+    if (forbidden !== undefined) return refused(describeFailure(forbidden));
     const { headers, body } = request;
     let end = await exchange(pooled, { url, headers, body, responseBytesMax });
     const leftMs = timeoutMs - (performance.now() - startedMs);
@@ -148,12 +147,12 @@ function wasStale(end: ExchangeEnd, { pool }: Sender): boolean {
 }
 
 function outcomeOf(end: ExchangeEnd, timeoutMs: number): Outcome {
-  const { response, timings } = end;
-  if (end.kind === 'answered') return { response, error: null, timings };
-  if (end.kind === 'timeout') return { response, error: timedOut(timeoutMs), timings };
-  return { response, error: describeFailure(end.error), timings };
+  const { response, timings, costly } = end;
+  if (end.kind === 'answered') return { response, error: null, timings, costly };
+  if (end.kind === 'timeout') return { response, error: timedOut(timeoutMs), timings, costly };
+  return { response, error: describeFailure(end.error), timings, costly };
 }
 
 function refused(error: EgressFailure): Outcome {
-  return { response: null, error, timings: null };
+  return { response: null, error, timings: null, costly: false };
 }

@@ -2,25 +2,31 @@ import type { RequestOptions } from 'node:http';
 import { isIP } from 'node:net';
 import { urlToHttpOptions } from 'node:url';
 import { LRUCache } from 'lru-cache';
+import { AddressForbiddenError, PortForbiddenError } from './failure.ts';
 
 /** A URL as it was parsed and judged once, so that not every request to it costs that again. */
 export type KnownEndpoint =
-  | { url: URL; problem?: never; forbiddenAddress?: never }
+  | { url: URL; problem?: never; forbidden?: never }
   /** A phrase that completes "The URL …". */
-  | { url?: never; problem: string; forbiddenAddress?: never }
-  /** What the URL names without DNS, and the guard does not allow. */
-  | { url?: never; problem?: never; forbiddenAddress: string };
+  | { url?: never; problem: string; forbidden?: never }
+  /** What the guard does not allow of what the URL says without DNS. */
+  | { url?: never; problem?: never; forbidden: Error };
 
 /** What node needs to know of a URL. */
 export type Destination = Pick<RequestOptions, 'protocol' | 'hostname' | 'port' | 'path'>;
 
+interface TargetGuard {
+  allows(address: string): boolean;
+  allowsPort(port: number): boolean;
+}
+
 /** Remembers the URLs used lately. */
 export class KnownEndpoints {
-  readonly #guard: { allows(address: string): boolean };
+  readonly #guard: TargetGuard;
   readonly #byText: LRUCache<string, KnownEndpoint>;
   readonly #destinations: LRUCache<string, Destination>;
 
-  constructor(guard: { allows(address: string): boolean }, max: number) {
+  constructor(guard: TargetGuard, max: number) {
     this.#guard = guard;
     this.#byText = new LRUCache({ max });
     this.#destinations = new LRUCache({ max });
@@ -46,8 +52,13 @@ export class KnownEndpoints {
   #judge(text: string): KnownEndpoint {
     const url = parseEndpointUrl(text);
     if (typeof url === 'string') return { problem: url };
+    const port = portOf(url);
+    if (!this.#guard.allowsPort(port)) return { forbidden: new PortForbiddenError(port) };
     const literal = literalAddress(url);
-    return literal === null || this.#guard.allows(literal) ? { url } : { forbiddenAddress: literal };
+    if (literal !== null && !this.#guard.allows(literal)) {
+      return { forbidden: new AddressForbiddenError(literal) };
+    }
+    return { url };
   }
 }
 
@@ -83,6 +94,11 @@ function parseUrl(text: string): URL | null {
 export function literalAddress(url: URL): string | null {
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
   return isIP(host) === 0 ? null : host;
+}
+
+export function portOf(url: URL): number {
+  if (url.port !== '') return Number(url.port);
+  return url.protocol === 'https:' ? 443 : 80;
 }
 
 /** RFC 6761: `localhost` and everything below it is this machine, whatever a DNS server says. */

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
 import { describeFailure, UnexpectedAnswerError } from './failure.ts';
@@ -52,7 +53,7 @@ export interface ExchangeRequest {
  * How one request on one connection ended. `answered`: whole, or up to the cap. Otherwise `response` is what had come by
  * then, null before the head of the answer was complete.
  */
-export type ExchangeEnd = { timings: EgressTimings | null } & (
+export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
   | { kind: 'answered'; response: EgressResponse }
   | { kind: 'timeout'; response: EgressResponse | null }
   | { kind: 'failed'; response: EgressResponse | null; error: unknown; request: ClientRequest | null }
@@ -60,6 +61,17 @@ export type ExchangeEnd = { timings: EgressTimings | null } & (
 
 /** An endpoint may send a few 1xx answers before the real one; without a limit it could send them as fast as it likes. */
 const informationalAnswersMax = 16;
+
+/**
+ * Each read of a connection costs some 10 us, whether it brings a byte or 64 KiB, so an answer that comes byte by byte,
+ * its head too, would cost a hundred times a plain one. 64 KiB in full packets are 45 reads.
+ */
+const readsMax = 256;
+/** From so many reads or interim answers on, an answer costs several times a plain one. */
+const costlyReads = 128;
+const costlyInformationalAnswers = 8;
+/** As many bytes that are neither head nor body: thousands of answers behind the one, or tiny chunks. */
+const costlySurplusBytes = 32_768;
 
 /**
  * Sends one POST and resolves with how it ended, exactly once and never with a rejection. From then on nothing of it is
@@ -74,6 +86,8 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     let request: ClientRequest | null = null;
     let connectionDeadline: NodeJS.Timeout | undefined;
     let informationalAnswers = 0;
+    let reads = 0;
+    let bytesReadBefore = 0;
     let settled = false;
 
     const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
@@ -81,20 +95,44 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     const abort = (reason: Error) => settle('failed', reason);
     inFlight.add(abort);
 
+    function countRead(): void {
+      reads += 1;
+      if (reads <= readsMax || settled) return;
+      if (answer === null)
+        settle('failed', new UnexpectedAnswerError('The endpoint sent its answer in crumbs.'));
+      else {
+        collector.stop();
+        settle('answered');
+      }
+    }
+
+    function surplusBytes(): number {
+      return (request?.socket?.bytesRead ?? 0) - bytesReadBefore - collector.bytesSeen;
+    }
+
     function settle(kind: ExchangeEnd['kind'], error?: unknown): void {
       if (settled) return;
       settled = true;
       clearTimeout(connectionDeadline);
       inFlight.delete(abort);
+      request?.socket?.off('data', countRead);
+      const costly =
+        reads >= costlyReads ||
+        informationalAnswers >= costlyInformationalAnswers ||
+        collector.chunksSeen > chunksSeenMax ||
+        surplusBytes() > costlySurplusBytes;
       const response = answer === null ? null : readResponse(answer, collector);
       const timings = readTimings(stream.timings, request?.reusedSocket === true);
-      if (kind === 'answered' && response !== null) resolve({ kind, response, timings });
-      else if (kind === 'timeout') resolve({ kind, response, timings });
-      else resolve({ kind: 'failed', response, error, request, timings });
+      if (kind === 'answered' && response !== null) resolve({ kind, response, timings, costly });
+      else if (kind === 'timeout') resolve({ kind, response, timings, costly });
+      else resolve({ kind: 'failed', response, error, request, timings, costly });
       // An endpoint may answer before it has read the request; such a socket would stay busy for as long as it likes.
       const isWhole = kind === 'answered' && error === undefined && !collector.truncated;
       const reusable = isWhole && request?.writableFinished === true;
-      if (!reusable) stream.destroy();
+      if (reusable) return;
+      // At once, while got waits for its turn: no further read of the socket is taken apart.
+      request?.socket?.destroy();
+      stream.destroy();
     }
 
     // These listeners stay after the end: a destroyed request still reports its hang-up, which nobody else would hear.
@@ -102,18 +140,28 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     stream.on('request', (created) => {
       request = created;
       created.on('error', ignore);
+      created.once('socket', (socket: Socket) => {
+        bytesReadBefore = socket.bytesRead;
+        if (!settled) socket.on('data', countRead);
+      });
+      // As it is parsed, not as got passes it on: by then ten thousand chunks of a read of 64 KiB would have been kept. Node
+      // cannot be stopped within a read, but nothing more is done with the rest of it.
+      created.once('response', (received: IncomingMessage) => {
+        answer = received;
+        const push = received.push.bind(received);
+        received.push = (chunk: Buffer | null, encoding) => {
+          // A false would have node stop the socket once for each.
+          if (settled) return true;
+          if (chunk !== null) collector.add(chunk);
+          if (collector.truncated) settle('answered');
+          return push(chunk, encoding);
+        };
+      });
       if (!pool.waitsForConnection(created)) return;
       // got's deadline destroys such a request as well, but node reports that only once a connection is free for it.
       connectionDeadline = setTimeout(() => settle('timeout'), timeoutMs ?? sender.timeoutMs);
     });
-    stream.on('response', (received: IncomingMessage) => {
-      answer = received;
-    });
-    stream.on('data', (chunk: Buffer) => {
-      if (settled) return;
-      collector.add(chunk);
-      if (collector.truncated) settle('answered');
-    });
+    stream.resume();
     stream.on('end', () => settle('answered'));
     stream.on('information', () => {
       // The rest of a flood is parsed even after the end, thousands of answers from one read.
@@ -196,6 +244,19 @@ class BodyCollector {
     this.#chunks.push(chunk);
     this.#bytesSeen += chunk.length;
     if (this.#chunks.length > chunksMax) this.#chunks = [Buffer.concat(this.#chunks)];
+  }
+
+  /** Takes what has come for all that will be read. */
+  stop(): void {
+    this.#chunksSeen = Number.POSITIVE_INFINITY;
+  }
+
+  get bytesSeen(): number {
+    return this.#bytesSeen;
+  }
+
+  get chunksSeen(): number {
+    return this.#chunksSeen;
   }
 
   get truncated(): boolean {

@@ -3,6 +3,7 @@ import { isNativeError } from 'node:util/types';
 export type EgressErrorCode =
   | 'timeout'
   | 'address_forbidden'
+  | 'port_forbidden'
   | 'dns_failed'
   | 'connection_refused'
   | 'connection_reset'
@@ -13,22 +14,53 @@ export type EgressErrorCode =
   | 'invalid_url'
   | 'request_failed';
 
-/** Why a request failed: a code to match and one plain sentence to show, which holds no path, stack or body. */
+/** Why a request failed. */
 export interface EgressFailure {
+  /** To match; the log of an endpoint's owner has it. */
   code: EgressErrorCode;
+  /** One plain sentence to show to everybody: no path, stack or body, and no address that the reader did not give. */
   message: string;
+  /** What else whoever runs the service should know; for its own log only. */
+  detail?: string;
+}
+
+/**
+ * What is told of every target that was not dialled, whichever rule refused it and whether its name was found at all:
+ * who could tell these apart could ask for the names and addresses of the network that this runs in.
+ */
+const NOT_DIALLED = 'The endpoint has no address that may be called.';
+
+const notDialledCodes: ReadonlySet<string> = new Set<EgressErrorCode>([
+  'address_forbidden',
+  'port_forbidden',
+  'dns_failed',
+]);
+
+/** Whether a rule of the guard was what refused. @param code as recorded */
+export function isForbidden(code: string): boolean {
+  return code === 'address_forbidden' || code === 'port_forbidden';
+}
+
+/** The code of a failure as it is told outside the log of deliveries. @param code as recorded */
+export function outwardCode(code: string): string {
+  return notDialledCodes.has(code) ? 'no_address' : code;
+}
+
+function notDialled(code: EgressErrorCode, detail: string): EgressFailure {
+  return { code, message: NOT_DIALLED, detail };
 }
 
 /** Renders what went wrong with a request, from the error's class and code; messages of errors are never read. */
 export function describeFailure(error: unknown): EgressFailure {
   const root = rootCause(error);
-  if (root instanceof AddressForbiddenError) return { code: 'address_forbidden', message: root.message };
+  if (root instanceof AddressForbiddenError) return notDialled('address_forbidden', root.message);
+  if (root instanceof PortForbiddenError) return notDialled('port_forbidden', root.message);
   if (root instanceof UnexpectedAnswerError) return { code: 'invalid_response', message: root.message };
   if (root instanceof EgressClosedError) {
     return { code: 'request_failed', message: 'The sender was shut down before the request was complete.' };
   }
   if (root instanceof NameNotResolvedError) {
-    return { code: 'dns_failed', message: 'The host name could not be resolved.' };
+    return notDialled('dns_failed', `The name was not resolved (${errorCode(root.cause) || 'no address'}).`);
   }
   return describeCode(errorCode(error));
 }
@@ -50,6 +82,7 @@ function rootCause(error: unknown): unknown {
 function isOurs(error: Error): boolean {
   return (
     error instanceof AddressForbiddenError ||
+    error instanceof PortForbiddenError ||
     error instanceof NameNotResolvedError ||
     error instanceof UnexpectedAnswerError ||
     error instanceof EgressClosedError
@@ -138,6 +171,16 @@ export class AddressForbiddenError extends Error {
   constructor(address: string) {
     super(`The address ${address} is not allowed.`);
     this.address = address;
+  }
+}
+
+/** The port is none of those that may be called. */
+export class PortForbiddenError extends Error {
+  override readonly name = 'PortForbiddenError';
+  readonly code = 'ERR_PORT_FORBIDDEN';
+
+  constructor(port: number) {
+    super(`The port ${port} is not allowed.`);
   }
 }
 

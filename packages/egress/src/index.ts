@@ -1,4 +1,11 @@
-export { type AddressGuard, createAddressGuard, parseCidrs } from './address-guard.ts';
+export {
+  type AddressGuard,
+  createAddressGuard,
+  type EgressRules,
+  type PortRange,
+  parseCidrs,
+  parsePorts,
+} from './address-guard.ts';
 export {
   createEgress,
   type Egress,
@@ -7,4 +14,4 @@ export {
   type EgressResult,
 } from './egress.ts';
 export type { EgressResponse, EgressTimings } from './exchange.ts';
-export type { EgressErrorCode, EgressFailure } from './failure.ts';
+export { type EgressErrorCode, type EgressFailure, isForbidden, outwardCode } from './failure.ts';

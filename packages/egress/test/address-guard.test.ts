@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createAddressGuard } from '../src/index.ts';
 
-const guard = createAddressGuard([]);
+const guard = createAddressGuard({ allowCidrs: [] });
 
 /** The first and last addresses of each range, and where telling, one in the middle. */
 const refused: Record<string, string[]> = {
@@ -94,7 +94,7 @@ describe('an address', () => {
 
 describe('an opened range', () => {
   test('opens what it names and nothing beside it', () => {
-    const opened = createAddressGuard(['10.1.0.0/16', 'fd00::/64']);
+    const opened = createAddressGuard({ allowCidrs: ['10.1.0.0/16', 'fd00::/64'] });
     expect(opened.allows('10.1.255.255')).toBe(true);
     expect(opened.allows('10.2.0.0')).toBe(false);
     expect(opened.allows('fd00::1')).toBe(true);
@@ -102,7 +102,7 @@ describe('an opened range', () => {
   });
 
   test('of IPv4 opens no IPv6 form that embeds the address', () => {
-    const opened = createAddressGuard(['127.0.0.0/8', '0.0.0.0/0']);
+    const opened = createAddressGuard({ allowCidrs: ['127.0.0.0/8', '0.0.0.0/0'] });
     expect(opened.allows('127.0.0.1')).toBe(true);
     for (const address of ['::ffff:127.0.0.1', '::127.0.0.1', '64:ff9b::127.0.0.1', '2002:7f00:1::', '::1']) {
       expect(opened.allows(address)).toBe(false);
@@ -110,13 +110,13 @@ describe('an opened range', () => {
   });
 
   test('of an embedding form opens that form only', () => {
-    const opened = createAddressGuard(['64:ff9b::/96']);
+    const opened = createAddressGuard({ allowCidrs: ['64:ff9b::/96'] });
     expect(opened.allows('64:ff9b::8.8.8.8')).toBe(true);
     expect(opened.allows('64:ff9b:1::1')).toBe(false);
     expect(opened.allows('10.0.0.1')).toBe(false);
   });
 
   test('that cannot be read is named', () => {
-    expect(() => createAddressGuard(['10.0.0.0/8', '10.0.0.0/33'])).toThrow('"10.0.0.0/33"');
+    expect(() => createAddressGuard({ allowCidrs: ['10.0.0.0/8', '10.0.0.0/33'] })).toThrow('"10.0.0.0/33"');
   });
 });

@@ -4,6 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
+/** The same words whichever rule it was, and whether the name was found at all. */
+const NOT_DIALLED = 'The endpoint has no address that may be called.';
+
 let server: Listening;
 let egress: Egress;
 let asked: string[];
@@ -30,7 +33,11 @@ const post = (host: string, scheme = 'http') =>
 
 const forbidden = (address: string) => ({
   response: null,
-  error: { code: 'address_forbidden', message: `The address ${address} is not allowed.` },
+  error: {
+    code: 'address_forbidden',
+    message: NOT_DIALLED,
+    detail: `The address ${address} is not allowed.`,
+  },
 });
 
 beforeEach(async () => {
@@ -131,10 +138,14 @@ test('localhost is reached by name when loopback is open', async () => {
 test('a name that cannot be resolved says so', async () => {
   const failure = Object.assign(new Error('queryA ENOTFOUND no.example'), { code: 'ENOTFOUND' });
   open({ lookup: (_hostname, _options, callback) => callback(failure, []) });
-  const notResolved = { code: 'dns_failed', message: 'The host name could not be resolved.' };
-  expect((await post('no.example')).error).toEqual(notResolved);
+  const notResolved = (why: string) => ({
+    code: 'dns_failed',
+    message: NOT_DIALLED,
+    detail: `The name was not resolved (${why}).`,
+  });
+  expect((await post('no.example')).error).toEqual(notResolved('ENOTFOUND'));
   open({ lookup: answering([]) });
-  expect((await post('empty.example')).error).toEqual(notResolved);
+  expect((await post('empty.example')).error).toEqual(notResolved('no address'));
 });
 
 test.each([

@@ -1,5 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { AddressForbiddenError, describeFailure, NameNotResolvedError } from '../src/failure.ts';
+import {
+  AddressForbiddenError,
+  describeFailure,
+  NameNotResolvedError,
+  outwardCode,
+  PortForbiddenError,
+} from '../src/failure.ts';
 
 const withCode = (code: unknown) => Object.assign(new Error('internal detail /srv/app/x.js:1'), { code });
 
@@ -36,11 +42,26 @@ test('our own errors are recognised inside what wraps them', () => {
   const wrap = (cause: Error) => new Error('outer', { cause: new Error('inner', { cause }) });
   expect(describeFailure(wrap(new AddressForbiddenError('10.0.0.1')))).toEqual({
     code: 'address_forbidden',
-    message: 'The address 10.0.0.1 is not allowed.',
+    message: 'The endpoint has no address that may be called.',
+    detail: 'The address 10.0.0.1 is not allowed.',
   });
   expect(describeFailure(wrap(new NameNotResolvedError('x', { cause: withCode('ECONNREFUSED') }))).code).toBe(
     'dns_failed',
   );
+});
+
+test('outside, what was not dialled is told in one sentence and by one code', () => {
+  const failures = [
+    new AddressForbiddenError('10.0.0.1'),
+    new AddressForbiddenError('fd00::1'),
+    new PortForbiddenError(25),
+    new NameNotResolvedError('x', { cause: withCode('ENOTFOUND') }),
+    new NameNotResolvedError('x', { cause: withCode('ETIMEOUT') }),
+    new NameNotResolvedError('x'),
+  ].map(describeFailure);
+  expect(new Set(failures.map(({ message }) => message)).size).toBe(1);
+  expect(new Set(failures.map(({ code }) => outwardCode(code)))).toEqual(new Set(['no_address']));
+  expect(outwardCode('connection_refused')).toBe('connection_refused');
 });
 
 test.each([undefined, null, 'text', {}])('what is no error (%p) is a failed request', (thrown) => {

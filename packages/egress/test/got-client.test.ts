@@ -12,7 +12,7 @@ const CACHE_OPTIONS = ['shared', 'cacheHeuristic', 'immutableMinTimeToLive', 'ig
 const reasons = 'got has changed what docs/adr/0025-got-prepared-once.md relies on: ';
 
 function ourClient(): Got {
-  const guard = { allows: () => true, urlProblem: () => null };
+  const guard = { allows: () => true, allowsPort: () => true, urlProblem: () => null };
   const { agents } = createConnectionPool({
     guard,
     lookup: () => {},
@@ -52,7 +52,10 @@ test('of the timeouts of got the one over the whole request is set', () => {
 
 test('a URL is parsed and judged once, and the one not used for longest is forgotten', () => {
   const judged: string[] = [];
-  const endpoints = new KnownEndpoints({ allows: (address) => judged.push(address) > 0 }, 2);
+  const endpoints = new KnownEndpoints(
+    { allows: (address) => judged.push(address) > 0, allowsPort: () => true },
+    2,
+  );
   const urlOf = (n: number) => `http://192.0.2.${n}/`;
   for (const n of [1, 2, 1, 3, 1]) expect(endpoints.of(urlOf(n)).url?.href).toBe(urlOf(n));
   expect(judged).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3']);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createAddressGuard } from '../src/index.ts';
 
-const guard = createAddressGuard([]);
+const guard = createAddressGuard({ allowCidrs: [] });
 const notAbsolute = 'must be an absolute http or https URL';
 const notAllowed = (address: string) => `must not point to the address ${address}, which is not allowed`;
 
@@ -100,10 +100,10 @@ describe('a client_url', () => {
   });
 
   test.each([['127.0.0.0/8'], ['::1/128']])('may name localhost when %s is open', (cidr) => {
-    expect(createAddressGuard([cidr]).urlProblem('http://localhost:3000/')).toBeNull();
+    expect(createAddressGuard({ allowCidrs: [cidr] }).urlProblem('http://localhost:3000/')).toBeNull();
   });
 
   test('may name an opened address', () => {
-    expect(createAddressGuard(['10.0.0.0/8']).urlProblem('http://10.0.0.1/')).toBeNull();
+    expect(createAddressGuard({ allowCidrs: ['10.0.0.0/8'] }).urlProblem('http://10.0.0.1/')).toBeNull();
   });
 });

@@ -71,7 +71,7 @@ export function registerDependencyMetrics(registry: Registry): DependencyMetrics
 export function registerBlockedAddresses(registry: Registry): Counter {
   return new Counter({
     name: 'runhook_blocked_addresses_total',
-    help: 'Requests that were not sent because their address is not allowed.',
+    help: 'Requests that were not sent because their address or port is not allowed.',
     registers: [registry],
   });
 }

@@ -195,15 +195,16 @@ const INSERT_BATCH = `
     INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
       error_message, request_headers, response_headers, response_body, response_truncated)
     SELECT day, id, attempt, 'automatic', created_at + attempt * interval '1 second', duration_ms, http_status_code,
-      CASE status WHEN 'failed' THEN 'http_status' END, CASE status WHEN 'failed' THEN 'The endpoint answered 500.' END,
+      CASE status WHEN 'failed' THEN 'unsuccessful_status' END, CASE status WHEN 'failed' THEN 'The endpoint answered 500.' END,
       '{"content-type":"application/json","authorization":"***"}', '{"content-type":"text/plain"}', 'ok', false
     FROM made, generate_series(1, attempt_count) AS attempt
   )
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name, status,
-    reason, attempt_count, http_status_code, duration_ms, created_at, completed_at, next_attempt_at)
+    reason, attempt_count, http_status_code, error_code, duration_ms, created_at, completed_at, next_attempt_at)
   SELECT day, id, $9::bigint, $10::text, event_id, event_type, 12, run_id, 'A busy webhook', status,
     CASE status WHEN 'failed' THEN 'The endpoint answered 500.' WHEN 'cancelled' THEN 'The webhook was inactive.' END,
-    attempt_count, http_status_code, CASE WHEN attempt_count > 0 THEN duration_ms END, created_at,
+    attempt_count, http_status_code, CASE status WHEN 'failed' THEN 'unsuccessful_status' END,
+    CASE WHEN attempt_count > 0 THEN duration_ms END, created_at,
     CASE WHEN status <> 'pending' THEN created_at + attempt_count * interval '1 second' END,
     CASE status WHEN 'pending' THEN created_at END
   FROM made`;

@@ -1,4 +1,5 @@
 import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload, secretsAt } from '@runhook/contract';
+import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
 import type { Lane, LaneOutcome } from './policy/lane-states.ts';
@@ -22,6 +23,8 @@ export function laneOf({ subscriptionId, event }: Attemptable, { endpoint }: Tar
 export interface AttemptResult {
   record: AttemptRecord;
   outcome: Outcome;
+  /** Whether the endpoint made its answer cost several times what a plain one costs. */
+  costly: boolean;
 }
 
 /**
@@ -50,7 +53,9 @@ export async function attempt(
 
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
 
-function laneOutcomeOf({ outcome, record }: AttemptResult): LaneOutcome {
+/** An endpoint that takes what many others need gets the share of one that fails, though its deliveries are delivered. */
+function laneOutcomeOf({ outcome, record, costly }: AttemptResult): LaneOutcome {
+  if (costly) return 'failed';
   if (outcome.kind === 'delivered') return 'succeeded';
   return NOT_CONNECTED.has(record.error?.code ?? '') ? 'not_connected' : 'failed';
 }
@@ -86,6 +91,7 @@ async function send(
   const { response } = result;
   return {
     outcome,
+    costly: result.costly,
     record: {
       deliveryId: delivery.id,
       day: delivery.day,
@@ -148,6 +154,7 @@ export async function logAttempt(
     subscriptionId: delivery.subscriptionId,
     dispatchedAt: startedAt,
     httpStatusCode,
+    errorCode: attempted.error?.code ?? null,
     succeededAt: hasSucceeded ? startedAt : null,
     failures: hasSucceeded ? 0 : 1,
     failedSince: hasSucceeded ? null : startedAt,
@@ -165,6 +172,7 @@ export async function logAttempt(
       status: attempted.status,
       httpStatusCode: attempted.httpStatusCode,
       errorCode: attempted.error?.code,
+      errorDetail: attempted.error?.detail,
       durationMs: attempted.durationMs,
       nextDelayMs: attempted.nextDelayMs ?? undefined,
     },
@@ -188,6 +196,6 @@ function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: Atte
   if (nextDelayMs !== null) metrics.retryWait.observe(nextDelayMs / 1000);
   if (error) {
     metrics.attemptErrors.inc({ code: error.code });
-    if (error.code === 'address_forbidden') metrics.blockedAddresses.inc();
+    if (isForbidden(error.code)) metrics.blockedAddresses.inc();
   }
 }

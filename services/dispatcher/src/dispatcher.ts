@@ -8,7 +8,7 @@ import type { RetryPolicy } from './policy/outcome.ts';
 import { Semaphore } from './policy/semaphore.ts';
 import { SecretReader } from './record/accounts.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
-import type { DispatcherSettings } from './settings.ts';
+import { type DispatcherSettings, egressRules } from './settings.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 import type { Spans } from './telemetry/spans.ts';
 
@@ -38,6 +38,8 @@ export interface DispatcherParts {
   settings: Pick<
     DispatcherSettings,
     | 'egressAllowCidrs'
+    | 'egressDenyCidrs'
+    | 'egressPorts'
     | 'deliveryTimeoutMs'
     | 'encryptionKeys'
     | 'deliveryMaxRetries'
@@ -61,7 +63,7 @@ const IN_PLACE_PER_JOB = 4;
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
   const { settings, lifecycle, stopping, database, deliveryQueue, metrics, spans, logger } = parts;
   const egress = createEgress({
-    allowCidrs: settings.egressAllowCidrs,
+    ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
   });
   lifecycle.onClose('egress', () => egress.close());

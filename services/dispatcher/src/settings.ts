@@ -1,5 +1,5 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { parseCidrs } from '@runhook/egress';
+import { type EgressRules, type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
 import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -33,6 +33,10 @@ interface Environment {
   MAIL_FROM?: string;
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
+  /** Ranges closed whatever is opened. */
+  EGRESS_DENY_CIDRS: string[];
+  /** Empty: all. */
+  EGRESS_PORTS: PortRange[];
   LOG_LEVEL: string;
   /** Traces are exported there; off without it. The SDK reads it, with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
@@ -70,6 +74,8 @@ const schema = Joi.object<Environment>({
       then: Joi.required(),
     }),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
+  EGRESS_DENY_CIDRS: parsedBy(parseCidrs).default([]),
+  EGRESS_PORTS: parsedBy(parsePorts).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
@@ -79,4 +85,12 @@ const schema = Joi.object<Environment>({
 /** Throws an `EnvironmentError` with every problem at once. */
 export function readSettings(source?: NodeJS.ProcessEnv): DispatcherSettings {
   return parseSettings(schema, source);
+}
+
+/** What endpoints may be called. */
+export function egressRules(
+  settings: Pick<DispatcherSettings, 'egressAllowCidrs' | 'egressDenyCidrs' | 'egressPorts'>,
+): EgressRules {
+  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
+  return { allowCidrs, denyCidrs, ports };
 }

@@ -272,11 +272,54 @@ describe.each(queueBackends())('on $name', (backend) => {
     await harness.publisher.publish(event('job.run.started'));
     const [delivery] = await eventually(async () => {
       const rows = await deliveriesOf(harness.database);
-      expect(rows).toMatchObject([{ status: 'failed', http_status_code: 502 }]);
+      expect(rows).toMatchObject([
+        {
+          status: 'failed',
+          http_status_code: 502,
+          error_code: 'address_forbidden',
+          reason: 'The only attempt failed. Last: The endpoint has no address that may be called.',
+        },
+      ]);
       return rows;
     });
     const attempts = await attemptsOf(harness.database, delivery?.id ?? '');
     expect(attempts).toMatchObject([{ error_code: 'address_forbidden', response_headers: null }]);
+    expect(JSON.stringify(attempts)).not.toContain('10.0.0.1');
+  });
+
+  test('a closed port gets nothing, nor a closed range that is opened as well', async () => {
+    const { port } = new URL(harness.receiver.url);
+    await subscribe();
+    const dispatcher = await harness.startDispatcher({
+      deliveryMaxRetries: 0,
+      egressPorts: [{ first: Number(port) + 1, last: Number(port) + 1 }],
+    });
+    const first = event('job.run.started');
+    await harness.publisher.publish(first);
+    const codeOf = async (id: string) =>
+      (await deliveriesOf(harness.database)).find(({ event_id }) => event_id === id)?.error_code;
+    await eventually(async () => expect(await codeOf(first.eventId)).toBe('port_forbidden'));
+    await dispatcher.stop();
+    await harness.startDispatcher({ deliveryMaxRetries: 0, egressDenyCidrs: ['127.0.0.1/32'] });
+    const second = event('job.run.started');
+    await harness.publisher.publish(second);
+    await eventually(async () => expect(await codeOf(second.eventId)).toBe('address_forbidden'));
+    expect(harness.receiver.requests).toEqual([]);
+  });
+
+  test.each([502, 504])('a %i that the endpoint answers is recorded as its own', async (status) => {
+    const subscription = await subscribe();
+    harness.receiver.respondWith(status);
+    await harness.startDispatcher({ deliveryMaxRetries: 0 });
+    await harness.publisher.publish(event('job.run.started'));
+    const recorded = { http_status_code: status, error_code: 'unsuccessful_status' };
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'failed', ...recorded }]);
+      const { rows } = await harness.database.pool.query('SELECT * FROM subscriptions WHERE id = $1', [
+        subscription.id,
+      ]);
+      expect(rows).toMatchObject([recorded]);
+    });
   });
 });
 

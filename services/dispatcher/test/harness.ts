@@ -81,6 +81,8 @@ function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings
     logRetentionDays: 30,
     runRetentionDays: 365,
     egressAllowCidrs: ['127.0.0.0/8'],
+    egressDenyCidrs: [],
+    egressPorts: [],
     logLevel: 'silent',
   };
 }

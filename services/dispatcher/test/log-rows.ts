@@ -9,6 +9,7 @@ export interface DeliveryRow {
   webhook_name: string;
   attempt_count: number;
   http_status_code: number;
+  error_code: string | null;
   duration_ms: number | null;
   next_attempt_at: Date | null;
 }

@@ -1,6 +1,6 @@
 import { requireSchema } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createEgress, type Egress } from '@runhook/egress';
+import { createEgress, type Egress, isForbidden } from '@runhook/egress';
 import {
   createQueueBackend,
   type DeliveryQueue,
@@ -34,7 +34,7 @@ import { listen, type Patience } from './http/listen.ts';
 import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, createOutboxMeasure, type ManagementMetrics } from './metrics.ts';
 import { createRelay, type Relay } from './runs/relay.ts';
-import { SECRET_SETTINGS, type Settings } from './settings.ts';
+import { egressRules, SECRET_SETTINGS, type Settings } from './settings.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
@@ -222,14 +222,14 @@ async function openLimits(
 function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pick<Egress, 'post'> {
   const blockedAddresses = registerBlockedAddresses(registry);
   const egress = createEgress({
-    allowCidrs: settings.egressAllowCidrs,
+    ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
   });
   lifecycle.onClose('egress', () => egress.close());
   return {
     async post(request) {
       const result = await egress.post(request);
-      if (result.error?.code === 'address_forbidden') blockedAddresses.inc();
+      if (result.error && isForbidden(result.error.code)) blockedAddresses.inc();
       return result;
     },
   };

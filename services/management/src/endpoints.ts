@@ -27,7 +27,7 @@ import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
-import type { Settings } from './settings.ts';
+import { egressRules, type Settings } from './settings.ts';
 import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
@@ -62,7 +62,7 @@ export async function createEndpoints(
   const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay, timeouts } = deps;
   const { prisma, pool } = database;
   const secrets = createSecretBox(settings.encryptionKeys);
-  const guard = createAddressGuard(settings.egressAllowCidrs);
+  const guard = createAddressGuard(egressRules(settings));
   const sessions = createConsoleSessions({
     prisma,
     idleMinutes: settings.consoleSessionIdleMinutes,
@@ -93,7 +93,7 @@ export async function createEndpoints(
     }),
     rotateSecretEndpoint({ prisma, secrets }),
     finishRotationEndpoint({ prisma }),
-    testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs }),
+    testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     recoverEndpoint({ prisma }),

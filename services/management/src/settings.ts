@@ -1,5 +1,5 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { parseCidrs } from '@runhook/egress';
+import { type EgressRules, type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
 import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -23,6 +23,10 @@ interface Environment {
   DELIVERY_MAX_RETRIES: number;
   /** Ranges opened beside the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
+  /** Ranges closed whatever is opened. */
+  EGRESS_DENY_CIDRS: string[];
+  /** Empty: all. */
+  EGRESS_PORTS: PortRange[];
   /** Requests that one account may send in a minute, to all processes together. */
   API_RATE_LIMIT_PER_MINUTE: number;
   /** Requests of one account that a process has at once, those that wait for their turn included. */
@@ -58,6 +62,8 @@ const schema = Joi.object<Environment>({
   DELIVERY_TIMEOUT_MS: wholeNumber(100, 120_000).default(10_000),
   DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
+  EGRESS_DENY_CIDRS: parsedBy(parseCidrs).default([]),
+  EGRESS_PORTS: parsedBy(parsePorts).default([]),
   API_RATE_LIMIT_PER_MINUTE: wholeNumber(1, 10_000_000).default(5_000),
   API_CONCURRENCY_PER_ACCOUNT: wholeNumber(1, 100_000).default(500),
   SUBSCRIPTIONS_PER_ACCOUNT: wholeNumber(1, 100_000).default(1_000),
@@ -74,4 +80,12 @@ const schema = Joi.object<Environment>({
 /** Throws an `EnvironmentError` with every problem at once. */
 export function readSettings(source?: NodeJS.ProcessEnv): Settings {
   return parseSettings(schema, source);
+}
+
+/** What endpoints may be called. */
+export function egressRules(
+  settings: Pick<Settings, 'egressAllowCidrs' | 'egressDenyCidrs' | 'egressPorts'>,
+): EgressRules {
+  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
+  return { allowCidrs, denyCidrs, ports };
 }

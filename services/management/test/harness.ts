@@ -117,6 +117,8 @@ export async function startHarness(
     deliveryTimeoutMs: 10_000,
     deliveryMaxRetries: 5,
     egressAllowCidrs: [],
+    egressDenyCidrs: [],
+    egressPorts: [],
     apiRateLimitPerMinute: 5_000,
     apiConcurrencyPerAccount: 500,
     subscriptionsPerAccount: 1_000,

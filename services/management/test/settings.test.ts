@@ -34,6 +34,8 @@ describe('the settings', () => {
       deliveryTimeoutMs: 10_000,
       deliveryMaxRetries: 5,
       egressAllowCidrs: [],
+      egressDenyCidrs: [],
+      egressPorts: [],
       apiRateLimitPerMinute: 5_000,
       apiConcurrencyPerAccount: 500,
       subscriptionsPerAccount: 1_000,
@@ -55,6 +57,8 @@ describe('the settings', () => {
       DELIVERY_TIMEOUT_MS: '500',
       DELIVERY_MAX_RETRIES: '0',
       EGRESS_ALLOW_CIDRS: '127.0.0.0/8, ::1',
+      EGRESS_DENY_CIDRS: '203.0.114.0/24',
+      EGRESS_PORTS: '443, 8000-8999',
       API_RATE_LIMIT_PER_MINUTE: '100',
       API_CONCURRENCY_PER_ACCOUNT: '20',
       CONSOLE_SESSION_IDLE_MINUTES: '5',
@@ -70,6 +74,11 @@ describe('the settings', () => {
       deliveryTimeoutMs: 500,
       deliveryMaxRetries: 0,
       egressAllowCidrs: ['127.0.0.0/8', '::1/128'],
+      egressDenyCidrs: ['203.0.114.0/24'],
+      egressPorts: [
+        { first: 443, last: 443 },
+        { first: 8_000, last: 8_999 },
+      ],
       apiRateLimitPerMinute: 100,
       apiConcurrencyPerAccount: 20,
       consoleSessionIdleMinutes: 5,
@@ -89,6 +98,8 @@ describe('the settings', () => {
       PORT: '70000',
       DELIVERY_MAX_RETRIES: '-1',
       EGRESS_ALLOW_CIDRS: 'everything',
+      EGRESS_DENY_CIDRS: '10.0.0.0/33',
+      EGRESS_PORTS: '443,0-80',
       LOG_LEVEL: 'loud',
     });
     const names = problems.map((problem) => problem.split(/[ :]/)[0]).sort();
@@ -96,11 +107,14 @@ describe('the settings', () => {
       'DATABASE_URL',
       'DELIVERY_MAX_RETRIES',
       'EGRESS_ALLOW_CIDRS',
+      'EGRESS_DENY_CIDRS',
+      'EGRESS_PORTS',
       'ENCRYPTION_KEYS',
       'LOG_LEVEL',
       'PORT',
       'QUEUE_URL',
     ]);
+    expect(problems.join()).toMatch(/EGRESS_PORTS.*"0-80" is not a port or a range of ports/);
     expect(problems.join()).not.toMatch(/secret/);
   });
 

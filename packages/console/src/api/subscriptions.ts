@@ -4,8 +4,11 @@ import type { CreatedSubscription, Subscription, SubscriptionFields, Verificatio
 
 const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
-const WITH_HEALTH = { include: 'health' } as const;
 const JOBS = '/api/v2/accounts/{account_id}/jobs/';
+
+/** Why an attempt failed decides the words for it: its status alone does not tell whose it is. */
+const WITH_ERROR_CODE = { include: 'error_code' } as const;
+const WITH_MORE = { include: 'error_code,health' } as const;
 
 /** One webhook that belongs to an account. */
 export interface WebhookKey {
@@ -29,7 +32,7 @@ export function subscriptionsQuery(accountId: number, query: Query<'get', typeof
   return queryOptions({
     queryKey: [...webhooksKey(accountId), 'list', query],
     queryFn: ({ signal }) =>
-      request('get', ALL, { path: { account_id: accountId }, query: { ...query, ...WITH_HEALTH }, signal }),
+      request('get', ALL, { path: { account_id: accountId }, query: { ...query, ...WITH_MORE }, signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -38,7 +41,7 @@ export function subscriptionQuery(key: WebhookKey) {
   return queryOptions({
     queryKey: [...webhooksKey(key.accountId), key.webhookId],
     queryFn: async ({ signal }) =>
-      (await request('get', ONE, { path: inPath(key), query: WITH_HEALTH, signal })).data,
+      (await request('get', ONE, { path: inPath(key), query: WITH_MORE, signal })).data,
   });
 }
 
@@ -76,7 +79,7 @@ export async function finishRotation(key: WebhookKey): Promise<void> {
 
 /** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */
 export async function testEndpoint(key: WebhookKey): Promise<Verification> {
-  return (await request('get', `${ONE}/test`, { path: inPath(key) })).data;
+  return (await request('get', `${ONE}/test`, { path: inPath(key), query: WITH_ERROR_CODE })).data;
 }
 
 /** As many as one call takes. */

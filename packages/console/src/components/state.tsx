@@ -74,10 +74,10 @@ export function useNow(intervalMs: number): number {
 
 /** How the latest attempt ended, and when it was. */
 export function LastStatus({ subscription }: { subscription: Subscription }) {
-  const { http_status_code: code, dispatched_at, health } = subscription;
+  const { http_status_code: code, error_code = null, dispatched_at, health } = subscription;
   return (
     <Group gap="2px 8px">
-      <StatusBadge tone={statusTone(code)}>{statusWords(code)}</StatusBadge>
+      <StatusBadge tone={statusTone(code)}>{statusWords(code, error_code)}</StatusBadge>
       {dispatched_at !== undefined && (
         <Text span size="xs" c="dimmed">
           <Moment at={dispatched_at} />

@@ -47,7 +47,7 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
       <div className={classes.head}>
         <h3 className={classes.title}>Attempt {number}</h3>
         <StatusBadge tone={error === null ? statusTone(http_status_code) : 'bad'}>
-          {statusWords(http_status_code)}
+          {statusWords(http_status_code, error?.code ?? null)}
         </StatusBadge>
         <Moment at={attempt.started_at} format="full" />
         <span>took {durationWords(attempt.duration_ms)}</span>

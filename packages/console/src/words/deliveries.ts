@@ -30,8 +30,9 @@ export function deliveryWords({ status, attempt_count }: Pick<Delivery, 'status'
 export function lastAnswerWords({
   attempt_count,
   http_status_code,
-}: Pick<Delivery, 'attempt_count' | 'http_status_code'>): string {
-  return attempt_count === 0 ? 'nothing sent yet' : statusWords(http_status_code);
+  error_code,
+}: Pick<Delivery, 'attempt_count' | 'http_status_code' | 'error_code'>): string {
+  return attempt_count === 0 ? 'nothing sent yet' : statusWords(http_status_code, error_code);
 }
 
 export function attemptsWords(count: number): string {
@@ -98,7 +99,11 @@ const BY_ERROR: Readonly<Record<string, string>> = {
   timeout: ANSWER_FIRST,
   address_forbidden:
     'The endpoint’s name leads to an address that deliveries may not go to: private networks are closed. Use a public address, or ask whoever runs Runhook to open the range.',
+  port_forbidden:
+    'Deliveries may not go to that port. Use another one, or ask whoever runs Runhook to open it.',
   dns_failed: 'Check the host name in the endpoint’s address, and that its DNS record exists.',
+  no_address:
+    'Check the host name and the port in the endpoint’s address, and that its DNS record exists and leads to a public address.',
   connection_refused:
     'Nothing listens on that port. Check that the server runs, and the port in the address.',
   connection_reset:
@@ -123,9 +128,10 @@ const BY_STATUS: Readonly<Record<string, string>> = {
   '415': 'The body is application/json. Check what the endpoint accepts.',
   '429': 'The endpoint limits how often it is called. Raise its limit for Runhook.',
   '502':
-    'Check the host and port in the endpoint’s address, that the server is up, reachable from outside, and has a trusted certificate.',
+    'What stands in front of the endpoint got no good answer from it. Check that the endpoint itself is up.',
   '503': 'The endpoint is busy or being maintained.',
-  '504': ANSWER_FIRST,
+  '504':
+    'What stands in front of the endpoint got no answer from it in time. Answer first, and do the work afterwards.',
 };
 
 const BY_CLASS: Readonly<Record<string, string>> = {
@@ -152,20 +158,20 @@ interface VerificationWords {
   advice: string | null;
 }
 
-/** 502 and 504 are ours when no answer came, and then the sentence of the service says more than the number. */
+/** When no answer came, the sentence of the service says more than the number. */
 export function verificationWords({
   verification_error,
-  verification_status_code,
+  verification_status_code: status,
+  verification_error_code: errorCode = null,
 }: Verification): VerificationWords {
   const isGood = verification_error === null;
-  const isOurs = verification_status_code === '502' || verification_status_code === '504';
+  const isAnswered = isGood || errorCode === 'unsuccessful_status';
   return {
     isGood,
-    title:
-      isOurs && verification_error !== null
-        ? withoutFullStop(verification_error)
-        : `Your endpoint answered ${statusWords(verification_status_code)}`,
-    advice: isGood ? null : answerAdvice(verification_status_code, null),
+    title: isAnswered
+      ? `Your endpoint answered ${statusWords(status, errorCode)}`
+      : withoutFullStop(verification_error),
+    advice: isGood ? null : answerAdvice(status, errorCode),
   };
 }
 

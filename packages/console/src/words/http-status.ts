@@ -3,7 +3,7 @@ export type Tone = 'good' | 'bad' | 'waiting' | 'neutral';
 
 const NEVER = '0';
 
-/** Reasons of RFC 9110 and what endpoints answer beside them; 502 and 504 are ours when no answer came. */
+/** Reasons of RFC 9110 and what endpoints answer beside them. */
 const REASONS: Readonly<Record<string, string>> = {
   '200': 'OK',
   '201': 'Created',
@@ -45,9 +45,9 @@ const REASONS: Readonly<Record<string, string>> = {
   '451': 'Unavailable for legal reasons',
   '500': 'Internal server error',
   '501': 'Not implemented',
-  '502': 'could not be reached',
+  '502': 'Bad gateway',
   '503': 'Service unavailable',
-  '504': 'timed out',
+  '504': 'Gateway timeout',
   '505': 'HTTP version not supported',
   '507': 'Insufficient storage',
   '508': 'Loop detected',
@@ -62,9 +62,32 @@ const CLASSES: Readonly<Record<string, string>> = {
   '5': 'Server error',
 };
 
-/** A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (docs/contract.md#subscriptions). */
-export function statusWords(code: string): string {
+/** The endpoint's own answer. */
+const ANSWERED = 'unsuccessful_status';
+
+const UNREACHED = 'could not be reached';
+
+/** What the error codes say where no answer of the endpoint came: 502 and 504 are ours then (docs/contract.md#attempts). */
+const WITHOUT_ANSWER: Readonly<Record<string, string>> = {
+  timeout: 'timed out',
+  connection_reset: 'broke off',
+  tls_untrusted: 'certificate not trusted',
+  tls_failed: 'no TLS',
+  invalid_response: 'no valid answer',
+  invalid_url: 'no valid address',
+  request_failed: 'could not be sent',
+};
+
+/**
+ * A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (docs/contract.md#subscriptions).
+ * @param errorCode what was recorded with it; null of a success, and of a failure before codes were recorded with states
+ */
+export function statusWords(code: string, errorCode: string | null): string {
   if (code === NEVER || code === '') return 'never triggered';
+  if (errorCode !== null && errorCode !== ANSWERED)
+    return `${code} ${WITHOUT_ANSWER[errorCode] ?? UNREACHED}`;
+  // Whose it is was not recorded.
+  if (errorCode === null && (code === '502' || code === '504')) return code;
   const reason = REASONS[code] ?? CLASSES[code.charAt(0)];
   return reason === undefined ? code : `${code} ${reason}`;
 }

@@ -11,7 +11,7 @@ export type Outcome =
 export interface AttemptReport {
   /** The endpoint's own status; 504 when it did not answer in time, 502 when it could not be reached. */
   httpStatusCode: number;
-  error: { code: string; message: string } | null;
+  error: { code: string; message: string; detail?: string } | null;
 }
 
 /** Success is a 2xx that came whole, or up to the cap, within the deadline. A redirect is a failure. */

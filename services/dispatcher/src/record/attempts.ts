@@ -11,7 +11,8 @@ export interface AttemptRecord {
   startedAt: Date;
   durationMs: number;
   httpStatusCode: number;
-  error: { code: string; message: string } | null;
+  /** `detail` is for the service's own log. */
+  error: { code: string; message: string; detail?: string } | null;
   /** Masked. */
   requestHeaders: Record<string, string>;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
@@ -44,7 +45,7 @@ const RECORD_ATTEMPTS = `
   )
   UPDATE deliveries d
   SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
-      duration_ms = i.duration_ms,
+      error_code = i.error_code, duration_ms = i.duration_ms,
       completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
       next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
   FROM input i
@@ -88,6 +89,8 @@ export interface SubscriptionStatus {
   /** The start of the latest attempt. */
   dispatchedAt: Date;
   httpStatusCode: number;
+  /** Null when it succeeded. */
+  errorCode: string | null;
   /** The start of the latest that succeeded; null when none did. */
   succeededAt: Date | null;
   /** That failed in a row, since the last that succeeded. */
@@ -115,13 +118,15 @@ const UPDATE_STATUSES = `
       http_status_code = CASE
         WHEN s.dispatched_at > i.dispatched_at THEN s.http_status_code ELSE i.http_status_code
       END,
+      error_code = CASE WHEN s.dispatched_at > i.dispatched_at THEN s.error_code ELSE i.error_code END,
       last_success_at = greatest(s.last_success_at, i.succeeded_at),
       consecutive_failures = CASE WHEN i.succeeded_at IS NULL THEN s.consecutive_failures ELSE 0 END + i.failures,
       failing_since = CASE
         WHEN i.succeeded_at IS NULL THEN coalesce(s.failing_since, i.failed_since) ELSE i.failed_since
       END
-  FROM unnest($1::text[], $2::timestamptz[], $3::int[], $4::timestamptz[], $5::int[], $6::timestamptz[])
-    AS i (id, dispatched_at, http_status_code, succeeded_at, failures, failed_since)
+  FROM unnest($1::text[], $2::timestamptz[], $3::int[], $4::timestamptz[], $5::int[], $6::timestamptz[],
+              $7::text[])
+    AS i (id, dispatched_at, http_status_code, succeeded_at, failures, failed_since, error_code)
   WHERE s.id = i.id`;
 
 export async function updateSubscriptionStatuses(
@@ -140,6 +145,7 @@ export async function updateSubscriptionStatuses(
       sorted.map(({ succeededAt }) => succeededAt?.toISOString() ?? null),
       sorted.map(({ failures }) => failures),
       sorted.map(({ failedSince }) => failedSince?.toISOString() ?? null),
+      sorted.map(({ errorCode }) => errorCode),
     ],
     'update-subscription-statuses',
   );

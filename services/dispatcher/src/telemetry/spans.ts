@@ -64,7 +64,8 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
           const attempted = await work(toEndpoints ? traces.headers() : {});
           const { record } = attempted;
           // 502 and 504 of ours are no answers of the endpoint's.
-          if (record.response) span.set({ 'http.response.status_code': record.httpStatusCode });
+          const isAnswer = record.error === null || record.error.code === 'unsuccessful_status';
+          if (isAnswer) span.set({ 'http.response.status_code': record.httpStatusCode });
           span.set({ 'runhook.outcome': attempted.outcome.kind });
           if (record.error) span.fail(record.error.code);
           return attempted;

@@ -18,6 +18,7 @@ function attempt(second: number, httpStatusCode: number, subscriptionId = 'wsu_1
     subscriptionId,
     dispatchedAt,
     httpStatusCode,
+    errorCode: isSuccess ? null : 'unsuccessful_status',
     succeededAt: isSuccess ? dispatchedAt : null,
     failures: isSuccess ? 0 : 1,
     failedSince: isSuccess ? null : dispatchedAt,
@@ -29,22 +30,50 @@ const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptio
   [
     'failures in a row',
     [attempt(1, 500), attempt(2, 502), attempt(3, 503)],
-    { dispatchedAt: at(3), httpStatusCode: 503, succeededAt: null, failures: 3, failedSince: at(1) },
+    {
+      dispatchedAt: at(3),
+      httpStatusCode: 503,
+      errorCode: 'unsuccessful_status',
+      succeededAt: null,
+      failures: 3,
+      failedSince: at(1),
+    },
   ],
   [
     'a success after failures',
     [attempt(1, 500), attempt(2, 500), attempt(3, 200)],
-    { dispatchedAt: at(3), httpStatusCode: 200, succeededAt: at(3), failures: 0, failedSince: null },
+    {
+      dispatchedAt: at(3),
+      httpStatusCode: 200,
+      errorCode: null,
+      succeededAt: at(3),
+      failures: 0,
+      failedSince: null,
+    },
   ],
   [
     'failures after a success',
     [attempt(1, 500), attempt(2, 200), attempt(3, 500), attempt(4, 500)],
-    { dispatchedAt: at(4), httpStatusCode: 500, succeededAt: at(2), failures: 2, failedSince: at(3) },
+    {
+      dispatchedAt: at(4),
+      httpStatusCode: 500,
+      errorCode: 'unsuccessful_status',
+      succeededAt: at(2),
+      failures: 2,
+      failedSince: at(3),
+    },
   ],
   [
     'one that began before and ended after',
     [attempt(2, 200), attempt(1, 504)],
-    { dispatchedAt: at(2), httpStatusCode: 200, succeededAt: at(2), failures: 1, failedSince: at(1) },
+    {
+      dispatchedAt: at(2),
+      httpStatusCode: 200,
+      errorCode: null,
+      succeededAt: at(2),
+      failures: 1,
+      failedSince: at(1),
+    },
   ],
 ];
 

@@ -34,6 +34,7 @@ export const DELIVERY = {
   reason: column.orNull(column.text),
   attempt_count: column.integer,
   http_status_code: column.integer,
+  error_code: column.orNull(column.text),
   created_at: column.digits,
   completed_at: column.orNull(column.digits),
   next_attempt_at: column.orNull(column.digits),
@@ -58,7 +59,7 @@ export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: { jobName: stri
 /** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
 export const DELIVERY_COLUMNS = `
   d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
-  d.reason, d.attempt_count, d.http_status_code, ${microsOf('d.created_at')} AS created_at,
+  d.reason, d.attempt_count, d.http_status_code, d.error_code, ${microsOf('d.created_at')} AS created_at,
   ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
 /** A delivery with what its body is rendered from. */
@@ -111,6 +112,7 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
     reason: row.reason,
     attempt_count: row.attempt_count,
     http_status_code: String(row.http_status_code),
+    error_code: row.error_code,
     created_at: row.created_at,
     completed_at: row.completed_at,
     next_attempt_at: row.next_attempt_at,

@@ -42,8 +42,13 @@ const properties: PropertiesOf<DeliveryView> = {
   reason: { type: ['string', 'null'], description: 'Why it failed or was cancelled; null otherwise.' },
   attempt_count: count('Attempts made so far, of all cycles.'),
   http_status_code: httpStatusText(
-    'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" before the first.',
+    'Status of the latest attempt: what the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error_code` tells them apart. "0" before the first.',
   ),
+  error_code: {
+    type: ['string', 'null'],
+    description:
+      'Why the latest attempt failed, as in its `error`; `unsuccessful_status` when the endpoint answered. Null when it did not fail, and before the first.',
+  },
   created_at: microsTime('When the event was fanned out to this webhook.'),
   completed_at: orNull(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
   next_attempt_at: orNull(
@@ -92,7 +97,7 @@ export const deliverySchemas: Record<string, Schema> = {
     started_at: microsTime('When it started.'),
     duration_ms: count('How long it took, in milliseconds: connecting, request and answer together.'),
     http_status_code: httpStatusText(
-      'What the endpoint answered; "504" when it did not in time, "502" when it could not be reached.',
+      'What the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error` tells them apart.',
     ),
     error: {
       anyOf: [schemaRef('AttemptError'), { type: 'null' }],
@@ -149,6 +154,7 @@ export const DELIVERY_EXAMPLE: DeliveryView = {
   reason: null,
   attempt_count: 1,
   http_status_code: '200',
+  error_code: null,
   created_at: '1795168800100000',
   completed_at: '1795168800223456',
   next_attempt_at: null,

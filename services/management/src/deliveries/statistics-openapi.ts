@@ -70,7 +70,7 @@ const counts: PropertiesOf<StatisticsCounts> = {
   attempt_count: count('Attempts made for them so far.'),
   p50_ms: orNull(
     count(
-      'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (502) are left out, one that timed out counts with the time it was given. Null when none is left.',
+      'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (a 502 that is not its own) are left out, one that timed out counts with the time it was given. Null when none is left.',
     ),
   ),
   p95_ms: orNull(count('As `p50_ms`: 95 of 100 were as fast or faster.')),

@@ -21,8 +21,8 @@ export interface StatisticsCounts {
   attempt_count: number;
   /**
    * How long the latest attempt of a delivery took, by nearest rank: the median. Attempts that never reached the
-   * endpoint (502) tell nothing of it and are left out; one that timed out counts with the time it was given. Null
-   * when there is none.
+   * endpoint (a 502 that is not its own) tell nothing of it and are left out; one that timed out counts with the time it
+   * was given. Null when there is none.
    */
   p50_ms: number | null;
   /** As `p50_ms`: 95 of 100 were as fast or faster. */
@@ -122,7 +122,8 @@ const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
 const SELECT = `
   WITH histogram AS MATERIALIZED (
     SELECT date_bin('1 hour', d.created_at, timestamptz 'epoch') AS hour, d.status,
-      CASE WHEN d.http_status_code NOT IN (0, 502) THEN d.duration_ms END AS duration_ms,
+      CASE WHEN d.http_status_code NOT IN (0, 502) OR d.error_code = 'unsuccessful_status' THEN d.duration_ms
+      END AS duration_ms,
       count(*) AS deliveries, sum(d.attempt_count) AS attempts
     FROM deliveries d
     WHERE d.subscription_id = $1 AND d.created_at >= ${SINCE}

@@ -61,6 +61,17 @@ export function oneOf<T extends string>(values: readonly T[]): (text: string) =>
   };
 }
 
+/** Names between commas, each of the given ones. */
+export function someOf<T extends string>(values: readonly T[]): (text: string) => Reading<ReadonlySet<T>> {
+  return (text) => {
+    const names = text.split(',');
+    const known = values.filter((value) => names.includes(value));
+    return known.length === names.length
+      ? { value: new Set(known) }
+      : { problem: `must be names with commas between them, each once, of: ${values.join(', ')}` };
+  };
+}
+
 /** A text to look for. Empty is the same as left out: forms send it so. */
 export function searchText(text: string): Reading<string | null> {
   if (text.includes('\0')) return { problem: 'must not contain NUL characters' };

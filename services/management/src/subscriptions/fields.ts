@@ -11,6 +11,7 @@ import {
   type SubscriptionFields,
 } from '@runhook/contract';
 import type { Prisma } from '@runhook/database/prisma';
+import { outwardCode } from '@runhook/egress';
 import {
   httpStatusText,
   idText,
@@ -40,6 +41,7 @@ export const SHOWN = {
   updatedAtMicros: true,
   dispatchedAtMicros: true,
   httpStatusCode: true,
+  errorCode: true,
   deactivateReason: true,
   signatureHeader: true,
   headerNames: true,
@@ -80,6 +82,8 @@ export interface SubscriptionView {
   dispatched_at?: string;
   /** "0" before the first delivery. */
   http_status_code: string;
+  /** Why the latest attempt failed, or null; absent unless the request asks for it. */
+  error_code?: string | null;
   /** Absent unless something other than a request made it inactive. */
   deactivate_reason?: string;
   /** Absent unless it is another one than `Authorization`. */
@@ -94,6 +98,13 @@ export interface SubscriptionView {
   hmac_secret?: string;
 }
 
+/** What an answer has beside its fields when its request asks for it with `include`, so that other clients see no change. */
+export const INCLUDED = ['error_code', 'health'] as const;
+
+export type Included = ReadonlySet<(typeof INCLUDED)[number]>;
+
+const NOTHING_MORE: Included = new Set();
+
 /** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
 export interface SecretRotation {
   started_at: string;
@@ -105,7 +116,7 @@ export interface SecretRotation {
 export function subscriptionView(
   row: SubscriptionRow,
   account: { identifier: string },
-  { includesHealth = false } = {},
+  included: Included = NOTHING_MORE,
 ): SubscriptionView {
   return {
     id: row.id,
@@ -121,13 +132,14 @@ export function subscriptionView(
     updated_at: String(row.updatedAtMicros),
     ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
     http_status_code: String(row.httpStatusCode),
+    ...(included.has('error_code') ? { error_code: row.errorCode && outwardCode(row.errorCode) } : {}),
     ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
     ...(row.signatureHeader === null ? {} : { signature_header: row.signatureHeader }),
     ...(row.headerNames.length === 0
       ? {}
       : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
     ...rotationUnderWay(row),
-    ...(includesHealth ? { health: healthOf(row) } : {}),
+    ...(included.has('health') ? { health: healthOf(row) } : {}),
   };
 }
 
@@ -199,8 +211,13 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     'Start of the latest attempt to deliver to it, whatever came of it. Absent until there was one.',
   ),
   http_status_code: httpStatusText(
-    'Status of the latest attempt: what the endpoint answered, "504" when it did not in time, "502" when it could not be reached. "0" until there was one.',
+    'Status of the latest attempt: what the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error_code` tells them apart. "0" until there was one.',
   ),
+  error_code: {
+    type: ['string', 'null'],
+    description:
+      'Why the latest attempt failed; `unsuccessful_status` when the endpoint answered. Null when it did not fail, and until there was one. Absent unless asked for with `include`.',
+  },
   deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
   signature_header: text(
     'The header that carries the signature of the body. Absent when it is `Authorization`.',
@@ -216,6 +233,7 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
 
 export const OPTIONAL_IN_ANSWERS = [
   'dispatched_at',
+  'error_code',
   'deactivate_reason',
   'signature_header',
   'headers',

@@ -12,6 +12,7 @@ import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '.
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
   FIELDS_OF_REQUESTS,
+  INCLUDED,
   NEW_SUBSCRIPTION,
   OPTIONAL_IN_ANSWERS,
   PROPERTIES_OF_ANSWERS,
@@ -53,7 +54,16 @@ const VERIFICATION_EXAMPLE = { verification_error: null, verification_status_cod
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
 
-const INCLUDE = inQuery('include', 'Adds `health` to the answer.', { type: 'string', enum: ['health'] });
+const NAME = `(${INCLUDED.join('|')})`;
+const INCLUDE = inQuery(
+  'include',
+  'What to answer beside the rest, names with commas between them. `error_code`: why the latest attempt failed; `health`: how the endpoint does.',
+  { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
+);
+const INCLUDE_ERROR_CODE = inQuery('include', '`error_code`: why it failed, for programs.', {
+  type: 'string',
+  enum: ['error_code'],
+});
 
 /** See docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
@@ -197,10 +207,15 @@ export const subscriptionPaths: Paths = {
       operationId: 'testSubscription',
       tags,
       summary: 'Send a signed sample to the endpoint',
+      parameters: [INCLUDE_ERROR_CODE],
       description: `Active or not, and without a trace: no entry in the log, no new status. How the endpoint took it is the answer, so a failure of the endpoint is a 200 too. ${WEBHOOK_WRITERS}`,
-      responses: answers('account', {
-        200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
-      }),
+      responses: answers(
+        'account',
+        {
+          200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
+        },
+        [400],
+      ),
     },
   },
 };
@@ -258,15 +273,24 @@ export const subscriptionSchemas: Record<string, Schema> = {
 
   SubscriptionFields: FIELDS_OF_REQUESTS,
 
-  Verification: answerObject<Verification>('How the endpoint took the sample.', {
-    verification_error: {
-      type: ['string', 'null'],
-      description: 'What went wrong, in a sentence; null when the endpoint answered with a 2xx.',
+  Verification: answerObject<Verification>(
+    'How the endpoint took the sample.',
+    {
+      verification_error: {
+        type: ['string', 'null'],
+        description: 'What went wrong, in a sentence; null when the endpoint answered with a 2xx.',
+      },
+      verification_status_code: httpStatusText(
+        'What the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `verification_error_code` tells them apart.',
+      ),
+      verification_error_code: {
+        type: ['string', 'null'],
+        description:
+          'What went wrong, for programs; `unsuccessful_status` when the endpoint answered. Null when nothing did. Absent unless asked for with `include=error_code`.',
+      },
     },
-    verification_status_code: httpStatusText(
-      'What the endpoint answered; "504" when it did not in time, "502" when it could not be reached.',
-    ),
-  }),
+    ['verification_error_code'],
+  ),
 
   DeletedSubscription: answerObject<{ id: string }>('What was deleted.', {
     id: prefixedId('wsu_', 'Id of the subscription that is gone.'),

@@ -16,8 +16,8 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
-import { oneOf, QueryReader, searchText, trueOrFalse } from '../http/query-parameters.ts';
-import { subscriptionView } from './fields.ts';
+import { QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
+import { INCLUDED, subscriptionView } from './fields.ts';
 import { headerColumns } from './own-headers.ts';
 import {
   requiredSubscription,
@@ -71,10 +71,7 @@ async function readSubscriptionFields(
   return fields;
 }
 
-/** What an answer has only when it is asked for. */
-const INCLUDED = ['health'] as const;
-
-/** `search` and `active` narrow it (docs/contract.md#subscriptions). */
+/** `search` and `active` narrow it, `include` asks for more of each (docs/contract.md#subscriptions). */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -87,7 +84,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
         active: reader.optional('active', trueOrFalse),
         search: reader.optional('search', searchText),
       };
-      const includesHealth = reader.optional('include', oneOf(INCLUDED)) !== null;
+      const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
       reader.check();
       const { rows, totalCount } = await listSubscriptions(prisma, {
         accountId: account.id,
@@ -96,7 +93,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
       });
       return {
         code: 200,
-        data: rows.map((row) => subscriptionView(row, account, { includesHealth })),
+        data: rows.map((row) => subscriptionView(row, account, included)),
         extra: pageExtra(page, totalCount, rows.length),
       };
     },
@@ -147,10 +144,10 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
     access: READ_WEBHOOKS,
     async handle(request) {
       const reader = new QueryReader(request.query);
-      const includesHealth = reader.optional('include', oneOf(INCLUDED)) !== null;
+      const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
       reader.check();
       const row = await requiredSubscription(prisma, request);
-      return { code: 200, data: subscriptionView(row, request.account, { includesHealth }) };
+      return { code: 200, data: subscriptionView(row, request.account, included) };
     },
   };
 }

@@ -11,8 +11,10 @@ import {
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
-import type { Egress, EgressResult } from '@runhook/egress';
+import { type Egress, type EgressResult, outwardCode } from '@runhook/egress';
+import type { Logger } from '@runhook/runtime';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import { QueryReader, someOf } from '../http/query-parameters.ts';
 import { ownHeadersOf } from './own-headers.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
 import { rotatingSecretOf } from './statements.ts';
@@ -23,6 +25,7 @@ export function testSubscriptionEndpoint(deps: {
   secrets: SecretBox;
   egress: Pick<Egress, 'post'>;
   deliveryTimeoutMs: number;
+  logger: Pick<Logger, 'info'>;
 }): AccountEndpoint {
   return {
     method: 'GET',
@@ -31,6 +34,9 @@ export function testSubscriptionEndpoint(deps: {
     hasEffect: true,
     extraMs: deps.deliveryTimeoutMs,
     async handle(request) {
+      const reader = new QueryReader(request.query);
+      const included = reader.optional('include', someOf(['error_code']));
+      reader.check();
       const row = await requiredSubscription(deps.prisma, request);
       const sentAt = new Date();
       const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
@@ -51,7 +57,18 @@ export function testSubscriptionEndpoint(deps: {
         }),
         body: Buffer.from(body),
       });
-      return { code: 200, data: verificationOf(result) };
+      if (result.error?.detail !== undefined) {
+        // The answer says neither which rule refused nor what a name stands for; this is for whoever runs the service.
+        const { code: errorCode, detail: errorDetail } = result.error;
+        const accountId = request.account.id;
+        deps.logger.info(
+          { accountId, subscriptionId: row.id, errorCode, errorDetail },
+          'an endpoint was not tested',
+        );
+      }
+      const { verification_error_code, ...verification } = verificationOf(result);
+      const data = included?.has('error_code') ? { ...verification, verification_error_code } : verification;
+      return { code: 200, data };
     },
   };
 }
@@ -60,15 +77,21 @@ export function testSubscriptionEndpoint(deps: {
 export interface Verification {
   /** One plain sentence, or null when the endpoint answered with a 2xx. */
   verification_error: string | null;
-  /** The endpoint's status; "504" when it did not answer in time, "502" when it could not be reached. */
+  /** The endpoint's status; when no answer came, "504" (not in time) or "502". */
   verification_status_code: string;
+  /** Null when the endpoint answered with a 2xx; absent unless the request asks for it. */
+  verification_error_code?: string | null;
 }
 
-function verificationOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): Verification {
+function verificationOf({
+  response,
+  error,
+}: Pick<EgressResult, 'response' | 'error'>): Required<Verification> {
   if (error || !response) {
     return {
       verification_error: error?.message ?? 'The endpoint did not answer.',
       verification_status_code: error?.code === 'timeout' ? '504' : '502',
+      verification_error_code: error === null ? 'request_failed' : outwardCode(error.code),
     };
   }
   const { statusCode } = response;
@@ -76,6 +99,7 @@ function verificationOf({ response, error }: Pick<EgressResult, 'response' | 'er
   return {
     verification_error: delivered ? null : `The endpoint answered ${statusCode}.`,
     verification_status_code: String(statusCode),
+    verification_error_code: delivered ? null : 'unsuccessful_status',
   };
 }
 

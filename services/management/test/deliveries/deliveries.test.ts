@@ -68,6 +68,7 @@ describe('the list', () => {
             reason: null,
             attempt_count: 2,
             http_status_code: '204',
+            error_code: null,
             created_at: '1795168800123456',
             completed_at: '1795168831000000',
             next_attempt_at: null,

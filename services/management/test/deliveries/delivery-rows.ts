@@ -37,6 +37,7 @@ export interface DeliveryFields {
   reason?: string | null;
   attemptCount?: number;
   httpStatusCode?: number;
+  errorCode?: string | null;
   durationMs?: number | null;
   webhookName?: string;
 }
@@ -59,8 +60,8 @@ export async function insertDelivery(
   const id = deliveryIdFor(eventId, fields.subscriptionId);
   await pool.query(
     `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-       status, reason, attempt_count, http_status_code, duration_ms, created_at, completed_at, next_attempt_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+       status, reason, attempt_count, http_status_code, error_code, duration_ms, created_at, completed_at, next_attempt_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
     [
       day,
       id,
@@ -75,6 +76,7 @@ export async function insertDelivery(
       fields.reason ?? null,
       fields.attemptCount ?? 6,
       fields.httpStatusCode ?? 500,
+      fields.errorCode ?? null,
       fields.durationMs ?? null,
       fields.createdAt ?? eventTime.toISOString(),
       fields.completedAt ?? null,

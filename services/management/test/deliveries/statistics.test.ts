@@ -66,6 +66,14 @@ test('deliveries are counted by the hour they were created in and their state, a
   await insert(3, { ...delivered, durationMs: 700, attemptCount: 3 });
   await insert(3, { status: 'failed', attemptCount: 6, httpStatusCode: 504, durationMs: 10_000 });
   await insert(3, { status: 'failed', attemptCount: 6, httpStatusCode: 502, durationMs: 1 });
+  const answered = {
+    status: 'failed',
+    attemptCount: 1,
+    httpStatusCode: 502,
+    errorCode: 'unsuccessful_status',
+  };
+  await insert(4, { ...answered, durationMs: 40 });
+  await insert(4, { ...answered, errorCode: 'connection_refused', durationMs: 1 });
   await insert(3, { status: 'cancelled', attemptCount: 0, httpStatusCode: 0 });
   await insert(0, { status: 'pending', attemptCount: 0, httpStatusCode: 0 });
   await insert(30, { ...delivered, durationMs: 5 });
@@ -82,14 +90,16 @@ test('deliveries are counted by the hour they were created in and their state, a
     p50_ms: 700,
     p95_ms: 10_000,
   });
+  // A 502 of the endpoint's own is an answer.
+  expect(byHour(4)).toMatchObject({ failed_count: 2, p50_ms: 40, p95_ms: 40 });
   expect(byHour(0)).toMatchObject({ pending_count: 1, p50_ms: null, p95_ms: null });
   expect(data.totals).toEqual({
     delivered_count: 21,
-    failed_count: 2,
+    failed_count: 4,
     pending_count: 1,
     cancelled_count: 1,
-    attempt_count: 35,
-    p50_ms: 11,
+    attempt_count: 37,
+    p50_ms: 12,
     p95_ms: 700,
   });
   expect((await ask(id, '?hours=31')).json.data.totals.delivered_count).toBe(22);

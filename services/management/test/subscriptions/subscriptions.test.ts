@@ -142,6 +142,39 @@ describe('reading', () => {
       deactivate_reason: 'gone',
     });
   });
+
+  test('tells why the latest attempt failed when it is asked to, and only then', async () => {
+    const { id } = await harness.newSubscription(account);
+    const { token } = account;
+    const one = async (query: string) =>
+      (await harness.call('GET', account.path(`/subscription/${id}${query}`), { token })).json.data;
+    const inList = async (query: string) => {
+      const { json } = await harness.call('GET', account.path(`/subscriptions${query}`), { token });
+      return json.data.find((row: { id: string }) => row.id === id);
+    };
+    const record = (errorCode: string | null) =>
+      harness.database.pool.query(
+        'UPDATE subscriptions SET http_status_code = 502, error_code = $2 WHERE id = $1',
+        [id, errorCode],
+      );
+    expect((await one('?include=error_code')).error_code).toBeNull();
+    for (const [recorded, told] of [
+      ['unsuccessful_status', 'unsuccessful_status'],
+      ['connection_refused', 'connection_refused'],
+      ['dns_failed', 'no_address'],
+      ['address_forbidden', 'no_address'],
+      ['port_forbidden', 'no_address'],
+    ] as const) {
+      await record(recorded);
+      expect([await one('?include=error_code'), await inList('?include=error_code')]).toMatchObject([
+        { error_code: told },
+        { error_code: told },
+      ]);
+    }
+    for (const answer of [await one(''), await inList('')]) expect(answer).not.toHaveProperty('error_code');
+    const refused = await harness.call('GET', account.path('/subscriptions?include=all'), { token });
+    expect(refused.status).toBe(400);
+  });
 });
 
 describe('updating', () => {

@@ -25,9 +25,9 @@ afterAll(() => harness.close());
 const newSubscription = async (fields: object = {}): Promise<Json> =>
   await harness.newSubscription(account, { client_url: `${receiver.url}/hook`, ...fields });
 
-async function runTest(id: string) {
+async function runTest(id: string, query = '') {
   const { token } = account;
-  return await harness.call('GET', account.path(`/subscription/${id}/test`), { token });
+  return await harness.call('GET', account.path(`/subscription/${id}/test${query}`), { token });
 }
 
 const verified = (error: string | null, statusCode: string) => ({
@@ -104,8 +104,51 @@ describe('testing a subscription', () => {
     const { id } = await newSubscription();
     const url = receiver.url.replace('127.0.0.1', '127.0.0.2');
     await harness.database.pool.query('UPDATE subscriptions SET client_url = $2 WHERE id = $1', [id, url]);
-    expect(await runTest(id)).toMatchObject(verified('The address 127.0.0.2 is not allowed.', '502'));
+    expect(await runTest(id)).toMatchObject(
+      verified('The endpoint has no address that may be called.', '502'),
+    );
     expect(receiver.requests).toEqual([]);
+  });
+
+  test('tells targets that it did not call in the same words, whatever refused them', async () => {
+    const { id } = await newSubscription();
+    const answers = [];
+    for (const url of [
+      receiver.url.replace('127.0.0.1', '127.0.0.2'),
+      'http://10.20.30.40/',
+      'http://no-such-name.invalid/',
+    ]) {
+      const values = [id, url];
+      await harness.database.pool.query('UPDATE subscriptions SET client_url = $2 WHERE id = $1', values);
+      answers.push((await runTest(id, '?include=error_code')).json.data);
+    }
+    const [first] = answers;
+    expect(first).toEqual({
+      verification_error: 'The endpoint has no address that may be called.',
+      verification_status_code: '502',
+      verification_error_code: 'no_address',
+    });
+    for (const answer of answers) expect(answer).toEqual(first);
+  });
+
+  test.each([502, 504])('tells a %d of the endpoint from its own', async (status) => {
+    receiver.respondWith(status);
+    const { id } = await newSubscription();
+    const answered = {
+      verification_error: `The endpoint answered ${status}.`,
+      verification_status_code: String(status),
+    };
+    expect((await runTest(id)).json.data).toEqual(answered);
+    expect((await runTest(id, '?include=error_code')).json.data).toEqual({
+      ...answered,
+      verification_error_code: 'unsuccessful_status',
+    });
+    await receiver.close();
+    expect((await runTest(id, '?include=error_code')).json.data).toMatchObject({
+      verification_status_code: '502',
+      verification_error_code: 'connection_refused',
+    });
+    expect((await runTest(id, '?include=all')).status).toBe(400);
   });
 
   test('works on an inactive subscription and leaves no trace, whatever the outcome', async () => {

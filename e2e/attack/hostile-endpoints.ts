@@ -1,0 +1,120 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { createEgress, type Egress, type EgressResult } from '@runhook/egress';
+
+/** An attempt may cost so many times what one costs that an endpoint answers plainly on a new connection. */
+const TIMES_MAX = 10;
+/** Node parses a read of 64 KiB to its end whatever is in it, so some cost more: those must have the small share. */
+const TIMES_MAX_OF_COSTLY = 100;
+const MEMORY_GROWTH_MAX_BYTES = 100_000_000;
+
+const ROUNDS = 4;
+const ATTEMPTS_IN_A_ROUND = 25;
+/** Silent ones take this long; the others end by themselves. */
+const TIMEOUT_MS = 1_000;
+
+interface Measured {
+  name: string;
+  /** What came of every attempt; more than one word means that they differed. */
+  outcome: string;
+  /** Of one attempt, all at once. */
+  wallMs: number;
+  /** Of the sender's process, of one attempt; the least of all rounds, which other work disturbs least. */
+  cpuMs: number;
+  memoryBytes: number;
+  costly: boolean;
+}
+
+/**
+ * One attempt after the other at every hostile endpoint: what came of it, how long it took, and what it cost the sender
+ * beside a plain answer. Fits `Attack` of `npm run attack`.
+ */
+export const hostileEndpoints = {
+  name: 'hostile endpoints',
+  async run({ say = () => {} }: { say?: (text: string) => void } = {}) {
+    const { child, port, names } = await startHostileServer();
+    try {
+      const warm = await measure(port, 'plain');
+      say(`plain answers cost ${warm.cpuMs.toFixed(2)} ms of CPU while the code is cold`);
+      const rows: Measured[] = [];
+      for (const name of names) rows.push(await measure(port, name));
+      // Again: by now the code is as warm as it gets.
+      const plainCpuMs = (await measure(port, 'plain')).cpuMs;
+      return { table: tableOf(rows, plainCpuMs), problems: problemsOf(rows, plainCpuMs), rows };
+    } finally {
+      child.disconnect();
+    }
+  },
+};
+
+async function startHostileServer(): Promise<{ child: ChildProcess; port: number; names: string[] }> {
+  const child = fork(new URL('./hostile-server.mjs', import.meta.url), { execArgv: [] });
+  const [{ port, names }] = (await once(child, 'message')) as [{ port: number; names: string[] }];
+  return { child, port, names };
+}
+
+async function measure(port: number, name: string): Promise<Measured> {
+  const egress = createEgress({ allowCidrs: ['127.0.0.1/32'], timeoutMs: TIMEOUT_MS });
+  const outcomes = new Set<string>();
+  let [cpuMs, wallMs, memoryBytes] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0];
+  let costly = false;
+  try {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const before = { cpu: process.cpuUsage(), ms: performance.now(), bytes: process.memoryUsage().rss };
+      const results = await attempts(egress, `http://127.0.0.1:${port}/${encodeURIComponent(name)}`);
+      const { user, system } = process.cpuUsage(before.cpu);
+      cpuMs = Math.min(cpuMs, (user + system) / 1_000 / ATTEMPTS_IN_A_ROUND);
+      wallMs = Math.min(wallMs, performance.now() - before.ms);
+      memoryBytes = Math.max(memoryBytes, process.memoryUsage().rss - before.bytes);
+      for (const result of results) outcomes.add(outcomeOf(result));
+      costly ||= results.some((result) => result.costly);
+    }
+  } finally {
+    egress.close();
+  }
+  return { name, outcome: [...outcomes].join(', '), wallMs, cpuMs, memoryBytes, costly };
+}
+
+function attempts(egress: Egress, url: string): Promise<EgressResult[]> {
+  const body = JSON.stringify({ eventId: 'wev_x', data: 'x'.repeat(1_000) });
+  const headers = { 'content-type': 'application/json' };
+  return Promise.all(Array.from({ length: ATTEMPTS_IN_A_ROUND }, () => egress.post({ url, headers, body })));
+}
+
+function outcomeOf({ response, error }: EgressResult): string {
+  return error?.code ?? String(response?.statusCode);
+}
+
+function problemsOf(rows: readonly Measured[], plainCpuMs: number): string[] {
+  return rows.flatMap(({ name, cpuMs, memoryBytes, costly }) => {
+    const problems: string[] = [];
+    const times = cpuMs / plainCpuMs;
+    if (times > (costly ? TIMES_MAX_OF_COSTLY : TIMES_MAX))
+      problems.push(`${name}: an attempt costs ${times.toFixed(1)} times a plain one`);
+    if (memoryBytes > MEMORY_GROWTH_MAX_BYTES) problems.push(`${name}: memory grew by ${memoryBytes} bytes`);
+    return problems;
+  });
+}
+
+function tableOf(rows: readonly Measured[], plainCpuMs: number): string {
+  const lines = rows.map(({ name, outcome, wallMs, cpuMs, memoryBytes, costly }) =>
+    [
+      '',
+      name,
+      outcome,
+      wallMs.toFixed(0),
+      cpuMs.toFixed(2),
+      (cpuMs / plainCpuMs).toFixed(1),
+      (memoryBytes / 1e6).toFixed(1),
+      costly ? 'small share' : '',
+      '',
+    ]
+      .join(' | ')
+      .trim(),
+  );
+  return [
+    `| endpoint | outcome | ${ATTEMPTS_IN_A_ROUND} at once, ms | CPU of one, ms | times a plain one | memory, MB | |`,
+    '|---|---|---|---|---|---|---|',
+    ...lines,
+  ].join('\n');
+}

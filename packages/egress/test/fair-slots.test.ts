@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals';
+import { FairSlots } from '../src/fair-slots.ts';
+import { turn } from './listening.ts';
+
+/** Begins work of a group that ends when it is told to, and notes its beginning. */
+function working(slots: FairSlots) {
+  const begun: string[] = [];
+  const ends = new Map<string, (error?: Error) => void>();
+  const run = (group: string, name: string) => {
+    const done = slots.run(
+      group,
+      () =>
+        new Promise<void>((resolve, reject) => {
+          begun.push(name);
+          ends.set(name, (error) => (error ? reject(error) : resolve()));
+        }),
+    );
+    done.catch(() => {});
+    return done;
+  };
+  const end = async (name: string, error?: Error) => {
+    ends.get(name)?.(error);
+    await turn();
+  };
+  return { begun, run, end };
+}
+
+test('a group has no more under way than its own, and all groups no more than the whole', async () => {
+  const { begun, run, end } = working(new FairSlots({ max: 3, perGroupMax: 2 }));
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) void run(name.charAt(0), name);
+  await turn();
+  expect(begun).toEqual(['a1', 'a2', 'b1']);
+  await end('b1');
+  // a3 has waited longer, but its group has what it may have.
+  expect(begun).toEqual(['a1', 'a2', 'b1', 'c1']);
+  await end('a1');
+  expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);
+});
+
+test('those that wait get their turns one group after the other', async () => {
+  const { begun, run, end } = working(new FairSlots({ max: 1, perGroupMax: 1 }));
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']) void run(name.charAt(0), name);
+  const order: string[] = [];
+  for (let n = 0; n < 7; n += 1) {
+    await turn();
+    const name = begun.at(-1) ?? '';
+    order.push(name);
+    await end(name);
+  }
+  expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
+});
+
+test('work that fails gives its place back, and its error to who asked', async () => {
+  const { begun, run, end } = working(new FairSlots({ max: 1, perGroupMax: 1 }));
+  const failed = run('a', 'a1');
+  void run('a', 'a2');
+  await turn();
+  await end('a1', new Error('no'));
+  await expect(failed).rejects.toThrow('no');
+  expect(begun).toEqual(['a1', 'a2']);
+});

@@ -1,0 +1,208 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createNameResolver, type NameResolverOptions, type ResolveName } from '../src/name-resolver.ts';
+import { type DnsServer, type Entry, startDnsServer } from './dns-server.ts';
+import { NO_DEADLINE_MS, turn, turnsUntil } from './listening.ts';
+
+let folder: string;
+let server: DnsServer;
+let nowMs: number;
+
+const hostsPath = () => join(folder, 'hosts');
+const resolvConfPath = () => join(folder, 'resolv.conf');
+
+/** A resolver that asks a server of this zone, on a machine with these files. */
+async function resolverOf(
+  zone: Record<string, Entry> | ((name: string) => Entry | undefined),
+  options: Partial<NameResolverOptions> = {},
+): Promise<ResolveName> {
+  server = await startDnsServer(typeof zone === 'function' ? zone : (name) => zone[name]);
+  return createNameResolver({
+    timeoutMs: NO_DEADLINE_MS,
+    dnsServers: [server.address],
+    hostsPath: hostsPath(),
+    resolvConfPath: resolvConfPath(),
+    nowMs: () => nowMs,
+    ...options,
+  });
+}
+
+const addressesOf = async (resolve: ResolveName, name: string) =>
+  (await resolve(name)).map(({ address }) => address);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'runhook-names-'));
+  nowMs = 0;
+});
+afterEach(async () => {
+  server.endSilence();
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+test('every address of a name is found, IPv4 first', async () => {
+  const resolve = await resolverOf({
+    'both.test': { a: '203.0.113.1', aaaa: '2001:0db8:0:0:0:0:0:1' },
+    'old.test': { a: '203.0.113.2' },
+    'new.test': { aaaa: '2001:0db8:0:0:0:0:0:2' },
+  });
+  expect(await resolve('both.test')).toEqual([
+    { address: '203.0.113.1', family: 4 },
+    { address: '2001:db8::1', family: 6 },
+  ]);
+  expect(await resolve('old.test')).toEqual([{ address: '203.0.113.2', family: 4 }]);
+  expect(await resolve('new.test')).toEqual([{ address: '2001:db8::2', family: 6 }]);
+});
+
+test('a name whose servers never answer for one family is found by the other', async () => {
+  const resolve = await resolverOf({ 'half.test': { a: '203.0.113.1', aaaa: 'silent' } });
+  expect(await resolve('half.test')).toEqual([{ address: '203.0.113.1', family: 4 }]);
+});
+
+test.each([
+  ['broken.test', 'ESERVFAIL'],
+  ['absent.test', 'ENOTFOUND'],
+  ['empty.test', 'ENODATA'],
+  ['silent.test', 'ETIMEOUT'],
+  ['a..test', 'EBADNAME'],
+])('%s is not found: %s', async (name, code) => {
+  const zone = { 'broken.test': 'broken', 'empty.test': {}, 'silent.test': 'silent' } as const;
+  const resolve = await resolverOf(zone, { timeoutMs: 300 });
+  await expect(resolve(name)).rejects.toMatchObject({ code });
+});
+
+describe('silent names', () => {
+  const silentOrNot = (name: string): Entry | undefined =>
+    name.startsWith('dead') ? 'silent' : { a: '203.0.113.1' };
+
+  /** One after the other: a burst would overflow the server's buffer, and wait for its second try. */
+  const heard = (count: number) => turnsUntil(() => server.questions.length >= count);
+
+  test.each([
+    ['of as many domains', (n: number) => `dead-${n}.test`, 100],
+    ['of one domain', (n: number) => `dead-${n}.attacker.test`, 16],
+  ])('%s hold up no other name, nor anything that needs a thread', async (_which, nameOf, askedAtOnce) => {
+    const resolve = await resolverOf(silentOrNot);
+    let givenUp = 0;
+    const dead: Promise<string>[] = [];
+    for (let n = 0; n < 100; n += 1) {
+      const end = resolve(nameOf(n)).catch((error) => {
+        givenUp += 1;
+        return error.code;
+      });
+      dead.push(end as Promise<string>);
+      await heard(2 * Math.min(n + 1, askedAtOnce));
+    }
+    expect(await addressesOf(resolve, 'healthy.test')).toEqual(['203.0.113.1']);
+    // What database and queue are found with, on libuv's four threads.
+    expect(await systemLookup('localhost')).toHaveProperty('address');
+    expect(await readFile(new URL(import.meta.url))).toBeInstanceOf(Buffer);
+    expect(givenUp).toBe(0);
+    expect(server.questions.filter((question) => question.startsWith('dead'))).toHaveLength(2 * askedAtOnce);
+    while (givenUp < 100) {
+      server.endSilence();
+      await turn();
+    }
+    expect(new Set(await Promise.all(dead))).toEqual(new Set(['ENOTFOUND']));
+  });
+
+  test('however many, hold up no name that was found before', async () => {
+    const resolve = await resolverOf(silentOrNot);
+    await resolve('known.test');
+    const dead: Promise<unknown>[] = [];
+    for (let n = 0; n < 300; n += 1) {
+      dead.push(resolve(`dead.${n}.test`).catch(() => {}));
+      await heard(2 + 2 * Math.min(n + 1, 256));
+    }
+    nowMs = 60_000;
+    expect(await addressesOf(resolve, 'known.test')).toEqual(['203.0.113.1']);
+    expect(server.questions).toHaveLength(2 + 512 + 2);
+    const all = Promise.all(dead);
+    let isOver = false;
+    void all.then(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      server.endSilence();
+      await turn();
+    }
+  });
+});
+
+describe('an answer is kept', () => {
+  const asks = async (resolve: ResolveName, name: string, atMs: number) => {
+    nowMs = atMs;
+    const before = server.questions.length;
+    await resolve(name).catch(() => {});
+    return server.questions.length > before;
+  };
+
+  test.each([
+    ['for its time to live', 60, 60_000],
+    ['for no less than 5 s', 0, 5_000],
+    ['for no more than 5 minutes', 86_400, 300_000],
+  ])('%s', async (_how, ttlSeconds, keptMs) => {
+    const resolve = await resolverOf({ 'one.test': { a: '203.0.113.1', ttlSeconds } });
+    await Promise.all(Array.from({ length: 20 }, () => resolve('one.test')));
+    expect(server.questions.sort()).toEqual(['one.test 1', 'one.test 28']);
+    expect(await asks(resolve, 'one.test', keptMs - 1)).toBe(false);
+    expect(await asks(resolve, 'one.test', keptMs)).toBe(true);
+  });
+
+  test.each(['absent.test', 'broken.test'])('for 5 s when it is a failure: %s', async (name) => {
+    const resolve = await resolverOf({ 'broken.test': 'broken' });
+    await expect(resolve(name)).rejects.toThrow();
+    expect(await asks(resolve, name, 4_999)).toBe(false);
+    await expect(resolve(name)).rejects.toThrow();
+    expect(await asks(resolve, name, 5_000)).toBe(true);
+  });
+});
+
+describe('the machine', () => {
+  test.each(['localhost', 'localhost.', 'a.localhost'])('%s is loopback, whatever DNS says', async (name) => {
+    const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
+    expect(await addressesOf(resolve, name)).toEqual(['127.0.0.1', '::1']);
+    expect(server.questions).toEqual([]);
+  });
+
+  test('has names of its own in the hosts file, which come first and may change', async () => {
+    writeFileSync(
+      hostsPath(),
+      '203.0.113.5 Receiver.test receiver # first\n2001:db8::5\treceiver.test\nnonsense x\n',
+    );
+    const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
+    expect(await addressesOf(resolve, 'receiver.test')).toEqual(['203.0.113.5', '2001:db8::5']);
+    expect(await addressesOf(resolve, 'receiver.test.')).toEqual(['203.0.113.5', '2001:db8::5']);
+    expect(await addressesOf(resolve, 'receiver')).toEqual(['203.0.113.5']);
+    expect(server.questions).toEqual([]);
+    expect(await addressesOf(resolve, 'x')).toEqual(['203.0.113.1']);
+    writeFileSync(hostsPath(), '203.0.113.6 receiver\n');
+    expect(await addressesOf(resolve, 'receiver')).toEqual(['203.0.113.5']);
+    nowMs = 5_000;
+    while ((await addressesOf(resolve, 'receiver'))[0] !== '203.0.113.6') await turn();
+  });
+
+  test('completes names as its resolv.conf says, as in a cluster', async () => {
+    writeFileSync(resolvConfPath(), 'search team.svc.cluster.local svc.cluster.local\noptions ndots:5\n');
+    const resolve = await resolverOf({
+      'receiver.team.svc.cluster.local': { a: '203.0.113.1' },
+      'receiver.other.svc.cluster.local': { a: '203.0.113.2' },
+      'hooks.example.com': { a: '203.0.113.3' },
+      'hooks.example.com.team.svc.cluster.local': { a: '203.0.113.9' },
+    });
+    expect(await addressesOf(resolve, 'receiver')).toEqual(['203.0.113.1']);
+    expect(await addressesOf(resolve, 'receiver.other')).toEqual(['203.0.113.2']);
+    expect(await addressesOf(resolve, 'receiver.other.svc.cluster.local')).toEqual(['203.0.113.2']);
+    expect(await addressesOf(resolve, 'hooks.example.com')).toEqual(['203.0.113.3']);
+  });
+
+  test('asks nobody for a name that never exists', async () => {
+    const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
+    await expect(resolve('no-such-name.invalid')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+    expect(server.questions).toEqual([]);
+  });
+});

@@ -1,0 +1,105 @@
+import { createServer } from 'node:http';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { lookupBy } from '../src/host-lookup.ts';
+import { createEgress, type Egress } from '../src/index.ts';
+import { createNameResolver } from '../src/name-resolver.ts';
+import { type DnsServer, type Entry, startDnsServer } from './dns-server.ts';
+import { type Listening, listen, NO_DEADLINE_MS, turn, turnsUntil } from './listening.ts';
+
+let server: Listening;
+let dns: DnsServer;
+let egress: Egress;
+let nowMs: number;
+
+async function open(zone: (name: string, type: number) => Entry | undefined, allowCidrs: string[]) {
+  nowMs = 0;
+  server = await listen(createServer((_request, response) => void response.end('reached')));
+  dns = await startDnsServer(zone);
+  const resolve = createNameResolver({
+    timeoutMs: NO_DEADLINE_MS,
+    dnsServers: [dns.address],
+    hostsPath: '/nonexistent',
+    resolvConfPath: '/nonexistent',
+    nowMs: () => nowMs,
+  });
+  egress = createEgress({ allowCidrs, timeoutMs: NO_DEADLINE_MS, lookup: lookupBy(resolve) });
+}
+
+const post = (host: string) =>
+  egress.post({ url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
+
+let answered: Map<string, number>;
+beforeEach(() => {
+  answered = new Map();
+});
+afterEach(async () => {
+  egress.close();
+  dns.endSilence();
+  await Promise.all([server.close(), dns.close()]);
+});
+
+test('60 names that do not exist at first and are silent ever after leave the calls of others as they are', async () => {
+  await open(
+    (name, type) => {
+      if (!name.startsWith('trap')) return { a: '127.0.0.1' };
+      const questions = (answered.get(`${name} ${type}`) ?? 0) + 1;
+      answered.set(`${name} ${type}`, questions);
+      return questions === 1 ? undefined : 'silent';
+    },
+    ['127.0.0.1/32'],
+  );
+  const traps = Array.from({ length: 60 }, (_, n) => `trap-${n}.test`);
+  // One after the other: a burst would overflow the name server's buffer, and wait for its second try.
+  const refused = [];
+  for (const name of traps) refused.push(await post(name));
+  expect(new Set(refused.map(({ error }) => error?.code))).toEqual(new Set(['dns_failed']));
+  // A failure is kept for a moment; from then on the names are asked for again, and stay silent.
+  nowMs = 5_000;
+  let ended = 0;
+  const silent = [];
+  for (const [n, name] of traps.entries()) {
+    silent.push(
+      post(name).finally(() => {
+        ended += 1;
+      }),
+    );
+    await turnsUntil(() => dns.questions.length >= 2 * (60 + n + 1));
+  }
+  const others = [];
+  for (let n = 0; n < 100; n += 1) others.push(await post(`healthy-${n}.test`));
+  expect(others.map(({ error, response }) => error?.code ?? response?.statusCode)).toEqual(
+    new Array(100).fill(200),
+  );
+  expect(ended).toBe(0);
+  while (ended < 60) {
+    dns.endSilence();
+    await turn();
+  }
+  expect((await Promise.all(silent)).every(({ error }) => error?.code === 'dns_failed')).toBe(true);
+});
+
+test('a name that changes between an allowed and a forbidden address never leads to the forbidden one', async () => {
+  // Nothing listens on the allowed address; what listens is on the forbidden one.
+  await open(
+    (name, type) => {
+      if (type === 28) return {};
+      const questions = (answered.get(name) ?? 0) + 1;
+      answered.set(name, questions);
+      return { a: questions % 2 === 1 ? '127.0.0.2' : '127.0.0.1', ttlSeconds: 0 };
+    },
+    ['127.0.0.2/32'],
+  );
+  const codes = new Map<string | undefined, number>();
+  for (let n = 0; n < 400; n += 1) {
+    // Every second one finds what was kept of the one before.
+    if (n % 2 === 0) nowMs += 5_000;
+    const code = (await post('rebound.test')).error?.code;
+    codes.set(code, (codes.get(code) ?? 0) + 1);
+  }
+  expect(answered.get('rebound.test')).toBe(200);
+  expect([...codes]).toEqual([
+    ['connection_refused', 200],
+    ['address_forbidden', 200],
+  ]);
+  expect(server.connections).toBe(0);
+});
