@@ -42,7 +42,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 
     agent.createConnection = (target, callback) => {
       const refusal = closed ? new EgressClosedError() : literalRefusal(target, options.guard);
-      if (refusal === null) return connect(target, callback);
+      if (refusal === null) return inPieces(connect(target, callback) as Socket);
       forgetEmptyEntry(agent, target);
       // A destroyed socket would emit its error before the request listens; the callback is the documented way out.
       callback?.(refusal, undefined as never);
@@ -82,6 +82,24 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       agents.https.destroy();
     },
   };
+}
+
+const PIECE_BYTES = 2_048;
+
+/**
+ * Node takes what it has read apart to its end, 64 KiB of chunks of a byte or of answers to nothing, whatever becomes of
+ * the request meanwhile. Given to it in pieces, the rest is dropped with the socket.
+ */
+function inPieces(socket: Socket): Socket {
+  const push = socket.push.bind(socket);
+  socket.push = (bytes: Buffer | null, encoding) => {
+    if (bytes === null || bytes.length <= PIECE_BYTES) return push(bytes, encoding);
+    let goesOn = true;
+    for (let at = 0; at < bytes.length && !socket.destroyed; at += PIECE_BYTES)
+      goesOn = push(bytes.subarray(at, at + PIECE_BYTES), encoding);
+    return goesOn;
+  };
+  return socket;
 }
 
 /**

@@ -62,13 +62,15 @@ export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
 /** An endpoint may send a few 1xx answers before the real one; without a limit it could send them as fast as it likes. */
 const informationalAnswersMax = 16;
 
+/** Interim answers and the head of the real one, together. Node itself bounds a single head. */
+const headBytesMax = 65_536;
 /**
- * Each read of a connection costs some 10 us, whether it brings a byte or 64 KiB, so an answer that comes byte by byte,
- * its head too, would cost a hundred times a plain one. 64 KiB in full packets are 45 reads.
+ * Each read of a connection costs some 10 us, whether it brings a byte or all that there is, so an answer that comes byte
+ * by byte, its head too, would cost a hundred times a plain one. 64 KiB in full packets are 45 reads.
  */
-const readsMax = 256;
+const readsMax = 96;
 /** From so many reads or interim answers on, an answer costs several times a plain one. */
-const costlyReads = 128;
+const costlyReads = 64;
 const costlyInformationalAnswers = 8;
 /** As many bytes that are neither head nor body: thousands of answers behind the one, or tiny chunks. */
 const costlySurplusBytes = 32_768;
@@ -97,10 +99,13 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
 
     function countRead(): void {
       reads += 1;
-      if (reads <= readsMax || settled) return;
-      if (answer === null)
-        settle('failed', new UnexpectedAnswerError('The endpoint sent its answer in crumbs.'));
-      else {
+      if (settled) return;
+      if (answer === null) {
+        if (surplusBytes() > headBytesMax)
+          settle('failed', new UnexpectedAnswerError('The endpoint sent too much before its answer.'));
+        else if (reads > readsMax)
+          settle('failed', new UnexpectedAnswerError('The endpoint sent its answer in crumbs.'));
+      } else if (reads > readsMax) {
         collector.stop();
         settle('answered');
       }
