@@ -121,9 +121,16 @@ export async function startLoad(
         client_url: `${world.endpoint.url}${REFUSING}/leaving`,
         active: false,
       };
-      await eventually(() => callManagement(world, token, { method: 'PUT', path, body }), {
-        intervalMs: 200,
-      });
+      let wasSent = false;
+      await eventually(
+        async () => {
+          // Done twice it would say that it was done later: what was fanned out in between would be missed.
+          if (wasSent && !(await isActive(world, subscriptions.leaving))) return;
+          wasSent = true;
+          await callManagement(world, token, { method: 'PUT', path, body });
+        },
+        { intervalMs: 200 },
+      );
     },
     stop: async () => {
       stopped = true;
@@ -148,6 +155,12 @@ async function subscribeAll(world: World, accountId: number): Promise<Load['subs
     refusing: await subscribe(REFUSING, ['job.run.completed']),
     leaving: await subscribe(`${REFUSING}/leaving`),
   };
+}
+
+async function isActive({ database }: World, subscriptionId: string): Promise<boolean> {
+  const sql = 'SELECT active FROM subscriptions WHERE id = $1';
+  const { rows } = await database.pool.query<{ active: boolean }>(sql, [subscriptionId]);
+  return rows[0]?.active ?? false;
 }
 
 /** Resolves with the `id` of what it is answered. Throws when that is no 2xx. */
