@@ -1,0 +1,44 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Manifest {
+  name: string;
+  dependencies?: Record<string, string>;
+}
+
+const foldersOf = (place: string) =>
+  readdirSync(join(root, place), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => join(place, name));
+const manifestOf = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+
+const services = foldersOf('services').map(manifestOf);
+const own = new Map(foldersOf('packages').map((folder) => [manifestOf(folder).name, manifestOf(folder)]));
+
+/** What the services load, and what is loaded by those of our packages that they load. */
+function runtimeDependencies(): string[] {
+  const reached = new Set<Manifest>(services);
+  const others = new Set<string>();
+  for (const { dependencies = {} } of reached) {
+    for (const name of Object.keys(dependencies)) {
+      const ours = own.get(name);
+      if (ours) reached.add(ours);
+      else others.add(name);
+    }
+  }
+  return [...others].sort();
+}
+
+test('each package that the services load is in the table of docs/security.md with purpose, size and substitute, and no other', () => {
+  const page = readFileSync(join(root, 'docs', 'security.md'), 'utf8');
+  const section = page.split('\n## Dependencies\n')[1]?.split('\n## ')[0] ?? '';
+  const rows = [...section.matchAll(/^\| `([^`]+)` \| (.+) \| (\d[^|]*) \| (.+) \|$/gm)].map(
+    ([, name]) => name,
+  );
+  expect(rows).toEqual(runtimeDependencies());
+});
