@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, expect, test } from '@jest/globals';
+import { verify } from '@runhook/contract';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  IN_VAIN_MS,
+  queueBackends,
+  seedAccount,
+  startReceiver,
+  testEncryptionKeysText,
+} from '@runhook/testing';
+import { type RunningService, startService } from './services.ts';
+
+const ADMIN = fileURLToPath(new URL('../services/management/dist/admin/main.js', import.meta.url));
+const SERVICES = ['management', 'management', 'dispatcher', 'dispatcher'] as const;
+/** Calls at each step of the way. */
+const WEBHOOKS = 2;
+const RUNS = 10;
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** Management twice and two dispatchers, replaced one after the other. */
+async function startServices(environment: Record<string, string>) {
+  let keys = testEncryptionKeysText;
+  const start = (name: (typeof SERVICES)[number]) =>
+    startService(name, { ...environment, ENCRYPTION_KEYS: keys });
+  const running: RunningService[] = await Promise.all(SERVICES.map(start));
+  closers.push(() => Promise.all(running.map((service) => service.stop())));
+  return {
+    managementUrl: () => (running[0] as RunningService).url,
+    /** @param between is done while they are not of one mind */
+    async restartAll(newKeys: string, between: () => Promise<void>): Promise<void> {
+      keys = newKeys;
+      for (const [index, name] of SERVICES.entries()) {
+        const before = running[index] as RunningService;
+        running[index] = await start(name);
+        expect(await before.stop()).toBe(0);
+        await between();
+      }
+    },
+  };
+}
+
+// docs/administration.md#rotating-encryption_keys, step by step.
+test('ENCRYPTION_KEYS are rotated while events come and webhooks are made: nothing waits, nothing fails', async () => {
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const queueUrl = await createTestQueueUrl(
+    queueBackends().at(-1) ?? { name: 'PostgreSQL' },
+    testDatabase.url,
+  );
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  closers.push(() => database.close());
+  const account = await seedAccount(database);
+  const token = { accountId: account.id, name: 'e2e', permissionSets: ['account_admin' as const] };
+  const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
+  const receiver = await startReceiver();
+  closers.push(() => receiver.close());
+  const environment = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl };
+  const services = await startServices(environment);
+  const secrets = new Map<string, string>();
+  let runs = 0;
+
+  async function post(path: string, body: object): Promise<{ id: string; hmac_secret: string }> {
+    const headers = { authorization, 'content-type': 'application/json' };
+    const request = { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await fetch(`${services.managementUrl()}/api${path}`, request);
+    expect(response.status).toBe(201);
+    return ((await response.json()) as { data: { id: string; hmac_secret: string } }).data;
+  }
+
+  /** New secrets, and deliveries signed with all that there are. */
+  async function work(): Promise<void> {
+    for (let count = 0; count < WEBHOOKS; count += 1) {
+      const path = `/${secrets.size}`;
+      const { hmac_secret: secret } = await post(`/v3/accounts/${account.id}/webhooks/subscriptions`, {
+        name: path,
+        event_types: ['job.run.started'],
+        client_url: receiver.url + path,
+      });
+      secrets.set(path, secret);
+    }
+    for (let count = 0; count < RUNS; count += 1) {
+      await post(`/v2/accounts/${account.id}/runs/`, {
+        job_id: account.jobs[0]?.id,
+        engine_version: '1.9.2',
+      });
+      runs += 1;
+    }
+  }
+
+  const [k1, k2] = [testEncryptionKeysText, `k2:${randomBytes(32).toString('base64')}`];
+  await work();
+  await services.restartAll(`${k1},${k2}`, work);
+  await services.restartAll(`${k2},${k1}`, work);
+  const reencrypting = promisify(execFile)(process.execPath, [ADMIN, 'secrets', 'reencrypt'], {
+    env: { ...environment, ENCRYPTION_KEYS: `${k2},${k1}` },
+  });
+  await work();
+  await reencrypting;
+  await services.restartAll(k2, work);
+
+  await eventually(async () => {
+    expect(await database.prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(runs);
+    expect(await database.prisma.delivery.count({ where: { status: 'pending' } })).toBe(0);
+  });
+  const deliveries = await database.prisma.delivery.groupBy({ by: ['status', 'attemptCount'], _count: true });
+  expect(deliveries).toEqual([{ status: 'delivered', attemptCount: 1, _count: receiver.requests.length }]);
+  const forged = receiver.requests.filter(
+    ({ path, body, headers }) => !verify(body, secrets.get(path) ?? '', headers.authorization),
+  );
+  expect(forged).toEqual([]);
+  const stored = await database.prisma.subscription.findMany({ select: { hmacSecretCiphertext: true } });
+  expect(stored.filter(({ hmacSecretCiphertext }) => !hmacSecretCiphertext.startsWith('k2.'))).toEqual([]);
+  expect(stored).toHaveLength(secrets.size);
+}, 300_000);
