@@ -85,12 +85,19 @@ async function commitPlan(
   begin: Begin,
 ): Promise<{ deliveries: number; result: FanOutCommit } | null> {
   const { accounts } = dispatcher.record;
+  let isBegun = false;
+  const beginPage: Begin = (page, plannedAtMs) => {
+    isBegun = true;
+    begin(page, plannedAtMs);
+  };
   while (true) {
     const account = await accounts.of(event.accountId);
     if (!account) return null;
-    const subscriptions = matching(account, event);
+    const known = matching(account, event);
+    // Lanes that its own first pages have filled take the rest of it, too.
+    const subscriptions = isBegun ? known.map((one) => ({ ...one, isFull: false })) : known;
     const commit = subscriptions.length > PAGE_SIZE ? commitInPages : commitAtOnce;
-    const result = await commit(dispatcher, event, account.version, subscriptions, begin);
+    const result = await commit(dispatcher, event, account.version, subscriptions, beginPage);
     if (result !== 'outdated') return { deliveries: subscriptions.length, result };
     accounts.forget(account);
   }

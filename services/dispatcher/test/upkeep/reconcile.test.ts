@@ -145,7 +145,11 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '10 seconds'`);
     expect(await run()).toEqual({ event: 0, delivery: 0 });
     await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '2 minutes'`);
-    expect(await run()).toEqual({ event: 0, delivery: 1 });
+    // The dispatcher's own turn may find it before this one: put back it is, and attempted beside the lane.
+    await eventually(async () => {
+      await run();
+      expect(harness.receiver.requests).toHaveLength(2);
+    });
     answer();
     await eventually(async () =>
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered' }]),
