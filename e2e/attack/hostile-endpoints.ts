@@ -83,7 +83,7 @@ function attempts(egress: Egress, url: string): Promise<EgressResult[]> {
 }
 
 /** What must be known as costing several times a plain answer, and what must not. */
-const COSTLY = ['chunks of a byte', 'interim answers, a flood', 'head in crumbs', 'answers to nothing'];
+const COSTLY = ['chunks of a byte', 'interim answers, a flood', 'head in crumbs'];
 const NOT_COSTLY = ['plain', 'plain, kept', 'plain 500', 'body of 64 KiB', 'redirect', 'silence'];
 const OUTCOMES = new Map([
   ['plain', '200'],

@@ -18,7 +18,7 @@ import { createNameResolver } from './name-resolver.ts';
 export interface EgressOptions extends EgressRules {
   /** One deadline over DNS, connect, TLS, request and the whole response. */
   timeoutMs: number;
-  /** Reading a body stops here; default 65,536. */
+  /** Reading a body stops here; default 16,384. */
   responseBytesMax?: number;
   /** Connections to one scheme, host and port; more requests wait, inside their deadline. Default 256. */
   maxSocketsPerEndpoint?: number;
@@ -70,7 +70,7 @@ const KNOWN_ENDPOINTS_MAX = 4_096;
 const NAME_TIMEOUT_MAX_MS = 6_000;
 
 export function createEgress(options: EgressOptions): Egress {
-  const { timeoutMs, responseBytesMax = 65_536 } = options;
+  const { timeoutMs, responseBytesMax = 16_384 } = options;
   const guard = createAddressGuard(options);
   const nameTimeoutMs = Math.min(timeoutMs, NAME_TIMEOUT_MAX_MS);
   const lookup = createGuardedLookup(

@@ -66,11 +66,11 @@ const informationalAnswersMax = 16;
 const headBytesMax = 65_536;
 /**
  * Each read of a connection costs some 10 us, whether it brings a byte or all that there is, so an answer that comes byte
- * by byte, its head too, would cost a hundred times a plain one. 64 KiB in full packets are 45 reads.
+ * by byte, its head too, would cost a hundred times a plain one. 16 KiB in full packets are 12 reads.
  */
-const readsMax = 96;
+const readsMax = 64;
 /** From so many reads or interim answers on, an answer costs several times a plain one. */
-const costlyReads = 64;
+const costlyReads = 48;
 const costlyInformationalAnswers = 8;
 /** As many bytes that are neither head nor body: thousands of answers behind the one, or tiny chunks. */
 const costlySurplusBytes = 32_768;
@@ -89,7 +89,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     let connectionDeadline: NodeJS.Timeout | undefined;
     let informationalAnswers = 0;
     let reads = 0;
-    let bytesReadBefore = 0;
+    let bytesRead = 0;
     let settled = false;
 
     const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
@@ -97,8 +97,9 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     const abort = (reason: Error) => settle('failed', reason);
     inFlight.add(abort);
 
-    function countRead(): void {
+    function countRead(bytes: Buffer): void {
       reads += 1;
+      bytesRead += bytes.length;
       if (settled) return;
       if (answer === null) {
         if (surplusBytes() > headBytesMax)
@@ -112,7 +113,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     }
 
     function surplusBytes(): number {
-      return (request?.socket?.bytesRead ?? 0) - bytesReadBefore - collector.bytesSeen;
+      return bytesRead - collector.bytesSeen;
     }
 
     function settle(kind: ExchangeEnd['kind'], error?: unknown): void {
@@ -146,7 +147,6 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       request = created;
       created.on('error', ignore);
       created.once('socket', (socket: Socket) => {
-        bytesReadBefore = socket.bytesRead;
         if (!settled) socket.on('data', countRead);
       });
       // As it is parsed, not as got passes it on: by then ten thousand chunks of a read of 64 KiB would have been kept. Node
