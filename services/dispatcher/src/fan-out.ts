@@ -40,7 +40,8 @@ export function fanOut(
     const works: Promise<void>[] = [];
     const committed = await commitPlan(dispatcher, event, (page, plannedAtMs) => {
       for (const one of page) {
-        works.push(spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)));
+        if (one.isShut) countWithoutSlot(dispatcher, one);
+        else works.push(spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)));
       }
     }).finally(() => allEnded(works));
     if (!committed) return { kind: 'unknown_account' };
@@ -175,8 +176,7 @@ async function deliverFirst(
   plannedAtMs: number,
 ): Promise<void> {
   const { record, limits, semaphore, metrics } = dispatcher;
-  const { delivery, target, isShut, fullReason } = planned;
-  if (isShut) return countWithoutSlot(dispatcher, planned);
+  const { delivery, target, fullReason } = planned;
   await semaphore.acquire();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
   const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;

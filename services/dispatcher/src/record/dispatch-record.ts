@@ -34,6 +34,7 @@ const SPACING_MS = { match: 2, commit: 5, load: 5, park: 5, record: 10, cancel: 
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 500;
+const PAGE_REST_TIMES = 2;
 /** Of a page that took long because the database was away. */
 const PAGE_REST_MAX_MS = 100;
 
@@ -103,8 +104,8 @@ export class DispatchRecord {
 
   /**
    * A part of the deliveries of an event with very many, before it is claimed; see `commitPage`. One after another, by
-   * turns if several events have pages, and each with as long a rest as it took: an account with a thousand
-   * subscriptions must not have all connections, nor the database without a break.
+   * turns if several events have pages, and each with twice as long a rest as it took: an account with a
+   * thousand subscriptions must not have all connections, nor the database without a break.
    */
   async commitPage(rows: FanOutRows): Promise<Set<string> | null> {
     await this.#pageTurn.acquire();
@@ -112,7 +113,7 @@ export class DispatchRecord {
     try {
       return await retryWhileUnavailable(this.#options, () => commitPage(this.#options.pool, rows));
     } finally {
-      const restMs = Math.min(performance.now() - startMs, PAGE_REST_MAX_MS);
+      const restMs = Math.min(PAGE_REST_TIMES * (performance.now() - startMs), PAGE_REST_MAX_MS);
       setTimeout(() => this.#pageTurn.release(), restMs);
     }
   }
