@@ -41,3 +41,44 @@ test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, an
   expect(Buffer.byteLength(attemptByName.get('bomb')?.response_body ?? '')).toBeLessThan(100_000);
   expect(attemptByName.get('bytes')?.response_body).toBe('\uFFFD\uFFFD\uFFFD(a');
 }, 90_000);
+
+test('an endpoint whose answers cost more than plain ones is asked one at a time, and gets everything', async () => {
+  const CHUNKS = 1_000;
+  let inFlight = 0;
+  let inFlightMax = 0;
+  harness.receiver.handleWith((request, response) => {
+    inFlight += 1;
+    inFlightMax = Math.max(inFlightMax, inFlight);
+    response.once('close', () => {
+      inFlight -= 1;
+    });
+    request.once('end', () => {
+      for (let chunk = 0; chunk < CHUNKS; chunk += 1) response.write('x');
+      response.end();
+    });
+  });
+  await seedSubscription(harness.database, {
+    accountId: harness.account.id,
+    clientUrl: harness.receiver.url,
+    name: 'costly',
+  });
+  await harness.startDispatcher();
+  const job = harness.account.jobs[0] as never;
+  const publish = (count: number) =>
+    harness.publisher.publishMany(
+      Array.from({ length: count }, (_, run) => exampleEvent('job.run.started', job, run + 1)),
+    );
+  const everythingIsDelivered = (count: number) =>
+    eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(count);
+    });
+  // It takes three in a row to be known for it.
+  await publish(3);
+  await everythingIsDelivered(3);
+  inFlightMax = 0;
+  await publish(30);
+  await everythingIsDelivered(33);
+  expect(inFlightMax).toBe(1);
+  expect(harness.receiver.requests).toHaveLength(33);
+}, 90_000);
