@@ -70,6 +70,35 @@ describe.each(queueBackends())('an event with more deliveries than a page, on $n
     expect(harness.receiver.requests).toHaveLength(COUNT);
   });
 
+  test('ends as it was begun, though its first page fills every lane of its account', async () => {
+    await subscribe();
+    // Without an answer none of them gets more than a few slots: the others would be cancelled, were their lanes full.
+    let answer = () => {};
+    const answered = new Promise<{ status: number }>((resolve) => {
+      answer = () => resolve({ status: 200 });
+    });
+    harness.receiver.respondWith(() => answered);
+    await harness.database.pool.query(`
+      CREATE FUNCTION fill_lanes() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        UPDATE subscriptions SET lane_full_since = now() WHERE lane_full_since IS NULL;
+        RETURN NULL;
+      END $$;
+      CREATE TRIGGER fill_lanes AFTER INSERT ON deliveries FOR EACH STATEMENT EXECUTE FUNCTION fill_lanes()`);
+    await harness.startDispatcher({ deliveryTimeoutMs: 120_000, deliveryConcurrency: 64 });
+    const published = event();
+    await harness.publisher.publish(published);
+    await eventually(async () => {
+      const { rows } = await harness.database.pool.query('SELECT fanned_out_at FROM events');
+      expect(rows[0]?.fanned_out_at).toBeInstanceOf(Date);
+    });
+    const deliveries = await deliveriesOf(harness.database);
+    expect(deliveries).toHaveLength(COUNT);
+    expect(deliveries.filter(({ status }) => status !== 'pending')).toEqual([]);
+    answer();
+    await everyDeliveryIsDone();
+  });
+
   test('goes on where a crash between pages left it', async () => {
     const subscriptions = await subscribe();
     const published = event();
