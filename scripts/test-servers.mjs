@@ -1,4 +1,9 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bootstrap } from './bootstrap.mjs';
 import { step } from './command.mjs';
+import { runJest } from './run-jest.mjs';
 
 /** Speed over safety: what these servers hold is thrown away. */
 const POSTGRES_SETTINGS = {
@@ -75,5 +80,34 @@ export async function startTestServers({ folder, runId }) {
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/**
+ * Runs some tests in a way of their own: bootstraps, starts servers for them in a folder that goes in the end, and sets the
+ * exit code. Ctrl-C stops everything in order.
+ *
+ * @param {{ name: string, args: string[], environment: Record<string, string> }} options `name` is the folder's
+ */
+export async function runWithTestServers({ name, args, environment }) {
+  const stopping = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stopping.abort());
+  await bootstrap({ signal: stopping.signal });
+  const folder = await mkdtemp(join(tmpdir(), `runhook-${name}-`));
+  // Other accounts may pass: PostgreSQL does not run as root.
+  await chmod(folder, 0o711);
+  let servers = null;
+  try {
+    servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
+    const { isSuccess } = await runJest({
+      args,
+      environment: { ...servers.environment, ...environment },
+      folder,
+      signal: stopping.signal,
+    });
+    process.exitCode = isSuccess && !stopping.signal.aborted ? 0 : 1;
+  } finally {
+    await servers?.close();
+    await rm(folder, { recursive: true, force: true });
   }
 }

@@ -99,35 +99,14 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
     <Stack component="nav" gap="lg" aria-label="Main">
       {account !== null && (
         <Section title="Account Settings">
-          <NavLink
-            component={RouterNavLink}
-            to={webhooksPath(account.id)}
-            label="Webhooks"
-            leftSection={<IconWebhook size={18} aria-hidden />}
-            className={classes.link ?? ''}
-            {...(onNavigate && { onClick: onNavigate })}
-          />
+          <Place to={webhooksPath(account.id)} label="Webhooks" Icon={IconWebhook} onNavigate={onNavigate} />
           {mayReadAudit(account) && (
-            <NavLink
-              component={RouterNavLink}
-              to={auditPath(account.id)}
-              label="Audit log"
-              leftSection={<IconHistory size={18} aria-hidden />}
-              className={classes.link ?? ''}
-              {...(onNavigate && { onClick: onNavigate })}
-            />
+            <Place to={auditPath(account.id)} label="Audit log" Icon={IconHistory} onNavigate={onNavigate} />
           )}
         </Section>
       )}
       <Section title="Profile">
-        <NavLink
-          component={RouterNavLink}
-          to={API_ACCESS_PATH}
-          label="API Access"
-          leftSection={<IconKey size={18} aria-hidden />}
-          className={classes.link ?? ''}
-          {...(onNavigate && { onClick: onNavigate })}
-        />
+        <Place to={API_ACCESS_PATH} label="API Access" Icon={IconKey} onNavigate={onNavigate} />
       </Section>
       <Section title="Help">
         <NavLink
@@ -144,6 +123,26 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
         />
       </Section>
     </Stack>
+  );
+}
+
+interface PlaceProps {
+  to: string;
+  label: string;
+  Icon: typeof IconKey;
+  onNavigate: (() => void) | undefined;
+}
+
+function Place({ to, label, Icon, onNavigate }: PlaceProps) {
+  return (
+    <NavLink
+      component={RouterNavLink}
+      to={to}
+      label={label}
+      leftSection={<Icon size={18} aria-hidden />}
+      className={classes.link ?? ''}
+      {...(onNavigate && { onClick: onNavigate })}
+    />
   );
 }
 
