@@ -12,6 +12,18 @@ export interface EgressRules {
   ports?: readonly PortRange[];
 }
 
+/** As the services' settings have them. */
+interface EgressSettings {
+  egressAllowCidrs: string[];
+  egressDenyCidrs: string[];
+  egressPorts: PortRange[];
+}
+
+export function egressRules(settings: EgressSettings): EgressRules {
+  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
+  return { allowCidrs, denyCidrs, ports };
+}
+
 export interface AddressGuard {
   /** Whether a request may be sent to this address. Text that is not an address is not allowed. */
   allows(ip: string): boolean;

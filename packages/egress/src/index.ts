@@ -2,6 +2,7 @@ export {
   type AddressGuard,
   createAddressGuard,
   type EgressRules,
+  egressRules,
   type PortRange,
   parseCidrs,
   parsePorts,

@@ -30,4 +30,5 @@ export {
   registerPoolMetrics,
 } from './metrics.ts';
 export { type Periodic, startPeriodic } from './periodic.ts';
+export { Semaphore } from './semaphore.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -68,11 +68,10 @@ async function send(
 ): Promise<AttemptResult> {
   const body = renderPayload(delivery.event, { id: delivery.subscriptionId, name: delivery.webhookName });
   const sentAt = new Date();
-  const [current, ...next] = secretsAt(target.secret, sentAt.getTime());
   const headers = deliveryHeaders({
     body,
     eventId: delivery.event.eventId,
-    hmacSecrets: [secrets.read(current), ...next.map((ciphertext) => secrets.read(ciphertext))],
+    hmacSecrets: secretsAt(target.secret, sentAt.getTime(), (ciphertext) => secrets.read(ciphertext)),
     sentAt,
     signatureHeader: target.signatureHeader,
     ...(target.headersCiphertext !== null && { ownHeaders: secrets.headers(target.headersCiphertext) }),

@@ -1,14 +1,13 @@
 import { createSecretBox, type Database } from '@runhook/database';
-import { createEgress, type Egress } from '@runhook/egress';
+import { createEgress, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
-import type { Lifecycle, Logger } from '@runhook/runtime';
+import { type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';
 import { LaneLimits } from './policy/lane-limits.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
-import { Semaphore } from './policy/semaphore.ts';
 import { SecretReader } from './record/accounts.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
-import { type DispatcherSettings, egressRules } from './settings.ts';
+import type { DispatcherSettings } from './settings.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 import type { Spans } from './telemetry/spans.ts';
 

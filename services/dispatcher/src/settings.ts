@@ -1,5 +1,5 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { type EgressRules, type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
+import { type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
 import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -85,12 +85,4 @@ const schema = Joi.object<Environment>({
 /** Throws an `EnvironmentError` with every problem at once. */
 export function readSettings(source?: NodeJS.ProcessEnv): DispatcherSettings {
   return parseSettings(schema, source);
-}
-
-/** What endpoints may be called. */
-export function egressRules(
-  settings: Pick<DispatcherSettings, 'egressAllowCidrs' | 'egressDenyCidrs' | 'egressPorts'>,
-): EgressRules {
-  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
-  return { allowCidrs, denyCidrs, ports };
 }

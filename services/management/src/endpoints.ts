@@ -1,6 +1,6 @@
 import { createSecretBox } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
-import { createAddressGuard, type Egress } from '@runhook/egress';
+import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
 import { auditEndpoint } from './audit/routes.ts';
@@ -27,7 +27,7 @@ import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
-import { egressRules, type Settings } from './settings.ts';
+import type { Settings } from './settings.ts';
 import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';

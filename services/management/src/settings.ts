@@ -1,5 +1,5 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { type EgressRules, type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
+import { type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
 import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -80,12 +80,4 @@ const schema = Joi.object<Environment>({
 /** Throws an `EnvironmentError` with every problem at once. */
 export function readSettings(source?: NodeJS.ProcessEnv): Settings {
   return parseSettings(schema, source);
-}
-
-/** What endpoints may be called. */
-export function egressRules(
-  settings: Pick<Settings, 'egressAllowCidrs' | 'egressDenyCidrs' | 'egressPorts'>,
-): EgressRules {
-  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
-  return { allowCidrs, denyCidrs, ports };
 }

@@ -4,7 +4,7 @@ import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { NotFoundError } from '../http/errors.ts';
-import { MOMENT_PROBLEM, microsFromText, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
+import { moment, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from '../subscriptions/required-subscription.ts';
 import {
   attemptView,
@@ -48,7 +48,6 @@ export function deliveryNotFound(): NotFoundError {
 }
 
 const id = readBy(integerIdFromText, 'must be an id: digits');
-const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** The log of a subscription (docs/contract.md#deliveries), newest first. */
 function listDeliveriesEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {

@@ -123,6 +123,8 @@ export function microsFromText(text: string): string | null {
 export const MOMENT_PROBLEM =
   'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
 
+export const moment = readBy(microsFromText, MOMENT_PROBLEM);
+
 /** Date would roll 30 February over. */
 function isRealDay(day: string): boolean {
   const timeMs = Date.parse(`${day}T00:00Z`);

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
-import { actAs } from '../audit/actor.ts';
+import { inTransactionOf } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
 /** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its last hour. */
@@ -36,8 +36,8 @@ export function createConsoleSessions(options: {
         userId: BigInt(id),
         expiresAt: new Date(Date.now() + maxHours * HOUR_MS),
       };
-      const isOpen = await inPrismaTransaction(prisma, async (transaction) => {
-        await actAs(transaction, { kind: 'user', id, ...(address !== undefined && { address }) });
+      const actor = { kind: 'user', id, ...(address !== undefined && { address }) } as const;
+      const isOpen = await inTransactionOf(prisma, actor, async (transaction) => {
         // Locks the user's row, so that a reset waits for the session and then ends it, or this one waits for the reset
         // and no longer finds the password.
         const user = { id: session.userId, passwordHash };

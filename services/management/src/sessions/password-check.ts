@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hash, verify as verifyArgon2 } from '@node-rs/argon2';
+import { Semaphore } from '@runhook/runtime';
 
 /** A place in the line of passwords to be checked. To be left whether it was used or not. */
 export interface PasswordPlace {
@@ -26,21 +27,17 @@ export async function createPasswordCheck(
   verify: (passwordHash: string, password: string) => Promise<boolean> = verifyArgon2,
 ): Promise<PasswordCheck> {
   const nobodysHash = await hash(randomBytes(32));
-  const line: (() => void)[] = [];
+  const atOnce = new Semaphore(AT_ONCE_MAX);
   let here = 0;
-  let running = 0;
 
   async function isRight(passwordHash: string | null, password: string): Promise<boolean> {
-    if (running >= AT_ONCE_MAX) await new Promise<void>((begin) => line.push(begin));
-    else running += 1;
+    const turn = atOnce.acquire();
+    if (turn) await turn;
     try {
       const matches = await verify(passwordHash ?? nobodysHash, password);
       return matches && passwordHash !== null;
     } finally {
-      // Whoever is next takes this turn over.
-      const next = line.shift();
-      if (next) next();
-      else running -= 1;
+      atOnce.release();
     }
   }
 
