@@ -1,5 +1,5 @@
 // SQL by hand: a setting of the transaction, which the triggers of the audit log read.
-import type { Prisma } from '@runhook/database/prisma';
+import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import type { Principal } from '../identity/principals.ts';
 
 /** Who makes the changes of a transaction. */
@@ -13,7 +13,14 @@ export function actorOf(principal: Principal): Actor {
     : { kind: 'service_token', id: principal.tokenId };
 }
 
-/** What the transaction changes from here on is told as the actor's (docs/contract.md#audit-log). */
-export async function actAs(transaction: Prisma.TransactionClient, actor: Actor): Promise<void> {
-  await transaction.$queryRaw`SELECT set_config('runhook.actor', ${JSON.stringify(actor)}, true)`;
+/** A transaction whose changes are told as the actor's (docs/contract.md#audit-log). */
+export async function inTransactionOf<T>(
+  prisma: PrismaClient,
+  actor: Actor,
+  work: (transaction: Prisma.TransactionClient) => Promise<T>,
+): Promise<T> {
+  return await inPrismaTransaction(prisma, async (transaction) => {
+    await transaction.$queryRaw`SELECT set_config('runhook.actor', ${JSON.stringify(actor)}, true)`;
+    return await work(transaction);
+  });
 }

@@ -1,7 +1,7 @@
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_AUDIT } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { MOMENT_PROBLEM, microsFromText, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
+import { moment, oneOf, QueryReader } from '../http/query-parameters.ts';
 
 /** What is told; the triggers of the tables write it. */
 export const AUDIT_ACTIONS = [
@@ -36,8 +36,6 @@ export interface AuditEntryView {
   target: { kind: string; id: string; name: string };
   details: Record<string, unknown>;
 }
-
-const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
 /** Who changed what and when (docs/contract.md#audit-log), newest first. */
 export function auditEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {

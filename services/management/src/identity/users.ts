@@ -1,6 +1,6 @@
 import { hash } from '@node-rs/argon2';
 import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
-import { actAs } from '../audit/actor.ts';
+import { inTransactionOf } from '../audit/actor.ts';
 
 /** @param email in lower case. `passwordHash` is null when the user has no password. */
 export async function findPasswordHash(
@@ -46,8 +46,7 @@ export async function replaceApiKey(
   beforeCommit: () => void,
 ): Promise<boolean> {
   const { userId, currentHash, newHash, newCiphertext } = key;
-  return await inPrismaTransaction(prisma, async (transaction) => {
-    await actAs(transaction, { kind: 'user', id: userId });
+  return await inTransactionOf(prisma, { kind: 'user', id: userId }, async (transaction) => {
     const { count } = await transaction.user.updateMany({
       where: { id: BigInt(userId), apiKeyHash: currentHash },
       data: { apiKeyHash: newHash, apiKeyCiphertext: newCiphertext, apiKeyCreatedAt: new Date() },

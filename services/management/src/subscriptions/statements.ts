@@ -1,4 +1,4 @@
-import type { RotatingSecret, SubscriptionFields } from '@runhook/contract';
+import { type RotatingSecret, rotatingSecret, type SubscriptionFields } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
 import type { HeaderColumns } from './own-headers.ts';
@@ -51,9 +51,8 @@ export async function findSubscription(
 
 /** Encrypted, as a delivery needs it. */
 export function rotatingSecretOf(row: SubscriptionWithSecret): RotatingSecret {
-  const { hmacSecretCiphertext: current, nextHmacSecretCiphertext: next } = row;
-  const endsAtMs = Number(row.rotationEndsAtMicros) / 1000;
-  return { current, rotation: next === null ? null : { next, endsAtMs } };
+  const { hmacSecretCiphertext, nextHmacSecretCiphertext, rotationEndsAtMicros } = row;
+  return rotatingSecret(hmacSecretCiphertext, nextHmacSecretCiphertext, rotationEndsAtMicros);
 }
 
 /** Null filters let everything through. */
