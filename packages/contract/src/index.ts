@@ -43,6 +43,7 @@ export {
   orderedData,
   type RotatingSecret,
   renderPayload,
+  rotatingSecret,
   type SigningSecrets,
   secretsAt,
   sign,

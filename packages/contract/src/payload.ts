@@ -45,7 +45,7 @@ export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Rec
   return ordered;
 }
 
-/** A subscription's secret, and the rotation that is under way or has just ended; in the clear or encrypted. */
+/** A subscription's secret, and the rotation that is under way or has just ended; encrypted. */
 export interface RotatingSecret {
   current: string;
   rotation: {
@@ -58,10 +58,24 @@ export interface RotatingSecret {
 /** The secrets of a moment: the first signs `Authorization`, and each has a signature of its own beside it. */
 export type SigningSecrets = readonly [string, ...string[]];
 
+/** From the columns of a subscription. @param endsAtMicros since the epoch; means nothing without a next one */
+export function rotatingSecret(
+  current: string,
+  next: string | null,
+  endsAtMicros: string | bigint | null,
+): RotatingSecret {
+  return { current, rotation: next === null ? null : { next, endsAtMs: Number(endsAtMicros) / 1000 } };
+}
+
 /** The clock decides when the next secret takes over, not whoever tidies up behind it. */
-export function secretsAt({ current, rotation }: RotatingSecret, nowMs: number): SigningSecrets {
-  if (rotation === null) return [current];
-  return nowMs < rotation.endsAtMs ? [current, rotation.next] : [rotation.next];
+export function secretsAt(
+  { current, rotation }: RotatingSecret,
+  nowMs: number,
+  decrypt: (ciphertext: string) => string,
+): SigningSecrets {
+  if (rotation === null) return [decrypt(current)];
+  const next = decrypt(rotation.next);
+  return nowMs < rotation.endsAtMs ? [decrypt(current), next] : [next];
 }
 
 /** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
@@ -91,8 +105,9 @@ export function deliveryHeaders(delivery: {
 const USER_AGENT = 'Runhook/0.1.0';
 
 /**
- * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex HMAC-SHA256 of the exact body, keyed with
- * the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed as its UTF-8 bytes.
+ * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex
+ * HMAC-SHA256 of the exact body, keyed with the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed
+ * as its UTF-8 bytes.
  */
 export function sign(body: string | Buffer, hmacSecret: string): string {
   return createHmac('sha256', hmacSecret).update(body).digest('hex');

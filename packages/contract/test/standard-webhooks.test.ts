@@ -75,7 +75,7 @@ test.each([
   ['a millisecond before its end', { next: 'next', endsAtMs: 1_000 }, 999, ['current', 'next']],
   ['at its end', { next: 'next', endsAtMs: 1_000 }, 1_000, ['next']],
 ])('the secrets %s', (_, rotation, nowMs, secrets) => {
-  expect(secretsAt({ current: 'current', rotation }, nowMs)).toEqual(secrets);
+  expect(secretsAt({ current: 'current', rotation }, nowMs, (secret) => secret)).toEqual(secrets);
 });
 
 test('a signature in another header, and headers of the subscriber: ours stay what they are, and none is logged', () => {

@@ -1,4 +1,4 @@
-import type { Deployment, Plan, RotatingSecret } from '@runhook/contract';
+import { type Deployment, type Plan, type RotatingSecret, rotatingSecret } from '@runhook/contract';
 
 /** Where a delivery goes, as the subscription and its account are at this moment. */
 export interface Target {
@@ -43,12 +43,14 @@ export interface TargetRow {
 export function targetOf(row: TargetRow): Target | null {
   const { client_url: clientUrl, signature_header: signatureHeader, active, deleted, plan, deployment } = row;
   if (clientUrl === null) return null;
-  const next = row.next_hmac_secret_ciphertext;
-  const endsAtMs = Number(row.rotation_ends_at_micros) / 1000;
   return {
     clientUrl,
     endpoint: endpointOf(clientUrl),
-    secret: { current: row.hmac_secret_ciphertext, rotation: next === null ? null : { next, endsAtMs } },
+    secret: rotatingSecret(
+      row.hmac_secret_ciphertext,
+      row.next_hmac_secret_ciphertext,
+      row.rotation_ends_at_micros,
+    ),
     signatureHeader,
     headersCiphertext: row.headers_ciphertext,
     active,

@@ -1,6 +1,6 @@
 import { requireSchema } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createEgress, type Egress, isForbidden } from '@runhook/egress';
+import { createEgress, type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
   createQueueBackend,
   type DeliveryQueue,
@@ -34,7 +34,7 @@ import { listen, type Patience } from './http/listen.ts';
 import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, createOutboxMeasure, type ManagementMetrics } from './metrics.ts';
 import { createRelay, type Relay } from './runs/relay.ts';
-import { egressRules, SECRET_SETTINGS, type Settings } from './settings.ts';
+import { SECRET_SETTINGS, type Settings } from './settings.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;

@@ -23,7 +23,7 @@ const BY_HAND: Record<string, string> = {
   'runs/relay.ts': 'the hot path; a batch is moved in one transaction with the lock of the relay.',
   'runs/runs.ts': 'the hot path; a run, its events and their places in the outbox are one transaction.',
   'runs/statements.ts': 'the hot path; each report of a job runner locks, changes and reads its run.',
-  'subscriptions/rotation-statements.ts':
+  'subscriptions/rotation.ts':
     'one secret takes the place of another within one statement, by the clock of the database.',
 };
 

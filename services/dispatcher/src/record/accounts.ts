@@ -99,11 +99,16 @@ const SECRETS_MAX = 10_000;
 /** Decrypts what deliveries are made with, remembering what is in use; what changes has another ciphertext. */
 export class SecretReader {
   readonly #remembered: LRUCache<string, string>;
+  readonly #headers: LRUCache<string, Record<string, string>>;
 
   constructor(secrets: SecretBox) {
     this.#remembered = new LRUCache({
       max: SECRETS_MAX,
       memoMethod: (ciphertext) => secrets.decrypt(ciphertext),
+    });
+    this.#headers = new LRUCache({
+      max: SECRETS_MAX,
+      memoMethod: (ciphertext) => JSON.parse(secrets.decrypt(ciphertext)),
     });
   }
 
@@ -112,7 +117,7 @@ export class SecretReader {
   }
 
   /** Of a subscriber's own, by name. */
-  headers(ciphertext: string): Record<string, string> {
-    return JSON.parse(this.read(ciphertext));
+  headers(ciphertext: string): Readonly<Record<string, string>> {
+    return this.#headers.memo(ciphertext);
   }
 }

@@ -1,8 +1,7 @@
 import { WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { isDatabaseRefusing, type Pool } from '@runhook/database';
-import type { Logger } from '@runhook/runtime';
+import { type Logger, Semaphore } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
-import { Semaphore } from '../policy/semaphore.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { loadAccountSubscriptions, SubscriptionCache } from './accounts.ts';
 import {

@@ -5,10 +5,9 @@ import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { deleteOldNotices, type HealthOptions, lookAfterHealth } from './health.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
-import { type PurgeOptions, purge } from './purge.ts';
+import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { deleteOldRecoveries, recover } from './recover.ts';
-import { eraseOldSecrets } from './rotations.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;

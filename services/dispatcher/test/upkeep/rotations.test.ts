@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
-import { eraseOldSecrets } from '../../src/upkeep/rotations.ts';
+import { eraseOldSecrets } from '../../src/upkeep/purge.ts';
 
 let database: PrismaDatabase;
 let close: () => Promise<void>;

@@ -26,6 +26,7 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { type Health, healthOf } from './health.ts';
+import { rotationUnderWay, type SecretRotation } from './rotation.ts';
 
 /** What is shown of a subscription. */
 export const SHOWN = {
@@ -105,13 +106,6 @@ export type Included = ReadonlySet<(typeof INCLUDED)[number]>;
 
 const NOTHING_MORE: Included = new Set();
 
-/** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
-export interface SecretRotation {
-  started_at: string;
-  /** When the new secret takes over. */
-  ends_at: string;
-}
-
 /** @param account the one that it belongs to */
 export function subscriptionView(
   row: SubscriptionRow,
@@ -141,13 +135,6 @@ export function subscriptionView(
     ...rotationUnderWay(row),
     ...(included.has('health') ? { health: healthOf(row) } : {}),
   };
-}
-
-/** Nothing from its end on, whenever the row is tidied up. */
-function rotationUnderWay(row: SubscriptionRow): Pick<SubscriptionView, 'secret_rotation'> {
-  const { rotationStartedAtMicros: startedAt, rotationEndsAtMicros: endsAt } = row;
-  if (startedAt === null || endsAt === null || Number(endsAt) / 1000 <= Date.now()) return {};
-  return { secret_rotation: { started_at: String(startedAt), ends_at: String(endsAt) } };
 }
 
 // The examples of all features tell one story: a nightly job of account 1 fails, and a webhook tells the pager.

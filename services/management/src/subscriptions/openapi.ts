@@ -1,10 +1,8 @@
 import {
   answerObject,
   httpStatusText,
-  microsTime,
   type Paths,
   prefixedId,
-  requestObject,
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
@@ -16,13 +14,12 @@ import {
   NEW_SUBSCRIPTION,
   OPTIONAL_IN_ANSWERS,
   PROPERTIES_OF_ANSWERS,
-  type SecretRotation,
   type StoredView,
   SUBSCRIPTION_FIELDS_EXAMPLE,
   type SubscriptionView,
 } from './fields.ts';
 import { HEALTH } from './health.ts';
-import { OVERLAP_HOURS, type RotationRequest } from './rotate-secret.ts';
+import { ROTATION_SCHEMAS, type SecretRotation } from './rotation.ts';
 import type { Verification } from './test-endpoint.ts';
 
 export { EVENT_TYPE, SUBSCRIPTION_FIELDS_EXAMPLE } from './fields.ts';
@@ -249,27 +246,7 @@ export const subscriptionSchemas: Record<string, Schema> = {
 
   Health: HEALTH,
 
-  SecretRotation: answerObject<SecretRotation>(
-    'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
-    {
-      started_at: microsTime('When it began.'),
-      ends_at: microsTime('When the new secret takes over, unless the rotation is finished before.'),
-    },
-  ),
-
-  RotationRequest: requestObject<RotationRequest>(
-    'How a secret is rotated.',
-    {
-      overlap_hours: {
-        type: ['integer', 'null'],
-        minimum: 0,
-        maximum: OVERLAP_HOURS.max,
-        default: OVERLAP_HOURS.default,
-        description: `Hours for which deliveries are signed with both secrets: ${OVERLAP_HOURS.default} when left out or null. 0: the new one takes over at once.`,
-      },
-    },
-    [],
-  ),
+  ...ROTATION_SCHEMAS,
 
   SubscriptionFields: FIELDS_OF_REQUESTS,
 

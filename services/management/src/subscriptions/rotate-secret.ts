@@ -1,24 +1,16 @@
 import { createHmacSecret, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
-import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
-import { actAs, actorOf } from '../audit/actor.ts';
+import { actorOf, inTransactionOf } from '../audit/actor.ts';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
 import { SHOWN, type SubscriptionRow, subscriptionView } from './fields.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
-import { beginRotation, finishRotation } from './rotation-statements.ts';
+import { beginRotation, finishRotation, OVERLAP_HOURS, type RotationRequest } from './rotation.ts';
 
 const UNDER_WAY = 'A rotation of the secret is under way, or has just begun: finish it before the next.';
 const NONE_UNDER_WAY = 'No rotation of the secret is under way.';
-
-/** Body of `POST …/rotate-secret`. */
-export interface RotationRequest {
-  /** How long deliveries are signed with both secrets; 0: the new one takes over at once. */
-  overlap_hours: number;
-}
-
-export const OVERLAP_HOURS = { max: 168, default: 24 } as const;
 
 /**
  * A new secret beside the one that receivers hold, or in its place when there is no overlap. Which of them signs what is
@@ -35,8 +27,7 @@ export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: Secr
       const { fields, problems } = parseRotationRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
       const hmacSecret = createHmacSecret();
-      return await inPrismaTransaction(prisma, async (transaction) => {
-        await actAs(transaction, actorOf(request.principal));
+      return await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
         const hasBegun = await beginRotation(transaction, {
           subscriptionId: id,
           generation: secretGeneration,
@@ -60,8 +51,7 @@ export function finishRotationEndpoint({ prisma }: { prisma: PrismaClient }): Ac
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const { id } = await requiredSubscription(prisma, request);
-      return await inPrismaTransaction(prisma, async (transaction) => {
-        await actAs(transaction, actorOf(request.principal));
+      return await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
         if (!(await finishRotation(transaction, id))) throw new ConflictError(NONE_UNDER_WAY);
         const data = subscriptionView(await shown(transaction, id), request.account);
         return await request.keep.withinPrisma(transaction, { code: 200, data });

@@ -6,8 +6,8 @@ import {
   type UrlProblem,
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
-import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
-import { actAs, actorOf } from '../audit/actor.ts';
+import type { PrismaClient } from '@runhook/database/prisma';
+import { actorOf, inTransactionOf } from '../audit/actor.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -116,8 +116,7 @@ function createSubscriptionEndpoint(deps: {
       const fields = await readSubscriptionFields(deps, request);
       const hmacSecret = createHmacSecret();
       const { account, keep } = request;
-      return await inPrismaTransaction(deps.prisma, async (transaction) => {
-        await actAs(transaction, actorOf(request.principal));
+      return await inTransactionOf(deps.prisma, actorOf(request.principal), async (transaction) => {
         // Calls at the same time do not see each other: together they may go a few beyond it.
         if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
           throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
@@ -176,8 +175,7 @@ function updateSubscriptionEndpoint(deps: {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const read = await requiredSubscription(prisma, request);
         const headers = headerColumns(fields, read, secrets);
-        const answer = await inPrismaTransaction(prisma, async (transaction) => {
-          await actAs(transaction, actorOf(request.principal));
+        const answer = await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
           const row = await updateSubscription(transaction, read, fields, headers);
           if (!row) return null;
           const data = subscriptionView(row, request.account);
@@ -198,8 +196,7 @@ function deleteSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): Accou
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const key = subscriptionKey(request);
-      return await inPrismaTransaction(prisma, async (transaction) => {
-        await actAs(transaction, actorOf(request.principal));
+      return await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
         if (!(await deleteSubscription(transaction, key))) throw subscriptionNotFound();
         const answer = { code: 200, data: { id: key.id }, isSuccess: true } as const;
         return await request.keep.withinPrisma(transaction, answer);

@@ -5,7 +5,6 @@ import {
   type JobRunEvent,
   nanosecondTimestamp,
   renderPayload,
-  type SigningSecrets,
   secondsTimestamp,
   secretsAt,
 } from '@runhook/contract';
@@ -41,9 +40,7 @@ export function testSubscriptionEndpoint(deps: {
       const sentAt = new Date();
       const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
       const body = renderPayload(event, row);
-      const [current, ...next] = secretsAt(rotatingSecretOf(row), sentAt.getTime());
-      const { decrypt } = deps.secrets;
-      const hmacSecrets: SigningSecrets = [decrypt(current), ...next.map(decrypt)];
+      const hmacSecrets = secretsAt(rotatingSecretOf(row), sentAt.getTime(), deps.secrets.decrypt);
       request.beforeCommit();
       const result = await deps.egress.post({
         url: row.clientUrl,

@@ -1,5 +1,56 @@
 // SQL by hand: one secret takes the place of another within one statement, by the clock of the database.
 import type { Prisma } from '@runhook/database/prisma';
+import { answerObject, microsTime, requestObject, type Schema } from '../http/openapi/field-schemas.ts';
+
+/** Body of `POST …/rotate-secret`. */
+export interface RotationRequest {
+  /** How long deliveries are signed with both secrets; 0: the new one takes over at once. */
+  overlap_hours: number;
+}
+
+export const OVERLAP_HOURS = { max: 168, default: 24 } as const;
+
+/** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
+export interface SecretRotation {
+  started_at: string;
+  /** When the new secret takes over. */
+  ends_at: string;
+}
+
+/** Nothing from its end on, whenever the row is tidied up. */
+export function rotationUnderWay(row: {
+  rotationStartedAtMicros: bigint | null;
+  rotationEndsAtMicros: bigint | null;
+}): { secret_rotation?: SecretRotation } {
+  const { rotationStartedAtMicros: startedAt, rotationEndsAtMicros: endsAt } = row;
+  if (startedAt === null || endsAt === null || Number(endsAt) / 1000 <= Date.now()) return {};
+  return { secret_rotation: { started_at: String(startedAt), ends_at: String(endsAt) } };
+}
+
+/** Of the OpenAPI document. */
+export const ROTATION_SCHEMAS: Record<string, Schema> = {
+  SecretRotation: answerObject<SecretRotation>(
+    'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
+    {
+      started_at: microsTime('When it began.'),
+      ends_at: microsTime('When the new secret takes over, unless the rotation is finished before.'),
+    },
+  ),
+
+  RotationRequest: requestObject<RotationRequest>(
+    'How a secret is rotated.',
+    {
+      overlap_hours: {
+        type: ['integer', 'null'],
+        minimum: 0,
+        maximum: OVERLAP_HOURS.max,
+        default: OVERLAP_HOURS.default,
+        description: `Hours for which deliveries are signed with both secrets: ${OVERLAP_HOURS.default} when left out or null. 0: the new one takes over at once.`,
+      },
+    },
+    [],
+  ),
+};
 
 // What has ended, and was not erased yet, has ended: the secret that took over is the one that the new one follows.
 const BEGIN = `
