@@ -46,6 +46,8 @@ export interface Bench {
   runMs: number;
   runs: number;
   raw: RawReference;
+  /** Of all worlds. */
+  receiver: World['receiver'];
   /** Opened once for all scenarios that can share it, with one dispatcher and management. */
   sharedWorld(): Promise<World>;
   /** A fresh one, which its scenario closes. */

@@ -10,7 +10,7 @@ const RESULTS = new URL('../results/', import.meta.url);
 const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
 const PLOTS = new URL('../../docs/performance/', import.meta.url);
 
-/** Resolves with the exit code: 0, or 1 when a ledger does not balance. */
+/** Resolves with the exit code: 0, or 1 when the run is void: a ledger does not balance, or a figure cannot be. */
 export async function bench(options: BenchOptions, signal: AbortSignal): Promise<number> {
   const report = await run(options, createProgress(process.stderr), signal);
   writeResults(report);

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import type { QueueName } from './world/world.ts';
 
 export const SCENARIO_NAMES = [
+  'rest',
   'max',
   'latency',
   'far',

@@ -43,7 +43,7 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
       signal.throwIfAborted();
       return await openWorld({ queue, folder, guard, receiver, ...worldOptions });
     };
-    const measuring = { options, lengths, raw, meter, open, releases, progress, signal };
+    const measuring = { options, lengths, raw, meter, receiver, open, releases, progress, signal };
     const { results, voided } = await runScenarios(measuring);
     await measureRaw('after');
     return {
@@ -89,12 +89,13 @@ async function runScenarios(measuring: {
   lengths: { runs: number; seconds: number };
   raw: RawReference;
   meter: RawMeter;
+  receiver: Bench['receiver'];
   open: Bench['openWorld'];
   releases: Releases;
   progress: Progress;
   signal: AbortSignal;
 }): Promise<{ results: ScenarioResult[]; voided: string[] }> {
-  const { options, lengths, raw, meter, open, releases, progress, signal } = measuring;
+  const { options, lengths, raw, meter, receiver, open, releases, progress, signal } = measuring;
   const results: ScenarioResult[] = [];
   const voided: string[] = [];
   let shared: World | undefined;
@@ -106,6 +107,7 @@ async function runScenarios(measuring: {
     runMs: lengths.seconds * 1_000,
     runs: lengths.runs,
     raw,
+    receiver,
     async sharedWorld() {
       if (shared === undefined) {
         shared = await open('redis', { management: true });
@@ -170,6 +172,9 @@ const EVENTS = 1_000;
 /** The flags of the dispatcher's own start command: raw got gets the same heap. */
 const NODE_ARGUMENTS = ['--max-semi-space-size=64'];
 
+/** Code that has not run yet is slow: what is measured in a quick run, too, is warm, as the services are. */
+const WARM_UP_MS = 2_000;
+
 /** Measures got by itself. Each call is a process of its own, as a caller's would be. */
 export interface RawMeter {
   /** Tries concurrencies and keeps to the best. */
@@ -211,7 +216,7 @@ function createRawMeter(receiverPort: number): RawMeter {
       }
       concurrency = bestConcurrency;
     },
-    measure: (client, runMs) => run(client, runMs, runMs / 2),
+    measure: (client, runMs) => run(client, runMs, Math.max(WARM_UP_MS, runMs / 2)),
     reference: (results) => ({
       ratePerSecond: mean(results.map(({ ratePerSecond }) => ratePerSecond)),
       cpuMicrosPerRequest: mean(results.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)),

@@ -52,6 +52,7 @@ test('each figure is held against its bar, from the right side', () => {
     ]),
   );
   expect(targets.map((target) => verdict(target))).toEqual([
+    ...Array(12).fill('not run'),
     'pass',
     'missed',
     'stretch',
@@ -95,6 +96,29 @@ test('a flood is held against what the others get beside it, and what grows agai
     'beside a million parked: CPU of PostgreSQL, last third over first': 'not run',
     'places by which one of a lane was late': 'stretch',
   });
+});
+
+test('a report over REST is held against bare Express, raw got and what it costs under load', () => {
+  const targets = targetsOf(
+    report([
+      scenario('rest', {
+        'accepted, no dispatcher': { overExpress: 0.35 },
+        'as fast as it goes': { overExpress: 0.2, ratioToRaw: 0.4, cpuMicros: 1_000, managementMb: 160 },
+        '100/s': { p99OverRaw: 2, cpuMicros: 1_800 },
+        'counted, 100/s': { diskBytes: 1_000, walBytes: 3_100 },
+      }),
+    ]),
+  );
+  expect(targets.slice(0, 12).map((target) => verdict(target))).toEqual([
+    ...['pass', 'pass', 'missed', 'stretch', 'not run', 'pass'],
+    ...['not run', 'missed', 'not run', 'not run', 'pass', 'missed'],
+  ]);
+});
+
+test('a quick run has figures and no verdicts', () => {
+  const quick = { ...report([scenario('max', { '1 dispatcher': { ratioToRaw: 0.9 } })]), isQuick: true };
+  expect(textReport(quick)).toContain('0.90');
+  expect(textReport(quick)).not.toMatch(/stretch$|pass$|missed|not run/m);
 });
 
 test('a void run says so at its end', () => {

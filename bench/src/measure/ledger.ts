@@ -65,6 +65,19 @@ export function balance(
   };
 }
 
+/** Of what was accepted and is not to be delivered: it has to be stored. */
+export function stored(accepted: number, missing: number): Balance {
+  return {
+    published: accepted,
+    delivered: 0,
+    explained: accepted - missing,
+    repeated: 0,
+    missing: Math.max(0, missing),
+    unknown: Math.max(0, -missing),
+    latenciesMs: new Float64Array(),
+  };
+}
+
 export function isBalanced({ missing, repeated, unknown }: Balance): boolean {
   return missing === 0 && repeated === 0 && unknown === 0;
 }

@@ -10,6 +10,13 @@ export type Plots = Record<string, string>;
 const STORES = ['dispatcherMb', 'loopDelayMs', 'redisCommandsPerSecond', 'redisMb', 'postgresPercent'];
 
 const COLUMNS: Record<string, string[]> = {
+  rest: [
+    ...['ratePerSecond', 'overExpress', 'ratioToRaw', 'answerP50Ms', 'answerP99Ms'],
+    ...['p50Ms', 'p99Ms', 'p99OverRaw', 'maxMs', 'cpuMicros'],
+    ...['management', 'dispatcher', 'redis', 'postgres'].map(cpuOf),
+    ...['managementMb', 'dispatcherMb'],
+    ...['statements', 'commits', 'redisCommands', 'walBytes', 'diskBytes'],
+  ],
   max: [
     'ratePerSecond',
     'ratioToRaw',
@@ -61,6 +68,16 @@ const TITLES: Record<string, string> = {
   postgresCpuMicros: 'PostgreSQL, µs',
   managementCpuMicros: 'management, µs',
   publisherCpuMicros: 'publisher, µs',
+  overExpress: 'over bare Express',
+  answerP50Ms: 'p50 of the answer, ms',
+  answerP99Ms: 'p99 of the answer, ms',
+  p99OverRaw: 'p99 over raw got',
+  managementMb: 'management, MB',
+  statements: 'statements each',
+  commits: 'commits each',
+  redisCommands: 'Redis commands each',
+  walBytes: 'WAL each, bytes',
+  diskBytes: 'disk each, bytes',
   p50Ms: 'p50, ms',
   p99Ms: 'p99, ms',
   maxMs: 'longest, ms',

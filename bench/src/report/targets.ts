@@ -48,6 +48,7 @@ export function targetsOf(report: Report): Target[] {
   const healthyP99 = (share: string) => figure('neighbours', `${share} % never answer`, 'p99Ms');
   const behind = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
   return [
+    ...restTargets(figure),
     floor(
       'rate of one dispatcher, over raw got of one process',
       0.85,
@@ -85,6 +86,52 @@ export function targetsOf(report: Report): Target[] {
     ),
     ...floodTargets(figure),
     ceiling('missing or repeated, in all runs', 0, 0, missingOrRepeated(report)),
+  ];
+}
+
+/** The way of a job runner that reports over REST. */
+function restTargets(figure: FigureOf): Target[] {
+  const fast = 'as fast as it goes';
+  const cpu = (row: string) => figure('rest', row, 'cpuMicros');
+  const management = (row: string) => figure('rest', row, 'managementMb');
+  return [
+    floor(
+      'events accepted over REST with the dispatcher stopped, over bare Express',
+      0.3,
+      0.4,
+      figure('rest', 'accepted, no dispatcher', 'overExpress'),
+    ),
+    floor(
+      'events accepted over REST and delivered, over bare Express',
+      0.17,
+      0.23,
+      figure('rest', fast, 'overExpress'),
+    ),
+    floor('from REST to the endpoint, over raw got', 0.45, 0.6, figure('rest', fast, 'ratioToRaw')),
+    ceiling('p99 from call to endpoint at 100/s, over raw got', 3, 2, figure('rest', '100/s', 'p99OverRaw')),
+    ceiling('p99 from call to endpoint at 300/s, over raw got', 3, 2, figure('rest', '300/s', 'p99OverRaw')),
+    ceiling(
+      'CPU of an event at 100/s, over its CPU as fast as it goes',
+      2,
+      1.5,
+      over(cpu('100/s'), cpu(fast)),
+    ),
+    ceiling('management at rest, MB', 90, 70, management('at rest')),
+    ceiling('management under load, MB', 150, 120, management(fast)),
+    ceiling('dispatcher at rest, MB', 75, 60, figure('rest', 'at rest', 'dispatcherMb')),
+    ceiling('dispatcher under load, MB', 150, 120, figure('rest', fast, 'dispatcherMb')),
+    ceiling(
+      'disk for an event with one delivery, bytes',
+      1_200,
+      900,
+      figure('rest', 'counted, 100/s', 'diskBytes'),
+    ),
+    ceiling(
+      'WAL of an event with one delivery, bytes',
+      1_600,
+      1_200,
+      figure('rest', 'counted, 100/s', 'walBytes'),
+    ),
   ];
 }
 

@@ -9,9 +9,11 @@ import { list } from './list.ts';
 import { neighbours } from './neighbours.ts';
 import { parked } from './parked.ts';
 import { profile } from './profile.ts';
+import { rest } from './rest.ts';
 import { fanOut, max } from './throughput.ts';
 
 export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioResult>> = {
+  rest,
   max,
   latency,
   far,

@@ -163,7 +163,7 @@ function arrivalsAt({ eventIds, paths, timesMs }: Arrivals, expected: readonly E
 }
 
 /** Gives up when nothing has arrived for a while. */
-async function untilArrived(world: World, count: number): Promise<void> {
+export async function untilArrived(world: Pick<World, 'receiver'>, count: number): Promise<void> {
   let last = { arrived: -1, atMs: Date.now() };
   while (Date.now() - last.atMs < ARRIVAL_TIMEOUT_MS) {
     const arrived = await world.receiver.call<number>('count');

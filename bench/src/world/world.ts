@@ -22,6 +22,8 @@ export interface WorldOptions {
   /** Over the defaults of both services. */
   environment?: Record<string, string>;
   management?: boolean;
+  /** Over those of {@link PRODUCTION_SETTINGS}. */
+  postgresSettings?: Record<string, string>;
   /** Of the dispatchers' node, for a profile. */
   nodeArguments?: readonly string[];
 }
@@ -63,7 +65,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     const folder = join(options.folder, randomBytes(4).toString('hex'));
     // Other accounts may pass: PostgreSQL does not run as root.
     mkdirSync(folder, { mode: 0o711 });
-    const { postgres, redis } = await startServers(queue, folder, guard, releases);
+    const { postgres, redis } = await startServers(options, folder, releases);
     const queueUrl = redis?.url ?? postgres.url;
     const database = openPrismaDatabase({ url: postgres.url, connectionsMax: 4 });
     releases.add(() => database.close());
@@ -126,10 +128,14 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   }
 }
 
-async function startServers(queue: QueueName, folder: string, guard: Guard, releases: Releases) {
+async function startServers(
+  { queue, guard, postgresSettings }: WorldOptions,
+  folder: string,
+  releases: Releases,
+) {
   const postgres = await startPostgres({
     dataDir: join(folder, 'postgres'),
-    settings: queue === 'redis' ? PRODUCTION_SETTINGS : {},
+    settings: { ...(queue === 'redis' && PRODUCTION_SETTINGS), ...postgresSettings },
   });
   releases.add(() => postgres.stop());
   guard.watch(postgres.pid);

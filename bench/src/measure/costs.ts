@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import type { Figures } from '../bench.ts';
+import type { World } from '../world/world.ts';
+import { parseRedisInfo } from './usage.ts';
+
+/** What something cost at the stores, each by so many events. */
+export async function withCosts<Result>(
+  world: World,
+  work: () => Promise<{ result: Result; events: number }>,
+): Promise<{ result: Result; costs: Figures }> {
+  const redis = world.redis === null ? null : new Redis(world.redis.url);
+  try {
+    const before = await readCosts(world, redis);
+    const { result, events } = await work();
+    const after = await readCosts(world, redis);
+    const costs = Object.fromEntries(
+      Object.entries(after).map(([name, value]) => [name, (value - (before[name] ?? 0)) / events]),
+    );
+    return { result, costs };
+  } finally {
+    redis?.disconnect();
+  }
+}
+
+/** The log's tables with their indexes, by day or not. */
+const STORES = `
+  SELECT (SELECT xact_commit::float8 FROM pg_stat_database WHERE datname = current_database()) AS commits,
+         (SELECT wal_bytes::float8 FROM pg_stat_wal) AS "walBytes",
+         (SELECT sum(pg_total_relation_size(oid))::float8 FROM pg_class
+          WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_') AS "diskBytes"`;
+
+/** Of all clients, as each sent them: what a function does within is not counted. */
+const STATEMENTS = 'SELECT sum(calls)::float8 AS statements FROM pg_stat_statements';
+
+async function readCosts({ database }: World, redis: Redis | null): Promise<Figures> {
+  // A backend tells what it did when it has been idle for a second, or when it is asked itself.
+  const { rows } = await database.pool.query<Figures>(STORES);
+  const counted = await countsStatements(database);
+  const statements = counted ? (await database.pool.query<Figures>(STATEMENTS)).rows[0] : {};
+  const redisCommands =
+    redis === null ? {} : { redisCommands: parseRedisInfo(await redis.info('all')).commands };
+  return { ...rows[0], ...statements, ...redisCommands };
+}
+
+/** Whether the server counts statements: it costs something, so only a world that is for counting does. */
+async function countsStatements(database: World['database']): Promise<boolean> {
+  const text = `SELECT current_setting('shared_preload_libraries') AS libraries`;
+  const { rows } = await database.pool.query<{ libraries: string }>(text);
+  if (!rows[0]?.libraries.includes('pg_stat_statements')) return false;
+  await database.pool.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
+  return true;
+}
+
+/** What a process holds in memory now, in megabytes; NaN where there is no /proc. */
+export function memoryMb(pid: number): number {
+  try {
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return (Number(kilobytes) * 1_024) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
+}

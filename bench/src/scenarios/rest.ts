@@ -1,0 +1,189 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  type Bench,
+  type Figures,
+  type Measured,
+  measureCase,
+  type Row,
+  type ScenarioResult,
+} from '../bench.ts';
+import { memoryMb, withCosts } from '../measure/costs.ts';
+import { cpuBetween } from '../measure/cpu.ts';
+import { balance, stored } from '../measure/ledger.ts';
+import { sharedNowMs, spreadOf } from '../measure/timing.ts';
+import { startProgram } from '../programs/program.ts';
+import {
+  type ClosedLoop,
+  callsOf,
+  type OpenLoop,
+  type Reported,
+  type ReporterSettings,
+} from '../programs/reports.ts';
+import {
+  countEvents,
+  expectedOf,
+  inRunnersWorld,
+  type RunnersWorld,
+  untilDrained,
+} from '../world/runners.ts';
+import { takeArrivals } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
+import { type BareExpress, bareExpress, CALLERS } from './bare-express.ts';
+import { untilArrived } from './latency.ts';
+
+/** Until what a service does at its start is done. */
+const REST_MS = 3_000;
+const RATES = [50, 100, 300, 1_000];
+/** Of the calls that are only counted: enough for whatever comes once a second to be small. */
+const COUNTED_RATE = 100;
+
+/**
+ * The way of a job runner that reports over REST: from the moment a call is due to the arrival of its event at the
+ * endpoint. Each call is one event with one subscription.
+ */
+export async function rest(bench: Bench): Promise<ScenarioResult> {
+  const reporter = startProgram('reporter');
+  try {
+    const bare = await bareExpress(bench, reporter);
+    const rows = [...bare.rows];
+    for (const queue of ['redis', 'postgres'] as const) {
+      rows.push(
+        ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
+      );
+      const counting = { postgresSettings: { shared_preload_libraries: 'pg_stat_statements' } };
+      rows.push(await inRunnersWorld(bench, reporter, queue, counting, (world) => countedRow(bench, world)));
+    }
+    return { name: 'rest', rows };
+  } finally {
+    await reporter.stop();
+  }
+}
+
+async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Promise<Row[]> {
+  const { world, suffix } = rest;
+  const named = (name: string) => `${name}${suffix}`;
+  await world.setDispatchers(1);
+  await wait(REST_MS);
+  const atRest = async () => ({ figures: memory(world), balance: stored(0, 0) });
+  const rows = [await measureCase(bench, named('at rest'), atRest, 1)];
+  await world.setDispatchers(0);
+  rows.push(await measureCase(bench, named('accepted, no dispatcher'), () => accepted(bench, rest, bare)));
+  await world.setDispatchers(1);
+  await untilDrained(rest);
+  bench.progress(named('warming up'));
+  await delivered(rest, closedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
+  rows.push(
+    await measureCase(bench, named('as fast as it goes'), async () => {
+      const { figures, balance: ledger } = await delivered(rest, closedLoop(rest, bench.runMs), 'run');
+      const rate = figures.ratePerSecond as number;
+      const over = { overExpress: rate / bare.ratePerSecond, ratioToRaw: rate / bench.raw.ratePerSecond };
+      return { figures: { ...figures, ...over }, balance: ledger };
+    }),
+  );
+  for (const ratePerSecond of RATES) {
+    rows.push(
+      await measureCase(bench, named(`${ratePerSecond}/s`), async () => {
+        const loop: OpenLoop = { ...reporterSettings(rest, bench.runMs), ratePerSecond };
+        const { figures, balance: ledger } = await delivered(rest, loop, 'openLoop');
+        const rawP99Ms = bare.p99Ms.get(ratePerSecond);
+        const over = rawP99Ms === undefined ? {} : { p99OverRaw: (figures.p99Ms as number) / rawP99Ms };
+        return { figures: { ...figures, ratePerSecond, ...over }, balance: ledger };
+      }),
+    );
+  }
+  return rows;
+}
+
+function closedLoop(rest: RunnersWorld, durationMs: number): ClosedLoop {
+  return { ...reporterSettings(rest, durationMs), callers: CALLERS };
+}
+
+function reporterSettings({ world, runners }: RunnersWorld, durationMs: number): ReporterSettings {
+  return { url: world.management?.url ?? '', runners, durationMs };
+}
+
+/** How fast calls are answered while nobody delivers. What is accepted must be stored. */
+async function accepted(bench: Bench, rest: RunnersWorld, bare: BareExpress): Promise<Measured> {
+  const { world, reporter } = rest;
+  await reporter.call<Reported>('run', closedLoop(rest, Math.min(1_000, bench.runMs)));
+  const storedBefore = await countEvents(rest);
+  const before = world.readCpu();
+  const { answeredMs, intendedMs, refused, seconds } = await reporter.call<Reported>(
+    'run',
+    closedLoop(rest, bench.runMs),
+  );
+  const use = cpuBetween(before, world.readCpu());
+  const count = answeredMs.length;
+  const { p50, p99 } = spreadOf(answeredMs.map((ms, index) => ms - (intendedMs[index] as number)));
+  const missing = count - ((await countEvents(rest)) - storedBefore);
+  return {
+    figures: {
+      ratePerSecond: count / seconds,
+      overExpress: count / seconds / bare.ratePerSecond,
+      answerP50Ms: p50,
+      answerP99Ms: p99,
+      managementCpuMicros: ((use?.groups.management ?? 0) * 1_000) / count,
+      postgresCpuMicros: ((use?.groups.postgres ?? 0) * 1_000) / count,
+      ...memory(world),
+    },
+    balance: stored(count, refused + missing),
+  };
+}
+
+/** Reports, waits until each event is there, and says how long it took and what it cost. */
+async function delivered(
+  rest: RunnersWorld,
+  loop: ClosedLoop | OpenLoop,
+  how: 'run' | 'openLoop',
+): Promise<Measured> {
+  const { world, reporter } = rest;
+  await takeArrivals(world);
+  const before = world.readCpu();
+  const startMs = sharedNowMs();
+  const reported = await reporter.call<Reported>(how, loop);
+  await untilArrived(world, callsOf(reported).length);
+  const use = cpuBetween(before, world.readCpu());
+  const arrivals = await takeArrivals(world);
+  const ledger = balance(await expectedOf(rest, reported), arrivals);
+  const { max: lastMs } = spreadOf(arrivals.timesMs);
+  const { p50, p99, max } = spreadOf(ledger.latenciesMs);
+  const micros = (group: string) => ((use?.groups[group] ?? 0) * 1_000) / ledger.delivered;
+  const groups = ['management', 'dispatcher', 'redis', 'postgres'];
+  return {
+    figures: {
+      ratePerSecond: ledger.delivered / ((lastMs - startMs) / 1_000),
+      p50Ms: p50,
+      p99Ms: p99,
+      maxMs: max,
+      cpuMicros: groups.reduce((sum, group) => sum + micros(group), 0),
+      ...Object.fromEntries(groups.map((group) => [`${group}CpuMicros`, micros(group)])),
+      ...memory(world),
+    },
+    balance: { ...ledger, missing: ledger.missing + reported.refused },
+  };
+}
+
+/** What an event costs the stores at a low rate, counted by them. */
+async function countedRow(bench: Bench, rest: RunnersWorld): Promise<Row> {
+  const { world, suffix } = rest;
+  await world.setDispatchers(1);
+  const loop: OpenLoop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: COUNTED_RATE };
+  await delivered(rest, { ...loop, durationMs: Math.min(2_000, bench.runMs) }, 'openLoop');
+  return await measureCase(bench, `counted, ${COUNTED_RATE}/s${suffix}`, async () => {
+    const { result, costs } = await withCosts(world, async () => {
+      const measured = await delivered(rest, loop, 'openLoop');
+      await untilDrained(rest);
+      return { result: measured, events: measured.balance.delivered };
+    });
+    return { figures: { ratePerSecond: COUNTED_RATE, ...costs }, balance: result.balance };
+  });
+}
+
+/** What the processes hold now. */
+function memory({ management, dispatchers }: World): Figures {
+  const [dispatcher] = dispatchers;
+  return {
+    ...(management && { managementMb: memoryMb(management.pid) }),
+    ...(dispatcher && { dispatcherMb: memoryMb(dispatcher.pid) }),
+  };
+}

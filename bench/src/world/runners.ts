@@ -1,0 +1,103 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { createServiceToken } from '@runhook/database';
+import { seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
+import type { Bench } from '../bench.ts';
+import type { Expected } from '../measure/ledger.ts';
+import type { Program } from '../programs/program.ts';
+import { callsOf, type Reported, type Runner } from '../programs/reports.ts';
+import type { QueueName, World, WorldOptions } from './world.ts';
+
+const ACCOUNTS = 20;
+
+/** A world with runners, and what they need to be told of. */
+export interface RunnersWorld {
+  world: World;
+  reporter: Program;
+  runners: Runner[];
+  /** The path of the one subscription, by account. */
+  paths: Map<number, string>;
+  /** Added to the names of rows. */
+  suffix: string;
+}
+
+let lastEndpoint = 0;
+
+/** The world is closed when the work is done. */
+export async function inRunnersWorld<Result>(
+  bench: Bench,
+  reporter: Program,
+  queue: QueueName,
+  options: Partial<WorldOptions>,
+  work: (rest: RunnersWorld) => Promise<Result>,
+): Promise<Result> {
+  const world = await bench.openWorld(queue, { management: true, ...options });
+  try {
+    bench.progress('setting up');
+    const runners: Runner[] = [];
+    const paths = new Map<number, string>();
+    for (let index = 0; index < ACCOUNTS; index += 1) {
+      const account = await seedAccount(world.database);
+      runners.push(await runnerOf(world, account));
+      lastEndpoint += 1;
+      const path = `/ok/rest-${lastEndpoint}`;
+      const clientUrl = `http://127.9.0.${lastEndpoint % 250}:${world.receiver.port}${path}`;
+      await seedSubscription(world.database, { accountId: account.id, clientUrl });
+      paths.set(account.id, path);
+    }
+    const suffix = queue === 'redis' ? '' : ', queue in PostgreSQL';
+    return await work({ world, reporter, runners, paths, suffix });
+  } finally {
+    await world.close();
+  }
+}
+
+async function runnerOf({ database }: World, { id: accountId, jobs }: TestAccount): Promise<Runner> {
+  const permissionSets = ['job_runner' as const];
+  const { token } = await createServiceToken(database.prisma, { accountId, name: 'bench', permissionSets });
+  return { accountId, token, jobId: jobs[0]?.id ?? 0 };
+}
+
+const EVENTS = `
+  SELECT id, account_id || ' ' || (data->>'runId') || ' ' || event_type AS call
+  FROM events WHERE account_id = ANY($1) AND account_id || ' ' || (data->>'runId') || ' ' || event_type = ANY($2)`;
+
+/** The runner knows its runs, the endpoint the events: the log has both. */
+export async function expectedOf(
+  { world, runners, paths }: RunnersWorld,
+  reported: Reported,
+): Promise<Expected[]> {
+  const calls = callsOf(reported);
+  const { rows } = await world.database.pool.query<{ id: string; call: string }>(EVENTS, [
+    runners.map(({ accountId }) => accountId),
+    calls.map(({ call }) => call),
+  ]);
+  const eventIds = new Map(rows.map(({ id, call }) => [call, id]));
+  return calls.map(({ call, intendedMs }) => ({
+    eventId: eventIds.get(call) ?? `${call}, of which there is no event`,
+    path: paths.get(Number.parseInt(call, 10)) ?? '',
+    intendedMs,
+  }));
+}
+
+export async function countEvents({ world, runners }: RunnersWorld): Promise<number> {
+  const { rows } = await world.database.pool.query<{ count: string }>(
+    'SELECT count(*) FROM events WHERE account_id = ANY($1)',
+    [runners.map(({ accountId }) => accountId)],
+  );
+  return Number(rows[0]?.count);
+}
+
+const DRAIN_MAX_MS = 120_000;
+const DRAIN_POLL_MS = 200;
+
+/** Until the log has everything, too. */
+export async function untilDrained({ world }: RunnersWorld): Promise<void> {
+  const text = `
+    SELECT (EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)
+            OR EXISTS (SELECT FROM deliveries WHERE status = 'pending')) AS "isBusy"`;
+  for (const deadline = Date.now() + DRAIN_MAX_MS; Date.now() < deadline; ) {
+    const { rows } = await world.database.pool.query<{ isBusy: boolean }>(text);
+    if (!rows[0]?.isBusy) return;
+    await wait(DRAIN_POLL_MS);
+  }
+}
