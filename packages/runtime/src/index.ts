@@ -1,4 +1,5 @@
 export type { Logger } from 'pino';
+export { MicroBatcher, type MicroBatcherOptions } from './batcher.ts';
 export { DeadlineError, withinDeadline } from './deadline.ts';
 export {
   describeSettings,

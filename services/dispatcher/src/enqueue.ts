@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type DeliveryQueue, type QueuedDelivery, QueueFullError } from '@runhook/queue';
-import type { Logger } from '@runhook/runtime';
-import { MicroBatcher } from './record/batcher.ts';
+import { type Logger, MicroBatcher } from '@runhook/runtime';
 import { retryWhileUnavailable, StoppingError } from './record/retry-while-unavailable.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 import type { Spans } from './telemetry/spans.ts';

@@ -1,6 +1,6 @@
 import { WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { isDatabaseRefusing, type Pool } from '@runhook/database';
-import { type Logger, Semaphore } from '@runhook/runtime';
+import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { loadAccountSubscriptions, SubscriptionCache } from './accounts.ts';
@@ -10,7 +10,6 @@ import {
   type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from './attempts.ts';
-import { MicroBatcher, StatusCoalescer } from './batcher.ts';
 import { commitFanOut, commitPage, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
 import {
   type Cancellation,
@@ -21,6 +20,7 @@ import {
 } from './deliveries.ts';
 import { hasParked, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
 import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
+import { StatusCoalescer } from './status-coalescer.ts';
 
 const BATCH_SIZE_MAX = 200;
 /**

@@ -5,7 +5,7 @@ import {
   statusTogether,
   updateSubscriptionStatuses,
 } from '../../src/record/attempts.ts';
-import { StatusCoalescer } from '../../src/record/batcher.ts';
+import { StatusCoalescer } from '../../src/record/status-coalescer.ts';
 import { type Harness, openHarness } from '../harness.ts';
 
 const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 7, 0, second));

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { MicroBatcher } from '../../src/record/batcher.ts';
+import { MicroBatcher } from '../src/batcher.ts';
 
 /** A `run` that the test lets go, batch by batch. */
 function heldRun() {
