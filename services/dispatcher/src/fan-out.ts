@@ -16,7 +16,7 @@ const FRESH_MS = 500;
  * An event with more deliveries than this is committed in pages, so that its statement does not stand before everybody
  * else's, and claimed after the last: a crash between pages resumes with what is missing.
  */
-const PAGE_SIZE = 50;
+const AT_ONCE_MAX = 50;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
@@ -49,7 +49,7 @@ export function fanOut(
     if (result === 'claimed') {
       metrics.fanOutSize.observe(deliveries);
       // Pages that were committed before the interruption.
-      if (interrupted && deliveries > PAGE_SIZE) await resume(dispatcher, event.eventId);
+      if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event.eventId);
       return { kind: 'fanned_out', deliveries };
     }
     // Another job with this event's id owns what is pending, and a second request must not come from here.
@@ -97,7 +97,7 @@ async function commitPlan(
     const known = matching(account, event);
     // Lanes that its own first pages have filled take the rest of it, too.
     const subscriptions = isBegun ? known.map((one) => ({ ...one, isFull: false })) : known;
-    const commit = subscriptions.length > PAGE_SIZE ? commitInPages : commitAtOnce;
+    const commit = subscriptions.length > AT_ONCE_MAX ? commitInPages : commitAtOnce;
     const result = await commit(dispatcher, event, account.version, subscriptions, beginPage);
     if (result !== 'outdated') return { deliveries: subscriptions.length, result };
     accounts.forget(account);
@@ -130,19 +130,23 @@ async function commitInPages(
   subscriptions: readonly KnownSubscription[],
   begin: Begin,
 ): Promise<FanOutCommit> {
-  for (let start = 0; start < subscriptions.length; start += PAGE_SIZE) {
-    const plannedAtMs = performance.now();
-    const page = subscriptions
-      .slice(start, start + PAGE_SIZE)
-      .map((subscription) => plan(dispatcher, event, subscription));
-    const added = await dispatcher.record.commitPage({ event, version, deliveries: page.map(newDelivery) });
+  const { record } = dispatcher;
+  for (let start = 0, end = 0; start < subscriptions.length; start = end) {
+    let page: PlannedDelivery[] = [];
+    let plannedAtMs = 0;
+    const added = await record.commitPage((size) => {
+      end = start + size;
+      plannedAtMs = performance.now();
+      page = subscriptions.slice(start, end).map((subscription) => plan(dispatcher, event, subscription));
+      return { event, version, deliveries: page.map(newDelivery) };
+    });
     if (added === null) return 'outdated';
     begin(
       page.filter(({ delivery }) => added.has(delivery.id)),
       plannedAtMs,
     );
   }
-  return await dispatcher.record.commitFanOut({ event, version, deliveries: [] });
+  return await record.commitFanOut({ event, version, deliveries: [] });
 }
 
 function newDelivery({ delivery, isShut, fullReason }: PlannedDelivery): NewDelivery {

@@ -33,6 +33,10 @@ const SPACING_MS = { match: 2, commit: 5, load: 5, park: 5, record: 10, cancel: 
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 500;
+/** Deliveries of a page: beside events of others, whose statements it must not keep waiting, and without any. */
+const PAGE_SIZE = { beside: 50, alone: 500 };
+/** After so long without an event that is committed at once, pages are alone. */
+const ALONE_AFTER_MS = 1_000;
 const PAGE_REST_TIMES = 2;
 /** Of a page that took long because the database was away. */
 const PAGE_REST_MAX_MS = 100;
@@ -56,6 +60,7 @@ export class DispatchRecord {
   readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
   readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
   readonly #pageTurn = new Semaphore(1);
+  #lastBesideMs = Number.NEGATIVE_INFINITY;
   readonly #loads: MicroBatcher<string, Delivery | null>;
   readonly #parkings: MicroBatcher<string, void>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
@@ -98,22 +103,30 @@ export class DispatchRecord {
 
   /** Claims the event and commits its deliveries, if its account still is as they were planned for. */
   commitFanOut(rows: FanOutRows): Promise<FanOutCommit> {
+    if (rows.deliveries.length > 0) this.#lastBesideMs = performance.now();
     return this.#commits.add(rows);
+  }
+
+  #arePagesAlone(): boolean {
+    return performance.now() - this.#lastBesideMs > ALONE_AFTER_MS;
   }
 
   /**
    * A part of the deliveries of an event with very many, before it is claimed; see `commitPage`. One after another, by
-   * turns if several events have pages, and each with twice as long a rest as it took: an account with a
-   * thousand subscriptions must not have all connections, nor the database without a break.
+   * turns if several events have pages, and beside events of others each with twice as long a rest as it took: an account
+   * with a thousand subscriptions must not have all connections, nor the database without a break.
+   * @param plan makes a page of so many once its turn has come: a plan that waited for it would not be fresh any more
    */
-  async commitPage(rows: FanOutRows): Promise<Set<string> | null> {
+  async commitPage(plan: (size: number) => FanOutRows): Promise<Set<string> | null> {
     await this.#pageTurn.acquire();
     const startMs = performance.now();
     try {
+      const rows = plan(this.#arePagesAlone() ? PAGE_SIZE.alone : PAGE_SIZE.beside);
       return await retryWhileUnavailable(this.#options, () => commitPage(this.#options.pool, rows));
     } finally {
       const restMs = Math.min(PAGE_REST_TIMES * (performance.now() - startMs), PAGE_REST_MAX_MS);
-      setTimeout(() => this.#pageTurn.release(), restMs);
+      if (this.#arePagesAlone()) this.#pageTurn.release();
+      else setTimeout(() => this.#pageTurn.release(), restMs);
     }
   }
 
