@@ -62,8 +62,7 @@ const DELIVERIES = `
           FROM attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
 const UNSETTLED = `
-  SELECT (SELECT count(*) FROM outbox) AS outbox,
-         (SELECT count(*) FROM events WHERE fanned_out_at IS NULL) AS events,
+  SELECT (SELECT count(*) FROM events WHERE fanned_out_at IS NULL) AS events,
          (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
 const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
 

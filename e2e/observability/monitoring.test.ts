@@ -24,7 +24,7 @@ const LABELS: Record<string, RegExp> = {
   service: /^(management|dispatcher)$/,
   queue: /^(job-run-events|webhook-deliveries)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
-  result: /^(fanned_out|duplicate|resumed|malformed|sent|vanished)$/,
+  result: /^(fanned_out|duplicate|resumed|malformed|sent|left)$/,
   route: /^(in_place|parked|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,

@@ -23,7 +23,7 @@ const FORBIDDEN: Record<string, string> = {
   'services/management/src/runs/transitions.ts': '@prisma/client',
   'services/management/src/deliveries/a.ts': '../subscriptions/statements.ts',
   'services/management/src/http/openapi/a.ts': '../../runs/statements.ts',
-  'services/management/src/runs/outbox.ts': '../jobs/routes.ts',
+  'services/management/src/runs/report-statements.ts': '../jobs/routes.ts',
   'services/management/src/runs/statements.ts': 'pg',
   'services/management/src/jobs/a.ts': '@prisma/client',
   'services/management/src/sessions/a.ts': 'runStatement of @runhook/database',

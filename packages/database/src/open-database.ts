@@ -21,8 +21,12 @@ export const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = QUERY_TIMEOUT_MS - 2_000;
 /** What holds a lock of ours for this long is a migration or somebody's hand; a pool has ten connections to wait on. */
 const LOCK_TIMEOUT_MS = 5_000;
-const SESSION = `
-  SET TIME ZONE 'UTC'; SET statement_timeout = ${STATEMENT_TIMEOUT_MS}; SET lock_timeout = ${LOCK_TIMEOUT_MS}`;
+
+function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS, plansByIndex }: DatabaseOptions): string {
+  const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS, statementTimeoutMs);
+  const settings = `SET TIME ZONE 'UTC'; SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
+  return plansByIndex ? `${settings}; SET enable_seqscan = off` : settings;
+}
 
 export interface DatabaseOptions {
   url: string;
@@ -36,6 +40,8 @@ export interface DatabaseOptions {
    * would read all of the day for each batch.
    */
   plansByIndex?: boolean;
+  /** How long a statement may take on the server; 18 s when omitted. */
+  statementTimeoutMs?: number;
   /** Told of connections that break while idle. They are replaced by themselves. */
   onConnectionError?: (error: Error) => void;
 }
@@ -63,13 +69,13 @@ export function openDatabase(options: DatabaseOptions): Database {
  * Awaited by the pool before it hands the connection out. By statements, since PgBouncer refuses them as parameters.
  * Prisma's adapter writes and reads times without their zone and means UTC, whatever the server's zone is.
  */
-async function setUp(client: pg.ClientBase, { plansByIndex }: DatabaseOptions): Promise<void> {
-  await client.query(plansByIndex ? `${SESSION}; SET enable_seqscan = off` : SESSION);
+async function setUp(client: pg.ClientBase, options: DatabaseOptions): Promise<void> {
+  await client.query(sessionOf(options));
 }
 
 /**
  * A host that vanishes leaves its transactions open until the server's TCP notices, in hours. What it locked, a run or
- * the relay's turn, must be free sooner. Longer than any wait of ours within a transaction.
+ * an upkeep's turn, must be free sooner. Longer than any wait of ours within a transaction.
  */
 export const TRANSACTION_IDLE_MAX_MS = 30_000;
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${TRANSACTION_IDLE_MAX_MS}`;

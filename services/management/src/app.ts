@@ -1,4 +1,4 @@
-import { requireSchema } from '@runhook/database';
+import { openDatabase, type Pool, requireSchema } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEgress, type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
@@ -32,13 +32,17 @@ import { createEndpoints } from './endpoints.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { listen, type Patience } from './http/listen.ts';
 import { createHttpApp } from './http/server.ts';
-import { createManagementMetrics, createOutboxMeasure, type ManagementMetrics } from './metrics.ts';
-import { createRelay, type Relay } from './runs/relay.ts';
+import { createManagementMetrics, type ManagementMetrics, measureDependencies } from './metrics.ts';
+import { Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
-const OUTBOX_EVERY_MS = 5_000;
+const DEPENDENCIES_EVERY_MS = 5_000;
+/** Reports that are recorded together: two statements at a time, and one to plan with. */
+const REPORT_CONNECTIONS = 3;
+/** Less than a caller waits: what it is not refused for any more is on its way to be committed. */
+const REPORT_TIMEOUT_MS = 5_000;
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
 
@@ -115,14 +119,16 @@ export async function createManagement(
     const queues = openQueues(surroundings);
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
-    const relay = startRelay(surroundings, database, queues.eventQueue);
-    measureOutboxRegularly(surroundings, database, relay, queues.eventQueue);
+    const relay = openRelay(surroundings, queues.eventQueue);
+    const reportPool = openReportPool(surroundings);
+    measureRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
     const resources = {
       logger,
       metrics,
       traces,
       database,
+      reportPool,
       deliveryQueue,
       limitStore,
       egress,
@@ -200,7 +206,7 @@ function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: S
   const eventQueue = openEventQueue(backend, onQueueError, queueTelemetry);
   lifecycle.onClose('event queue', () => eventQueue.close());
   // Told, and no more: a queue that is away must not take every process of the API out of service. What is reported is
-  // committed, and waits in the outbox.
+  // committed, and waits to be relayed.
   health.register('queue', 'ready', async () => void (await eventQueue.counts()), { required: false });
   return { backendName: backend.name, deliveryQueue, eventQueue };
 }
@@ -235,35 +241,42 @@ function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pic
   };
 }
 
-function startRelay(
-  { logger, lifecycle, metrics, traces }: Surroundings,
-  { pool }: PrismaDatabase,
-  events: EventQueue,
-): Relay {
-  const relay = createRelay({
-    pool,
+function openRelay({ logger, lifecycle, metrics, traces }: Surroundings, events: EventQueue): Relay {
+  const relay = new Relay({
     events,
     logger,
     traces,
-    onMoved: ({ sent, vanished }) => {
-      metrics.relayed.inc({ result: 'sent' }, sent);
-      metrics.relayed.inc({ result: 'vanished' }, vanished);
-    },
+    onMoved: (result, count) => metrics.relayed.inc({ result }, count),
   });
+  metrics.measureRelay(() => relay.waiting);
   lifecycle.onClose('relay', () => relay.stop());
   return relay;
 }
 
-function measureOutboxRegularly(
+/** Apart from the pool of all other requests: a list that takes long is in nobody's way. */
+function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
+  const database = openDatabase({
+    url: settings.databaseUrl,
+    connectionsMax: REPORT_CONNECTIONS,
+    connectTimeoutMs: timeouts.databaseMs,
+    plansByIndex: true,
+    statementTimeoutMs: REPORT_TIMEOUT_MS,
+    onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
+  });
+  lifecycle.onClose('report database', () => database.close());
+  return database.pool;
+}
+
+function measureRegularly(
   { logger, lifecycle, registry }: Surroundings,
   { pool }: PrismaDatabase,
-  relay: Relay,
   queue: EventQueue,
 ): void {
   const dependencies = registerDependencyMetrics(registry);
-  const measure = createOutboxMeasure({ pool, relay, queue, dependencies, registry });
-  const measuring = startPeriodic(OUTBOX_EVERY_MS, measure, (err) =>
-    logger.warn({ err }, 'the outbox could not be measured'),
+  const asking = { database: () => requireSchema(pool), queue: () => queue.counts() };
+  const measure = () => measureDependencies(asking, dependencies);
+  const measuring = startPeriodic(DEPENDENCIES_EVERY_MS, measure, (err) =>
+    logger.warn({ err }, 'what the service depends on could not be asked'),
   );
-  lifecycle.onClose('outbox measure', () => void measuring.stop());
+  lifecycle.onClose('dependency measure', () => void measuring.stop());
 }

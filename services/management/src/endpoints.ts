@@ -1,4 +1,4 @@
-import { createSecretBox } from '@runhook/database';
+import { createSecretBox, type Pool } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
@@ -15,7 +15,7 @@ import type { LimitStore } from './http/limits.ts';
 import type { RouterDependencies } from './http/router.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
 import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
-import { findPrincipal } from './identity/find-principal.ts';
+import { findPrincipal, RememberedPrincipals } from './identity/find-principal.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import type { Relay } from './runs/relay.ts';
@@ -40,6 +40,8 @@ export interface EndpointDependencies {
   /** Null while no traces are exported. */
   traces: Traces | null;
   database: PrismaDatabase;
+  /** For reports of runs, which are recorded many at once; plans by index. */
+  reportPool: Pool;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
@@ -59,7 +61,18 @@ export async function createEndpoints(
   settings: Settings,
   deps: EndpointDependencies,
 ): Promise<{ endpoints: Endpoint[]; routing: RouterDependencies }> {
-  const { logger, metrics, traces, database, deliveryQueue, limitStore, egress, relay, timeouts } = deps;
+  const {
+    logger,
+    metrics,
+    traces,
+    database,
+    reportPool,
+    deliveryQueue,
+    limitStore,
+    egress,
+    relay,
+    timeouts,
+  } = deps;
   const { prisma, pool } = database;
   const secrets = createSecretBox(settings.encryptionKeys);
   const guard = createAddressGuard(egressRules(settings));
@@ -79,10 +92,12 @@ export async function createEndpoints(
   });
   const runs = createRuns({
     pool,
+    reportPool,
     relay,
     onAccepted: (count) => metrics.accepted.inc(count),
     ...(traces && { traceContext: () => traces.carried() }),
   });
+  const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const endpoints = [
     ...subscriptionEndpoints({
@@ -121,7 +136,7 @@ export async function createEndpoints(
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
       places,
-      findPrincipal: (credential) => findPrincipal(pool, credential),
+      findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
       findSession: (sessionId) => sessions.find(sessionId),
       requestLimit: limitStore.createLimiter({
         name: 'requests',

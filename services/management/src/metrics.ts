@@ -1,7 +1,5 @@
-import type { Pool } from '@runhook/database';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { measureOutbox } from './runs/outbox.ts';
 import type { Relay } from './runs/relay.ts';
 
 /** docs/observability.md lists what they mean; k8s/monitoring uses them. */
@@ -13,11 +11,11 @@ export function createManagementMetrics(registry: Registry) {
   const registers = [registry];
   const relayed = new Counter({
     name: 'runhook_relayed_events_total',
-    help: 'Events that left the outbox: sent to the queue, or vanished with retention before.',
+    help: 'Events that this process had committed: sent to the queue, or left to the reconciler.',
     labelNames: ['result'] as const,
     registers,
   });
-  for (const result of ['sent', 'vanished'] as const) relayed.inc({ result }, 0);
+  for (const result of ['sent', 'left'] as const) relayed.inc({ result }, 0);
   let waitingCount = () => 0;
   new Gauge({
     name: 'runhook_http_requests_waiting',
@@ -27,8 +25,29 @@ export function createManagementMetrics(registry: Registry) {
       this.set(waitingCount());
     },
   });
+  let relayWaiting = (): Relay['waiting'] => ({ events: 0, oldestSeconds: 0 });
+  new Gauge({
+    name: 'runhook_relay_events',
+    help: 'Committed events of this process that the queue has not taken yet.',
+    registers,
+    collect() {
+      this.set(relayWaiting().events);
+    },
+  });
+  new Gauge({
+    name: 'runhook_relay_oldest_age_seconds',
+    help: 'How long the first of them has waited; 0 when none does.',
+    registers,
+    collect() {
+      this.set(relayWaiting().oldestSeconds);
+    },
+  });
   return {
     relayed,
+    /** Tells what the relay has in hand, whenever the metrics are read. */
+    measureRelay(waiting: () => Relay['waiting']) {
+      relayWaiting = waiting;
+    },
     /** Tells how many requests wait, whenever the metrics are read. */
     measureWaiting(count: () => number) {
       waitingCount = count;
@@ -59,47 +78,15 @@ export function createManagementMetrics(registry: Registry) {
   };
 }
 
-/**
- * Measures what waits in the outbox, into gauges, and whether the database and the queue answer. What cannot be measured
- * has no series.
- */
-export function createOutboxMeasure(options: {
-  pool: Pool;
-  relay: Pick<Relay, 'emptyUpTo'>;
-  queue: { counts(): Promise<unknown> };
-  dependencies: DependencyMetrics;
-  registry: Registry;
-}): () => Promise<void> {
-  const { pool, relay, queue, dependencies, registry } = options;
-  const registers = [registry];
-  const events = new Gauge({
-    name: 'runhook_outbox_events',
-    help: 'Committed events that wait for the relay; counted up to 100,000.',
-    registers,
-  });
-  const oldest = new Gauge({
-    name: 'runhook_outbox_oldest_age_seconds',
-    help: 'Age of the oldest event that waits for the relay; 0 when none does.',
-    registers,
-  });
-
-  async function measureDatabase(): Promise<void> {
-    try {
-      const outbox = await measureOutbox(pool, relay.emptyUpTo);
-      events.set(outbox.events);
-      oldest.set(outbox.oldestSeconds);
-      dependencies.note('database', true);
-    } catch {
-      events.remove();
-      oldest.remove();
-      dependencies.note('database', false);
-    }
-  }
-  async function measureQueue(): Promise<void> {
-    await queue.counts().then(
-      () => dependencies.note('queue', true),
-      () => dependencies.note('queue', false),
+/** Whether the database and the queue answer. */
+export async function measureDependencies(
+  asking: Record<'database' | 'queue', () => Promise<unknown>>,
+  dependencies: DependencyMetrics,
+): Promise<void> {
+  const note = async (name: 'database' | 'queue') =>
+    await asking[name]().then(
+      () => dependencies.note(name, true),
+      () => dependencies.note(name, false),
     );
-  }
-  return async () => void (await Promise.all([measureDatabase(), measureQueue()]));
+  await Promise.all([note('database'), note('queue')]);
 }

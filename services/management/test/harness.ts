@@ -77,6 +77,8 @@ export interface Harness {
   startSecond(overrides?: Partial<Settings>, timeouts?: Timeouts): Promise<SecondManagement>;
   newJob(account: TestAccount): Promise<number>;
   newSubscription(account: TestAccount, fields?: object): Promise<Json>;
+  /** Committed events that the queue has not taken yet. */
+  relayWaiting(): Promise<number>;
   /** Rows of every table that a request could write. */
   rowCounts(): Promise<Record<string, number>>;
   close(): Promise<void>;
@@ -208,6 +210,10 @@ export async function startHarness(
       if (status !== 201) throw new Error(JSON.stringify(json));
       return json.data;
     },
+    relayWaiting: async () => {
+      const text = await (await fetch(`http://127.0.0.1:${management.operationsPort}/metrics`)).text();
+      return Number(/^runhook_relay_events\{.*\} (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+    },
     rowCounts: () => countRows(database),
     async close() {
       await management.close();
@@ -257,7 +263,7 @@ export function failure(code: number, userMessage: string, developerMessage = ''
   return { status: { ...status, errors }, data: null };
 }
 
-const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'outbox', 'runs', 'jobs', 'recoveries'];
+const TABLES = ['subscriptions', 'deliveries', 'attempts', 'events', 'runs', 'jobs', 'recoveries'];
 
 async function countRows({ pool }: PrismaDatabase): Promise<Record<string, number>> {
   const columns = TABLES.map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`).join(', ');

@@ -154,14 +154,15 @@ describe.each(queueBackends())('while the queue is away, on $name', (backend) =>
         json: { ok: true, checks: { queue: { ok: false, required: false }, database: { ok: true } } },
       }),
     );
-    const { outbox } = await harness.rowCounts();
+    const { events } = await harness.rowCounts();
     const reported = await harness.call('POST', `/api/v2/accounts/${account.id}/runs/`, {
       token: account.token,
       body: { job_id, engine_version: '1.9.2' },
     });
     expect(reported.status).toBe(201);
-    expect((await harness.rowCounts()).outbox).toBe(Number(outbox) + 1);
+    expect((await harness.rowCounts()).events).toBe(Number(events) + 1);
+    expect(await harness.relayWaiting()).toBe(1);
     await proxy.restore();
-    await eventually(async () => expect((await harness.rowCounts()).outbox).toBe(0));
+    await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
   });
 });

@@ -19,10 +19,10 @@ const BY_HAND: Record<string, string> = {
   'http/idempotency.ts': 'a key is claimed in one statement, which takes over what has expired.',
   'identity/find-principal.ts':
     'asked for each request of a job runner, where Prisma Client takes three times the CPU.',
-  'runs/outbox.ts': 'the hot path; batches of events, under an advisory lock.',
-  'runs/relay.ts': 'the hot path; a batch is moved in one transaction with the lock of the relay.',
-  'runs/runs.ts': 'the hot path; a run, its events and their places in the outbox are one transaction.',
-  'runs/statements.ts': 'the hot path; each report of a job runner locks, changes and reads its run.',
+  'runs/report-statements.ts':
+    'the hot path; what many runners report at about the same time is one statement.',
+  'runs/runs.ts': 'the hot path; a report with an Idempotency-Key is one transaction with its answer.',
+  'runs/statements.ts': 'runs as the hot path writes them, read in the same columns.',
   'subscriptions/rotation.ts':
     'one secret takes the place of another within one statement, by the clock of the database.',
 };

@@ -139,13 +139,12 @@ interface ForgottenEvent extends Place, Columns {
   day: string;
 }
 
-/** Events that management committed, that left the outbox, and that nobody fanned out. */
+/** Events that management committed and nobody fanned out: it died with them, or its queue was away for long. */
 const FORGOTTEN = `
   SELECT e.day, e.id, (extract(epoch FROM e.created_at) * 1000000)::bigint AS micros
   FROM events e
   WHERE e.fanned_out_at IS NULL AND e.created_at < now() - $1::int * interval '1 millisecond'
     AND (e.created_at, e.id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
-    AND NOT EXISTS (SELECT FROM outbox o WHERE o.day = e.day AND o.event_id = e.id)
   ORDER BY e.created_at, e.id
   LIMIT $4`;
 

@@ -108,10 +108,10 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
 
   test('goes on with one half while the other fails, and says so', async () => {
     await overdue(10);
-    await harness.database.pool.query(`ALTER TABLE outbox RENAME TO mislaid`);
+    await harness.database.pool.query(`ALTER TABLE events RENAME COLUMN created_at TO mislaid`);
     const putBack: unknown[] = [];
     const onPutBack = (...found: unknown[]) => void putBack.push(found);
-    await expect(run({ onPutBack })).rejects.toMatchObject({ code: '42P01' });
+    await expect(run({ onPutBack })).rejects.toMatchObject({ code: '42703' });
     expect(putBack).toEqual([['delivery', 10]]);
   });
 

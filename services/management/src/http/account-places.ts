@@ -21,6 +21,8 @@ export function placesOf(connectionsMax: number): Pick<AccountPlacesOptions, 'pl
 const RETRY_AFTER_SECONDS = 1;
 
 interface Account {
+  /** All that are here: at work, in line, or beside the places. */
+  presentCount: number;
   workingCount: number;
   /** Each begins one that waits, the first come first. */
   line: (() => void)[];
@@ -52,14 +54,8 @@ export class AccountPlaces {
    * Does the work once the account has a place. Throws a 429 when too many of its requests are here already, and a 503
    * for one whose turn did not come in time: nobody waits for its answer any more.
    */
-  async run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
-    const account = this.#accounts.get(accountId) ?? { workingCount: 0, line: [] };
-    this.#accounts.set(accountId, account);
-    if (account.workingCount + account.line.length >= this.#options.hereMax) {
-      this.#options.onRefused?.();
-      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
-    }
-    try {
+  run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
+    return this.#present(accountId, async (account) => {
       if (this.#hasRoomFor(account)) this.#begin(account);
       else await this.#turn(account);
       try {
@@ -67,8 +63,27 @@ export class AccountPlaces {
       } finally {
         this.#end(account);
       }
+    });
+  }
+
+  /** As {@link run}, for work that needs no place, since it shares a connection: it counts among those that are here. */
+  beside<T>(accountId: number, work: () => Promise<T>): Promise<T> {
+    return this.#present(accountId, work);
+  }
+
+  async #present<T>(accountId: number, work: (account: Account) => Promise<T>): Promise<T> {
+    const account = this.#accounts.get(accountId) ?? { presentCount: 0, workingCount: 0, line: [] };
+    this.#accounts.set(accountId, account);
+    if (account.presentCount >= this.#options.hereMax) {
+      this.#options.onRefused?.();
+      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
+    }
+    account.presentCount += 1;
+    try {
+      return await work(account);
     } finally {
-      if (account.workingCount === 0 && account.line.length === 0) this.#accounts.delete(accountId);
+      account.presentCount -= 1;
+      if (account.presentCount === 0) this.#accounts.delete(accountId);
     }
   }
 

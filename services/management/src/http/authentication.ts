@@ -1,11 +1,14 @@
 import { hashCredential } from '@runhook/database';
-import type { Caller, Principal } from '../identity/principals.ts';
+import type { Caller, KnownPrincipal } from '../identity/principals.ts';
 import { sessionIdOf } from '../sessions/console-sessions.ts';
 import { InvalidTokenError } from './errors.ts';
 
 export interface Authentication {
-  /** Finds who holds an API key or service token; null when nobody does. */
-  findPrincipal(credential: string): Promise<Principal | null>;
+  /**
+   * Finds who holds an API key or service token; null when nobody does.
+   * @param isChecked the version of what is remembered is checked by whoever writes: the answer may be from memory
+   */
+  findPrincipal(credential: string, isChecked: boolean): Promise<KnownPrincipal | null>;
   /** Finds whose console session the cookie holds; null when it is nobody's. */
   findSession(sessionId: string): Promise<Caller | null>;
 }
@@ -20,23 +23,25 @@ const CREDENTIAL = /^(?:token|bearer) +(\S+)$/i;
 export async function authenticate(
   headers: { authorization: string | undefined; cookie: string | undefined },
   { findPrincipal, findSession }: Authentication,
+  isChecked = false,
 ): Promise<Caller> {
   const caller =
     headers.authorization === undefined
       ? await callerByCookie(headers.cookie, findSession)
-      : await callerByKey(headers.authorization, findPrincipal);
+      : await callerByKey(headers.authorization, (credential) => findPrincipal(credential, isChecked));
   if (!caller) throw new InvalidTokenError();
   return caller;
 }
 
 async function callerByKey(
   authorization: string,
-  find: Authentication['findPrincipal'],
+  find: (credential: string) => Promise<KnownPrincipal | null>,
 ): Promise<Caller | null> {
   const credential = CREDENTIAL.exec(authorization)?.[1];
-  const principal = credential === undefined ? null : await find(credential);
-  if (credential === undefined || !principal) return null;
-  return { principal, credential: { kind: 'key', hash: hashCredential(credential) } };
+  const known = credential === undefined ? null : await find(credential);
+  if (credential === undefined || !known) return null;
+  const { principal, version } = known;
+  return { principal, version, credential: { kind: 'key', hash: hashCredential(credential) } };
 }
 
 async function callerByCookie(

@@ -5,6 +5,7 @@ import { UnavailableError } from './errors.ts';
  * Of one request: its caller is refused because it took too long, or its work is committed, never both.
  *
  *     open ── pass() ──▶ passed: COMMIT follows, and the caller waits for what comes of it
+ *      │                   └─ reopen() ──▶ open: nothing was written after all
  *      └───── shut() ──▶ shut: the caller has its 503, and work that comes to its commit is rolled back
  */
 export class CommitGate {
@@ -19,6 +20,11 @@ export class CommitGate {
   pass(): void {
     this.requireOpen();
     this.#state = 'passed';
+  }
+
+  /** What had passed has written nothing, and begins anew. */
+  reopen(): void {
+    if (this.#state === 'passed') this.#state = 'open';
   }
 
   /** Whether the caller may be refused, and then nothing passes any more. */

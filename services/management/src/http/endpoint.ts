@@ -71,6 +71,11 @@ type AccountPath = `${string}/:account_id/${string}`;
 
 interface AccountWrite extends EndpointOf<AccountPath, WriteRequest, Exclude<Method, 'GET'>, KeptAnswer> {
   access: Access;
+  /**
+   * Its own statement checks the version of the caller, so that may be remembered; and without an `Idempotency-Key` it is
+   * committed with what others write, so it takes no place of its account.
+   */
+  isCommittedTogether?: true;
 }
 
 interface AccountRead extends EndpointOf<AccountPath, AccountRequest, 'GET'> {

@@ -64,6 +64,16 @@ export class AccessDeniedError extends ApiError {
   }
 }
 
+/** What was remembered of a caller does not hold any more: to be asked for anew. Nothing was written. */
+export class OutdatedCallerError extends Error {
+  readonly code = 'outdated_caller';
+}
+
+/** What it would change is held by somebody else, whom no other work may wait for with it. Nothing was written. */
+export class HeldError extends Error {
+  readonly code = 'held';
+}
+
 export class NotFoundError extends ApiError {
   constructor(userMessage = 'Not found.') {
     super(404, 'not_found', userMessage);

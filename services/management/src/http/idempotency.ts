@@ -35,17 +35,31 @@ export type KeptAnswer = Answer & { readonly [KEPT]: true };
  * key over meanwhile: this one's work must not be committed.
  */
 export interface Keeper {
+  /** Of work that may be committed together with that of others; null for what has to be a transaction of its own. */
+  readonly withoutKey: WithoutKey | null;
   /** In a transaction of SQL by hand, as its last statement. */
   within(transaction: Transaction, answer: Answer): Promise<KeptAnswer>;
   /** In a transaction of Prisma Client, as its last statement. */
   withinPrisma(transaction: Prisma.TransactionClient, answer: Answer): Promise<KeptAnswer>;
 }
 
+/** For work that is no transaction of its own: the two steps that {@link Keeper.within} makes of it. */
+export interface WithoutKey {
+  /** The last thing before the work is sent to be committed. Throws when the caller was refused meanwhile. */
+  beforeCommit(): void;
+  /** What was committed, or changed nothing. */
+  answer(answer: Answer): KeptAnswer;
+}
+
 /** Of a request without a key. */
 export const KEEPS_NOTHING: Keeper = {
+  withoutKey: { beforeCommit: () => {}, answer: (answer) => answer as KeptAnswer },
   within: async (_transaction, answer) => answer as KeptAnswer,
   withinPrisma: async (_transaction, answer) => answer as KeptAnswer,
 };
+
+/** Of a request without a key that has to be a transaction of its own. */
+export const KEEPS_NOTHING_ALONE: Keeper = { ...KEEPS_NOTHING, withoutKey: null };
 
 /** What is kept is about to be committed, so it has to pass the request's gate. */
 export function keptBefore(beforeCommit: () => void, keeper: Keeper): Keeper {
@@ -53,7 +67,9 @@ export function keptBefore(beforeCommit: () => void, keeper: Keeper): Keeper {
     beforeCommit();
     return answer;
   };
+  const { withoutKey } = keeper;
   return {
+    withoutKey: withoutKey && { ...withoutKey, beforeCommit },
     within: async (transaction, answer) => passed(await keeper.within(transaction, answer)),
     withinPrisma: async (transaction, answer) => passed(await keeper.withinPrisma(transaction, answer)),
   };
@@ -100,6 +116,7 @@ export function createIdempotency(deps: {
       return answer as KeptAnswer;
     };
     return {
+      withoutKey: null,
       within: async (transaction, answer) =>
         kept(answer, await keepAnswer(transaction, claim, encrypted(answer))),
       async withinPrisma(transaction, answer) {

@@ -15,11 +15,20 @@ import {
 import { type Answer, sendAnswer } from './envelope.ts';
 import {
   AccessDeniedError,
+  HeldError,
   InvalidRequestError,
   MethodNotAllowedError,
+  OutdatedCallerError,
   TooManyRequestsError,
+  UnavailableError,
 } from './errors.ts';
-import { type Idempotency, KEEPS_NOTHING, type Keeper, keptBefore } from './idempotency.ts';
+import {
+  type Idempotency,
+  KEEPS_NOTHING,
+  KEEPS_NOTHING_ALONE,
+  type Keeper,
+  keptBefore,
+} from './idempotency.ts';
 import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
@@ -28,7 +37,7 @@ export interface RouterDependencies extends Authentication {
   /** The requests that one account may send. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
-  places: Pick<AccountPlaces, 'run'>;
+  places: Pick<AccountPlaces, 'run' | 'beside'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
   /** How long a body may take to arrive; 15 s when omitted. */
@@ -47,7 +56,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const admission = () => admit(endpoint, dependencies, request, response);
+      const admission = () => admitAsKnown(endpoint, dependencies, request, response);
       const handle = await answerInTime(deadlineMs, new CommitGate(), admission);
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
@@ -64,16 +73,47 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
   return router;
 }
 
+/** What is left to do with a request that was let in. */
+type Admitted = (request: OpenRequest, gate: CommitGate) => Promise<Answer>;
+
+/** Who keeps changing what is known of callers must not keep a request going round. */
+const ADMISSIONS_MAX = 3;
+
+/** As {@link admit}, once more for a caller who was remembered and is another by now. */
+async function admitAsKnown(
+  endpoint: Endpoint,
+  dependencies: RouterDependencies,
+  request: Request,
+  response: Response,
+): Promise<Admitted> {
+  const first = await admit(endpoint, dependencies, request, response);
+  return async (open, gate) => {
+    let admitted = first;
+    for (let admissions = 1; ; admissions += 1) {
+      try {
+        return await admitted(open, gate);
+      } catch (error) {
+        if (!(error instanceof OutdatedCallerError)) throw error;
+        if (admissions === ADMISSIONS_MAX) throw new UnavailableError();
+        gate.reopen();
+        admitted = await admit(endpoint, dependencies, request, response, { isAskedAnew: true });
+      }
+    }
+  };
+}
+
 /** Lets the request in, and answers what is left to do with it. Throws the refusal; nothing of the body is read yet. */
 async function admit(
   endpoint: Endpoint,
   dependencies: RouterDependencies,
   request: Request,
   response: Response,
-): Promise<(request: OpenRequest, gate: CommitGate) => Promise<Answer>> {
+  { isAskedAnew = false } = {},
+): Promise<Admitted> {
   if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
   const { authorization, cookie } = request.headers;
-  const caller = await authenticate({ authorization, cookie }, dependencies);
+  const isTogether = 'isCommittedTogether' in endpoint;
+  const caller = await authenticate({ authorization, cookie }, dependencies, isTogether && !isAskedAnew);
   if (caller.credential.kind === 'session' && changesSomething(endpoint)) requireSameOrigin(request);
   if (endpoint.access === 'caller') {
     await count(requestBudget(caller.principal, null), dependencies);
@@ -85,12 +125,23 @@ async function admit(
   requestState(response).accountId = account.id;
   const { params } = request;
   const { idempotency, places } = dependencies;
-  return (open, gate) => {
-    const work = () => {
+  return async (open, gate) => {
+    const key = endpoint.method === 'POST' ? keyOf(open.header(HEADER)) : null;
+    const request = { ...open, ...caller, account };
+    const work = (keeper?: Keeper) => {
       gate.requireOpen();
-      return handleOnce(endpoint, idempotency, { request: { ...open, ...caller, account }, params });
+      return handleOnce(endpoint, idempotency, { request, params, key }, keeper);
     };
-    return endpoint.extraMs === undefined ? places.run(account.id, work) : work();
+    if (endpoint.extraMs !== undefined) return await work();
+    if (isTogether && key === null) {
+      try {
+        return await places.beside(account.id, () => work(KEEPS_NOTHING));
+      } catch (error) {
+        if (!(error instanceof HeldError)) throw error;
+        gate.reopen();
+      }
+    }
+    return await places.run(account.id, () => work());
   };
 }
 
@@ -131,19 +182,18 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
 /**
  * Calls the endpoint; a POST that brings an `Idempotency-Key` (docs/contract.md#idempotency) once for each key. Replacing
  * one's API key is no account's endpoint, and so has no keys: a repeat comes with the old one, which is refused.
- * @param params of the path, by name
  */
 async function handleOnce(
   endpoint: AccountEndpoint,
   idempotency: Idempotency,
-  call: { request: AccountRequest; params: object },
+  call: { request: AccountRequest; params: object; key: string | null },
+  keeper: Keeper = KEEPS_NOTHING_ALONE,
 ): Promise<Answer> {
-  const { request, params } = call;
+  const { request, params, key } = call;
   if (endpoint.method === 'GET') return await endpoint.handle(request);
   const handleWith = (keeper: Keeper) =>
     endpoint.handle({ ...request, keep: keptBefore(request.beforeCommit, keeper) });
-  const key = endpoint.method === 'POST' ? keyOf(request.header(HEADER)) : null;
-  if (key === null) return await handleWith(KEEPS_NOTHING);
+  if (key === null) return await handleWith(keeper);
   const { principal, body } = request;
   const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body };
   return await idempotency.once(keyed, handleWith);

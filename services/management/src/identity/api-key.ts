@@ -14,8 +14,8 @@ import { findUser, replaceApiKey } from './users.ts';
 
 /**
  * docs/contract.md#api-keys: replaces the caller's own key, when it calls with that key or from its own console session. The
- * change is committed before the answer is written, and no process remembers who held a key, so from then on the old
- * one is refused everywhere. An answer that is lost on its way leaves the new key on the profile page.
+ * change is committed before the answer is written, and no process writes for a caller whom it remembers without asking
+ * whether that still holds, so from then on the old key is refused everywhere. An answer that is lost on its way leaves the new key on the profile page.
  */
 export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox }): CallerEndpoint {
   return {

@@ -9,23 +9,28 @@ import {
   permissionSetsOf,
   queryRows,
 } from '@runhook/database';
-import { accountOf, type Principal, userPrincipal } from './principals.ts';
+import { LRUCache } from 'lru-cache';
+import { accountOf, type KnownPrincipal, userPrincipal } from './principals.ts';
 
 /**
  * Who holds the credential, in one query; null when nobody does, or when it was revoked or has expired. Asked anew for
- * each request, so that what is rotated or revoked is refused by every process at once.
+ * each request, so that what is rotated or revoked is refused by every process at once; but see
+ * {@link RememberedPrincipals}.
  *
  * How long a refusal takes tells nothing: what is looked up is the SHA-256 of what the caller sent, so whatever a
  * comparison in the index gives away is about a hash that no caller can steer towards a stored one.
  */
-export async function findPrincipal(pool: Pool, credential: string): Promise<Principal | null> {
+export async function findPrincipal(pool: Pool, credential: string): Promise<KnownPrincipal | null> {
   const kind = credentialKind(credential);
   if (kind === null) return null;
   const hash = hashCredential(credential);
   return kind === 'user' ? await findUser(pool, hash) : await findServiceToken(pool, hash);
 }
 
+const VERSION = '(SELECT version FROM remembered_version) AS version';
+
 const USER = {
+  version: column.digits,
   user_id: column.digits,
   license: column.orNull(column.oneOf(LICENSES)),
   permission_sets: column.orNull(column.texts),
@@ -37,14 +42,14 @@ const USER = {
 
 /** A user without a membership has one row, with nulls where the membership would be. */
 const USER_BY_KEY = `
-  SELECT u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
+  SELECT ${VERSION}, u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
   FROM users u
   LEFT JOIN memberships m ON m.user_id = u.id
   LEFT JOIN accounts a ON a.id = m.account_id
   WHERE u.api_key_hash = $1
   ORDER BY a.id`;
 
-async function findUser(pool: Pool, hash: Uint8Array): Promise<Principal | null> {
+async function findUser(pool: Pool, hash: Uint8Array): Promise<KnownPrincipal | null> {
   const rows = await queryRows(pool, USER, USER_BY_KEY, [hash], 'user_by_key');
   const [first] = rows;
   if (!first) return null;
@@ -54,10 +59,12 @@ async function findUser(pool: Pool, hash: Uint8Array): Promise<Principal | null>
         ? [{ license, permissionSets, account: { id, identifier, plan, deployment } }]
         : [],
   );
-  return userPrincipal(first.user_id, memberships);
+  return { principal: userPrincipal(first.user_id, memberships), version: first.version, validMs: null };
 }
 
 const TOKEN = {
+  version: column.digits,
+  valid_ms: column.orNull(column.float),
   token_id: column.digits,
   permission_sets: column.texts,
   id: column.digits,
@@ -67,18 +74,53 @@ const TOKEN = {
 };
 
 const TOKEN_BY_HASH = `
-  SELECT t.id AS token_id, t.permission_sets, a.id, a.identifier, a.plan, a.deployment
+  SELECT ${VERSION}, (extract(epoch FROM t.expires_at - now()) * 1000)::float8 AS valid_ms,
+    t.id AS token_id, t.permission_sets, a.id, a.identifier, a.plan, a.deployment
   FROM service_tokens t
   JOIN accounts a ON a.id = t.account_id
   WHERE t.token_hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`;
 
-async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<Principal | null> {
+async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<KnownPrincipal | null> {
   const [row] = await queryRows(pool, TOKEN, TOKEN_BY_HASH, [hash], 'token_by_hash');
   if (!row) return null;
   return {
-    kind: 'service_token',
-    tokenId: Number(row.token_id),
-    account: accountOf(row),
-    permissionSets: permissionSetsOf({ permissionSets: row.permission_sets }),
+    principal: {
+      kind: 'service_token',
+      tokenId: Number(row.token_id),
+      account: accountOf(row),
+      permissionSets: permissionSetsOf({ permissionSets: row.permission_sets }),
+    },
+    version: row.version,
+    validMs: row.valid_ms,
   };
+}
+
+const REMEMBERED_MAX = 10_000;
+
+/**
+ * Callers as they were found last, for requests whose own statement finds out whether the version still holds: a key that
+ * is revoked or rotated, a membership, plan or permission that changes raises it with its commit, so what is written for
+ * a caller after that is not written.
+ */
+export class RememberedPrincipals {
+  readonly #find: (credential: string) => Promise<KnownPrincipal | null>;
+  readonly #known = new LRUCache<string, KnownPrincipal & { untilMs: number }>({ max: REMEMBERED_MAX });
+
+  constructor(find: (credential: string) => Promise<KnownPrincipal | null>) {
+    this.#find = find;
+  }
+
+  /** @param isChecked the caller's statement checks the version */
+  async find(credential: string, isChecked: boolean): Promise<KnownPrincipal | null> {
+    const key = Buffer.from(hashCredential(credential)).toString('base64');
+    const known = isChecked ? this.#known.get(key) : undefined;
+    if (known !== undefined && performance.now() < known.untilMs) return known;
+    const found = await this.#find(credential);
+    if (found === null) this.#known.delete(key);
+    else {
+      const untilMs = performance.now() + (found.validMs ?? Number.POSITIVE_INFINITY);
+      this.#known.set(key, { ...found, untilMs });
+    }
+    return found;
+  }
 }

@@ -36,6 +36,16 @@ export type Credential =
 export interface Caller {
   principal: Principal;
   credential: Credential;
+  /** As of which version of what is remembered the caller is known; null for a console session. */
+  version: string | null;
+}
+
+/** Whoever holds a key, as of a version of what is remembered: any change of what is known of callers raises it. */
+export interface KnownPrincipal {
+  principal: Principal;
+  version: string;
+  /** How long the key holds at most; null for ever. */
+  validMs: number | null;
 }
 
 /** What a principal holds in one account: the row of the permission table that applies to it. */

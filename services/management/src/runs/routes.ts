@@ -23,7 +23,7 @@ import { type Answer, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { KeptAnswer } from '../http/idempotency.ts';
 import { integer, oneOf, QueryReader } from '../http/query-parameters.ts';
-import type { ReportOutcome, Runs, StartOutcome } from './runs.ts';
+import type { Reporting, Runs, Settle } from './runs.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
 const RUNS = '/api/v2/accounts/:account_id/runs';
@@ -36,6 +36,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: RUNS,
       access: REPORT_RUNS,
+      isCommittedTogether: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => start(runs, request),
     },
@@ -50,6 +51,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: `${RUNS}/:run_id/finish`,
       access: REPORT_RUNS,
+      isCommittedTogether: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => finish(runs, request),
     },
@@ -57,49 +59,50 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       method: 'POST',
       path: `${RUNS}/:run_id/artifacts`,
       access: REPORT_RUNS,
+      isCommittedTogether: true,
       handle: (request) => ingestArtifacts(runs, request),
     },
   ];
 }
 
-async function start(runs: Runs, { account, body, keep }: WriteRequest): Promise<KeptAnswer> {
-  const { fields, problems } = parseRunStart(body);
+async function start(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
+  const { fields, problems } = parseRunStart(request.body);
   if (problems) throw new InvalidRequestError(problems);
-  return await runs.start(account.id, fields, (outcome, transaction) =>
-    keep.within(transaction, started(outcome, fields)),
-  );
+  return await runs.start(reportingOf(request), fields, (outcome) => answered(outcome, fields.job_id));
 }
 
-function started(outcome: StartOutcome, fields: RunStart): Answer {
+async function finish(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
+  const runId = runIdOf(request);
+  const { fields, problems } = parseRunFinish(request.body);
+  if (problems) throw new InvalidRequestError(problems);
+  return await runs.finish(reportingOf(request), runId, fields, answered);
+}
+
+async function ingestArtifacts(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
+  return await runs.ingestArtifacts(reportingOf(request), runIdOf(request), answered);
+}
+
+function reportingOf({ account, version, keep }: WriteRequest): Reporting {
+  return { accountId: account.id, version, keep };
+}
+
+/** @param jobId of a start */
+function answered(outcome: Parameters<Settle>[0], jobId?: number): Answer {
   switch (outcome.kind) {
     case 'started':
       return { code: 201, data: outcome.run };
     case 'known':
+    case 'recorded':
       return { code: 200, data: outcome.run };
+    case 'not_found':
+      throw new NotFoundError();
     case 'conflict':
       throw new ConflictError(outcome.message);
     case 'unknown_job':
       throw new InvalidRequestError([
-        { field: 'job_id', message: `job_id ${fields.job_id} is not a job of this account` },
+        { field: 'job_id', message: `job_id ${jobId} is not a job of this account` },
       ]);
   }
-}
-
-async function finish(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
-  const { account, body, keep } = request;
-  const runId = runIdOf(request);
-  const { fields, problems } = parseRunFinish(body);
-  if (problems) throw new InvalidRequestError(problems);
-  return await runs.finish(account.id, runId, fields, (outcome, transaction) =>
-    keep.within(transaction, reported(outcome)),
-  );
-}
-
-async function ingestArtifacts(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
-  const { account, keep } = request;
-  return await runs.ingestArtifacts(account.id, runIdOf(request), (outcome, transaction) =>
-    keep.within(transaction, reported(outcome)),
-  );
 }
 
 async function find(runs: Runs, request: AccountRequest): Promise<Answer> {
@@ -116,17 +119,6 @@ async function list(runs: Runs, { account, query }: AccountRequest): Promise<Ans
   reader.check();
   const { runs: listed, totalCount } = await runs.list(account.id, { jobId, status }, page);
   return { code: 200, data: listed, extra: pageExtra(page, totalCount, listed.length) };
-}
-
-function reported(outcome: ReportOutcome): Answer {
-  switch (outcome.kind) {
-    case 'recorded':
-      return { code: 200, data: outcome.run };
-    case 'not_found':
-      throw new NotFoundError();
-    case 'conflict':
-      throw new ConflictError(outcome.message);
-  }
 }
 
 /** What is no number of a run names no run. */

@@ -1,41 +1,33 @@
-// SQL by hand: the hot path; a run, its events and their places in the outbox are one transaction.
-import { type EventType, idDay, type JobRunEvent, secondsTimestamp } from '@runhook/contract';
-import { inTransaction, type Pool, runStatement, type Transaction } from '@runhook/database';
+// SQL by hand: the hot path; a report with an Idempotency-Key is one transaction with its answer.
+import { inTransaction, isDatabaseUnavailable, type Pool } from '@runhook/database';
+import { MicroBatcher } from '@runhook/runtime';
+import type { Answer } from '../http/envelope.ts';
+import { HeldError, OutdatedCallerError } from '../http/errors.ts';
+import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
+import type { Relay } from './relay.ts';
+import { type Recorded, type Report, type ReportOutcome, ReportRecorder } from './report-recorder.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
-import { findJob, findRun, insertRun, listRuns, type RunFilters, updateRun } from './statements.ts';
-import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
+import { findRun, listRuns, type RunFilters } from './statements.ts';
 
-export type StartOutcome =
-  | { kind: 'started' | 'known'; run: RunView }
-  | { kind: 'unknown_job' }
-  | { kind: 'conflict'; message: string };
+/** Who reports, and what becomes of the answer. */
+export interface Reporting {
+  accountId: number;
+  /** Of what is remembered, as of which the caller was let in; null for one who was asked for by itself. */
+  version: string | null;
+  keep: Keeper;
+}
 
-export type ReportOutcome =
-  | { kind: 'recorded'; run: RunView }
-  | { kind: 'not_found' }
-  | { kind: 'conflict'; message: string };
+/** Makes of an outcome what its caller gets. What it throws, of a request with a key, undoes what was recorded. */
+export type Settle = (outcome: Settled) => Answer;
 
-/** Makes of an outcome what its caller gets, as the last of the transaction; what it throws undoes the transaction. */
-export type Settle<Outcome, Settled> = (outcome: Outcome, transaction: Transaction) => Promise<Settled>;
+/** What is not a reason to come again in another way. */
+type Settled = Exclude<ReportOutcome, { kind: 'outdated' | 'held' }>;
 
 /** The runs of accounts: what job runners report, with the events that follow from it, and what is on record. */
 export interface Runs {
-  start<Settled>(
-    accountId: number,
-    fields: RunStart,
-    settle: Settle<StartOutcome, Settled>,
-  ): Promise<Settled>;
-  finish<Settled>(
-    accountId: number,
-    runId: number,
-    fields: RunFinish,
-    settle: Settle<ReportOutcome, Settled>,
-  ): Promise<Settled>;
-  ingestArtifacts<Settled>(
-    accountId: number,
-    runId: number,
-    settle: Settle<ReportOutcome, Settled>,
-  ): Promise<Settled>;
+  start(reporting: Reporting, fields: RunStart, settle: Settle): Promise<KeptAnswer>;
+  finish(reporting: Reporting, runId: number, fields: RunFinish, settle: Settle): Promise<KeptAnswer>;
+  ingestArtifacts(reporting: Reporting, runId: number, settle: Settle): Promise<KeptAnswer>;
   find(accountId: number, runId: number): Promise<RunView | null>;
   list(
     accountId: number,
@@ -46,8 +38,9 @@ export interface Runs {
 
 export interface RunsDependencies {
   pool: Pool;
-  /** Told when events were committed to the outbox. */
-  relay: { wake(): void };
+  /** Plans by index; for the reports that are recorded together. */
+  reportPool: Pool;
+  relay: Pick<Relay, 'add'>;
   /** Told how many events were committed. */
   onAccepted?: (count: number) => void;
   /** The trace that a call belongs to; always null while no traces are exported. */
@@ -55,45 +48,68 @@ export interface RunsDependencies {
   nowMs?: () => number;
 }
 
-/** A run's state, its events and their places in the outbox are committed together or not at all. */
+const BATCH_SIZE_MAX = 200;
+/** While one is committed the next is planned. */
+const BATCH_SLOTS = 2;
+const SPACING_MS = 2;
+
+/**
+ * A run's state and its events are committed together or not at all, those of several callers in one statement. What has
+ * an `Idempotency-Key` has a transaction of its own, with its answer.
+ */
 export function createRuns(dependencies: RunsDependencies): Runs {
-  const { pool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
+  const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
+  const recorder = new ReportRecorder();
+  const together = new MicroBatcher<Report, Recorded>({
+    run: (reports) => recorder.record(reportPool, reports, { isTogether: true }),
+    sizeMax: BATCH_SIZE_MAX,
+    slots: BATCH_SLOTS,
+    spacingMs: SPACING_MS,
+    mayBeItemFault: (error) => !isDatabaseUnavailable(error),
+  });
 
-  function accepted(count: number): void {
-    if (count === 0) return;
-    onAccepted?.(count);
-    relay.wake();
+  function accepted(recorded: Recorded): Settled {
+    if (recorded.outcome === undefined) throw recorded.error;
+    const { outcome } = recorded;
+    if (outcome.kind === 'outdated') throw new OutdatedCallerError();
+    if (outcome.kind === 'held') throw new HeldError();
+    return outcome;
   }
 
-  const callNow = (): RunCallContext => ({ arrivedAtMs: nowMs(), traceContext: traceContext() });
+  function pass(recorded: Recorded): void {
+    if (recorded.outcome === undefined || recorded.events.length === 0) return;
+    onAccepted?.(recorded.events.length);
+    relay.add(recorded.events);
+  }
 
-  /** One transaction: what `record` does, and what `settle` makes of it. */
-  async function recorded<Outcome, Settled>(
-    record: (transaction: Transaction) => Promise<{ outcome: Outcome; eventCount: number }>,
-    settle: Settle<Outcome, Settled>,
-  ): Promise<Settled> {
-    const { settled, eventCount } = await inTransaction(pool, async (transaction) => {
-      const { outcome, eventCount } = await record(transaction);
-      return { settled: await settle(outcome, transaction), eventCount };
+  async function report(
+    { accountId, version, keep }: Reporting,
+    told: Report['told'],
+    settle: Settle,
+  ): Promise<KeptAnswer> {
+    const call = { accountId, version, told, arrivedAtMs: nowMs(), traceContext: traceContext() };
+    const { withoutKey } = keep;
+    if (withoutKey) {
+      const recorded = await together.add({ ...call, beforeCommit: withoutKey.beforeCommit });
+      pass(recorded);
+      return withoutKey.answer(settle(accepted(recorded)));
+    }
+    const { recorded, answer } = await inTransaction(pool, async (transaction) => {
+      const [recorded] = await recorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
+        isTogether: false,
+      });
+      return {
+        recorded: recorded as Recorded,
+        answer: await keep.within(transaction, settle(accepted(recorded as Recorded))),
+      };
     });
-    accepted(eventCount);
-    return settled;
-  }
-
-  function report<Settled>(reported: Report, settle: Settle<ReportOutcome, Settled>): Promise<Settled> {
-    const call = callNow();
-    return recorded((transaction) => recordReport(transaction, reported, call), settle);
+    pass(recorded);
+    return answer;
   }
 
   return {
-    start(accountId, fields, settle) {
-      const call = callNow();
-      return recorded(async (transaction) => {
-        const outcome = await recordStart(transaction, accountId, fields, call);
-        return { outcome, eventCount: outcome.kind === 'started' ? 1 : 0 };
-      }, settle);
-    },
-    finish(accountId, runId, { status, status_message, finished_at }, settle) {
+    start: (reporting, fields, settle) => report(reporting, { call: 'start', fields }, settle),
+    finish(reporting, runId, { status, status_message, finished_at }, settle) {
       const details = (arrivedAt: string) => {
         const finishedAt = finished_at ?? arrivedAt;
         return {
@@ -102,132 +118,15 @@ export function createRuns(dependencies: RunsDependencies): Runs {
           errored_at: status === 'errored' ? finishedAt : null,
         };
       };
-      return report({ accountId, runId, call: { call: 'finish', status }, details }, settle);
+      const transition = { call: 'finish', status } as const;
+      return report(reporting, { call: 'finish', runId, transition, details }, settle);
     },
-    ingestArtifacts(accountId, runId, settle) {
+    ingestArtifacts(reporting, runId, settle) {
       const details = (arrivedAt: string) => ({ artifacts_ingested_at: arrivedAt });
-      return report({ accountId, runId, call: { call: 'artifacts' }, details }, settle);
+      const transition = { call: 'artifacts' } as const;
+      return report(reporting, { call: 'artifacts', runId, transition, details }, settle);
     },
     find: (accountId, runId) => findRun(pool, accountId, runId),
     list: (accountId, filters, page) => listRuns(pool, accountId, filters, page),
   };
-}
-
-/** When and in which trace a call arrived. */
-interface RunCallContext {
-  arrivedAtMs: number;
-  traceContext: string | null;
-}
-
-async function recordStart(
-  transaction: Transaction,
-  accountId: number,
-  fields: RunStart,
-  call: RunCallContext,
-): Promise<StartOutcome> {
-  const job = await findJob(transaction, accountId, fields.job_id);
-  if (!job) return { kind: 'unknown_job' };
-  const run = await insertRun(transaction, {
-    id: fields.run_id,
-    job,
-    engineVersion: fields.engine_version,
-    reason: fields.reason ?? null,
-    startedAt: fields.started_at ?? secondsOf(call.arrivedAtMs),
-  });
-  if (!run) return await knownRun(transaction, accountId, fields);
-  const transition = runTransition(null, { call: 'start' });
-  if (transition.kind === 'changed') await sendEvents(transaction, transition.events, run, call);
-  return { kind: 'started', run };
-}
-
-/** The runner's number is taken: the same start again, or another job's run. */
-async function knownRun(
-  transaction: Transaction,
-  accountId: number,
-  fields: RunStart,
-): Promise<StartOutcome> {
-  const runId = fields.run_id as number;
-  const run = await findRun(transaction, accountId, runId);
-  if (!run) throw new Error(`run ${runId} could neither be inserted nor found`);
-  if (run.job_id === fields.job_id) return { kind: 'known', run };
-  return { kind: 'conflict', message: `Run ${runId} belongs to another job.` };
-}
-
-/** What a runner tells of a run that has started. */
-interface Report {
-  accountId: number;
-  runId: number;
-  call: RunCall;
-  /** What it brings, beside the status, to a run that it changes. */
-  details: (arrivedAt: string) => Partial<RunView>;
-}
-
-async function recordReport(
-  transaction: Transaction,
-  { accountId, runId, call, details }: Report,
-  context: RunCallContext,
-): Promise<{ outcome: ReportOutcome; eventCount: number }> {
-  const run = await findRun(transaction, accountId, runId, 'FOR UPDATE');
-  if (!run) return { outcome: { kind: 'not_found' }, eventCount: 0 };
-  const transition = runTransition(stateOf(run), call);
-  if (transition.kind === 'conflict') return { outcome: transition, eventCount: 0 };
-  if (transition.kind === 'unchanged') return { outcome: { kind: 'recorded', run }, eventCount: 0 };
-  const status = transition.status ?? run.status;
-  const changed = await updateRun(transaction, {
-    ...run,
-    ...details(secondsOf(context.arrivedAtMs)),
-    status,
-  });
-  await sendEvents(transaction, transition.events, changed, context);
-  return { outcome: { kind: 'recorded', run: changed }, eventCount: transition.events.length };
-}
-
-async function sendEvents(
-  transaction: Transaction,
-  eventTypes: readonly EventType[],
-  run: RunView,
-  { arrivedAtMs, traceContext }: RunCallContext,
-): Promise<void> {
-  const events = eventTypes.map((eventType) => runEvent(eventType, run, arrivedAtMs));
-  await insertEvents(transaction, events, traceContext);
-}
-
-function stateOf(run: RunView): RunState {
-  return { status: run.status, artifactsIngested: run.artifacts_ingested_at !== null };
-}
-
-function secondsOf(timeMs: number): string {
-  return secondsTimestamp(new Date(timeMs));
-}
-
-/**
- * Stores events and puts them on their way to the queue, in their order. `data` is JSON text, so keys keep theirs.
- * @param traceContext the trace of the call that caused them
- */
-export async function insertEvents(
-  transaction: Transaction,
-  events: readonly JobRunEvent[],
-  traceContext: string | null = null,
-): Promise<void> {
-  if (events.length === 0) return;
-  await runStatement(
-    transaction,
-    `WITH given AS (
-       SELECT * FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[])
-         WITH ORDINALITY AS given (day, id, account_id, event_type, "timestamp", data, position)
-     ), stored AS (
-       INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
-       SELECT day, id, account_id, event_type, "timestamp", data::json, $7 FROM given
-     )
-     INSERT INTO outbox (day, event_id) SELECT day, id FROM given ORDER BY position`,
-    [
-      events.map(({ eventId }) => idDay('event', eventId)),
-      events.map(({ eventId }) => eventId),
-      events.map(({ accountId }) => accountId),
-      events.map(({ eventType }) => eventType),
-      events.map(({ timestamp }) => timestamp),
-      events.map(({ data }) => JSON.stringify(data)),
-      traceContext,
-    ],
-  );
 }

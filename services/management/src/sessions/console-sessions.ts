@@ -59,6 +59,7 @@ export function createConsoleSessions(options: {
       return {
         principal: userPrincipal(user.id, user.memberships),
         credential: { kind: 'session', idHash, expiresAt, apiKeyHash: user.apiKeyHash },
+        version: null,
       };
     },
     async close(idHash, beforeCommit) {

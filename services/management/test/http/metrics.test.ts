@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { openDatabase } from '@runhook/database';
 import { createMetricsRegistry, registerDependencyMetrics } from '@runhook/runtime';
-import { eventually, IN_VAIN_MS, startTcpProxy } from '@runhook/testing';
-import { createOutboxMeasure } from '../../src/metrics.ts';
+import { eventually } from '@runhook/testing';
+import { createManagementMetrics, measureDependencies } from '../../src/metrics.ts';
 import { type Harness, startHarness } from '../harness.ts';
 
 let harness: Harness;
@@ -65,48 +64,18 @@ test('a test of an endpoint that leads inside is counted as a blocked address', 
   expect(await exposed()).toContain('runhook_blocked_addresses_total{service="management"} 1\n');
 });
 
-test('the outbox has an age and a number, and neither while the database is away', async () => {
-  const proxy = await startTcpProxy(harness.settings.databaseUrl);
-  const database = openDatabase({
-    url: proxy.url,
-    connectTimeoutMs: IN_VAIN_MS,
-    onConnectionError: () => undefined,
-  });
+test('what the service depends on is told to be away, and what it committed meanwhile to wait', async () => {
   const registry = createMetricsRegistry({ service: 'test' });
-  const measure = createOutboxMeasure({
-    pool: database.pool,
-    relay: { emptyUpTo: 0n },
-    queue: { counts: async () => ({}) },
-    dependencies: registerDependencyMetrics(registry),
-    registry,
-  });
-  const read = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values ?? [];
-  // A place in the outbox that the service's own relay does not get to see.
-  const client = await harness.database.pool.connect();
-  await client.query(`SELECT pg_advisory_lock(hashtext('runhook.relay'))`);
-  try {
-    const account = await harness.newAccount();
-    await client.query(
-      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
-       VALUES (current_date, 'wev_x', $1, 'job.run.started', '', '{}', now() - interval '45 s')`,
-      [account.id],
-    );
-    await client.query(`INSERT INTO outbox (day, event_id) VALUES (current_date, 'wev_x')`);
-    await measure();
-    expect(await read('runhook_outbox_events')).toMatchObject([{ value: 1 }]);
-    const [age] = await read('runhook_outbox_oldest_age_seconds');
-    expect(age?.value).toBeGreaterThanOrEqual(45);
-    await proxy.cut();
-    await measure();
-    expect(await read('runhook_outbox_events')).toEqual([]);
-    expect(await read('runhook_outbox_oldest_age_seconds')).toEqual([]);
-    const dependencies = await read('runhook_dependency_up');
-    const up = dependencies.map(({ labels, value }) => [labels.dependency, value]);
-    expect(Object.fromEntries(up)).toEqual({ database: 0, queue: 1 });
-  } finally {
-    await client.query('DELETE FROM outbox');
-    client.release(true);
-    await database.close();
-    await proxy.close();
-  }
+  const dependencies = registerDependencyMetrics(registry);
+  const away = () => Promise.reject(new Error('away'));
+  await measureDependencies({ database: away, queue: async () => ({}) }, dependencies);
+  const told = (await registry.getSingleMetric('runhook_dependency_up')?.get())?.values ?? [];
+  const up = told.map(({ labels, value }) => [labels.dependency, value]);
+  expect(Object.fromEntries(up)).toEqual({ database: 0, queue: 1 });
+
+  const metrics = createManagementMetrics(registry);
+  metrics.measureRelay(() => ({ events: 7, oldestSeconds: 45 }));
+  const text = await registry.metrics();
+  expect(text).toContain('runhook_relay_events{service="test"} 7\n');
+  expect(text).toContain('runhook_relay_oldest_age_seconds{service="test"} 45\n');
 });

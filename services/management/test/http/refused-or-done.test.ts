@@ -182,7 +182,7 @@ async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> 
 
 const TABLES = ['subscriptions', 'deliveries', 'recoveries', 'events', 'runs', 'jobs', 'console_sessions'];
 
-/** Everything that a write may change. The relay of every process moves the outbox: events stand for it. */
+/** Everything that a write may change. */
 async function everything(): Promise<unknown> {
   const { pool } = harness.database;
   const contents = await Promise.all(

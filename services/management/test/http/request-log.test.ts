@@ -47,9 +47,10 @@ beforeEach(async () => {
       },
     ],
     routing: {
-      findPrincipal: async (credential) => (credential === token ? principal : null),
+      findPrincipal: async (credential) =>
+        credential === token ? { principal, version: '1', validMs: null } : null,
       findSession: async () => null,
-      places: { run: (_, work) => work() },
+      places: { run: (_, work) => work(), beside: (_, work) => work() },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: { once: (_, work) => work(KEEPS_NOTHING) },
     },

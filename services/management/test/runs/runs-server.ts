@@ -7,14 +7,16 @@ import {
   createJob,
   createServiceToken,
   type JobView,
+  openDatabase,
   type PermissionSet,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { createHttpApp } from '../../src/http/server.ts';
-import { findPrincipal } from '../../src/identity/find-principal.ts';
+import { findPrincipal, RememberedPrincipals } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type RunsDependencies } from '../../src/runs/runs.ts';
 import { checkedFetch } from '../checked-fetch.ts';
@@ -25,16 +27,16 @@ export interface RunsServer {
   accountId: number;
   /** Of the account, with the permission set `job_runner`. */
   token: string;
-  /** How often a commit woke the relay, when the server has none of its own. */
-  wakes(): number;
+  /** How many events went to the relay. */
+  relayed(): number;
   /** `path` follows the account: `/runs/`. A string body is sent as it is. */
   call(method: string, path: string, body?: unknown, token?: string): Promise<{ status: number; json: Json }>;
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
   tokenWith(permissionSets: PermissionSet[]): Promise<string>;
   createJob(name: string, accountId?: number): Promise<JobView>;
-  /** Rows of runs, events and outbox. */
-  written(): Promise<{ runs: number; events: number; outbox: number }>;
-  /** What was sent, in the order of the outbox. */
+  /** Rows of runs and events, and how many of these went to the relay. */
+  written(): Promise<{ runs: number; events: number; relayed: number }>;
+  /** What went to the relay, in that order, as it is stored. */
   sent(): Promise<SentEvent[]>;
   close(): Promise<void>;
 }
@@ -58,14 +60,27 @@ export async function startRunsServer(
   const testDatabase = await createTestDatabase();
   const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   const { prisma, pool } = database;
-  let wakes = 0;
-  const relay = options.relay ?? { wake: () => void wakes++ };
+  const reports = openDatabase({
+    url: testDatabase.url,
+    connectionsMax: 3,
+    connectTimeoutMs: IN_VAIN_MS,
+    plansByIndex: true,
+  });
+  const relayed: CommittedEvent[] = [];
+  const relay = {
+    add(events: readonly CommittedEvent[]) {
+      relayed.push(...events);
+      options.relay?.add(events);
+    },
+  };
+  const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
+  const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints(database), ...runsEndpoints(createRuns({ pool, ...options, relay }))],
+    endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs)],
     routing: {
-      findPrincipal: (credential) => findPrincipal(pool, credential),
+      findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
       findSession: async () => null,
-      places: { run: (_, work) => work() },
+      places: { run: (_, work) => work(), beside: (_, work) => work() },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
       deadlineMs: IN_VAIN_MS,
@@ -94,7 +109,7 @@ export async function startRunsServer(
     databaseUrl: testDatabase.url,
     accountId,
     token,
-    wakes: () => wakes,
+    relayed: () => relayed.length,
     otherAccount: newAccount,
     async call(method, path, body, withToken = token) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
@@ -116,18 +131,21 @@ export async function startRunsServer(
     written: async () => ({
       runs: await prisma.run.count(),
       events: await prisma.event.count(),
-      outbox: await prisma.outbox.count(),
+      relayed: relayed.length,
     }),
     async sent() {
       const { rows } = await pool.query(
         `SELECT events.id AS "eventId", account_id::int AS "accountId", event_type AS "eventType", "timestamp",
-           data::text FROM outbox JOIN events ON events.day = outbox.day AND events.id = event_id ORDER BY sequence`,
+           data::text
+         FROM unnest($1::text[]) WITH ORDINALITY AS relayed (id, place) JOIN events USING (id) ORDER BY place`,
+        [relayed.map(({ event }) => event.eventId)],
       );
       return rows;
     },
     async close() {
       server.close();
       server.closeAllConnections();
+      await reports.close();
       await database.close();
       await testDatabase.drop();
     },

@@ -55,7 +55,7 @@ describe('POST …/runs/', () => {
         `"projectId":"${job.project_id}","runStatus":"Running","runStatusCode":3,"runStatusMessage":"None",` +
         `"runReason":"Scheduled","runStartedAt":"2026-01-31T23:00:00Z"}`,
     });
-    expect(server.wakes()).toBe(1);
+    expect(server.relayed()).toBe(1);
   });
 
   test('without reason and time, the reason is "None" in the payload and the time that of the call', async () => {
@@ -78,14 +78,14 @@ describe('POST …/runs/', () => {
     });
     const again = await start({ run_id: 9_007_199_254_740_991, reason: 'second', engine_version: '2.0.0' });
     expect(again).toEqual({ status: 200, json: { data: first.json.data, status: { code: 200 } } });
-    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
-    expect(server.wakes()).toBe(1);
+    expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
+    expect(server.relayed()).toBe(1);
   });
 
   test('ten starts of one run number at once make one run and send one event', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => start({ run_id: 77 })));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
-    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+    expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
   test('a run number of another job is a 409 and changes nothing', async () => {
@@ -96,7 +96,7 @@ describe('POST …/runs/', () => {
       status: 409,
       message: 'Run 77 belongs to another job.',
     });
-    expect(await server.written()).toEqual({ runs: 1, events: 1, outbox: 1 });
+    expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
   test('accounts number their runs apart', async () => {
@@ -158,8 +158,8 @@ describe('POST …/runs/', () => {
       status: 400,
       problems,
     });
-    expect(await server.written()).toEqual({ runs: 0, events: 0, outbox: 0 });
-    expect(server.wakes()).toBe(0);
+    expect(await server.written()).toEqual({ runs: 0, events: 0, relayed: 0 });
+    expect(server.relayed()).toBe(0);
   });
 
   test.each([
@@ -173,7 +173,7 @@ describe('POST …/runs/', () => {
     const { status, json } = await start({ started_at });
     expect(status).toBe(400);
     expect(json.status.developer_message).toMatch(/^started_at: /);
-    expect(await server.written()).toEqual({ runs: 0, events: 0, outbox: 0 });
+    expect(await server.written()).toEqual({ runs: 0, events: 0, relayed: 0 });
   });
 
   test('a job of another account is an unknown one', async () => {

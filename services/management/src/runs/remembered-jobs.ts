@@ -1,0 +1,55 @@
+import type { JobView, Queryable } from '@runhook/database';
+import { LRUCache } from 'lru-cache';
+import { drawNumbers, findJobs, keyOf, type Named } from './report-statements.ts';
+
+const JOBS_MAX = 10_000;
+
+/** A job as it was at a version of what is remembered. */
+export interface JobAtVersion {
+  version: string;
+  /** Null when the account has none of that number. */
+  job: JobView | null;
+}
+
+/** A job, and the version that its caller is known as of; null for any. */
+type Wanted = Named & { version: string | null };
+
+/** Jobs as they were at a version: the statement that writes finds out whether they still are. */
+export class RememberedJobs {
+  readonly #jobs = new LRUCache<string, JobAtVersion>({ max: JOBS_MAX });
+
+  /** In order. What is not remembered as of the caller's version is read anew. */
+  async of(database: Queryable, wanted: readonly Wanted[]): Promise<JobAtVersion[]> {
+    const remembered = wanted.map((named) => this.#remembered(named));
+    const unknown = wanted.filter((_, index) => remembered[index] === undefined);
+    if (unknown.length === 0) return remembered as JobAtVersion[];
+    const { version, found } = await findJobs(database, unknown);
+    return wanted.map((named, index) => {
+      const known = remembered[index];
+      if (known !== undefined) return known;
+      const job = found.get(keyOf(named)) ?? null;
+      if (job !== null) this.#jobs.set(keyOf(named), { version, job });
+      return { version, job };
+    });
+  }
+
+  #remembered(named: Wanted): JobAtVersion | undefined {
+    const known = this.#jobs.get(keyOf(named));
+    return known !== undefined && (named.version === null || named.version === known.version)
+      ? known
+      : undefined;
+  }
+}
+
+const RESERVE = 100;
+
+/** Numbers for runs whose runner brings none, drawn a hundred at a time. */
+export class RunNumbers {
+  #reserve: number[] = [];
+
+  async take(database: Queryable, count: number): Promise<number[]> {
+    if (count === 0) return [];
+    if (this.#reserve.length < count) this.#reserve.push(...(await drawNumbers(database, count + RESERVE)));
+    return this.#reserve.splice(0, count);
+  }
+}

@@ -1,0 +1,279 @@
+import { RUN_STATUS_CODES, secondsTimestamp } from '@runhook/contract';
+import type { JobView, Queryable } from '@runhook/database';
+import type { CommittedEvent } from './relay.ts';
+import { type JobAtVersion, RememberedJobs, RunNumbers } from './remembered-jobs.ts';
+import { drawFreeNumber, findRuns, keyOf, type RunWrite, recordRuns } from './report-statements.ts';
+import type { RunStart, RunView } from './routes.ts';
+import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
+
+/** What a runner tells of one run. */
+export interface Report {
+  accountId: number;
+  /** Of what is remembered, as of which the caller was let in; null for a caller who was asked for by itself. */
+  version: string | null;
+  arrivedAtMs: number;
+  /** The trace that the call belongs to; null while no traces are exported. */
+  traceContext: string | null;
+  told: { call: 'start'; fields: RunStart } | Change;
+  /** Called before the report is committed, perhaps more than once; what it throws is the report's result. */
+  beforeCommit(): void;
+}
+
+/** What changes a run that has started. */
+export interface Change {
+  call: Exclude<RunCall['call'], 'start'>;
+  runId: number;
+  transition: RunCall;
+  /** What it brings, beside the status, to a run that it changes. */
+  details: (arrivedAt: string) => Partial<RunView>;
+}
+
+export type ReportOutcome =
+  | { kind: 'started' | 'known' | 'recorded'; run: RunView }
+  | { kind: 'unknown_job' | 'not_found' }
+  | { kind: 'conflict'; message: string }
+  /** The caller, as it was let in, may be another by now. */
+  | { kind: 'outdated' }
+  /** Somebody else is changing the run, and others must not wait for that. */
+  | { kind: 'held' };
+
+export type Recorded =
+  | { outcome: ReportOutcome; events: CommittedEvent[]; error?: never }
+  | { error: unknown; outcome?: never };
+
+/** A report on its way: with its place among those that it came with. */
+interface Open {
+  report: Report;
+  index: number;
+  /** The number that was drawn for its run, or the runner's own; undefined until it is needed. */
+  runId?: number | undefined;
+  /** Somebody has a run of that number: what came of it is to be read. */
+  isTaken: boolean;
+}
+
+type Planned = { open: Open } & (
+  | { outcome: ReportOutcome; write?: never }
+  | { write: RunWrite; outcome?: never }
+);
+
+/**
+ * Records what was reported: many reports in one statement, each with an outcome of its own. A report is planned with the
+ * run as it was read, and the statement changes only what still is so: what somebody else changed meanwhile is planned
+ * again.
+ */
+export class ReportRecorder {
+  readonly #jobs = new RememberedJobs();
+  readonly #numbers = new RunNumbers();
+
+  /**
+   * In order, one for each. In a transaction nothing of it stands until that is committed.
+   * @param isTogether no report waits for who holds the run of another; the pool must plan by index
+   */
+  async record(
+    database: Queryable,
+    reports: readonly Report[],
+    { isTogether }: { isTogether: boolean },
+  ): Promise<Recorded[]> {
+    const results: Recorded[] = new Array(reports.length);
+    let waiting: Open[] = reports.map((report, index) => ({ report, index, isTaken: false }));
+    while (waiting.length > 0) {
+      const { round, later } = oneOfEachRun(waiting);
+      const planned = await this.#plan(database, round, isTogether);
+      const writes: { open: Open; write: RunWrite }[] = [];
+      for (const { open, outcome, write } of planned) {
+        if (write === undefined) results[open.index] = { outcome, events: [] };
+        else {
+          try {
+            open.report.beforeCommit();
+            writes.push({ open, write });
+          } catch (error) {
+            results[open.index] = { error };
+          }
+        }
+      }
+      const again = await writeRound(database, writes, results, isTogether);
+      waiting = [...again, ...notHeld(later, writes, results)];
+    }
+    return results;
+  }
+
+  async #plan(database: Queryable, round: readonly Open[], isTogether: boolean): Promise<Planned[]> {
+    const starts = round.filter(({ report, isTaken }) => report.told.call === 'start' && !isTaken);
+    const others = round.filter((open) => !starts.includes(open));
+    const planned = starts.length > 0 ? await this.#planStarts(database, starts) : [];
+    return others.length > 0 ? [...planned, ...(await planOthers(database, others, isTogether))] : planned;
+  }
+
+  async #planStarts(database: Queryable, starts: readonly Open[]): Promise<Planned[]> {
+    const wanted = starts.map(({ report }) => ({
+      accountId: report.accountId,
+      id: report.told.call === 'start' ? report.told.fields.job_id : 0,
+      version: report.version,
+    }));
+    const jobs = await this.#jobs.of(database, wanted);
+    const undrawn = starts.filter((open) => runIdOf(open) === undefined);
+    const numbers = await this.#numbers.take(database, undrawn.length);
+    undrawn.forEach((open, index) => {
+      open.runId = numbers[index];
+    });
+    return starts.map((open, index): Planned => {
+      const { report } = open;
+      const { version, job } = jobs[index] as JobAtVersion;
+      if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
+      if (job === null) return { open, outcome: { kind: 'unknown_job' } };
+      const run = newRun(job, runIdOf(open) as number, report);
+      const transition = runTransition(null, { call: 'start' });
+      const eventTypes = transition.kind === 'changed' ? transition.events : [];
+      const events = eventTypes.map((eventType) => runEvent(eventType, run, report.arrivedAtMs));
+      return { open, write: { run, expected: null, version, events, traceContext: report.traceContext } };
+    });
+  }
+}
+
+/** What else was told of runs that were found held is held, too; answers the rest. */
+function notHeld(later: readonly Open[], round: readonly { open: Open }[], results: Recorded[]): Open[] {
+  const held = new Set(
+    round.filter(({ open }) => results[open.index]?.outcome?.kind === 'held').map(({ open }) => nameOf(open)),
+  );
+  return later.filter((open) => {
+    if (!held.has(nameOf(open))) return true;
+    results[open.index] = { outcome: { kind: 'held' }, events: [] };
+    return false;
+  });
+}
+
+/** What is not of the first report of its run has to wait for what comes of that. */
+function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] } {
+  const seen = new Set<string>();
+  const round: Open[] = [];
+  const later: Open[] = [];
+  for (const open of waiting) {
+    const key = nameOf(open);
+    if (key !== null && seen.has(key)) later.push(open);
+    else {
+      round.push(open);
+      if (key !== null) seen.add(key);
+    }
+  }
+  return { round, later };
+}
+
+/** Null while its run has no number yet. */
+function nameOf(open: Open): string | null {
+  const id = runIdOf(open);
+  return id === undefined ? null : keyOf({ accountId: open.report.accountId, id });
+}
+
+function runIdOf({ report: { told }, runId }: Open): number | undefined {
+  if (told.call !== 'start') return told.runId;
+  return told.fields.run_id ?? runId;
+}
+
+function isOutdated({ version }: Report, found: string): boolean {
+  return version !== null && version !== found;
+}
+
+function newRun(job: JobView, id: number, { told, arrivedAtMs }: Report): RunView {
+  if (told.call !== 'start') throw new TypeError('only a start makes a run');
+  const { fields } = told;
+  return {
+    id,
+    account_id: job.account_id,
+    job_id: job.id,
+    job_name: job.name,
+    project_id: job.project_id,
+    project_name: job.project_name,
+    environment_id: job.environment_id,
+    environment_name: job.environment_name,
+    engine_version: fields.engine_version,
+    status: 'Running',
+    status_code: RUN_STATUS_CODES.Running,
+    status_message: null,
+    reason: fields.reason ?? null,
+    started_at: fields.started_at ?? secondsOf(arrivedAtMs),
+    finished_at: null,
+    errored_at: null,
+    artifacts_ingested_at: null,
+  };
+}
+
+/** Changes of runs, and starts whose number is taken: both need the run as it is. */
+async function planOthers(
+  database: Queryable,
+  others: readonly Open[],
+  isTogether: boolean,
+): Promise<Planned[]> {
+  const wanted = others.map((open) => ({ accountId: open.report.accountId, id: runIdOf(open) as number }));
+  const { version, found } = await findRuns(database, wanted, isTogether);
+  return others.map((open, index): Planned => {
+    const { report } = open;
+    if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
+    const run = found.get(keyOf(wanted[index] as (typeof wanted)[number]));
+    const { told } = report;
+    if (told.call === 'start') return { open, outcome: knownRun(run, told.fields) };
+    if (run === undefined) return { open, outcome: { kind: 'not_found' } };
+    const transition = runTransition(stateOf(run), told.transition);
+    if (transition.kind === 'conflict') return { open, outcome: transition };
+    if (transition.kind === 'unchanged') return { open, outcome: { kind: 'recorded', run } };
+    const status = transition.status ?? run.status;
+    const changed = {
+      ...run,
+      ...told.details(secondsOf(report.arrivedAtMs)),
+      status,
+      status_code: RUN_STATUS_CODES[status],
+    };
+    const events = transition.events.map((eventType) => runEvent(eventType, changed, report.arrivedAtMs));
+    const { traceContext } = report;
+    return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
+  });
+}
+
+/** The runner's number is taken: the same start again, or another job's run. */
+function knownRun(run: RunView | undefined, fields: RunStart): ReportOutcome {
+  if (!run) throw new Error(`run ${fields.run_id} could neither be inserted nor found`);
+  if (run.job_id === fields.job_id) return { kind: 'known', run };
+  return { kind: 'conflict', message: `Run ${run.id} belongs to another job.` };
+}
+
+/** Answers what has to be planned again. */
+async function writeRound(
+  database: Queryable,
+  writes: readonly { open: Open; write: RunWrite }[],
+  results: Recorded[],
+  isTogether: boolean,
+): Promise<Open[]> {
+  if (writes.length === 0) return [];
+  const { version, found } = await recordRuns(
+    database,
+    writes.map((one) => one.write),
+    isTogether,
+  );
+  const again: Open[] = [];
+  for (const { open, write } of writes) {
+    const { run, events, expected, traceContext } = write;
+    if (found.has(keyOf({ accountId: run.account_id, id: run.id }))) {
+      results[open.index] = {
+        outcome: { kind: expected === null ? 'started' : 'recorded', run },
+        events: events.map((event) => ({ event, traceContext })),
+      };
+    } else if (write.version !== version) results[open.index] = { outcome: { kind: 'outdated' }, events: [] };
+    else if (expected !== null && isTogether) results[open.index] = { outcome: { kind: 'held' }, events: [] };
+    else again.push(await asTaken(database, open, run));
+  }
+  return again;
+}
+
+async function asTaken(database: Queryable, open: Open, { account_id: accountId }: RunView): Promise<Open> {
+  const { told } = open.report;
+  if (told.call !== 'start') return open;
+  if (told.fields.run_id !== undefined) return { ...open, isTaken: true };
+  return { ...open, runId: await drawFreeNumber(database, accountId) };
+}
+
+function stateOf(run: RunView): RunState {
+  return { status: run.status, artifactsIngested: run.artifacts_ingested_at !== null };
+}
+
+function secondsOf(timeMs: number): string {
+  return secondsTimestamp(new Date(timeMs));
+}

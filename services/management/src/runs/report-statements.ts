@@ -1,0 +1,256 @@
+// SQL by hand: the hot path; what many runners report at about the same time is one statement.
+import { idDay, type JobRunEvent } from '@runhook/contract';
+import { column, type JobView, type Queryable, queryRows } from '@runhook/database';
+import type { RunView } from './routes.ts';
+import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
+import type { RunState } from './transitions.ts';
+
+/** Of what is remembered, as a statement found it. */
+export interface AtVersion<T> {
+  version: string;
+  /** By {@link keyOf}; what there is none of is missing. */
+  found: Map<string, T>;
+}
+
+/** How a run or a job is named among those of all accounts. */
+export interface Named {
+  accountId: number;
+  id: number;
+}
+
+export function keyOf({ accountId, id }: Named): string {
+  return `${accountId}/${id}`;
+}
+
+const JOB = {
+  version: column.digits,
+  id: column.orNull(column.digits),
+  account_id: column.orNull(column.digits),
+  name: column.orNull(column.text),
+  project_id: column.orNull(column.digits),
+  project_name: column.orNull(column.text),
+  environment_id: column.orNull(column.digits),
+  environment_name: column.orNull(column.text),
+};
+
+// The version is there though nothing else be found.
+const JOBS = `
+  SELECT v.version, found.*
+  FROM remembered_version v LEFT JOIN (
+    SELECT jobs.id, jobs.account_id, jobs.name, jobs.project_id, projects.name AS project_name, jobs.environment_id,
+      environments.name AS environment_name
+    FROM unnest($1::bigint[], $2::bigint[]) AS wanted (account_id, id)
+    JOIN jobs ON jobs.account_id = wanted.account_id AND jobs.id = wanted.id
+    JOIN projects ON projects.id = jobs.project_id
+    JOIN environments ON environments.id = jobs.environment_id
+  ) AS found ON true`;
+
+export async function findJobs(database: Queryable, wanted: readonly Named[]): Promise<AtVersion<JobView>> {
+  const rows = await queryRows(database, JOB, JOBS, [
+    wanted.map(({ accountId }) => accountId),
+    wanted.map(({ id }) => id),
+  ]);
+  const found = new Map<string, JobView>();
+  for (const { version, ...row } of rows) {
+    if (row.id === null) continue;
+    const job = {
+      id: Number(row.id),
+      account_id: Number(row.account_id),
+      name: row.name,
+      project_id: Number(row.project_id),
+      project_name: row.project_name,
+      environment_id: Number(row.environment_id),
+      environment_name: row.environment_name,
+    } as JobView;
+    found.set(keyOf({ accountId: job.account_id, id: job.id }), job);
+  }
+  return { version: versionOf(rows), found };
+}
+
+function versionOf(rows: readonly { version: string }[]): string {
+  const version = rows[0]?.version;
+  if (version === undefined) throw new Error('the table remembered_version has lost its row');
+  return version;
+}
+
+const RUN_OR_NONE = {
+  version: column.digits,
+  ...Object.fromEntries(Object.entries(RUN).map(([name, of]) => [name, column.orNull<unknown>(of)])),
+} as { version: typeof column.digits; id: typeof column.digits };
+
+const RUNS = `
+  SELECT v.version, found.*
+  FROM remembered_version v LEFT JOIN (
+    SELECT ${RUN_COLUMNS}
+    FROM unnest($1::bigint[], $2::bigint[]) AS wanted (account_id, id)
+    JOIN runs ON runs.account_id = wanted.account_id AND runs.id = wanted.id
+  ) AS found ON true`;
+
+/** @param isPrepared for a pool that plans by index */
+export async function findRuns(
+  database: Queryable,
+  wanted: readonly Named[],
+  isPrepared: boolean,
+): Promise<AtVersion<RunView>> {
+  const values = [wanted.map(({ accountId }) => accountId), wanted.map(({ id }) => id)];
+  const rows = await queryRows(database, RUN_OR_NONE, RUNS, values, isPrepared ? 'reported-runs' : undefined);
+  const found = new Map<string, RunView>();
+  for (const row of rows) {
+    if (row.id === null) continue;
+    const run = toRunView(row as unknown as RunRow);
+    found.set(keyOf({ accountId: run.account_id, id: run.id }), run);
+  }
+  return { version: versionOf(rows), found };
+}
+
+/** What a report makes of a run, with the events that follow from it. */
+export interface RunWrite {
+  /** As it is to be. */
+  run: RunView;
+  /** As it must be until then; null for one that must not exist. */
+  expected: RunState | null;
+  /** Of what is remembered: as it must be. */
+  version: string;
+  events: readonly JobRunEvent[];
+  traceContext: string | null;
+}
+
+/**
+ * What does not find everything as it expects changes nothing, and has no events. Both halves go through their runs in the
+ * order that they are given in, as whoever else writes runs does: they wait for each other, not in a circle.
+ * @param skip `SKIP LOCKED`: a run that somebody is changing is left as it is, and waited for by nobody
+ */
+const record = (skip: '' | 'SKIP LOCKED') => `
+  WITH current AS MATERIALIZED (
+    SELECT version FROM remembered_version
+  ), started AS (
+    INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+                      engine_version, reason, started_at, status)
+    SELECT s.account_id, s.id, s.job_id, s.job_name, s.project_id, s.project_name, s.environment_id,
+           s.environment_name, s.engine_version, s.reason, s.started_at, 'Running'
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::text[],
+                $8::bigint[], $9::text[], $10::text[], $11::text[], $12::timestamptz[])
+      AS s (version, account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+            engine_version, reason, started_at)
+    JOIN current ON current.version = s.version
+    ON CONFLICT (account_id, id) DO NOTHING
+    RETURNING account_id, id
+  ), changed AS (
+    UPDATE runs r
+    SET status = c.status, status_message = c.status_message, finished_at = c.finished_at, errored_at = c.errored_at,
+        artifacts_ingested_at = c.artifacts_ingested_at
+    FROM (
+      SELECT given.*
+      FROM unnest($13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::boolean[], $18::text[], $19::text[],
+                  $20::timestamptz[], $21::timestamptz[], $22::timestamptz[])
+        AS given (version, account_id, id, expected_status, expects_artifacts, status, status_message, finished_at,
+                  errored_at, artifacts_ingested_at)
+      JOIN current ON current.version = given.version
+      JOIN runs held ON held.account_id = given.account_id AND held.id = given.id
+      FOR UPDATE OF held ${skip}
+    ) AS c
+    WHERE r.account_id = c.account_id AND r.id = c.id AND r.status = c.expected_status
+      AND (r.artifacts_ingested_at IS NOT NULL) = c.expects_artifacts
+    RETURNING r.account_id, r.id
+  ), done AS (
+    SELECT account_id, id FROM started UNION ALL SELECT account_id, id FROM changed
+  ), sent AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
+    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data::json, e.trace_context
+    FROM unnest($23::date[], $24::text[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[])
+      AS e (day, id, account_id, run_id, event_type, "timestamp", data, trace_context)
+    JOIN done ON done.account_id = e.account_id AND done.id = e.run_id
+  )
+  SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
+
+const RECORD = { together: record('SKIP LOCKED'), alone: record('') };
+
+const RECORDED = {
+  version: column.digits,
+  account_id: column.orNull(column.digits),
+  id: column.orNull(column.digits),
+};
+
+/**
+ * The runs that were written, each with its events. Runs must not repeat within a call.
+ * @param isTogether waits for nobody who holds a run; prepared, for a pool that plans by index
+ */
+export async function recordRuns(
+  database: Queryable,
+  unsorted: readonly RunWrite[],
+  isTogether: boolean,
+): Promise<AtVersion<true>> {
+  const writes = unsorted
+    .map((write) => ({ ...write, key: keyOf({ accountId: write.run.account_id, id: write.run.id }) }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1));
+  const starts = writes.filter(({ expected }) => expected === null);
+  const changes = writes.filter(({ expected }) => expected !== null);
+  const events = writes.flatMap(({ run, events, traceContext }) =>
+    events.map((event) => ({ event, runId: run.id, traceContext })),
+  );
+  const rows = await queryRows(
+    database,
+    RECORDED,
+    isTogether ? RECORD.together : RECORD.alone,
+    [
+      starts.map(({ version }) => version),
+      starts.map(({ run }) => run.account_id),
+      starts.map(({ run }) => run.id),
+      starts.map(({ run }) => run.job_id),
+      starts.map(({ run }) => run.job_name),
+      starts.map(({ run }) => run.project_id),
+      starts.map(({ run }) => run.project_name),
+      starts.map(({ run }) => run.environment_id),
+      starts.map(({ run }) => run.environment_name),
+      starts.map(({ run }) => run.engine_version),
+      starts.map(({ run }) => run.reason),
+      starts.map(({ run }) => run.started_at),
+      changes.map(({ version }) => version),
+      changes.map(({ run }) => run.account_id),
+      changes.map(({ run }) => run.id),
+      changes.map(({ expected }) => expected?.status),
+      changes.map(({ expected }) => expected?.artifactsIngested),
+      changes.map(({ run }) => run.status),
+      changes.map(({ run }) => run.status_message),
+      changes.map(({ run }) => run.finished_at),
+      changes.map(({ run }) => run.errored_at),
+      changes.map(({ run }) => run.artifacts_ingested_at),
+      events.map(({ event }) => idDay('event', event.eventId)),
+      events.map(({ event }) => event.eventId),
+      events.map(({ event }) => event.accountId),
+      events.map(({ runId }) => runId),
+      events.map(({ event }) => event.eventType),
+      events.map(({ event }) => event.timestamp),
+      events.map(({ event }) => JSON.stringify(event.data)),
+      events.map(({ traceContext }) => traceContext),
+    ],
+    isTogether ? 'record-reports' : undefined,
+  );
+  const found = new Map<string, true>();
+  for (const { account_id: accountId, id } of rows) {
+    if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, true);
+  }
+  return { version: versionOf(rows), found };
+}
+
+const DRAWN = { id: column.digits };
+
+/** Numbers of runs that nobody was given before; a runner may have taken them for itself. */
+export async function drawNumbers(database: Queryable, count: number): Promise<number[]> {
+  const text = `SELECT nextval('runs_id_seq') AS id FROM generate_series(1, $1::int)`;
+  return (await queryRows(database, DRAWN, text, [count])).map(({ id }) => Number(id));
+}
+
+const DRAWS_MAX = 100_000;
+const DRAW_FREE = `
+  SELECT drawn.id FROM (SELECT nextval('runs_id_seq') AS id FROM generate_series(1, ${DRAWS_MAX})) AS drawn
+  WHERE NOT EXISTS (SELECT FROM runs WHERE account_id = $1 AND runs.id = drawn.id)
+  LIMIT 1`;
+
+/** One that the account has not: its runners may have taken the numbers that come next, perhaps a long row of them. */
+export async function drawFreeNumber(database: Queryable, accountId: number): Promise<number> {
+  while (true) {
+    const [row] = await queryRows(database, DRAWN, DRAW_FREE, [accountId]);
+    if (row) return Number(row.id);
+  }
+}
