@@ -28,6 +28,8 @@ export interface Dispatcher {
   stopping: AbortSignal;
   /** Of first attempts in place, over all event jobs. */
   semaphore: Semaphore;
+  /** Of deliveries that are planned to be attempted in place and have no place yet. */
+  planned: Semaphore;
   metrics: DispatcherMetrics;
   spans: Spans;
   logger: Logger;
@@ -58,6 +60,8 @@ export interface DispatcherParts {
 
 /** An event has many deliveries, or a far-away endpoint: attempts in flight are bounded over all event jobs. */
 const IN_PLACE_PER_JOB = 4;
+/** What is planned has to be attempted while it is fresh: this many more wait for so long as two attempts take. */
+const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
   const { settings, lifecycle, stopping, database, deliveryQueue, metrics, spans, logger } = parts;
@@ -82,6 +86,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     attemptMs: settings.deliveryTimeoutMs,
     stopping,
     semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
+    planned: new Semaphore(settings.deliveryConcurrency * PLANNED_PER_JOB),
     metrics,
     spans,
     logger,

@@ -38,10 +38,15 @@ export function fanOut(
   const { spans, metrics } = dispatcher;
   return spans.fanOut(event, async () => {
     const works: Promise<void>[] = [];
-    const committed = await commitPlan(dispatcher, event, (page, plannedAtMs) => {
+    const committed = await commitPlan(dispatcher, event, (page, plannedAtMs, leaveLine) => {
       for (const one of page) {
-        if (one.isShut) countWithoutSlot(dispatcher, one);
-        else works.push(spans.deliverFirst(one.delivery, () => deliverFirst(dispatcher, one, plannedAtMs)));
+        if (one.isShut) {
+          leaveLine();
+          countWithoutSlot(dispatcher, one);
+        } else {
+          const deliver = () => deliverFirst(dispatcher, one, plannedAtMs, leaveLine);
+          works.push(spans.deliverFirst(one.delivery, deliver));
+        }
       }
     }).finally(() => allEnded(works));
     if (!committed) return { kind: 'unknown_account' };
@@ -76,8 +81,11 @@ interface PlannedDelivery {
   fullReason: string | null;
 }
 
-/** Told of what was committed, with the time that it was planned at. */
-type Begin = (page: PlannedDelivery[], plannedAtMs: number) => void;
+/**
+ * Told of what was committed, with the time that it was planned at.
+ * @param leaveLine to be called once for each that has its place, or needs none
+ */
+type Begin = (page: PlannedDelivery[], plannedAtMs: number, leaveLine: () => void) => void;
 
 /** Plans with the subscriptions as they are known, and again whenever a commit finds that they are others by now. */
 async function commitPlan(
@@ -87,9 +95,9 @@ async function commitPlan(
 ): Promise<{ deliveries: number; result: FanOutCommit } | null> {
   const { accounts } = dispatcher.record;
   let isBegun = false;
-  const beginPage: Begin = (page, plannedAtMs) => {
+  const beginPage: Begin = (...page) => {
     isBegun = true;
-    begin(page, plannedAtMs);
+    begin(...page);
   };
   while (true) {
     const account = await accounts.of(event.accountId);
@@ -111,16 +119,26 @@ async function commitAtOnce(
   subscriptions: readonly KnownSubscription[],
   begin: Begin,
 ): Promise<FanOutCommit> {
-  const plannedAtMs = performance.now();
-  const planned = subscriptions.map((subscription) => plan(dispatcher, event, subscription));
-  const result = await dispatcher.record.commitFanOut({
-    event,
-    version,
-    deliveries: planned.map(newDelivery),
-  });
-  if (result === 'claimed') begin(planned, plannedAtMs);
-  return result;
+  const { record, planned: line } = dispatcher;
+  // What is planned before its turn is not fresh any more when that comes.
+  let inLine = subscriptions.length;
+  if (inLine > 0) await line.acquire(inLine);
+  try {
+    const plannedAtMs = performance.now();
+    const planned = subscriptions.map((subscription) => plan(dispatcher, event, subscription));
+    const result = await record.commitFanOut({ event, version, deliveries: planned.map(newDelivery) });
+    if (result === 'claimed') {
+      inLine = 0;
+      begin(planned, plannedAtMs, () => line.release());
+    }
+    return result;
+  } finally {
+    line.release(inLine);
+  }
 }
+
+/** Pages have a turn of their own. */
+const NOT_IN_LINE = () => {};
 
 /** The event is claimed once all pages are committed. What an earlier try committed is left to whoever has it. */
 async function commitInPages(
@@ -144,6 +162,7 @@ async function commitInPages(
     begin(
       page.filter(({ delivery }) => added.has(delivery.id)),
       plannedAtMs,
+      NOT_IN_LINE,
     );
   }
   return await record.commitFanOut({ event, version, deliveries: [] });
@@ -178,10 +197,12 @@ async function deliverFirst(
   dispatcher: Dispatcher,
   planned: PlannedDelivery,
   plannedAtMs: number,
+  leaveLine: () => void,
 ): Promise<void> {
   const { record, limits, semaphore, metrics } = dispatcher;
   const { delivery, target, fullReason } = planned;
   await semaphore.acquire();
+  leaveLine();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
   const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
   if (!slot) {

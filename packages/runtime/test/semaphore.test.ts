@@ -1,0 +1,55 @@
+import { expect, test } from '@jest/globals';
+import { Semaphore } from '../src/semaphore.ts';
+
+/** Who has entered, in order. */
+function entering(semaphore: Semaphore) {
+  const entered: string[] = [];
+  return {
+    entered,
+    async enter(name: string, weight?: number) {
+      await semaphore.acquire(weight);
+      entered.push(name);
+    },
+  };
+}
+
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+
+test('lets in as many as there is room for, the others in their order as others leave', async () => {
+  const semaphore = new Semaphore(2);
+  const { entered, enter } = entering(semaphore);
+  for (const name of ['a', 'b', 'c', 'd']) void enter(name);
+  await soon();
+  expect(entered).toEqual(['a', 'b']);
+  semaphore.release();
+  await soon();
+  expect(entered).toEqual(['a', 'b', 'c']);
+  expect(semaphore.acquire()).toBeInstanceOf(Promise);
+});
+
+test('who takes much enters while there is any room, and keeps the others out until as much is free', async () => {
+  const semaphore = new Semaphore(10);
+  const { entered, enter } = entering(semaphore);
+  void enter('nine', 9);
+  void enter('fifty', 50);
+  void enter('one');
+  await soon();
+  expect(entered).toEqual(['nine', 'fifty']);
+  semaphore.release(9);
+  await soon();
+  expect(entered).toEqual(['nine', 'fifty']);
+  for (let left = 50; left > 9; left -= 1) semaphore.release();
+  await soon();
+  expect(entered).toEqual(['nine', 'fifty', 'one']);
+});
+
+test('who has left is forgotten, however many come', async () => {
+  const semaphore = new Semaphore(1);
+  const { entered, enter } = entering(semaphore);
+  const all = Array.from({ length: 5_000 }, (_, index) =>
+    enter(String(index)).then(() => semaphore.release()),
+  );
+  await Promise.all(all);
+  expect(entered).toEqual(Array.from({ length: 5_000 }, (_, index) => String(index)));
+  expect(semaphore.acquire()).toBeUndefined();
+});
