@@ -135,7 +135,7 @@ export async function createManagement(
       relay,
       timeouts,
     };
-    const { endpoints, routing } = await createEndpoints(settings, resources);
+    const { endpoints, routing } = createEndpoints(settings, resources);
     const app = createHttpApp({
       endpoints,
       routing,

@@ -57,10 +57,10 @@ export interface EndpointDependencies {
 }
 
 /** Every endpoint, and what stands between it and its callers. */
-export async function createEndpoints(
+export function createEndpoints(
   settings: Settings,
   deps: EndpointDependencies,
-): Promise<{ endpoints: Endpoint[]; routing: RouterDependencies }> {
+): { endpoints: Endpoint[]; routing: RouterDependencies } {
   const {
     logger,
     metrics,
@@ -84,7 +84,7 @@ export async function createEndpoints(
   const signIn = createSignIn({
     prisma,
     sessions,
-    passwords: await createPasswordCheck(),
+    passwords: createPasswordCheck(),
     limits: createSignInLimits(limitStore, {
       perEmailMax: settings.signInAttemptsPerEmail,
       perAddressMax: settings.signInAttemptsPerAddress,

@@ -193,7 +193,7 @@ describe('signing in', () => {
   test('does the same work for an unknown address as for a wrong password', async () => {
     const { prisma } = harness.database;
     const verified: string[] = [];
-    const passwords = await createPasswordCheck((passwordHash, password) => {
+    const passwords = createPasswordCheck((passwordHash, password) => {
       verified.push(passwordHash);
       return verify(passwordHash, password);
     });

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { createPasswordCheck, type PasswordPlace } from '../../src/sessions/password-check.ts';
+import { hash } from '@node-rs/argon2';
+import { createPasswordCheck, NOBODYS_HASH, type PasswordPlace } from '../../src/sessions/password-check.ts';
 
 test('few passwords are checked at once, the others in their order, and no more than a bound wait', async () => {
   const ends: (() => void)[] = [];
   const begun: string[] = [];
-  const passwords = await createPasswordCheck((_hash, password) => {
+  const passwords = createPasswordCheck((_hash, password) => {
     begun.push(password);
     return new Promise((resolve) => ends.push(() => resolve(true)));
   });
@@ -24,4 +25,10 @@ test('few passwords are checked at once, the others in their order, and no more 
   places[0]?.leave();
   expect(passwords.enter()).not.toBeNull();
   expect(passwords.enter()).toBeNull();
+});
+
+test('a password of nobody takes as long as one of somebody: its hash has the same parameters', async () => {
+  const parametersOf = (passwordHash: string) => passwordHash.split('$').slice(0, 4);
+  expect(parametersOf(NOBODYS_HASH)).toEqual(parametersOf(await hash('somebody’s')));
+  expect(await createPasswordCheck().enter()?.isRight(null, 'anything')).toBe(false);
 });
