@@ -14,8 +14,10 @@ export interface ReconcileDependencies {
   events: Pick<EventQueue, 'add' | 'holds'>;
   deliveries: Pick<DeliveryQueue, 'add' | 'holds' | 'lanesAtWork'>;
   retryPolicy: RetryPolicy;
-  /** How long a delivery or an event may be overdue before its queue job is looked for; above an attempt's deadline. */
+  /** How long a delivery may be overdue before its queue job is looked for; above an attempt's deadline. */
   graceMs: number;
+  /** How long an event may be on its way to the queue before it is looked for there. */
+  eventGraceMs: number;
   /** Ends a turn after the page that it is at. */
   stopping?: AbortSignal;
   /** Told of each page that something was lost of, once it is back: a turn may be long. */
@@ -122,11 +124,11 @@ interface Columns {
 const lastOf = (page: readonly Place[]) => (page.length < PAGE_SIZE ? null : (page.at(-1) ?? null));
 
 async function putBackEvents(
-  { events, graceMs }: ReconcileDependencies,
+  { events, eventGraceMs }: ReconcileDependencies,
   database: Queryable,
   after: Place,
 ): Promise<Page> {
-  const values = [graceMs, after.micros, after.id, PAGE_SIZE];
+  const values = [eventGraceMs, after.micros, after.id, PAGE_SIZE];
   const page = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
   const held = await events.holds(page.map(({ id }) => id));
   const lost = page.filter(({ id }) => !held.has(id));

@@ -35,6 +35,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       deliveries,
       retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
       graceMs: 0,
+      eventGraceMs: 0,
       ...changed,
     });
 

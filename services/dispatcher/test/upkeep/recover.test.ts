@@ -137,7 +137,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     expect(await turn()).toEqual({ deliveries: 20, cancelled: 0 });
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
     const { pool } = harness.database;
-    const found = await reconcile({ pool, events, deliveries, retryPolicy, graceMs: 0 });
+    const found = await reconcile({ pool, events, deliveries, retryPolicy, graceMs: 0, eventGraceMs: 0 });
     await events.close();
     expect(found).toEqual({ event: 0, delivery: 100 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 120 });
