@@ -47,9 +47,11 @@ const RESERVE = 100;
 export class RunNumbers {
   #reserve: number[] = [];
 
-  async take(database: Queryable, count: number): Promise<number[]> {
-    if (count === 0) return [];
-    if (this.#reserve.length < count) this.#reserve.push(...(await drawNumbers(database, count + RESERVE)));
-    return this.#reserve.splice(0, count);
+  async next(database: Queryable, isFree: (id: number) => boolean): Promise<number> {
+    while (true) {
+      const id = this.#reserve.shift();
+      if (id === undefined) this.#reserve.push(...(await drawNumbers(database, RESERVE)));
+      else if (isFree(id)) return id;
+    }
   }
 }

@@ -45,8 +45,8 @@ export type Recorded =
 interface Open {
   report: Report;
   index: number;
-  /** The number that was drawn for its run, or the runner's own; undefined until it is needed. */
-  runId?: number | undefined;
+  /** The runner's own number of its run, or one that was drawn for it. */
+  runId: number;
   /** Somebody has a run of that number: what came of it is to be read. */
   isTaken: boolean;
 }
@@ -75,7 +75,7 @@ export class ReportRecorder {
     { isTogether }: { isTogether: boolean },
   ): Promise<Recorded[]> {
     const results: Recorded[] = new Array(reports.length);
-    let waiting: Open[] = reports.map((report, index) => ({ report, index, isTaken: false }));
+    let waiting = await this.#numbered(database, reports);
     while (waiting.length > 0) {
       const { round, later } = oneOfEachRun(waiting);
       const planned = await this.#plan(database, round, isTogether);
@@ -97,6 +97,22 @@ export class ReportRecorder {
     return results;
   }
 
+  /** Nobody is given a number that a runner brings in the same moment. */
+  async #numbered(database: Queryable, reports: readonly Report[]): Promise<Open[]> {
+    const brought = new Set<string>();
+    for (const { accountId, told } of reports) {
+      const id = broughtNumber(told);
+      if (id !== undefined) brought.add(keyOf({ accountId, id }));
+    }
+    const numbered: Open[] = [];
+    for (const [index, report] of reports.entries()) {
+      const isFree = (id: number) => !brought.has(keyOf({ accountId: report.accountId, id }));
+      const runId = broughtNumber(report.told) ?? (await this.#numbers.next(database, isFree));
+      numbered.push({ report, index, runId, isTaken: false });
+    }
+    return numbered;
+  }
+
   async #plan(database: Queryable, round: readonly Open[], isTogether: boolean): Promise<Planned[]> {
     const starts = round.filter(({ report, isTaken }) => report.told.call === 'start' && !isTaken);
     const others = round.filter((open) => !starts.includes(open));
@@ -111,17 +127,12 @@ export class ReportRecorder {
       version: report.version,
     }));
     const jobs = await this.#jobs.of(database, wanted);
-    const undrawn = starts.filter((open) => runIdOf(open) === undefined);
-    const numbers = await this.#numbers.take(database, undrawn.length);
-    undrawn.forEach((open, index) => {
-      open.runId = numbers[index];
-    });
     return starts.map((open, index): Planned => {
       const { report } = open;
       const { version, job } = jobs[index] as JobAtVersion;
       if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
       if (job === null) return { open, outcome: { kind: 'unknown_job' } };
-      const run = newRun(job, runIdOf(open) as number, report);
+      const run = newRun(job, open.runId, report);
       const transition = runTransition(null, { call: 'start' });
       const eventTypes = transition.kind === 'changed' ? transition.events : [];
       const events = eventTypes.map((eventType) => runEvent(eventType, run, report.arrivedAtMs));
@@ -148,25 +159,23 @@ function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] 
   const round: Open[] = [];
   const later: Open[] = [];
   for (const open of waiting) {
-    const key = nameOf(open);
-    if (key !== null && seen.has(key)) later.push(open);
+    const name = nameOf(open);
+    if (seen.has(name)) later.push(open);
     else {
       round.push(open);
-      if (key !== null) seen.add(key);
+      seen.add(name);
     }
   }
   return { round, later };
 }
 
-/** Null while its run has no number yet. */
-function nameOf(open: Open): string | null {
-  const id = runIdOf(open);
-  return id === undefined ? null : keyOf({ accountId: open.report.accountId, id });
+function nameOf({ report: { accountId }, runId }: Open): string {
+  return keyOf({ accountId, id: runId });
 }
 
-function runIdOf({ report: { told }, runId }: Open): number | undefined {
-  if (told.call !== 'start') return told.runId;
-  return told.fields.run_id ?? runId;
+/** Undefined for a start whose run the service has to number. */
+function broughtNumber(told: Report['told']): number | undefined {
+  return told.call === 'start' ? told.fields.run_id : told.runId;
 }
 
 function isOutdated({ version }: Report, found: string): boolean {
@@ -203,12 +212,12 @@ async function planOthers(
   others: readonly Open[],
   isTogether: boolean,
 ): Promise<Planned[]> {
-  const wanted = others.map((open) => ({ accountId: open.report.accountId, id: runIdOf(open) as number }));
+  const wanted = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
   const { version, found } = await findRuns(database, wanted, isTogether);
-  return others.map((open, index): Planned => {
+  return others.map((open): Planned => {
     const { report } = open;
     if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
-    const run = found.get(keyOf(wanted[index] as (typeof wanted)[number]));
+    const run = found.get(nameOf(open));
     const { told } = report;
     if (told.call === 'start') return { open, outcome: knownRun(run, told.fields) };
     if (run === undefined) return { open, outcome: { kind: 'not_found' } };
@@ -251,20 +260,20 @@ async function writeRound(
   const again: Open[] = [];
   for (const { open, write } of writes) {
     const { run, events, expected, traceContext } = write;
-    if (found.has(keyOf({ accountId: run.account_id, id: run.id }))) {
+    if (found.has(nameOf(open))) {
       results[open.index] = {
         outcome: { kind: expected === null ? 'started' : 'recorded', run },
         events: events.map((event) => ({ event, traceContext })),
       };
     } else if (write.version !== version) results[open.index] = { outcome: { kind: 'outdated' }, events: [] };
     else if (expected !== null && isTogether) results[open.index] = { outcome: { kind: 'held' }, events: [] };
-    else again.push(await asTaken(database, open, run));
+    else again.push(await asTaken(database, open));
   }
   return again;
 }
 
-async function asTaken(database: Queryable, open: Open, { account_id: accountId }: RunView): Promise<Open> {
-  const { told } = open.report;
+async function asTaken(database: Queryable, open: Open): Promise<Open> {
+  const { told, accountId } = open.report;
   if (told.call !== 'start') return open;
   if (told.fields.run_id !== undefined) return { ...open, isTaken: true };
   return { ...open, runId: await drawFreeNumber(database, accountId) };

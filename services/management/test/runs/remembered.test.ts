@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
+import { KEEPS_NOTHING } from '../../src/http/idempotency.ts';
 import { type RunsServer, startRunsServer } from './runs-server.ts';
 
 let server: RunsServer;
@@ -99,20 +100,43 @@ test('a transaction that changes many callers raises the version once, and one t
   expect(await version()).toBe(before + 1n);
 });
 
+/** Starts that come in the same moment, as the endpoint passes them on. */
+function startAtOnce(fields: { run_id?: number; job_id?: number }[]) {
+  const reporting = { accountId: server.accountId, version: null, keep: KEEPS_NOTHING };
+  return Promise.all(
+    fields.map((one) =>
+      server.runs.start(reporting, { job_id: job.id, engine_version: '1.9.0', ...one }, (outcome) => ({
+        code: 200,
+        data: outcome,
+      })),
+    ),
+  );
+}
+
 test('reports that come together are committed together, each with its own outcome', async () => {
-  await start(server.token, { run_id: 5 });
-  const answers = await Promise.all([
-    ...Array.from({ length: 60 }, () => start()),
-    ...Array.from({ length: 3 }, () => server.call('POST', '/runs/5/finish/', { status: 'errored' })),
-    server.call('POST', '/runs/5/artifacts/'),
-    server.call('POST', '/runs/999/artifacts/'),
-    start(server.token, { job_id: 4_711 }),
+  let statementCount = 0;
+  server.reportPool.on('acquire', () => void statementCount++);
+  const answers = await startAtOnce([
+    ...Array(60).fill({}),
+    { job_id: 4_711 },
+    { run_id: 500 },
+    { run_id: 500 },
   ]);
-  expect(answers.map(({ status }) => status)).toEqual([
-    ...Array(60).fill(201),
-    ...[200, 200, 200, 200, 404, 400],
+  const kinds = answers.map(({ data }) => (data as { kind: string }).kind);
+  expect(kinds).toEqual([...Array(60).fill('started'), 'unknown_job', 'started', 'known']);
+  // Jobs, numbers, the runs; then what the second report of a run finds, once it was told that its number is taken.
+  expect(statementCount).toBe(5);
+  expect(await server.written()).toEqual({ runs: 61, events: 61, relayed: 61 });
+});
+
+test('a number that a runner brings in the moment in which it would be drawn is the runner’s', async () => {
+  const answers = await startAtOnce([{}, { run_id: 1 }, {}, { run_id: 2 }]);
+  const outcomes = answers.map(({ data }) => data as { kind: string; run: { id: number } });
+  expect(outcomes.map(({ kind, run }) => [kind, run.id])).toEqual([
+    ['started', 3],
+    ['started', 1],
+    ['started', 4],
+    ['started', 2],
   ]);
-  expect(await server.written()).toEqual({ runs: 61, events: 63, relayed: 63 });
-  const ids = answers.slice(0, 60).map(({ json }) => json.data.id);
-  expect(new Set(ids).size).toBe(60);
+  expect(await server.written()).toEqual({ runs: 4, events: 4, relayed: 4 });
 });

@@ -9,6 +9,7 @@ import {
   type JobView,
   openDatabase,
   type PermissionSet,
+  type Pool,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
@@ -18,7 +19,7 @@ import { findPrincipal, RememberedPrincipals } from '../../src/identity/find-pri
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
-import { createRuns, type RunsDependencies } from '../../src/runs/runs.ts';
+import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
@@ -27,6 +28,10 @@ export interface RunsServer {
   accountId: number;
   /** Of the account, with the permission set `job_runner`. */
   token: string;
+  /** What the endpoints call. */
+  runs: Runs;
+  /** Where reports are recorded together. */
+  reportPool: Pool;
   /** How many events went to the relay. */
   relayed(): number;
   /** `path` follows the account: `/runs/`. A string body is sent as it is. */
@@ -109,6 +114,8 @@ export async function startRunsServer(
     databaseUrl: testDatabase.url,
     accountId,
     token,
+    runs,
+    reportPool: reports.pool,
     relayed: () => relayed.length,
     otherAccount: newAccount,
     async call(method, path, body, withToken = token) {
