@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createHmacSecret, type JobRunEvent } from '@runhook/contract';
+import { createHmacSecret } from '@runhook/contract';
 import { exampleEvent } from '@runhook/testing';
 import type { Bench, RawReference, ScenarioResult } from './bench.ts';
 import { median } from './measure/timing.ts';
@@ -10,6 +10,7 @@ import { type Program, startProgram } from './programs/program.ts';
 import type { RawClient, RawResult, RawRun } from './programs/raw.ts';
 import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
+import { EXAMPLE_JOB } from './world/workload.ts';
 import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
@@ -188,7 +189,7 @@ function createRawMeter(receiverPort: number): RawMeter {
     { length: ENDPOINTS },
     (_, index) => `http://127.200.0.${index + 1}:${receiverPort}/raw/${index}`,
   );
-  const events = Array.from({ length: EVENTS }, exampleOf);
+  const events = Array.from({ length: EVENTS }, () => exampleEvent('job.run.completed', EXAMPLE_JOB));
   const hmacSecret = createHmacSecret();
   let concurrency = 64;
 
@@ -223,18 +224,6 @@ function createRawMeter(receiverPort: number): RawMeter {
       concurrency,
     }),
   };
-}
-
-function exampleOf(): JobRunEvent {
-  return exampleEvent('job.run.completed', {
-    id: 1,
-    account_id: 1,
-    name: 'Nightly build',
-    project_id: 1,
-    project_name: 'Warehouse',
-    environment_id: 1,
-    environment_name: 'Production',
-  });
 }
 
 function mean(values: readonly number[]): number {

@@ -6,7 +6,7 @@ import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
 import { type Program, startProgram } from '../programs/program.ts';
 import { type ClosedLoop, callsOf, type OpenLoop, type Reported } from '../programs/reports.ts';
-import { takeArrivals } from '../world/workload.ts';
+import { EXAMPLE_JOB, takeArrivals } from '../world/workload.ts';
 import { untilArrived } from './latency.ts';
 import { HEALTHY_ACCOUNTS } from './throughput.ts';
 
@@ -81,7 +81,7 @@ async function withExpress<Result>(urls: string[], work: (url: string) => Promis
   try {
     const settings: ExpressSettings = {
       urls,
-      event: exampleEvent('job.run.errored', JOB),
+      event: exampleEvent('job.run.errored', EXAMPLE_JOB),
       hmacSecret: createHmacSecret(),
     };
     const port = await program.call<number>('listen', settings);
@@ -90,13 +90,3 @@ async function withExpress<Result>(urls: string[], work: (url: string) => Promis
     await program.stop();
   }
 }
-
-const JOB = {
-  id: 1,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 1,
-  project_name: 'Warehouse',
-  environment_id: 1,
-  environment_name: 'Production',
-};

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { DeadlineError, withinDeadline } from './deadline.ts';
+import { DeadlineError, withinDeadline } from './timers.ts';
 
 /** `live`: the process must be restarted when it fails. `ready`: it must get no traffic for now. */
 export type HealthKind = 'live' | 'ready';

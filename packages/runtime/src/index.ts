@@ -1,6 +1,5 @@
 export type { Logger } from 'pino';
 export { MicroBatcher, type MicroBatcherOptions } from './batcher.ts';
-export { DeadlineError, withinDeadline } from './deadline.ts';
 export {
   describeSettings,
   EnvironmentError,
@@ -30,6 +29,6 @@ export {
   registerDependencyMetrics,
   registerPoolMetrics,
 } from './metrics.ts';
-export { type Periodic, startPeriodic } from './periodic.ts';
 export { Semaphore } from './semaphore.ts';
+export { DeadlineError, type Periodic, startPeriodic, withinDeadline } from './timers.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { withinDeadline } from './deadline.ts';
+import { withinDeadline } from './timers.ts';
 
 export interface LifecycleOptions {
   logger: Pick<Logger, 'info' | 'error' | 'fatal'>;

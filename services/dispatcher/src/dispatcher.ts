@@ -60,7 +60,7 @@ export interface DispatcherParts {
 
 /** An event has many deliveries, or a far-away endpoint: attempts in flight are bounded over all event jobs. */
 const IN_PLACE_PER_JOB = 4;
-/** What is planned has to be attempted while it is fresh: this many more wait for so long as two attempts take. */
+/** What is planned has to be attempted while it is fresh: so many wait for half as long as an attempt takes. */
 const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { DeadlineError, withinDeadline } from '@runhook/runtime/deadline';
+import { DeadlineError, withinDeadline } from '@runhook/runtime/timers';
 import type { Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import type { BackendKind, Connector } from './backend.ts';
