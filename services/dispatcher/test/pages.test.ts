@@ -105,7 +105,8 @@ describe.each(queueBackends())('an event with more deliveries than a page, on $n
     const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version: await versionOfAccount() };
     expect((await commitPage(harness.database.pool, page))?.size).toBe(500);
     // The reconciler leaves alone what is overdue for less than an attempt may take.
-    await harness.startDispatcher({ deliveryTimeoutMs: 2_000 });
+    await harness.database.pool.query("UPDATE deliveries SET next_attempt_at = now() - interval '2 minutes'");
+    await harness.startDispatcher();
     await harness.publisher.publish(published);
     await everyDeliveryIsDone();
     expect(harness.receiver.requests).toHaveLength(COUNT);
