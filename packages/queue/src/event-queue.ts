@@ -67,11 +67,8 @@ export function openEventQueue(
         });
         await producer.call(async (queue) => {
           await room.require(queue);
-          const [failedCount] = await Promise.all([
-            backend.failedCount(queue),
-            addJobs(backend, queue, jobs),
-          ]);
-          if (failedCount > 0) await addInsteadOfFailed(backend, queue, jobs);
+          const [hasFailed] = await Promise.all([backend.hasFailed(queue), addJobs(backend, queue, jobs)]);
+          if (hasFailed) await addInsteadOfFailed(backend, queue, jobs);
         });
       }
     },

@@ -23,8 +23,8 @@ export interface Connector {
   discard<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
   /** Delayed jobs, the last ones first. */
   lastDelayed<Data>(queue: Queue<Data>, count: number): Promise<string[]>;
-  /** How many jobs are kept as failed; asked with each event that is published. */
-  failedCount<Data>(queue: Queue<Data>): Promise<number>;
+  /** Whether any job is kept as failed; asked with each event that is published. BullMQ's own count reads every job. */
+  hasFailed<Data>(queue: Queue<Data>): Promise<boolean>;
   /**
    * Which of the jobs there are, in one call however many are asked for: whether they wait, are worked on or come
    * again, or have ended and are kept to be seen. BullMQ has only a call for each.

@@ -59,7 +59,7 @@ function connect(connectionString: string, connectMs: number): Connector {
   };
   return {
     addedSinglyMax: ADDED_SINGLY_MAX,
-    failedCount: (queue) => queue.getFailedCount(),
+    hasFailed,
     jobStates,
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
     isFull: (error) => error instanceof pg.DatabaseError && error.code === '53100',
@@ -124,6 +124,15 @@ const PLANNED_FOR_INDEXES = '-c enable_seqscan=off -c jit=off';
  */
 const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
 
+const HAS_FAILED = `SELECT EXISTS (
+    SELECT FROM ${POSTGRES_SCHEMA}.job WHERE queue = $1 AND state = 'failed') AS "hasFailed"`;
+
+async function hasFailed<Data>(queue: Queue<Data>): Promise<boolean> {
+  const query = { name: 'has-failed', text: HAS_FAILED, values: [queue.name] };
+  const { rows } = await poolOf(queue).query<{ hasFailed: boolean }>(query);
+  return rows[0]?.hasFailed ?? false;
+}
+
 const JOB_STATES = `SELECT id, state IN ('completed', 'failed') AS ended FROM ${POSTGRES_SCHEMA}.job
   WHERE queue = $1 AND id = ANY ($2::text[])`;
 
@@ -131,13 +140,13 @@ async function jobStates<Data>(
   queue: Queue<Data>,
   jobIds: readonly string[],
 ): Promise<Map<string, JobState>> {
-  const { connection } = queue.getBackend() as unknown as { connection: BackendConnection };
-  const { rows } = await connection.pool.query<{ id: string; ended: boolean }>(JOB_STATES, [
-    queue.name,
-    jobIds,
-  ]);
+  const values = [queue.name, jobIds];
+  const { rows } = await poolOf(queue).query<{ id: string; ended: boolean }>(JOB_STATES, values);
   return new Map(rows.map(({ id, ended }) => [id, ended ? 'ended' : 'held']));
 }
+
+const poolOf = <Data>(queue: Queue<Data>) =>
+  (queue.getBackend() as unknown as { connection: BackendConnection }).connection.pool;
 
 /** What is BullMQ's own and undocumented: how a backend hears of work, and its connection with how it makes itself ready. */
 interface BackendInside {

@@ -7,6 +7,7 @@ import {
   IN_VAIN_MS,
   queueBackends,
 } from '@runhook/testing';
+import pg from 'pg';
 
 const NAME = 'states';
 
@@ -27,6 +28,7 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
     const queue = backend.createQueue<{ end: string }>(NAME);
     closers.push(() => queue.close());
     await queue.waitUntilReady();
+    expect(await backend.hasFailed(queue)).toBe(false);
     const add = (jobId: string, options: object = {}) =>
       queue.add('job', { end: jobId }, { jobId, ...options });
     let letGo = () => {};
@@ -56,6 +58,7 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
       ]);
       expect(await stateOf('to-active')).toBe('active');
     });
+    expect(await backend.hasFailed(queue)).toBe(true);
     await queue.pause();
     await (await queue.getJob('to-again'))?.retry();
     await add('to-waiting');
@@ -95,3 +98,41 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
     expect([...states.values()].every((state) => state === 'held')).toBe(true);
   });
 });
+
+/** It is asked with each event that is published, and BullMQ's own count of them reads every job. */
+test('whether any job failed is known without reading what waits in PostgreSQL', async () => {
+  const database = await createTestDatabase();
+  const client = new pg.Client(database.url);
+  const backend = createQueueBackend(database.url);
+  const queue = backend.createQueue<object>(NAME);
+  try {
+    await client.connect();
+    await queue.waitUntilReady();
+    await queue.addBulk(Array.from({ length: 2_000 }, () => ({ name: 'job', data: {} })));
+    await client.query('ANALYZE bullmq.job');
+    await queue.close();
+    const before = await jobsRead(client);
+    const other = backend.createQueue<object>(NAME);
+    for (let call = 0; call < 5; call += 1) expect(await backend.hasFailed(other)).toBe(false);
+    await other.close();
+    expect((await jobsRead(client)) - before).toBeLessThan(100);
+  } finally {
+    await client.end();
+    await database.drop();
+  }
+});
+
+/** Once everybody else has left: a connection tells what it read at the latest when it ends. */
+async function jobsRead(client: pg.Client): Promise<number> {
+  await eventually(async () => {
+    const { rows } = await client.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    );
+    expect(rows).toHaveLength(0);
+  });
+  const { rows } = await client.query<{ read: number }>(
+    `SELECT (seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_user_tables
+     WHERE schemaname = 'bullmq' AND relname = 'job'`,
+  );
+  return rows[0]?.read as number;
+}
