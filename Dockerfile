@@ -33,18 +33,22 @@ ARG REVISION=unknown
 LABEL org.opencontainers.image.vendor="Runhook" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-ENV NODE_ENV=production
+# glibc would keep up to eight heaps a core for the threads of a process; with two it takes 8 MB less.
+ENV NODE_ENV=production MALLOC_ARENA_MAX=2
 WORKDIR /app
 # A number, so that a cluster can tell that it is not root; it owns nothing, so it can change nothing.
 USER 10001:10001
-# The heap takes its share of whatever memory the container is given. The young generation is large because most of
-# what a delivery allocates is dead when it ends.
-ENTRYPOINT ["node", "--max-old-space-size-percentage=65", "--max-semi-space-size=64"]
+# The heap takes its share of whatever memory the container is given. A service has more flags, as in the start command
+# of its package.
+ENTRYPOINT ["node", "--max-old-space-size-percentage=65"]
 CMD ["dist/main.js"]
 
 FROM runtime AS management
 LABEL org.opencontainers.image.title="Runhook management" \
       org.opencontainers.image.description="The API and the console; operators' commands: dist/admin/main.js"
+# Room for the young costs memory, and a request of this service leaves little behind. WebAssembly is Prisma's: what is
+# never called needs no code, and what is called needs no second, faster one.
+CMD ["--optimize-for-size", "--max-semi-space-size=8", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/main.js"]
 COPY --from=build /out/management ./
 EXPOSE 3000
 EXPOSE 3004
@@ -54,6 +58,8 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
 FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
+# The young generation is large because most of what a delivery allocates is dead when it ends.
+CMD ["--max-semi-space-size=64", "dist/main.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \

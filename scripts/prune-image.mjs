@@ -10,7 +10,7 @@ const UNREAD_AT_TOP = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json']
 /** Prisma's client carries a query compiler for every database, each in two sizes and twice as a module. */
 const PRISMA_CLIENT = /@prisma\/client\/runtime\//;
 const OTHER_DATABASES =
-  /query_compiler_(small_|.*\.(cockroachdb|mysql|sqlite|sqlserver)\.)|\.wasm-base64\.js$/;
+  /query_compiler_(fast_|.*\.(cockroachdb|mysql|sqlite|sqlserver)\.)|\.wasm-base64\.js$/;
 const EDGE_ONLY = /(wasm-compiler-edge|index-browser)\./;
 
 for (const folder of process.argv.slice(2)) {

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { createEgress, type Egress, type EgressResult } from '@runhook/egress';
+import type { Egress, EgressResult } from '@runhook/egress';
+import { createEgress } from '@runhook/egress/client';
 import type { Attack } from './attack.ts';
 
 /** An attempt may cost so many times what one costs that an endpoint answers plainly on a new connection. */

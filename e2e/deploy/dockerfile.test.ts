@@ -81,17 +81,22 @@ test('versions agree: pnpm with the bootstrap, the release with the packages, No
   expect(read('docs/deployment.md')).toContain(`(${major})`);
 });
 
-test('node is process 1 of every image, as a user that is a number, and the services ask themselves how they are', () => {
+test('node is process 1 of every image, a user that is a number; services have the flags of their package, and ask themselves how they are', () => {
   expect(stages.get('runtime')).toMatch(/^ENTRYPOINT \["node", /m);
   expect(stages.get('runtime')).toMatch(/^USER ([1-9]\d*):\1$/m);
   for (const service of SERVICES) {
     const stage = stages.get(service) ?? '';
     expect(stage).toMatch(/^FROM runtime AS /);
-    expect(stage).not.toMatch(/^(RUN|USER|ENTRYPOINT|CMD|ADD) /m);
+    expect(stage).not.toMatch(/^(RUN|USER|ENTRYPOINT|ADD) /m);
     const settings = join('services', service, 'src', 'settings.ts');
     const port = /PORT: .*default\((\d)_(\d{3})\)/.exec(service === 'migrate' ? '' : read(settings));
-    if (service === 'migrate') expect(stage).toMatch(/^HEALTHCHECK NONE$/m);
-    else {
+    const command = /^CMD (\[.*\])$/m.exec(stage)?.[1];
+    if (service === 'migrate') {
+      expect(command).toBeUndefined();
+      expect(stage).toMatch(/^HEALTHCHECK NONE$/m);
+    } else {
+      const { start } = manifestOf(join('services', service)).scripts;
+      expect(['node', ...JSON.parse(command ?? '[]')].join(' ')).toBe(start);
       expect(stage).toMatch(new RegExp(`^EXPOSE ${port?.[1]}${port?.[2]}$`, 'm'));
       expect(stage).toMatch(
         new RegExp(`^  CMD \\["node", .*PORT \\|\\| ${port?.[1]}${port?.[2]}}/healthz`, 'm'),

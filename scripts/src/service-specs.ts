@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { webhooksUrl } from './api.ts';
 import { outsidersEnvironment } from './child.ts';
 import { parseReceiverLine, type ReceivedDelivery } from './deliveries.ts';
@@ -30,6 +31,7 @@ export function managementSpec(
   return {
     name: 'management',
     program: 'services/management/dist/main.js',
+    nodeArguments: startFlags('management'),
     preferredPort: settings.port,
     operationsPort: OPERATIONS_PORT,
     environment: () => serviceVariables(settings, environment),
@@ -44,8 +46,7 @@ export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvi
   return {
     name: 'dispatcher',
     program: 'services/dispatcher/dist/main.js',
-    // As in the start command of its package: most of what a delivery needs is gone before a larger nursery is full.
-    nodeArguments: ['--max-semi-space-size=64'],
+    nodeArguments: startFlags('dispatcher'),
     preferredPort: DISPATCHER_PORT,
     environment: () => serviceVariables(settings, environment),
     isReady: (url) => answersWell(`${url}/readyz`),
@@ -87,8 +88,16 @@ export function receiverSpec(options: {
   };
 }
 
+/** Node's, of the start command of the service's package: `node <flags> dist/main.js`. */
+function startFlags(name: 'management' | 'dispatcher'): string[] {
+  const manifest = readFileSync(new URL(`../../services/${name}/package.json`, import.meta.url), 'utf8');
+  const { scripts } = JSON.parse(manifest) as { scripts: { start: string } };
+  return scripts.start.split(' ').slice(1, -1);
+}
+
 function serviceVariables(settings: StartSettings, environment: ServiceEnvironment): NodeJS.ProcessEnv {
   return {
+    MALLOC_ARENA_MAX: '2',
     ...process.env,
     DATABASE_URL: environment.databaseUrl(),
     QUEUE_URL: environment.queueUrl(),

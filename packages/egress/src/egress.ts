@@ -69,6 +69,7 @@ const KNOWN_ENDPOINTS_MAX = 4_096;
 /** Leaves time for the request itself, and frees a silent name's place in the end. */
 const NAME_TIMEOUT_MAX_MS = 6_000;
 
+/** A module of its own (`@runhook/egress/client`), so that who sends nothing loads no HTTP client. */
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 16_384 } = options;
   const guard = createAddressGuard(options);

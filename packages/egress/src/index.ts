@@ -7,12 +7,6 @@ export {
   parseCidrs,
   parsePorts,
 } from './address-guard.ts';
-export {
-  createEgress,
-  type Egress,
-  type EgressOptions,
-  type EgressRequest,
-  type EgressResult,
-} from './egress.ts';
+export type { Egress, EgressOptions, EgressRequest, EgressResult } from './egress.ts';
 export type { EgressResponse, EgressTimings } from './exchange.ts';
 export { type EgressErrorCode, type EgressFailure, isForbidden, outwardCode } from './failure.ts';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from '@jest/globals';
-import { createEgress, type Egress } from '../src/index.ts';
+import { createEgress, type Egress } from '../src/egress.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 let server: Listening;

@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 /** The same words whichever rule it was, and whether the name was found at all. */

@@ -1,6 +1,6 @@
 import type { Server, Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createEgress, type Egress, type EgressOptions, type EgressResult } from '../src/index.ts';
+import { createEgress, type Egress, type EgressOptions, type EgressResult } from '../src/egress.ts';
 import {
   clientHasRead,
   type Listening,

@@ -4,7 +4,8 @@ import { isIPv6 } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Address4, Address6 } from 'ip-address';
-import { createAddressGuard, createEgress, type Egress } from '../src/index.ts';
+import { createEgress, type Egress } from '../src/egress.ts';
+import { createAddressGuard } from '../src/index.ts';
 import { allowedAddresses, refusedAddresses, refusedHosts, spellingsOf } from './forbidden-targets.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 

@@ -2,9 +2,9 @@ import { createServer } from 'node:http';
 import { expect, test } from '@jest/globals';
 import got, { type Got, Options } from 'got';
 import { createConnectionPool } from '../src/connection-pool.ts';
+import { createEgress } from '../src/egress.ts';
 import { KnownEndpoints } from '../src/endpoint-url.ts';
 import { createGotClient } from '../src/got-client.ts';
-import { createEgress } from '../src/index.ts';
 import { listen, NO_DEADLINE_MS } from './listening.ts';
 
 /** What the client relies on in got beyond its documentation: these fail when an update of got changes it. */

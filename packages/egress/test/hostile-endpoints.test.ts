@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { createEgress, type Egress } from '../src/index.ts';
+import { createEgress, type Egress } from '../src/egress.ts';
 import {
   clientHasRead,
   type Listening,

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
 import { type Listening, listen, NO_DEADLINE_MS, rawServer } from './listening.ts';
 
 let egress: Egress;

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createAddressGuard, createEgress, type Egress, parsePorts } from '../src/index.ts';
+import { createEgress, type Egress } from '../src/egress.ts';
+import { createAddressGuard, parsePorts } from '../src/index.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 describe('a list of ports', () => {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createEgress, type Egress } from '../src/egress.ts';
 import { lookupBy } from '../src/host-lookup.ts';
-import { createEgress, type Egress } from '../src/index.ts';
 import { createNameResolver } from '../src/name-resolver.ts';
 import { type DnsServer, type Entry, startDnsServer } from './dns-server.ts';
 import { type Listening, listen, NO_DEADLINE_MS, turn, turnsUntil } from './listening.ts';

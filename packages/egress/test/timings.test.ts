@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { afterEach, expect, test } from '@jest/globals';
-import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
 import { type Listening, listen, NO_DEADLINE_MS, rawServer, turn, turnsUntil } from './listening.ts';
 
 let server: Listening;

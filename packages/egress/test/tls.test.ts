@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { createEgress, type Egress, type EgressOptions } from '../src/index.ts';
+import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
 import { type Listening, listen, NO_DEADLINE_MS, rawServer } from './listening.ts';
 
 interface Identity {

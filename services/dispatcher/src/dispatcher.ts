@@ -1,5 +1,6 @@
 import { createSecretBox, type Database } from '@runhook/database';
-import { createEgress, type Egress, egressRules } from '@runhook/egress';
+import { type Egress, egressRules } from '@runhook/egress';
+import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
 import { type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';

@@ -1,6 +1,6 @@
 import { openDatabase, type Pool, requireSchema } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createEgress, type Egress, egressRules, isForbidden } from '@runhook/egress';
+import { type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
   createQueueBackend,
   type DeliveryQueue,
@@ -185,9 +185,6 @@ function openServiceDatabase(surroundings: Surroundings): PrismaDatabase {
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
-  // Prisma Client loads its compiler with its first query, 0.1 s that no caller should wait for. One that fails here loads
-  // it again.
-  database.prisma.$connect().catch(() => undefined);
   // Asks the database, too.
   health.register('database', 'ready', () => requireSchema(database.pool));
   return database;
@@ -225,16 +222,17 @@ async function openLimits(
   return limitStore;
 }
 
+/** Loaded by the first test of an endpoint: most processes make none, and the HTTP client is 15 MB of memory. */
 function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pick<Egress, 'post'> {
   const blockedAddresses = registerBlockedAddresses(registry);
-  const egress = createEgress({
-    ...egressRules(settings),
-    timeoutMs: settings.deliveryTimeoutMs,
-  });
-  lifecycle.onClose('egress', () => egress.close());
+  const options = { ...egressRules(settings), timeoutMs: settings.deliveryTimeoutMs };
+  let opened: Promise<Egress> | null = null;
+  const open = async () => (await import('@runhook/egress/client')).createEgress(options);
+  lifecycle.onClose('egress', async () => (await opened)?.close());
   return {
     async post(request) {
-      const result = await egress.post(request);
+      opened ??= open();
+      const result = await (await opened).post(request);
       if (result.error && isForbidden(result.error.code)) blockedAddresses.inc();
       return result;
     },
