@@ -229,8 +229,11 @@ function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: Plan
 }
 
 /** Queues what is pending; what is queued already stays as it is. */
-async function resume({ record, queue, retryPolicy }: Dispatcher, eventId: string): Promise<number> {
-  const pending = await record.pendingDeliveriesOf(eventId);
+async function resume(
+  { record, queue, retryPolicy, attemptMs }: Dispatcher,
+  eventId: string,
+): Promise<number> {
+  const pending = await record.pendingDeliveriesOf(eventId, FRESH_MS + attemptMs);
   await Promise.all(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });

@@ -72,8 +72,9 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
         nextDelayMs: 2_500,
       },
     ]);
-    const [pending] = await pendingDeliveriesOf(harness.database.pool, event.eventId);
+    const [pending] = await pendingDeliveriesOf(harness.database.pool, event.eventId, 60_000);
     expect(pending).toMatchObject({ id: deliveryId, cycle: 0, attemptCount: 1 });
+    expect(pending?.delayMs).toBeLessThanOrEqual(2_500);
     const { rows: due } = await harness.database.pool.query<{ ms: number }>(
       'SELECT (extract(epoch FROM next_attempt_at) * 1000)::float8 AS ms FROM deliveries',
     );
@@ -90,6 +91,17 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 2 }]);
     });
     await queue.close();
+  });
+
+  test('a first attempt that whoever committed it may be at is left to it for as long as it may take', async () => {
+    const { rows, event } = await committedEvent();
+    const { pool } = harness.database;
+    await commitFanOut(pool, rows);
+    const [begun] = await pendingDeliveriesOf(pool, event.eventId, 60_000);
+    expect(begun?.delayMs).toBeGreaterThan(30_000);
+    expect(begun?.delayMs).toBeLessThanOrEqual(60_000);
+    await pool.query(`UPDATE deliveries SET created_at = created_at - interval '61 seconds'`);
+    expect(await pendingDeliveriesOf(pool, event.eventId, 60_000)).toMatchObject([{ delayMs: 0 }]);
   });
 
   test('a queued delivery that was delivered meanwhile is not sent again', async () => {

@@ -78,21 +78,32 @@ export interface PendingDelivery {
   id: string;
   cycle: number;
   attemptCount: number;
-  /** Milliseconds until the next attempt is due; 0 when it is. */
+  /** Milliseconds until the next attempt is due, or the first one should have ended; 0 when that is now. */
   delayMs: number;
 }
 
+// Whoever committed a delivery begins its first attempt at once. A dispatcher that lost its lock in an outage, and its job
+// with it, may be at it still: a killed one is not any more when its job comes back.
 const PENDING_OF_EVENT = `
   SELECT id, cycle, attempt_count AS "attemptCount",
-         greatest(0, coalesce((extract(epoch FROM next_attempt_at - now()) * 1000)::int, 0)) AS "delayMs"
+         greatest(0, coalesce((extract(epoch FROM
+           CASE WHEN attempt_count = 0 THEN greatest(next_attempt_at, created_at + $3::int * interval '1 millisecond')
+                ELSE next_attempt_at END - now()) * 1000)::int, 0)) AS "delayMs"
   FROM deliveries WHERE day = $1 AND event_id = $2 AND status = 'pending' AND parked_at IS NULL`;
 
-/** What an interrupted event job left to do. What is parked is for its lane. */
-export async function pendingDeliveriesOf(pool: Pool, eventId: string): Promise<PendingDelivery[]> {
+/**
+ * What an interrupted event job left to do. What is parked is for its lane.
+ * @param attemptMs how long after its commit a delivery's first attempt may go on
+ */
+export async function pendingDeliveriesOf(
+  pool: Pool,
+  eventId: string,
+  attemptMs: number,
+): Promise<PendingDelivery[]> {
   return await runStatement<PendingDelivery & { [column: string]: unknown }>(
     pool,
     PENDING_OF_EVENT,
-    [idDay('event', eventId), eventId],
+    [idDay('event', eventId), eventId, attemptMs],
     'pending-of-event',
   );
 }

@@ -131,8 +131,10 @@ export class DispatchRecord {
   }
 
   /** What an interrupted job of the event left to do. */
-  pendingDeliveriesOf(eventId: string): Promise<PendingDelivery[]> {
-    return retryWhileUnavailable(this.#options, () => pendingDeliveriesOf(this.#options.pool, eventId));
+  pendingDeliveriesOf(eventId: string, attemptMs: number): Promise<PendingDelivery[]> {
+    return retryWhileUnavailable(this.#options, () =>
+      pendingDeliveriesOf(this.#options.pool, eventId, attemptMs),
+    );
   }
 
   /** Null when retention took it. */
