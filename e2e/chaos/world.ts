@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createQueueBackend,
@@ -117,7 +118,7 @@ export async function openWorld(
         const logged = await loggedAttempts(database);
         await Promise.all(victims.map((kill) => kill()));
         // The sockets of the dead are closed; those of who lives tell nothing of what was sent on them.
-        await (victims.length > world.dispatchers.length ? endpoint.everyoneGone() : socketsRead());
+        await (victims.length > world.dispatchers.length ? endpoint.everyoneGone() : socketsRead(endpoint));
         for (const [key, count] of unloggedArrivals(endpoint, logged)) {
           world.inFlightAtKills.set(key, count);
         }
@@ -143,12 +144,30 @@ async function startProxies({ databaseUrl, queueUrl }: Servers): Promise<Proxies
   return { managementDatabase, dispatcherDatabase, dispatcherQueue };
 }
 
-async function socketsRead(): Promise<void> {
-  while (true) {
+async function socketsRead({ url }: Endpoint): Promise<void> {
+  let isLate = true;
+  while (isLate) {
     const beganMs = performance.now();
     await new Promise((resolve) => setTimeout(resolve, IN_THE_SOCKETS_MS));
-    if (performance.now() - beganMs < IN_THE_SOCKETS_MS + LATE_MS) return;
+    isLate = performance.now() - beganMs > IN_THE_SOCKETS_MS + LATE_MS;
   }
+  const port = Number(new URL(url).port);
+  await eventually(async () => {
+    if (await isHalfClosed(port)) throw new Error('the dead have sent what the endpoint has not read');
+  });
+}
+
+/** As the kernel tells of TCP: FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. */
+const HALF_CLOSED = new Set(['04', '05', '08', '09', '0B']);
+
+/** Whether one side of a connection to the port has closed it, and the other has not read so far. */
+async function isHalfClosed(port: number): Promise<boolean> {
+  const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const [, ...rows] = (await readFile('/proc/net/tcp', 'utf8')).split('\n');
+  return rows.some((row) => {
+    const [, local = '', remote = '', state = ''] = row.trim().split(/\s+/);
+    return HALF_CLOSED.has(state) && (local.endsWith(ending) || remote.endsWith(ending));
+  });
 }
 
 /** Attempts that reached the endpoint and are in the log, by event and subscription. */
