@@ -22,8 +22,8 @@ export const HOUR_MICROS = 3_600_000_000n;
 const LIMITS = {
   /** A log that is read in less is read as it is. */
   slowMs: 40,
-  /** Shorter logs are quick to read while the server is not busy. Of a long one the hours that are not over are left out. */
-  deliveriesMin: 25_000,
+  /** Shorter logs are quick to read while the server is not busy. */
+  deliveriesMin: 50_000,
 };
 const LOGS_MAX = 100;
 /** An insert that is under way for longer than this could be missing from the count of its hour. */
@@ -49,8 +49,8 @@ interface CountedLog extends CountedHours {
 export interface HourlyCounts {
   /** Null when they are not known. */
   known(subscriptionId: string): CountedHours | null;
-  /** Tells of a page that was read without them. A long or slow log is counted in the background, for the next time. */
-  wasRead(subscriptionId: string, page: { isLong: boolean; durationMs: number }): void;
+  /** Tells how long it took to read a page without them. A slow log is counted in the background, for the next time. */
+  tookMs(subscriptionId: string, durationMs: number): void;
 }
 
 /**
@@ -103,10 +103,9 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
       if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId);
       return log;
     },
-    wasRead(subscriptionId, { isLong, durationMs }) {
+    tookMs(subscriptionId, durationMs) {
       const log = logs.get(subscriptionId);
-      const isWorthwhile = isLong || durationMs > limits.slowMs;
-      if (isWorthwhile && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId);
+      if (durationMs > limits.slowMs && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId);
     },
   };
 }
