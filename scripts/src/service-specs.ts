@@ -97,7 +97,6 @@ function startFlags(name: 'management' | 'dispatcher'): string[] {
 
 function serviceVariables(settings: StartSettings, environment: ServiceEnvironment): NodeJS.ProcessEnv {
   return {
-    MALLOC_ARENA_MAX: '2',
     ...process.env,
     DATABASE_URL: environment.databaseUrl(),
     QUEUE_URL: environment.queueUrl(),

@@ -37,7 +37,6 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
   const child = spawn(process.execPath, [...nodeArguments, ...startArguments(name)], {
     env: {
       PATH: process.env.PATH,
-      MALLOC_ARENA_MAX: '2',
       ...environment,
       HOST: '127.0.0.1',
       PORT: String(port),
