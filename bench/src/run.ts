@@ -10,6 +10,7 @@ import { type Program, startProgram } from './programs/program.ts';
 import type { RawClient, RawResult, RawRun } from './programs/raw.ts';
 import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
+import { startFlags } from './world/service.ts';
 import { EXAMPLE_JOB } from './world/workload.ts';
 import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 
@@ -171,7 +172,7 @@ const ENDPOINTS = 20;
 const EVENTS = 1_000;
 
 /** The flags of the dispatcher's own start command: raw got gets the same heap. */
-const NODE_ARGUMENTS = ['--max-semi-space-size=64'];
+const NODE_ARGUMENTS = startFlags('dispatcher');
 
 /** Code that has not run yet is slow: what is measured in a quick run, too, is warm, as the services are. */
 const WARM_UP_MS = 2_000;

@@ -160,10 +160,11 @@ async function socketsRead({ url }: Endpoint): Promise<void> {
 /** As the kernel tells of TCP: FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. */
 const HALF_CLOSED = new Set(['04', '05', '08', '09', '0B']);
 
-/** Whether one side of a connection to the port has closed it, and the other has not read so far. */
+/** Whether one side of a connection to the port has closed it, and the other has not read so far; false without /proc. */
 async function isHalfClosed(port: number): Promise<boolean> {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const [, ...rows] = (await readFile('/proc/net/tcp', 'utf8')).split('\n');
+  const table = await readFile('/proc/net/tcp', 'utf8').catch(() => '');
+  const [, ...rows] = table.split('\n');
   return rows.some((row) => {
     const [, local = '', remote = '', state = ''] = row.trim().split(/\s+/);
     return HALF_CLOSED.has(state) && (local.endsWith(ending) || remote.endsWith(ending));

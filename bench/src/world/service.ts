@@ -82,12 +82,14 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
 }
 
 /** From the service's own package.json, so that what is measured is what is run: `node <flags> dist/main.js`. */
-function startArguments(name: string): string[] {
-  const folder = new URL(`../../../services/${name}/`, import.meta.url);
-  const manifest = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8')) as {
-    scripts?: { start?: string };
-  };
-  const [, ...args] = (manifest.scripts?.start ?? 'node dist/main.js').split(' ');
-  const program = args.pop() as string;
-  return [...args, fileURLToPath(new URL(program, folder))];
+function startArguments(name: ServiceOptions['name']): string[] {
+  const program = new URL(`../../../services/${name}/dist/main.js`, import.meta.url);
+  return [...startFlags(name), fileURLToPath(program)];
+}
+
+/** Node's, of the service's start command. */
+export function startFlags(name: ServiceOptions['name']): string[] {
+  const manifest = new URL(`../../../services/${name}/package.json`, import.meta.url);
+  const { scripts } = JSON.parse(readFileSync(manifest, 'utf8')) as { scripts: { start: string } };
+  return scripts.start.split(' ').slice(1, -1);
 }

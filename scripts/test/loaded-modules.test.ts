@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
 
-const BUILT = new URL('../dist/app.js', import.meta.url);
+/** What was built, by its path in the checkout. */
+const built = (path: string) => new URL(`../../${path}`, import.meta.url).href;
 
 /** Loads a module as node does, and prints what was asked to be resolved on the way: each import of each file. */
 const LISTING = (url: string) => `
@@ -38,11 +38,18 @@ function loadedBy(url: string): string[] {
 const OF_PRISMA = /[\\/]@prisma[\\/+]|[\\/]generated[\\/](?!migrations\.js$)/;
 
 test('the dispatcher loads nothing of Prisma, and what has it is seen', () => {
-  const loaded = loadedBy(BUILT.href);
+  const loaded = loadedBy(built('services/dispatcher/dist/app.js'));
   expect(loaded.some((url) => url.endsWith('/packages/database/dist/open-database.js'))).toBe(true);
   expect(loaded.filter((url) => OF_PRISMA.test(url))).toEqual([]);
-  const withPrisma = new URL('../../../packages/database/dist/open-prisma.js', import.meta.url);
-  expect(loadedBy(pathToFileURL(withPrisma.pathname).href).filter((url) => OF_PRISMA.test(url))).not.toEqual(
-    [],
-  );
+  const withPrisma = loadedBy(built('packages/database/dist/open-prisma.js'));
+  expect(withPrisma.filter((url) => OF_PRISMA.test(url))).not.toEqual([]);
+});
+
+const OF_GOT = /[\\/]node_modules[\\/]got[\\/]/;
+
+test('management loads no HTTP client until somebody tests an endpoint (docs/adr/0041-memory-of-a-service.md)', () => {
+  const loaded = loadedBy(built('services/management/dist/app.js'));
+  expect(loaded.some((url) => url.endsWith('/packages/egress/dist/index.js'))).toBe(true);
+  expect(loaded.filter((url) => OF_GOT.test(url))).toEqual([]);
+  expect(loadedBy(built('packages/egress/dist/egress.js')).filter((url) => OF_GOT.test(url))).not.toEqual([]);
 });
