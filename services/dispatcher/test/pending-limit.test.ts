@@ -176,12 +176,13 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
       expect(parked + inFlight()).toBe(100);
     });
     await limit().turn();
-    const { parked: before } = await counts(dead.id);
+    const { parked: before = 0 } = await counts(dead.id);
     await publish(100);
     await eventually(async () => {
-      const { parked, pending = 0, cancelled = 0 } = await counts(dead.id);
-      expect(parked).toBe(before);
-      expect(pending + cancelled).toBe(200 - (before ?? 0));
+      const { parked = 0, pending = 0, cancelled = 0 } = await counts(dead.id);
+      // A dispatcher that had slots left may have taken some of them since; none has come to them.
+      expect(parked).toBeLessThanOrEqual(before);
+      expect(pending + cancelled).toBe(200 - parked);
       expect(inFlight()).toBe(pending);
       // The slots of both.
       expect(pending).toBeLessThanOrEqual(2 * UNPROVEN);
