@@ -223,7 +223,8 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
     await receiver.waitFor(10);
     await dispatcher.kill();
     receiver.respondWith(200);
-    dispatcher = await startService('dispatcher', environment);
+    // It leaves first attempts to whoever began them for as long as one may take: here as long as in production.
+    dispatcher = await startService('dispatcher', { ...environment, DELIVERY_TIMEOUT_MS: '10000' });
     await receiver.waitFor(20);
     await eventually(async () => {
       const deliveries = await deliveriesOf(id);
