@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { DeadlineError, withinDeadline } from '@runhook/runtime/timers';
-import type { Worker } from 'bullmq';
+import type { Processor, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import type { BackendKind, Connector } from './backend.ts';
+import type { BackendKind, Connector, TunedWorkerOptions } from './backend.ts';
 import { postgres } from './postgres.ts';
 import { openRedisBeside } from './redis/connection.ts';
 import { redis } from './redis/index.ts';
@@ -46,7 +46,7 @@ export function createQueueBackend(
   return {
     name,
     ...connector,
-    createWorker: (...given) => steadied(connector.createWorker(...given)),
+    createWorker: (name, process, options) => steadied(createPaced(connector, name, process, options)),
     withinCallTimeout: (call) => withinCallTimeout(connector, callMs, call),
   };
 }
@@ -85,6 +85,37 @@ export class QueueUnavailableError extends Error {
 
 /** The queue has no room for more; what it has goes on. Whoever can, keeps what it wanted to add and tries later. */
 export class QueueFullError extends QueueUnavailableError {}
+
+/** Jobs that a worker has fetched and not begun. */
+const UNBEGUN_MAX = 48;
+
+/**
+ * BullMQ's worker fetches one job after another and begins none of them until it has as many as its `concurrency`, or the
+ * queue has no more: the first of hundreds would wait for the last to be fetched. So it may have some more than it has begun.
+ */
+function createPaced<Data>(
+  connector: Connector,
+  name: string,
+  process: Processor<Data>,
+  { concurrency = 1, ...options }: TunedWorkerOptions,
+): Worker<Data> {
+  let begun = 0;
+  const pace = (change: 1 | -1) => {
+    begun += change;
+    worker.concurrency = Math.min(concurrency, begun + UNBEGUN_MAX);
+  };
+  const paced: Processor<Data> = async (job, token) => {
+    pace(1);
+    try {
+      return await process(job, token);
+    } finally {
+      pace(-1);
+    }
+  };
+  const initially = Math.min(concurrency, UNBEGUN_MAX);
+  const worker = connector.createWorker(name, paced, { ...options, concurrency: initially });
+  return worker;
+}
 
 /** Between two tries of a worker that got an error instead of a job. */
 const TRY_AGAIN_MS = 1_000;
