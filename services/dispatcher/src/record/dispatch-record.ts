@@ -33,6 +33,8 @@ const SPACING_MS = { match: 2, commit: 5, load: 5, park: 5, record: 10, cancel: 
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 500;
+/** Statements of one item each, at once: a thousand lanes that look for what is parked leave connections to the batches. */
+const SINGLE_MAX = 3;
 /** Deliveries of a page: beside events of others, whose statements it must not keep waiting, and without any. */
 const PAGE_SIZE = { beside: 50, alone: 500 };
 /** After so long without an event that is committed at once, pages are alone. */
@@ -60,6 +62,7 @@ export class DispatchRecord {
   readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
   readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
   readonly #pageTurn = new Semaphore(1);
+  readonly #single = new Semaphore(SINGLE_MAX);
   #lastBesideMs = Number.NEGATIVE_INFINITY;
   readonly #loads: MicroBatcher<string, Delivery | null>;
   readonly #parkings: MicroBatcher<string, void>;
@@ -132,9 +135,7 @@ export class DispatchRecord {
 
   /** What an interrupted job of the event left to do. */
   pendingDeliveriesOf(eventId: string, attemptMs: number): Promise<PendingDelivery[]> {
-    return retryWhileUnavailable(this.#options, () =>
-      pendingDeliveriesOf(this.#options.pool, eventId, attemptMs),
-    );
+    return this.#singly((pool) => pendingDeliveriesOf(pool, eventId, attemptMs));
   }
 
   /** Null when retention took it. */
@@ -149,11 +150,11 @@ export class DispatchRecord {
 
   /** The oldest parked deliveries of a lane, each for whoever asked alone. */
   takeParked(options: TakeOptions): Promise<Delivery[]> {
-    return retryWhileUnavailable(this.#options, () => takeParked(this.#options.pool, options));
+    return this.#singly((pool) => takeParked(pool, options));
   }
 
   hasParked(subscriptionId: string): Promise<boolean> {
-    return retryWhileUnavailable(this.#options, () => hasParked(this.#options.pool, subscriptionId));
+    return this.#singly((pool) => hasParked(pool, subscriptionId));
   }
 
   /** Resolves once the attempt is committed. */
@@ -173,6 +174,15 @@ export class DispatchRecord {
   /** Writes the statuses that are left. */
   close(): Promise<void> {
     return this.#statuses.close();
+  }
+
+  async #singly<Result>(run: (pool: Pool) => Promise<Result>): Promise<Result> {
+    await this.#single.acquire();
+    try {
+      return await retryWhileUnavailable(this.#options, () => run(this.#options.pool));
+    } finally {
+      this.#single.release();
+    }
   }
 
   #outlastsRefusal(error: unknown): boolean {
