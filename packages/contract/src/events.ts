@@ -2,11 +2,13 @@ import {
   EVENT_TYPE_TABLE,
   type EventData,
   type EventType,
+  isEventType,
   RUN_STATUS_CODES,
   type RunDetails,
   type RunStatus,
   type RunTime,
 } from './event-types.ts';
+import { isId } from './ids.ts';
 
 interface EventIdentity {
   /** `wev_` and a KSUID. */
@@ -71,6 +73,28 @@ export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {
 
 /** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
 export const JOB_RUN_EVENTS = 'job-run-events';
+
+/**
+ * Several events in one job, as Runhook's own producers put them in line when they have several at hand: what the queue
+ * costs is paid once. Its id is made of theirs; whoever else publishes sends a job for each event.
+ */
+export interface EventBatch {
+  events: PublishedEvent[];
+}
+
+/** The name of their jobs. */
+export const EVENT_BATCH = 'job.run.batch';
+
+const BATCH_EVENTS_MAX = 100;
+
+/** The events of a job of several, each with an id at least; null for any other message. */
+export function batchedEvents(message: unknown): (PublishedEvent & { eventId: string })[] | null {
+  const events: unknown = (message as Partial<EventBatch> | null | undefined)?.events;
+  if (!Array.isArray(events) || events.length > BATCH_EVENTS_MAX) return null;
+  return events.every((event) => isId('event', event?.eventId) && isEventType(event.eventType))
+    ? events
+    : null;
+}
 
 /** Deliveries that wait for a retry, and lanes with parked ones: job data = {@link DeliveryJob} or {@link LaneJob}. */
 export const WEBHOOK_DELIVERIES = 'webhook-deliveries';

@@ -13,12 +13,15 @@ export {
 } from './event-types.ts';
 export {
   attemptsLeft,
+  batchedEvents,
   type CycleProgress,
   createEvent,
   createSampleEvent,
   type DeliveryJob,
   type DeliveryPayload,
   deliveryJobId,
+  EVENT_BATCH,
+  type EventBatch,
   JOB_RUN_EVENTS,
   type JobRunEvent,
   type LaneJob,

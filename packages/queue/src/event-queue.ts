@@ -1,4 +1,5 @@
-import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
+import { hash } from 'node:crypto';
+import { EVENT_BATCH, type EventBatch, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
 import { LRUCache } from 'lru-cache';
 import type { PeekedJob } from './backends/backend.ts';
@@ -10,6 +11,7 @@ import {
   firstInLine,
   heldBy,
   type JobInLine,
+  type NewJob,
   type TelemetrySource,
 } from './producer.ts';
 
@@ -19,21 +21,35 @@ const BULK_SIZE = 500;
 /** An event with its identity settled, ready for the queue. */
 export type IdentifiedEvent = PublishedEvent & { eventId: string };
 
+/** Of an event's way to its deliveries: since when it may be on the queue, in milliseconds since the epoch. */
+export interface SoughtEvent {
+  eventId: string;
+  sinceMs: number;
+}
+
+type EventMessage = PublishedEvent | EventBatch;
+
 /** The producer's side of `job-run-events`. */
 export interface EventQueue {
   /**
    * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its burst
-   * limit the rest goes behind everybody else's. Throws `QueueUnavailableError`, and `QueueFullError` while the server
-   * has little room left: what is in the queue needs some to leave it.
+   * limit the rest goes behind everybody else's. Several are put into one job, unless traces are exported. Throws
+   * `QueueUnavailableError`, and `QueueFullError` while the server has little room left: what is in the queue needs some
+   * to leave it.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
+  /** As `add`, each in a job of its own: for those that need their own tries, or stay as failed. */
+  addEach(events: readonly IdentifiedEvent[]): Promise<void>;
   /** Events that wait, the first in line first, as a queue that is full can still tell; see `Connector.peek`. */
-  peek(count: number): Promise<PeekedJob<PublishedEvent>[]>;
+  peek(count: number): Promise<PeekedJob<unknown>[]>;
   /** Removes waiting events that were dealt with otherwise. */
   discard(jobIds: readonly string[]): Promise<void>;
-  /** Which of the events the queue will still work on; one that is kept as failed is none. */
-  holds(eventIds: readonly string[]): Promise<Set<string>>;
+  /**
+   * Which of the events the queue will still work on; one that is kept as failed is none. Of those that may be in a job
+   * with others it is told by time: none is, once every job in line was added {@link UNDER_WAY_MS} after it.
+   */
+  holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
   counts(): Promise<Record<string, number>>;
   /** The waiting job that a worker would take next; null when none waits. */
@@ -51,30 +67,54 @@ export function openEventQueue(
   telemetry?: TelemetrySource,
   burstLimiter: BurstLimiter = createBurstLimiter(),
 ): EventQueue {
-  const producer = createProducer<PublishedEvent>(backend, JOB_RUN_EVENTS, onError, telemetry);
+  const producer = createProducer<EventMessage>(backend, JOB_RUN_EVENTS, onError, telemetry);
   const room = new Room(backend);
+  const optionsOf = (event: IdentifiedEvent) => (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
+
+  async function addBulk(jobs: NewJob<EventMessage>[]): Promise<void> {
+    const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
+    await producer.call(async (queue) => {
+      await room.require(queue);
+      const [hasFailed] = await Promise.all([
+        single.length > 0 && backend.hasFailed(queue),
+        addJobs(backend, queue, jobs),
+      ]);
+      if (hasFailed) await addInsteadOfFailed(backend, queue, single);
+    });
+  }
+
+  async function addEach(
+    events: readonly IdentifiedEvent[],
+    traceContexts?: readonly (string | null)[],
+  ): Promise<void> {
+    for (let start = 0; start < events.length; start += BULK_SIZE) {
+      const jobs = events.slice(start, start + BULK_SIZE).map((event, index) => {
+        const metadata = traceContexts?.[start + index];
+        return jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) });
+      });
+      await addBulk(jobs);
+    }
+  }
+
   return {
     async add(events, traceContexts) {
-      for (let start = 0; start < events.length; start += BULK_SIZE) {
-        const jobs = events.slice(start, start + BULK_SIZE).map((event, index) => {
-          const metadata = traceContexts?.[start + index];
-          const options = burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND;
-          return {
-            name: event.eventType,
-            data: event,
-            opts: { ...options, jobId: event.eventId, ...(metadata && { telemetry: { metadata } }) },
-          };
-        });
-        await producer.call(async (queue) => {
-          await room.require(queue);
-          const [hasFailed] = await Promise.all([backend.hasFailed(queue), addJobs(backend, queue, jobs)]);
-          if (hasFailed) await addInsteadOfFailed(backend, queue, jobs);
-        });
-      }
+      // A job goes on in one trace.
+      if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
+      for (let start = 0; start < events.length; start += BULK_SIZE)
+        await addBulk(together(events.slice(start, start + BULK_SIZE), optionsOf));
     },
+    addEach: (events) => addEach(events),
     peek: (count) => producer.call((queue) => backend.peek(queue, count)),
     discard: (jobIds) => producer.call((queue) => backend.discard(queue, jobIds)),
-    holds: (eventIds) => producer.call((queue) => heldBy(backend, queue, eventIds)),
+    holds: (events) =>
+      producer.call(async (queue) => {
+        const ids = events.map(({ eventId }) => eventId);
+        const [held, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
+        if (openSinceMs === null) return held;
+        for (const { eventId, sinceMs } of events)
+          if (sinceMs + UNDER_WAY_MS >= openSinceMs) held.add(eventId);
+        return held;
+      }),
     async counts() {
       const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
@@ -82,6 +122,67 @@ export function openEventQueue(
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),
   };
+}
+
+/** From an event's commit to its place in line, while the queue is there. */
+const UNDER_WAY_MS = 5_000;
+
+/** When the oldest job that waits or is worked on was added, in milliseconds since the epoch; null when there is none. */
+async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
+  const firsts = await Promise.all(
+    (['waiting', 'prioritized', 'active'] as const).map((state) => queue.getJobs([state], 0, 0, true)),
+  );
+  const added = firsts.flat().map(({ timestamp }) => timestamp);
+  return added.length === 0 ? null : Math.min(...added);
+}
+
+/**
+ * Of a job with several events: enough of them that what the queue costs is little, and so few that they are recorded
+ * together, and that a job which comes again repeats little. Characters of what runners wrote, which may be much.
+ */
+const TOGETHER_MAX = { events: 20, characters: 32_768 };
+
+/** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
+function together(
+  events: readonly IdentifiedEvent[],
+  optionsOf: (event: IdentifiedEvent) => JobsOptions,
+): NewJob<EventMessage>[] {
+  const jobs: NewJob<EventMessage>[] = [];
+  const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
+  const seen = new Set<string>();
+  for (const event of events) {
+    if (seen.has(event.eventId)) continue;
+    seen.add(event.eventId);
+    const options = optionsOf(event);
+    const batch = open.get(options) ?? { events: [], characters: 0 };
+    open.set(options, batch);
+    batch.events.push(event);
+    batch.characters += charactersOf(event);
+    if (batch.events.length < TOGETHER_MAX.events && batch.characters < TOGETHER_MAX.characters) continue;
+    jobs.push(jobOfAll(batch.events, options));
+    open.delete(options);
+  }
+  for (const [options, batch] of open) jobs.push(jobOfAll(batch.events, options));
+  return jobs;
+}
+
+function charactersOf({ data }: IdentifiedEvent): number {
+  let characters = 0;
+  for (const value of Object.values(data)) characters += typeof value === 'string' ? value.length : 0;
+  return characters;
+}
+
+function jobOf(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessage> {
+  return { name: event.eventType, data: event, opts: { ...options, jobId: event.eventId } };
+}
+
+/** The same events make the same job: whoever repeats a call whose answer was lost adds nothing. */
+function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<EventMessage> {
+  const [first] = events;
+  if (first !== undefined && events.length === 1) return jobOf(first, options);
+  const ids = events.map(({ eventId }) => eventId).join(' ');
+  const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
+  return { name: EVENT_BATCH, data: { events }, opts: { ...options, jobId } };
 }
 
 /**
@@ -135,7 +236,7 @@ class Room {
   }
 
   /** Throws `QueueFullError` when there is little left. */
-  async require(queue: Queue<PublishedEvent>): Promise<void> {
+  async require(queue: Queue<EventMessage>): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) {
       this.#lookedAtMs = nowMs;

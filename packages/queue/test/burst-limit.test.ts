@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
+import { batchedEvents, createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import {
   createTestDatabase,
@@ -74,10 +74,10 @@ describe.each(queueBackends())('on $name', (backend) => {
     const worker = createQueueBackend(queueUrl).createWorker<PublishedEvent>(
       JOB_RUN_EVENTS,
       async ({ data }) => {
-        order.push(data.accountId);
+        for (const { accountId } of batchedEvents(data) ?? [data]) order.push(accountId);
         if (order.length === burst + 1) end();
       },
-      { concurrency: 50 },
+      { concurrency: 2 },
     );
     worker.on('error', () => undefined);
     closers.push(() => worker.close());

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { batchedEvents, JOB_RUN_EVENTS } from '@runhook/contract';
 import {
   createEventPublisher,
   createQueueBackend,
@@ -73,6 +73,28 @@ describe.each(queueBackends())('on $name', (backend) => {
     await publisher.publishMany([event, event]);
     await publisher.publish(event);
     expect(await waiting()).toHaveLength(1);
+  });
+
+  test('of many events twenty are a job, in their order, and none is in it twice', async () => {
+    const events = Array.from({ length: 50 }, () => exampleEvent('job.run.started', job));
+    const publisher = publisherOf(queueUrl);
+    await publisher.publishMany([...events, ...events]);
+    await publisher.publishMany(events);
+    const jobs = (await waiting()).map(({ name, data }) => ({ name, events: batchedEvents(data) ?? [] }));
+    expect(jobs.map(({ name }) => name)).toEqual(['job.run.batch', 'job.run.batch', 'job.run.batch']);
+    const sizes = jobs.map((one) => one.events.length).sort((a, b) => b - a);
+    expect(sizes).toEqual([20, 20, 10]);
+    const ids = jobs.flatMap((one) => one.events.map(({ eventId }) => eventId));
+    expect(ids.toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
+  });
+
+  test('events that are long share no job', async () => {
+    const long = () => {
+      const event = exampleEvent('job.run.started', job);
+      return { ...event, data: { ...event.data, runReason: 'x'.repeat(40_000) } } as typeof event;
+    };
+    await publisherOf(queueUrl).publishMany([long(), long()]);
+    expect((await waiting()).map(({ name }) => name)).toEqual(['job.run.started', 'job.run.started']);
   });
 
   test('an invalid event names its problems, and nothing of its call is published', async () => {

@@ -6,8 +6,8 @@ function entering(semaphore: Semaphore) {
   const entered: string[] = [];
   return {
     entered,
-    async enter(name: string, weight?: number) {
-      await semaphore.acquire(weight);
+    async enter(name: string, weight?: number, isBehind?: boolean) {
+      await semaphore.acquire(weight, isBehind);
       entered.push(name);
     },
   };
@@ -41,6 +41,24 @@ test('who takes much enters while there is any room, and keeps the others out un
   for (let left = 50; left > 9; left -= 1) semaphore.release();
   await soon();
   expect(entered).toEqual(['nine', 'fifty', 'one']);
+});
+
+test('who is behind enters when nobody else waits, however long they have', async () => {
+  const semaphore = new Semaphore(1);
+  const { entered, enter } = entering(semaphore);
+  void enter('first');
+  void enter('a burst', 1, true);
+  void enter('the rest of it', 1, true);
+  void enter('another');
+  for (let leaves = 0; leaves < 2; leaves += 1) {
+    semaphore.release();
+    await soon();
+  }
+  expect(entered).toEqual(['first', 'another', 'a burst']);
+  void enter('a late one');
+  semaphore.release();
+  await soon();
+  expect(entered).toEqual(['first', 'another', 'a burst', 'a late one']);
 });
 
 test('who has left is forgotten, however many come', async () => {

@@ -17,6 +17,7 @@ import {
   type QueueBackend,
   type QueueTelemetry,
   startUpkeep,
+  UnrecoverableError,
   type Upkeep,
 } from '@runhook/queue';
 import {
@@ -44,7 +45,7 @@ import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './upkeep/full-queue.ts';
 import { openMailer, sendNotices } from './upkeep/notices.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
-import { processEvent, startDeliveryWorker, startEventWorker } from './worker.ts';
+import { processEvents, startDeliveryWorker, startEventWorker } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
@@ -276,12 +277,15 @@ function openWorkers(
   const full = new FullQueue({
     ...process,
     ...queues,
-    work: (job) => processEvent(dispatcher, job, retentionDays),
+    work: async (job) => {
+      const malformed = await processEvents(dispatcher, job, retentionDays);
+      if (malformed.length > 0) throw new UnrecoverableError('some of its events are malformed');
+    },
     onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),
   });
   const onFull = () => full.relieve();
   const options = { backend: queues.backend, concurrency, retentionDays, telemetry, onFull };
-  const events = startEventWorker(dispatcher, options);
+  const events = startEventWorker(dispatcher, queues.events, options);
   const deliveries = startDeliveryWorker(dispatcher, options);
   const close = async () => {
     stop.abort();

@@ -27,6 +27,8 @@ export interface Dispatcher {
   attemptMs: number;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
+  /** Of events that jobs bring: one may bring several. */
+  inHand: Semaphore;
   /** Of first attempts in place, over all event jobs. */
   semaphore: Semaphore;
   /** Of deliveries that are planned to be attempted in place and have no place yet. */
@@ -86,6 +88,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     pendingMax: settings.pendingDeliveriesPerAccount,
     attemptMs: settings.deliveryTimeoutMs,
     stopping,
+    inHand: new Semaphore(settings.deliveryConcurrency),
     semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
     planned: new Semaphore(settings.deliveryConcurrency * PLANNED_PER_JOB),
     metrics,

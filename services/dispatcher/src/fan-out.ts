@@ -165,7 +165,7 @@ async function commitInPages(
       NOT_IN_LINE,
     );
   }
-  return await record.commitFanOut({ event, version, deliveries: [] });
+  return await record.commitFanOut({ event, version, deliveries: [], isPaged: true });
 }
 
 function newDelivery({ delivery, isShut, fullReason }: PlannedDelivery): NewDelivery {

@@ -1,4 +1,5 @@
 import {
+  batchedEvents,
   type DeliveryJob,
   eventIdForJob,
   isId,
@@ -9,6 +10,8 @@ import {
 } from '@runhook/contract';
 import {
   DelayedError,
+  type EventQueue,
+  type IdentifiedEvent,
   type Job,
   type QueueBackend,
   type QueueTelemetry,
@@ -51,11 +54,17 @@ const DAY_SECONDS = 86_400;
 const KEPT_MESSAGES_MAX = 1_000;
 const KEPT_CHARACTERS_MAX = 16 * 1_024;
 
-export function startEventWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
+/** @param events where the malformed ones of a job with several go */
+export function startEventWorker(
+  dispatcher: Dispatcher,
+  events: Pick<EventQueue, 'addEach'>,
+  options: WorkerOptions,
+): StartedWorker {
   const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
   const process = guarded<unknown>(dispatcher, JOB_RUN_EVENTS, jobsInFlight, async (job) => {
     try {
-      await processEvent(dispatcher, job, options.retentionDays);
+      const left = await processEvents(dispatcher, job, options.retentionDays);
+      if (left.length > 0) await events.addEach(left);
     } catch (error) {
       if (error instanceof UnrecoverableError) await shorten(dispatcher, job);
       throw error;
@@ -69,24 +78,60 @@ export function startEventWorker(dispatcher: Dispatcher, options: WorkerOptions)
 }
 
 /** What is read of an event's job. */
-type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & { name?: string; attemptsStarted?: number };
+type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
+  name?: string;
+  attemptsStarted?: number;
+  opts?: { priority?: number };
+};
 
-/** The work of an event's job. Throws an `UnrecoverableError` when its message is malformed. */
-export async function processEvent(
+/**
+ * The work of a job, of one event or of several; throws what stopped it, an `UnrecoverableError` when its message is
+ * malformed. Of several it answers the malformed ones, for jobs of their own, in which they stay to be seen.
+ */
+export async function processEvents(
   dispatcher: Dispatcher,
   job: EventJob,
   retentionDays: number,
+): Promise<IdentifiedEvent[]> {
+  const events = batchedEvents(job.data);
+  if (events === null) {
+    await processEvent(dispatcher, job, job.data, retentionDays);
+    return [];
+  }
+  const results = await Promise.allSettled(
+    events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
+  );
+  const stopped = results.map((result) => (result.status === 'rejected' ? result.reason : null));
+  // The others are claimed by now: when the job comes again, they find it out.
+  const fault = stopped.find((reason) => reason !== null && !(reason instanceof UnrecoverableError));
+  if (fault !== undefined) throw fault;
+  return events.filter((_, index) => stopped[index] !== null);
+}
+
+/** Throws an `UnrecoverableError` when the message is malformed. */
+async function processEvent(
+  dispatcher: Dispatcher,
+  job: EventJob,
+  message: unknown,
+  retentionDays: number,
 ): Promise<void> {
-  const { event, problems } = parseEvent(job.data, {
-    eventId: () => eventIdForJob(job.id ?? '', job.timestamp),
-    timestampMs: job.timestamp,
-    nowMs: Date.now(),
-    retentionDays,
-  });
-  if (problems) throw malformed(dispatcher, job, problems.map(({ message }) => message).join('; '));
-  const result = await fanOut(dispatcher, event, (job.attemptsStarted ?? 1) > 1);
-  if (result.kind === 'unknown_account') throw malformed(dispatcher, job, 'accountId is not an account');
-  dispatcher.metrics.events[result.kind].inc();
+  const { inHand, metrics } = dispatcher;
+  // The rest of a burst is taken when nothing else waits, in here as in the queue.
+  await inHand.acquire(1, (job.opts?.priority ?? 0) > 0);
+  try {
+    const { event, problems } = parseEvent(message, {
+      eventId: () => eventIdForJob(job.id ?? '', job.timestamp),
+      timestampMs: job.timestamp,
+      nowMs: Date.now(),
+      retentionDays,
+    });
+    if (problems) throw malformed(dispatcher, job, problems.map(({ message }) => message).join('; '));
+    const result = await fanOut(dispatcher, event, (job.attemptsStarted ?? 1) > 1);
+    if (result.kind === 'unknown_account') throw malformed(dispatcher, job, 'accountId is not an account');
+    metrics.events[result.kind].inc();
+  } finally {
+    inHand.release();
+  }
 }
 
 /** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */

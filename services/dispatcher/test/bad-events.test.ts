@@ -48,6 +48,29 @@ describe.each(queueBackends())('on $name', (backend) => {
     await queue.close();
   });
 
+  test('of several events in one job the others are delivered, and the malformed one stays by itself', async () => {
+    const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
+    await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const good = Array.from({ length: 30 }, () => exampleEvent('job.run.started', job));
+    const bad = { ...exampleEvent('job.run.started', job), accountId: 999_999 };
+    await harness.publisher.publishMany([...good.slice(0, 7), bad, ...good.slice(7)]);
+    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
+    expect(await queue.getJobCountByTypes('waiting')).toBe(2);
+    await harness.startDispatcher();
+    await eventually(async () => {
+      const [only, ...others] = await queue.getFailed();
+      expect(others).toEqual([]);
+      expect(only).toMatchObject({ id: bad.eventId, failedReason: 'accountId is not an account' });
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(30);
+    });
+    expect(harness.receiver.requests).toHaveLength(30);
+    await queue.close();
+  });
+
   test('of a malformed message of a megabyte only the beginning is kept', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const event = { ...exampleEvent('job.run.started', job), timestamp: '0000-01-01T00:00:00Z' };

@@ -40,10 +40,12 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     for (const close of closers.splice(0).reverse()) await close();
   });
 
+  /** So large that they take more than the connections of a dispatcher: there is room once they are gone. */
   const events = (count: number) =>
-    Array.from({ length: count }, (_, index) =>
-      exampleEvent('job.run.started', harness.account.jobs[0] as never, 20_000 + index),
-    );
+    Array.from({ length: count }, (_, index) => {
+      const event = exampleEvent('job.run.started', harness.account.jobs[0] as never, 20_000 + index);
+      return { ...event, data: { ...event.data, runReason: 'x'.repeat(1_000) } } as typeof event;
+    });
 
   async function publish(count: number): Promise<void> {
     const publisher = createEventPublisher({ queueUrl });

@@ -16,6 +16,8 @@ export interface FanOutRows {
   /** Of the account as the deliveries were planned; null commits them whatever it is now. */
   version: string | null;
   deliveries: NewDelivery[];
+  /** Its pages have stored the event, and not what it tells of its run. */
+  isPaged?: boolean;
 }
 
 /** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
@@ -33,8 +35,8 @@ const STATE_VALUES = `
  * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
  * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
  * relayed twice, or its job was interrupted.
- * Management has committed the rows of its own events before, unclaimed. Runs are recorded from what events tell of
- * them, so that a run whose runner publishes straight onto the queue is known too; for the others it changes nothing.
+ * Management has committed the rows of its own events before, unclaimed, and their runs with them. Of events that are new
+ * here the runs are recorded from what they tell: their runner publishes straight onto the queue.
  */
 const COMMIT_FAN_OUT = `
   WITH input AS MATERIALIZED (
@@ -54,7 +56,7 @@ const COMMIT_FAN_OUT = `
       SET fanned_out_at = EXCLUDED.fanned_out_at, account_id = EXCLUDED.account_id, event_type = EXCLUDED.event_type,
           "timestamp" = EXCLUDED."timestamp", data = EXCLUDED.data
       WHERE e.fanned_out_at IS NULL
-    RETURNING e.day, e.id, e.account_id, e.event_type
+    RETURNING e.day, e.id, e.account_id, e.event_type, e.created_at
   ), committed AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
                             ${STATE_COLUMNS})
@@ -70,6 +72,12 @@ const COMMIT_FAN_OUT = `
     SELECT * FROM unnest($13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::text[],
                          $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],
                          $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::timestamptz[])
+      AS told (account_id, id)
+    WHERE (told.account_id, told.id) IN (
+      SELECT i.account_id, i.run_id
+      FROM unnest($2::text[], $3::bigint[], $32::bigint[], $33::boolean[]) AS i (id, account_id, run_id, is_paged)
+      LEFT JOIN claimed c ON c.id = i.id
+      WHERE i.is_paged OR c.created_at = now())
     ON CONFLICT (account_id, id) DO UPDATE
       SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
           status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
@@ -190,6 +198,8 @@ export async function commitFanOut(
       rows.map(({ version }) => version),
       deliveries.map(({ isParked }) => isParked),
       deliveries.map(({ cancelReason }) => cancelReason ?? null),
+      events.map(({ data }) => data.runId),
+      rows.map(({ isPaged = false }) => isPaged),
     ],
     'commit-fan-out',
   );

@@ -1,3 +1,4 @@
+import { batchedEvents } from '@runhook/contract';
 import { type DeliveryQueue, type EventQueue, type PeekedJob, UnrecoverableError } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 
@@ -52,7 +53,10 @@ export class FullQueue {
     const shed = await deliveries.shed(SHED_PAGE);
     onRelieved('retry', shed);
     const waiting = await events.peek(EVENT_PAGE + this.#malformed.size);
-    const jobs = waiting.filter(({ id }) => !this.#malformed.has(id)).slice(0, EVENT_PAGE);
+    const jobs = ofSoManyEvents(
+      waiting.filter(({ id }) => !this.#malformed.has(id)),
+      EVENT_PAGE,
+    );
     const done = await Promise.allSettled(jobs.map(work));
     const ended = jobs.filter((_, index) => done[index]?.status === 'fulfilled');
     for (const [index, { id }] of jobs.entries()) {
@@ -61,7 +65,21 @@ export class FullQueue {
         this.#malformed.add(id);
     }
     await events.discard(ended.map(({ id }) => id));
-    onRelieved('event', ended.length);
-    logger.warn({ shed, events: ended.length }, 'the queue is full: worked off without it');
+    const relieved = ended.reduce((sum, job) => sum + eventsOf(job), 0);
+    onRelieved('event', relieved);
+    logger.warn({ shed, events: relieved }, 'the queue is full: worked off without it');
   }
+}
+
+const eventsOf = ({ data }: PeekedJob<unknown>) => batchedEvents(data)?.length ?? 1;
+
+/** The first of them, at most `count` events together: what finds no place at its endpoint waits until there is room. */
+function ofSoManyEvents(jobs: readonly PeekedJob<unknown>[], count: number): PeekedJob<unknown>[] {
+  let events = 0;
+  return jobs.filter((job) => {
+    const together = events + eventsOf(job);
+    if (events > 0 && together > count) return false;
+    events = together;
+    return true;
+  });
 }

@@ -11,7 +11,7 @@ type Half = 'event' | 'delivery';
 
 export interface ReconcileDependencies {
   pool: Pool;
-  events: Pick<EventQueue, 'add' | 'holds'>;
+  events: Pick<EventQueue, 'addEach' | 'holds'>;
   deliveries: Pick<DeliveryQueue, 'add' | 'holds' | 'lanesAtWork'>;
   retryPolicy: RetryPolicy;
   /** How long a delivery may be overdue before its queue job is looked for; above an attempt's deadline. */
@@ -130,10 +130,12 @@ async function putBackEvents(
 ): Promise<Page> {
   const values = [eventGraceMs, after.micros, after.id, PAGE_SIZE];
   const page = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
-  const held = await events.holds(page.map(({ id }) => id));
+  const held = await events.holds(
+    page.map(({ id, micros }) => ({ eventId: id, sinceMs: Number(micros) / 1_000 })),
+  );
   const lost = page.filter(({ id }) => !held.has(id));
   for (let start = 0; start < lost.length; start += EVENTS_LOADED)
-    await events.add(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED)));
+    await events.addEach(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED)));
   return { putBack: lost.length, last: lastOf(page) };
 }
 
@@ -213,7 +215,9 @@ async function lostOnes({ events, deliveries }: ReconcileDependencies, page: rea
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [heldDeliveries, heldEvents] = await Promise.all([
     deliveries.holds(page.map(({ id, cycle }) => ({ deliveryId: id, cycle }))),
-    events.holds([...new Set(withoutAttempts.map(({ eventId }) => eventId))]),
+    events.holds(
+      withoutAttempts.map(({ eventId, micros }) => ({ eventId, sinceMs: Number(micros) / 1_000 })),
+    ),
   ]);
   const jobless = page.filter(
     ({ id, cycle, attemptCount, eventId }) =>

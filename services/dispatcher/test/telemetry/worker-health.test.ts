@@ -60,7 +60,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       spans: noSpans,
       logger,
     });
-    started = startEventWorker(dispatcher, {
+    started = startEventWorker(dispatcher, queue, {
       backend: createQueueBackend(proxy.url),
       concurrency: CONCURRENCY,
       retentionDays: 30,

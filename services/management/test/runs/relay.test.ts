@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
+import { batchedEvents, createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { createQueueBackend, type EventQueue, openEventQueue } from '@runhook/queue';
 import {
   createTestDatabase,
@@ -74,7 +74,8 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
   async function queuedIds(): Promise<(string | undefined)[]> {
     const queue = createQueueBackend(queueUrl).createQueue<JobRunEvent>(JOB_RUN_EVENTS);
     try {
-      return idsOf((await queue.getJobs(['waiting', 'prioritized'], 0, -1, true)).map(({ data }) => data));
+      const jobs = await queue.getJobs(['waiting', 'prioritized'], 0, -1, true);
+      return idsOf(jobs.flatMap(({ data }) => batchedEvents(data) ?? [data]));
     } finally {
       await queue.close();
     }
