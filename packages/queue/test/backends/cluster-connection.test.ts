@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
+import { withinDeadline } from '@runhook/runtime/timers';
 import { eventually, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
 import { createEventPublisher, createQueueBackend } from '../../src/index.ts';
@@ -44,6 +45,13 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
   /** At once, after a few turns of the event loop, and when they are about to be ready. */
   const CLOSED_AFTER_TURNS = Array.from({ length: 40 }, (_, index) => index * 2);
 
+  /** Names what did not end. */
+  async function ends(what: string, work: () => Promise<unknown>): Promise<void> {
+    await withinDeadline(untilThen.timeoutMs, work).catch((cause: unknown) => {
+      throw new Error(`${what} did not end`, { cause });
+    });
+  }
+
   async function turns(count: number): Promise<void> {
     for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -55,34 +63,34 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
       servers = await startCluster(folder);
       const url = `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
       const event = exampleEvent('job.run.started', JOB);
-      const kinds: (() => { opened: Promise<unknown>; close: () => Promise<unknown> })[] = [
-        () => {
+      const kinds: Record<string, () => { opened: Promise<unknown>; close: () => Promise<unknown> }> = {
+        queue: () => {
           const queue = createQueueBackend(url).createQueue('closed');
           queue.on('error', () => undefined);
           return { opened: queue.add('job', {}), close: () => queue.close() };
         },
-        () => {
+        worker: () => {
           const worker = createQueueBackend(url).createWorker('closed', async () => undefined, {});
           worker.on('error', () => undefined);
           return { opened: worker.waitUntilReady(), close: () => worker.close() };
         },
-        () => {
+        publisher: () => {
           const publisher = createEventPublisher({ queueUrl: url });
           return { opened: publisher.publish(event), close: () => publisher.close() };
         },
-        () => {
+        'connection beside them': () => {
           const redis = openRedisBeside(url, () => undefined);
           return { opened: redis, close: async () => (await redis).disconnect() };
         },
-      ];
-      for (const open of kinds) {
+      };
+      for (const [kind, open] of Object.entries(kinds)) {
         await Promise.all(
           CLOSED_AFTER_TURNS.map(async (count) => {
             const { opened, close } = open();
             const settled = opened.catch(() => undefined);
             await turns(count);
-            await close();
-            await settled;
+            await ends(`closing a ${kind} after ${count} turns`, close);
+            await ends(`opening a ${kind} that was closed after ${count} turns`, () => settled);
           }),
         );
       }
