@@ -114,13 +114,13 @@ export class LaneLimits {
 
   /**
    * In how many milliseconds a lane that has something parked should have its turn; null while it has its job for certain:
-   * it is at work here, or was told here when to come. Of a thousand lanes that fail, none needs a turn that would find no
-   * room.
+   * it is at work here, or was told here when to come. Of a thousand lanes that fail, or that nobody has heard of, none needs
+   * a turn that would find no room.
    */
   untilTurnMs(subscriptionId: string): number | null {
     const state = this.#known(subscriptionId);
     if (this.#hasJob(state)) return null;
-    if (this.#states.classOf(state) !== 'failing' || this.#room(this.#queued, state) > 0) return 0;
+    if (this.#states.classOf(state) === 'answering' || this.#room(this.#queued, state) > 0) return 0;
     const delayMs = this.waitMs(subscriptionId);
     state.turnAtMs = this.#nowMs() + delayMs;
     return delayMs;
