@@ -17,7 +17,6 @@ import {
   type QueueBackend,
   type QueueTelemetry,
   startUpkeep,
-  UnrecoverableError,
   type Upkeep,
 } from '@runhook/queue';
 import {
@@ -35,6 +34,7 @@ import {
 } from '@runhook/runtime';
 import type { Registry } from 'prom-client';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
+import { processEvents } from './event-job.ts';
 import { type Fitness, openFitness } from './fitness.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
@@ -45,7 +45,7 @@ import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './upkeep/full-queue.ts';
 import { openMailer, sendNotices } from './upkeep/notices.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
-import { processEvents, startDeliveryWorker, startEventWorker } from './worker.ts';
+import { startDeliveryWorker, startEventWorker } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
@@ -277,10 +277,7 @@ function openWorkers(
   const full = new FullQueue({
     ...process,
     ...queues,
-    work: async (job) => {
-      const malformed = await processEvents(dispatcher, job, retentionDays);
-      if (malformed.length > 0) throw new UnrecoverableError('some of its events are malformed');
-    },
+    work: async (job) => (await processEvents(dispatcher, job, retentionDays)).kind === 'done',
     onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),
   });
   const onFull = () => full.relieve();

@@ -1,17 +1,7 @@
-import {
-  batchedEvents,
-  type DeliveryJob,
-  eventIdForJob,
-  isId,
-  JOB_RUN_EVENTS,
-  type LaneJob,
-  parseEvent,
-  WEBHOOK_DELIVERIES,
-} from '@runhook/contract';
+import { type DeliveryJob, isId, JOB_RUN_EVENTS, type LaneJob, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import {
   DelayedError,
   type EventQueue,
-  type IdentifiedEvent,
   type Job,
   type QueueBackend,
   type QueueTelemetry,
@@ -20,7 +10,7 @@ import {
 } from '@runhook/queue';
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { fanOut } from './fan-out.ts';
+import { processEvents } from './event-job.ts';
 import { drainLane } from './lane.ts';
 import { faultDelayMs } from './policy/outcome.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
@@ -62,13 +52,11 @@ export function startEventWorker(
 ): StartedWorker {
   const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
   const process = guarded<unknown>(dispatcher, JOB_RUN_EVENTS, jobsInFlight, async (job) => {
-    try {
-      const left = await processEvents(dispatcher, job, options.retentionDays);
-      if (left.length > 0) await events.addEach(left);
-    } catch (error) {
-      if (error instanceof UnrecoverableError) await shorten(dispatcher, job);
-      throw error;
-    }
+    const result = await processEvents(dispatcher, job, options.retentionDays);
+    if (result.kind === 'some_malformed') await events.addEach(result.events);
+    if (result.kind !== 'malformed') return;
+    await shorten(dispatcher, job);
+    throw malformed(dispatcher, job, result.problem);
   });
   const worker = options.backend.createWorker(JOB_RUN_EVENTS, process, {
     ...queueOptions(options),
@@ -77,65 +65,8 @@ export function startEventWorker(
   return { worker: observed(dispatcher, JOB_RUN_EVENTS, worker, options), jobsInFlight };
 }
 
-/** What is read of an event's job. */
-type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
-  name?: string;
-  attemptsStarted?: number;
-  opts?: { priority?: number };
-};
-
-/**
- * The work of a job, of one event or of several; throws what stopped it, an `UnrecoverableError` when its message is
- * malformed. Of several it answers the malformed ones, for jobs of their own, in which they stay to be seen.
- */
-export async function processEvents(
-  dispatcher: Dispatcher,
-  job: EventJob,
-  retentionDays: number,
-): Promise<IdentifiedEvent[]> {
-  const events = batchedEvents(job.data);
-  if (events === null) {
-    await processEvent(dispatcher, job, job.data, retentionDays);
-    return [];
-  }
-  const results = await Promise.allSettled(
-    events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
-  );
-  const stopped = results.map((result) => (result.status === 'rejected' ? result.reason : null));
-  // The others are claimed by now: when the job comes again, they find it out.
-  const fault = stopped.find((reason) => reason !== null && !(reason instanceof UnrecoverableError));
-  if (fault !== undefined) throw fault;
-  return events.filter((_, index) => stopped[index] !== null);
-}
-
-/** Throws an `UnrecoverableError` when the message is malformed. */
-async function processEvent(
-  dispatcher: Dispatcher,
-  job: EventJob,
-  message: unknown,
-  retentionDays: number,
-): Promise<void> {
-  const { inHand, metrics } = dispatcher;
-  // The rest of a burst is taken when nothing else waits, in here as in the queue.
-  await inHand.acquire(1, (job.opts?.priority ?? 0) > 0);
-  try {
-    const { event, problems } = parseEvent(message, {
-      eventId: () => eventIdForJob(job.id ?? '', job.timestamp),
-      timestampMs: job.timestamp,
-      nowMs: Date.now(),
-      retentionDays,
-    });
-    if (problems) throw malformed(dispatcher, job, problems.map(({ message }) => message).join('; '));
-    const result = await fanOut(dispatcher, event, (job.attemptsStarted ?? 1) > 1);
-    if (result.kind === 'unknown_account') throw malformed(dispatcher, job, 'accountId is not an account');
-    metrics.events[result.kind].inc();
-  } finally {
-    inHand.release();
-  }
-}
-
 /** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */
-function malformed({ metrics, logger }: Dispatcher, job: EventJob, problem: string): UnrecoverableError {
+function malformed({ metrics, logger }: Dispatcher, job: Job<unknown>, problem: string): UnrecoverableError {
   metrics.events.malformed.inc();
   const [jobId, jobName] = [job.id, job.name].map((text) => text?.slice(0, 200));
   logger.warn({ jobId, jobName, problem }, 'malformed event kept as a failed job');

@@ -59,7 +59,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     await harness.publisher.publishMany([...good.slice(0, 7), bad, ...good.slice(7)]);
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     expect(await queue.getJobCountByTypes('waiting')).toBe(2);
-    await harness.startDispatcher();
+    const { port } = await harness.startDispatcher();
     await eventually(async () => {
       const [only, ...others] = await queue.getFailed();
       expect(others).toEqual([]);
@@ -68,6 +68,8 @@ describe.each(queueBackends())('on $name', (backend) => {
       expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(30);
     });
     expect(harness.receiver.requests).toHaveLength(30);
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/^runhook_events_total\{result="malformed".*\} 1$/m);
     await queue.close();
   });
 

@@ -1,12 +1,12 @@
 import { batchedEvents } from '@runhook/contract';
-import { type DeliveryQueue, type EventQueue, type PeekedJob, UnrecoverableError } from '@runhook/queue';
+import type { DeliveryQueue, EventQueue, PeekedJob } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 
 export interface FullQueueDependencies {
   events: Pick<EventQueue, 'peek' | 'discard'>;
   deliveries: Pick<DeliveryQueue, 'shed'>;
-  /** Does the work of an event's job; throws when its message is malformed. */
-  work: (job: PeekedJob<unknown>) => Promise<void>;
+  /** Does the work of an event's job; false when it has a malformed message. */
+  work: (job: PeekedJob<unknown>) => Promise<boolean>;
   /** Ends it between two pages. */
   stopping: AbortSignal;
   logger: Pick<Logger, 'warn'>;
@@ -58,11 +58,12 @@ export class FullQueue {
       EVENT_PAGE,
     );
     const done = await Promise.allSettled(jobs.map(work));
-    const ended = jobs.filter((_, index) => done[index]?.status === 'fulfilled');
-    for (const [index, { id }] of jobs.entries()) {
+    const ended: PeekedJob<unknown>[] = [];
+    for (const [index, job] of jobs.entries()) {
       const result = done[index];
-      if (result?.status === 'rejected' && result.reason instanceof UnrecoverableError)
-        this.#malformed.add(id);
+      if (result?.status !== 'fulfilled') continue;
+      if (result.value) ended.push(job);
+      else this.#malformed.add(job.id);
     }
     await events.discard(ended.map(({ id }) => id));
     const relieved = ended.reduce((sum, job) => sum + eventsOf(job), 0);
