@@ -81,6 +81,8 @@ test('pages reach as far as the API counts, and no typed number leads beyond', (
 
 test('a count that reached its ceiling is said to be at least that', () => {
   expect(countWords(1_000_000)).toMatch(/^at least 1.000.000$/);
+  expect(countWords(50_000)).toMatch(/^at least 50.000$/);
+  expect(countWords(50_001)).toMatch(/^50.001$/);
   expect(countWords(999)).toBe('999');
   expect(extentWords({ page: 2, count: 25, totalCount: 51 })).toBe('26–50 of 51');
 });

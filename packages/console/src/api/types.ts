@@ -24,9 +24,16 @@ export type StatisticsBucket = Schemas['StatisticsBucket'];
 
 /** Where the API stops counting the deliveries that match. */
 export const TOTAL_COUNT_MAX = 1_000_000;
+/** Where it stops when it reads what it counts: the first times that a long log is asked for, and where most is filtered out. */
+const READ_COUNT_MAX = 50_000;
+
+/** Whether there may be more of them. */
+export function isCountCapped(count: number): boolean {
+  return count === READ_COUNT_MAX || count >= TOTAL_COUNT_MAX;
+}
 
 export interface DeliveryPage {
   rows: Delivery[];
-  /** At most {@link TOTAL_COUNT_MAX}. */
+  /** At least so many when {@link isCountCapped}. */
   totalCount: number;
 }

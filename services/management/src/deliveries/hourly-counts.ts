@@ -49,8 +49,8 @@ interface CountedLog extends CountedHours {
 export interface HourlyCounts {
   /** Null when they are not known. */
   known(subscriptionId: string): CountedHours | null;
-  /** Tells how long it took to read a page without them. A slow log is counted in the background, for the next time. */
-  tookMs(subscriptionId: string, durationMs: number): void;
+  /** Tells of a page that was read without them. A long or slow log is counted in the background, for the next time. */
+  wasRead(subscriptionId: string, page: { isLong: boolean; durationMs: number }): void;
 }
 
 /**
@@ -62,7 +62,7 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
   const logs = new LRUCache<string, CountedLog>({ max: LOGS_MAX });
   const underWay = new Set<string>();
 
-  async function count(subscriptionId: string): Promise<void> {
+  async function count(subscriptionId: string, isKnownLong: boolean): Promise<void> {
     const startedAtMs = performance.now();
     const closedBefore = hourOf(BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n);
     const until = { since: null, until: closedBefore };
@@ -73,7 +73,8 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
       byEventType: true,
       ...until,
     });
-    const isLong = counts.reduce((sum, { deliveries }) => sum + deliveries, 0) >= limits.deliveriesMin;
+    const deliveries = counts.reduce((sum, hour) => sum + hour.deliveries, 0);
+    const isLong = isKnownLong || deliveries >= limits.deliveriesMin;
     const countedAtMs = performance.now();
     logs.set(subscriptionId, {
       counts: isLong ? counts : [],
@@ -84,11 +85,11 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
     });
   }
 
-  function countInBackground(subscriptionId: string): void {
+  function countInBackground(subscriptionId: string, isKnownLong: boolean): void {
     if (underWay.has(subscriptionId)) return;
     underWay.add(subscriptionId);
     // When it fails the log is read as short ones are, and whoever looks next brings another try.
-    count(subscriptionId)
+    count(subscriptionId, isKnownLong)
       .catch(() => logs.delete(subscriptionId))
       .finally(() => underWay.delete(subscriptionId));
   }
@@ -100,12 +101,13 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
     known(subscriptionId) {
       const log = logs.get(subscriptionId);
       if (!log?.isLong || isOlder(log, USABLE_MS)) return null;
-      if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId);
+      if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId, true);
       return log;
     },
-    tookMs(subscriptionId, durationMs) {
+    wasRead(subscriptionId, { isLong, durationMs }) {
       const log = logs.get(subscriptionId);
-      if (durationMs > limits.slowMs && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId);
+      const isWorthwhile = isLong || durationMs > limits.slowMs;
+      if (isWorthwhile && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId, isLong);
     },
   };
 }

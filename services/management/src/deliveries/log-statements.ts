@@ -13,6 +13,8 @@ import {
 
 /** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
+/** And here where every row that is counted is read, unless somebody asks for what lies beyond. */
+export const READ_COUNT_MAX = 50_000;
 
 export interface DeliveryQuery {
   subscriptionId: string;
@@ -27,9 +29,10 @@ export interface DeliveryPage {
 }
 
 /**
- * A page of a subscription's log, newest first, with each event's data, and how many match in all (counted up to
- * {@link TOTAL_COUNT_MAX}). Where the hours of a long log are known, neither what is counted nor what is skipped is
- * read; a filter for the few that did not go well, or for one run, has an index of its own and needs no such help.
+ * A page of a subscription's log, newest first, with each event's data, and how many match in all. Where the hours of a
+ * long log are known, neither what is counted nor what is skipped is read, and it is counted up to
+ * {@link TOTAL_COUNT_MAX}; else a page among the first is counted up to {@link READ_COUNT_MAX}, and the hours are counted in
+ * the background. A filter for the few that did not go well, or for one run, has an index of its own and needs no such help.
  */
 export async function listDeliveries(
   pool: Pool,
@@ -44,7 +47,8 @@ export async function listDeliveries(
   if (known !== null) return await readSought(pool, query, await seekPage(pool, known, query));
   const startedAtMs = performance.now();
   const page = await readPage(pool, query);
-  hourlyCounts.tookMs(subscriptionId, performance.now() - startedAtMs);
+  const isLong = page.totalCount >= READ_COUNT_MAX;
+  hourlyCounts.wasRead(subscriptionId, { isLong, durationMs: performance.now() - startedAtMs });
   return page;
 }
 
@@ -65,11 +69,12 @@ async function readPage(
 ): Promise<DeliveryPage> {
   const conditions = deliveryConditions(subscriptionId, filters);
   const where = whereOf(conditions, 2);
+  const countMax = offset + limit < READ_COUNT_MAX ? READ_COUNT_MAX : TOTAL_COUNT_MAX;
   const rows = await runStatement(
     pool,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
-       FROM (SELECT FROM deliveries d WHERE ${where.all} LIMIT ${TOTAL_COUNT_MAX}) matching) total
+       FROM (SELECT FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
      LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofDays)}) page ON true
      ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
     [limit, offset, ...valuesOf(conditions)],

@@ -20,7 +20,7 @@ import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/res
 import { bodyExample, PAYLOAD_EXAMPLES } from '../http/openapi/webhooks.ts';
 import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
 import { type AttemptView, DELIVERY_STATUSES, type DeliveryView, type TimingsView } from './delivery.ts';
-import { TOTAL_COUNT_MAX } from './log-statements.ts';
+import { READ_COUNT_MAX, TOTAL_COUNT_MAX } from './log-statements.ts';
 
 const DELIVERY_STATUS: Schema = {
   type: 'string',
@@ -196,7 +196,7 @@ export const deliveryPaths: Paths = {
       operationId: 'listDeliveries',
       tags,
       summary: 'List the deliveries of a subscription',
-      description: `Newest first, as long as the log keeps them: 30 days unless the operator set another time. \`total_count\` stops at ${TOTAL_COUNT_MAX}.`,
+      description: `Newest first, as long as the log keeps them: 30 days unless the operator set another time. \`total_count\` stops at ${TOTAL_COUNT_MAX}; with a \`status\` other than \`delivered\`, and the first times that a long log is asked for, at ${READ_COUNT_MAX} for pages before that.`,
       parameters: [
         inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
         inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),

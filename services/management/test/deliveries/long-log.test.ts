@@ -12,7 +12,7 @@ import {
 } from '@runhook/testing';
 import { deliveryView } from '../../src/deliveries/delivery.ts';
 import { createHourlyCounts, type HourlyCounts } from '../../src/deliveries/hourly-counts.ts';
-import { listDeliveries } from '../../src/deliveries/log-statements.ts';
+import { listDeliveries, READ_COUNT_MAX } from '../../src/deliveries/log-statements.ts';
 import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
 
 const COUNT = 3_000;
@@ -20,20 +20,21 @@ const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
+let accountId: number;
 let subscriptionId: string;
 /** Knows the hours of every log, and of none. */
 let known: HourlyCounts;
-const none: HourlyCounts = { known: () => null, tookMs: () => undefined };
+const none: HourlyCounts = { known: () => null, wasRead: () => undefined };
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
   database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
-  const account = await seedAccount(database);
+  ({ id: accountId } = await seedAccount(database));
   const clientUrl = 'https://receiver.example.com/hooks';
-  ({ id: subscriptionId } = await seedSubscription(database, { accountId: account.id, clientUrl }));
-  await seedDeliveries(database.pool, { accountId: account.id, subscriptionId, count: COUNT, days: 3 });
-  known = createHourlyCounts(database.pool, { slowMs: -1, deliveriesMin: 1 });
-  known.tookMs(subscriptionId, 0);
+  ({ id: subscriptionId } = await seedSubscription(database, { accountId, clientUrl }));
+  await seedDeliveries(database.pool, { accountId, subscriptionId, count: COUNT, days: 3 });
+  known = createHourlyCounts(database.pool, { slowMs: Number.POSITIVE_INFINITY, deliveriesMin: 1 });
+  known.wasRead(subscriptionId, { isLong: true, durationMs: 0 });
   await eventually(async () => expect(known.known(subscriptionId)?.counts.length).toBeGreaterThan(48));
 });
 
@@ -109,7 +110,7 @@ test('a short log is never kept, however slow the server is', async () => {
     },
   } as unknown as PrismaDatabase['pool'];
   const hours = createHourlyCounts(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
-  hours.tookMs(subscriptionId, 1_000);
+  hours.wasRead(subscriptionId, { isLong: false, durationMs: 1_000 });
   await eventually(() => expect(counted).toBe(1));
   expect(hours.known(subscriptionId)).toBeNull();
   expect((await list(hours, {}, COUNT - 1)).rows).toHaveLength(1);
@@ -129,4 +130,23 @@ test('the seeded log is one that the service could have written', async () => {
   );
   for (const { id, event_id, day } of ids.rows)
     expect([idDay('delivery', id), idDay('event', event_id)]).toEqual([day, day]);
+});
+
+test('a long log is counted in part at first, and as a whole once it was asked for', async () => {
+  const count = READ_COUNT_MAX + 500;
+  const { id } = await seedSubscription(database, {
+    accountId,
+    clientUrl: 'https://receiver.example.com/long',
+  });
+  await seedDeliveries(database.pool, { accountId, subscriptionId: id, count, days: 2 });
+  const hours = createHourlyCounts(database.pool);
+  const newest = { subscriptionId: id, filters: ALL, limit: 7, offset: 0 };
+  const first = await listDeliveries(database.pool, hours, newest);
+  expect(first.totalCount).toBe(READ_COUNT_MAX);
+  const beyond = { ...newest, offset: count - 7 };
+  expect(await listDeliveries(database.pool, none, beyond)).toMatchObject({ totalCount: count });
+  await eventually(() => expect(hours.known(id)).not.toBeNull());
+  const second = await listDeliveries(database.pool, hours, newest);
+  expect(second.totalCount).toBe(count);
+  expect(second.rows.map(deliveryView)).toEqual(first.rows.map(deliveryView));
 });

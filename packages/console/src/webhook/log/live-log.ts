@@ -1,4 +1,4 @@
-import { type Delivery, type DeliveryPage, TOTAL_COUNT_MAX } from '../../api/types.ts';
+import { type Delivery, type DeliveryPage, isCountCapped, TOTAL_COUNT_MAX } from '../../api/types.ts';
 
 /** A page of the log, and what is known of it from before. */
 export interface LogState extends DeliveryPage {
@@ -27,10 +27,9 @@ export function continuedLog(before: LogState, tail: DeliveryPage, pageSize: num
   const arrived = tail.rows.filter(({ id }) => !known.has(id)).length;
   if (arrived === tail.rows.length) return null;
   const left = tail.rows.length < pageSize ? before.rows.length + arrived - tail.rows.length : 0;
-  const totalCount =
-    before.totalCount >= TOTAL_COUNT_MAX
-      ? TOTAL_COUNT_MAX
-      : Math.min(TOTAL_COUNT_MAX, before.totalCount + arrived - left);
+  const totalCount = isCountCapped(before.totalCount)
+    ? before.totalCount
+    : Math.min(TOTAL_COUNT_MAX, before.totalCount + arrived - left);
   if (tail.rows.length < pageSize && totalCount > tail.rows.length) return null;
   return {
     rows: tail.rows,

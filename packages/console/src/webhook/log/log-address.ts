@@ -1,5 +1,5 @@
 import type { EventType } from '@runhook/contract';
-import { type DeliveryStatus, TOTAL_COUNT_MAX } from '../../api/types.ts';
+import { type DeliveryStatus, isCountCapped } from '../../api/types.ts';
 import { EVENT_TYPES_IN_ORDER } from '../../words/webhooks.ts';
 
 export const RANGES = ['all', 'hour', 'day', 'week', 'own'] as const;
@@ -148,9 +148,8 @@ export function pagesOf(totalCount: number): number {
 const numberFormat = new Intl.NumberFormat();
 
 export function countWords(count: number): string {
-  return count >= TOTAL_COUNT_MAX
-    ? `at least ${numberFormat.format(TOTAL_COUNT_MAX)}`
-    : numberFormat.format(count);
+  const words = numberFormat.format(count);
+  return isCountCapped(count) ? `at least ${words}` : words;
 }
 
 /** "26–50 of 1,234", "1–25 of at least 1,000,000". */

@@ -2,7 +2,7 @@ import { Button, Group, Text, TextInput } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight } from '@tabler/icons-react';
 import { type ComponentType, useEffect, useState } from 'react';
 import { Link } from 'react-router';
-import { TOTAL_COUNT_MAX } from '../../api/types.ts';
+import { isCountCapped } from '../../api/types.ts';
 import { extentWords, pageFromText, pagesOf } from './log-address.ts';
 
 interface LogPagerProps {
@@ -17,7 +17,7 @@ interface LogPagerProps {
 /** Ways through a log that may be long: links to the pages beside and at the ends, and a field for any other. */
 export function LogPager({ page, count, totalCount, searchOf, onPage }: LogPagerProps) {
   const last = pagesOf(totalCount);
-  const isCapped = totalCount >= TOTAL_COUNT_MAX;
+  const isCapped = isCountCapped(totalCount);
   const link = (label: string, target: number, Icon: ComponentType<{ size: number }>) => (
     <PageLink label={label} search={target === page ? null : searchOf(target)} icon={Icon} />
   );
