@@ -3,7 +3,7 @@ import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
 import type { Lane, LaneOutcome } from './policy/lane-states.ts';
-import type { Delivery } from './policy/next-step.ts';
+import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { Target } from './target.ts';
@@ -95,7 +95,7 @@ async function send(
       deliveryId: delivery.id,
       day: delivery.day,
       number,
-      trigger: delivery.trigger,
+      trigger: nextTrigger(delivery),
       startedAt: result.startedAt,
       durationMs: result.durationMs,
       ...report,

@@ -44,6 +44,7 @@ export interface Delivery {
   /** The day partition, `YYYY-MM-DD`. */
   day: string;
   status: 'pending' | 'delivered' | 'failed' | 'cancelled';
+  /** Of the cycle: the event, or a redelivery. */
   trigger: 'automatic' | 'manual';
   /** Attempts made before this cycle began. */
   cycle: number;
@@ -58,6 +59,15 @@ export interface Delivery {
   event: JobRunEvent;
   /** Null when the row is gone. */
   target: Target | null;
+}
+
+/** Of the attempt that comes next: a person asks for one, whose retries are the service's own. */
+export function nextTrigger({
+  trigger,
+  cycle,
+  attemptCount,
+}: Pick<Delivery, 'trigger' | 'cycle' | 'attemptCount'>): Delivery['trigger'] {
+  return attemptCount === cycle ? trigger : 'automatic';
 }
 
 /** What to do with a delivery whose queue job has come. */

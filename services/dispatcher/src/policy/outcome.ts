@@ -40,7 +40,9 @@ export function outcomeOf(
   if (delayMs !== null) return { kind: 'retry', delayMs };
   const made = attemptsMade(progress);
   const count = made === 1 ? 'The only attempt' : `All ${made} attempts`;
-  return { kind: 'failed', reason: `${count} failed. Last: ${report.error.message}` };
+  // The numbers of attempts are counted on over redeliveries.
+  const ofWhat = progress.cycle === 0 ? '' : ' of the redelivery';
+  return { kind: 'failed', reason: `${count}${ofWhat} failed. Last: ${report.error.message}` };
 }
 
 /** Waits between the attempts of a delivery (docs/contract.md#retries). */

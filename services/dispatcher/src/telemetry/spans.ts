@@ -3,6 +3,7 @@ import type { Traces } from '@runhook/runtime';
 import type { Attemptable, AttemptResult } from '../attempt.ts';
 import type { DeliverResult } from '../deliver.ts';
 import type { FanOutResult } from '../fan-out.ts';
+import { nextTrigger } from '../policy/next-step.ts';
 import type { Target } from '../target.ts';
 
 /**
@@ -84,14 +85,15 @@ function eventAttributes({ eventId, eventType, accountId }: JobRunEvent) {
   };
 }
 
-function attemptAttributes({ id, subscriptionId, attemptCount, trigger }: Attemptable) {
+function attemptAttributes(delivery: Attemptable) {
+  const { id, subscriptionId, attemptCount } = delivery;
   return {
     'http.request.method': 'POST',
     ...(attemptCount > 0 ? { 'http.request.resend_count': attemptCount } : {}),
     'runhook.delivery.id': id,
     'runhook.subscription.id': subscriptionId,
     'runhook.attempt.number': attemptCount + 1,
-    'runhook.attempt.trigger': trigger,
+    'runhook.attempt.trigger': nextTrigger(delivery),
   };
 }
 

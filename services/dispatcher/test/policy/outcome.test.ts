@@ -68,6 +68,12 @@ describe('the outcome', () => {
 
   test('of the sixth failure is failed, with a sentence', () => {
     const reason = 'All 6 attempts failed. Last: The endpoint answered 500.';
+    const progress = { cycle: 0, attemptCount: 6 };
+    expect(outcomeOf(failure, {}, progress, policy, now)).toEqual({ kind: 'failed', reason });
+  });
+
+  test('of the sixth failure of a redelivery is not said of the attempts before it', () => {
+    const reason = 'All 6 attempts of the redelivery failed. Last: The endpoint answered 500.';
     expect(outcomeOf(failure, {}, after(6), policy, now)).toEqual({ kind: 'failed', reason });
   });
 });

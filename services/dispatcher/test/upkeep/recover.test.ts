@@ -125,7 +125,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     });
     const attempts = await attemptsOf(harness.database, deliveryId);
     expect(attempts.map(({ number, trigger }) => [number, trigger])).toEqual(
-      [7, 8, 9, 10, 11, 12].map((number) => [number, 'manual']),
+      [7, 8, 9, 10, 11, 12].map((number) => [number, number === 7 ? 'manual' : 'automatic']),
     );
   });
 

@@ -92,7 +92,8 @@ export const deliverySchemas: Record<string, Schema> = {
     trigger: {
       type: 'string',
       enum: ['automatic', 'manual'],
-      description: 'Whether the event or its retries caused it, or a redelivery by hand.',
+      description:
+        '`manual` for the first attempt of a redelivery; its retries are automatic as those of the event are.',
     },
     started_at: microsTime('When it started.'),
     duration_ms: count('How long it took, in milliseconds: connecting, request and answer together.'),
