@@ -71,6 +71,32 @@ describeConsole(
       expect(jobs).toEqual(['Job 1199', 'Nightly build']);
     });
 
+    story('Enter in the jobs takes the first that is found, and never saves', async (visit) => {
+      const { page, world } = visit;
+      await open(visit, 'new');
+      await page.getByRole('textbox', { name: 'Name' }).fill('Of one job');
+      await page.getByRole('checkbox', { name: /Run started/ }).check();
+      await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/one-job`);
+      const field = jobsOf(page);
+      await field.focus();
+      await page.keyboard.press('Enter');
+      // Faster than the server finds them.
+      await field.fill('job 1117');
+      await page.keyboard.press('Enter');
+      await page.getByText('Job 1117', { exact: true }).first().waitFor();
+      await field.fill('no such job');
+      await page.getByText('No job has “no such job” in its name.').waitFor();
+      await page.keyboard.press('Enter');
+      await field.fill('');
+      await page.keyboard.press('Escape');
+      await headingOf(page, 'Create New Webhook');
+      expect(await listOf(visit, 'Of one job')).toEqual([]);
+      await page.getByRole('button', { name: 'Save' }).click();
+      await headingOf(page, '“Of one job” is created');
+      const [webhook] = await listOf(visit, 'Of one job');
+      expect(await jobNames(visit, webhook?.job_ids ?? [])).toEqual(['Job 1117']);
+    });
+
     story(
       'headers for a gateway are sent, never shown again, and stay when the form is saved',
       async (visit) => {

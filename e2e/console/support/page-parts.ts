@@ -41,6 +41,30 @@ async function hasFocus(locator: Locator): Promise<boolean> {
   });
 }
 
+/** What covers something of the element; nothing when all of it can be seen. Judged by what is on top at nine points. */
+export async function coversOf(locator: Locator): Promise<string[]> {
+  return await locator.evaluate((node) => {
+    const element = node as unknown as SeenElement;
+    const { left, top, width, height } = element.getBoundingClientRect();
+    const covers = new Set<string>();
+    for (const x of [2, width / 2, width - 2])
+      for (const y of [2, height / 2, height - 2]) {
+        const above = element.ownerDocument.elementFromPoint(left + x, top + y);
+        if (above === null) covers.add('the edge of the window');
+        else if (!element.contains(above) && !above.contains(element))
+          covers.add(above.outerHTML.slice(0, 120));
+      }
+    return [...covers];
+  });
+}
+
+interface SeenElement {
+  getBoundingClientRect(): { left: number; top: number; width: number; height: number };
+  contains(other: SeenElement): boolean;
+  outerHTML: string;
+  ownerDocument: { elementFromPoint(x: number, y: number): SeenElement | null };
+}
+
 /** Waits until the clipboard has it, and gives what it has: a press of a button does not wait for that. */
 export async function expectCopied(page: Page, expected: string | RegExp): Promise<string> {
   return await onThePage(async () => {

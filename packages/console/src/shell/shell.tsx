@@ -20,6 +20,9 @@ import { mayReadAudit } from '../words/audit.ts';
 import { AccountSwitcher, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
 
+/** The library puts the navigation at 101: what opens in the header reaches over it. */
+const HEADER_Z_INDEX = 102;
+
 /** The frame of every page behind the sign-in. On narrow screens the navigation is a drawer. */
 export function Shell() {
   const [isDrawerOpen, drawer] = useDisclosure(false);
@@ -31,7 +34,7 @@ export function Shell() {
         navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: true } }}
         padding={0}
       >
-        <AppShell.Header>
+        <AppShell.Header zIndex={HEADER_Z_INDEX}>
           <Group h="100%" px="md" gap="sm" wrap="nowrap">
             <Burger
               hiddenFrom="sm"

@@ -1,7 +1,7 @@
 import { Group, MultiSelect, type MultiSelectProps, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { problemWords } from '../api/api-error.ts';
 import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Job } from '../api/types.ts';
@@ -29,6 +29,19 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
   const isSettled = debounced === search.trim() && !found.isPlaceholderData;
   const totalCount = found.data?.extra.pagination.total_count ?? 0;
 
+  const choose = (next: string[]) => {
+    onChange(next);
+    setSearch('');
+  };
+  const takeFirst = useFirstOnceFound({
+    isSettled,
+    search,
+    onSettled: () => {
+      const first = [...foundIds].find((id) => !value.includes(id));
+      if (first !== undefined) choose([...value, first]);
+    },
+  });
+
   return (
     <MultiSelect
       {...ofForm}
@@ -43,10 +56,16 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
       placeholder={value.length === 0 ? 'All jobs' : ''}
       data={ids.map((id) => ({ value: id, label: known.get(id)?.name ?? `Job ${id}` }))}
       value={value}
-      onChange={(next) => {
-        onChange(next);
-        setSearch('');
+      onChange={choose}
+      // In a field of a form Enter would submit it: with a search it takes the first job that is found, and else nothing.
+      wrapperProps={{
+        onKeyDown: (event: KeyboardEvent) => {
+          if (event.key !== 'Enter') return;
+          if (!event.defaultPrevented && search.trim() !== '') takeFirst();
+          event.preventDefault();
+        },
       }}
+      selectFirstOptionOnChange
       searchable
       searchValue={search}
       onSearchChange={setSearch}
@@ -66,6 +85,26 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
       styles={{ pillsList: { maxHeight: 180, overflowY: 'auto' } }}
     />
   );
+}
+
+/** Lets somebody who types quickly have the first job of a search whose answer is still on its way. */
+function useFirstOnceFound({
+  isSettled,
+  search,
+  onSettled,
+}: {
+  isSettled: boolean;
+  search: string;
+  onSettled: () => void;
+}): () => void {
+  const [wanted, setWanted] = useState<string | null>(null);
+  useEffect(() => {
+    if (wanted === null) return;
+    if (wanted === search && !isSettled) return;
+    setWanted(null);
+    if (wanted === search) onSettled();
+  });
+  return () => setWanted(search);
 }
 
 /** As the server does it: in the name, or the beginning of the id. */
