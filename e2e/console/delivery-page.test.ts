@@ -90,6 +90,28 @@ describeConsole('the page of a delivery', (story) => {
     world.receiver.respondWith(200);
   });
 
+  story(
+    'an answer in JSON is laid out and copied as it came, one that is no text is not shown',
+    async (visit) => {
+      const { page, at, as, world } = visit;
+      const answer = '{"error":"no_text","hint":{"field":"text"}}';
+      world.receiver.respondWith({ status: 200, body: answer });
+      const { path } = await delivered(visit, { status: 'delivered' });
+      await as('ada');
+      await page.goto(at(path));
+      const body = page.getByRole('region', { name: 'Response body of attempt 1' });
+      expect(await body.textContent()).toBe(JSON.stringify(JSON.parse(answer), null, 2));
+      await page.getByRole('button', { name: 'Copy Response body of attempt 1' }).click();
+      await expectCopied(page, answer);
+      const image = Buffer.from(Array.from({ length: 64 }, (_, index) => 0x80 + index));
+      world.receiver.respondWith({ status: 200, body: image });
+      const other = await delivered(visit, { status: 'delivered' });
+      await page.goto(at(other.path));
+      await page.getByText('The body of the answer is no text.').waitFor();
+      world.receiver.respondWith(200);
+    },
+  );
+
   story('the payload is laid out for reading and copied to the byte', async (visit) => {
     const { page, at, as, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: 'Ada’s "hook"' });

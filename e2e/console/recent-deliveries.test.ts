@@ -2,6 +2,7 @@ import { expect } from '@jest/globals';
 import { seedDeliveries } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole } from './support/describe-console.ts';
+import { expectFocus } from './support/page-parts.ts';
 import { held, onThePage } from './support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
 
@@ -58,6 +59,18 @@ describeConsole(
       expect(await page.evaluate('document.activeElement.textContent')).toBe('Recent Deliveries');
     });
 
+    story('a row is one stop of the tab key, and says to the second when it was', async (visit) => {
+      const { world, page, at, as } = visit;
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      await linksOf(page).first().focus();
+      await page.keyboard.press('Tab');
+      await expectFocus(linksOf(page).nth(1));
+      const times = await rowsOf(page).locator('time').allTextContents();
+      expect(times).toHaveLength(25);
+      for (const time of times) expect(time).toMatch(/\d:\d\d:\d\d/);
+    });
+
     story('filters are in the address, and what they hide is told', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');
@@ -110,6 +123,13 @@ describeConsole(
         expect(runs).toContain(delivery.run_id);
         expect(runs.length).toBeLessThan(5);
       });
+      // A link with it means the same moments wherever it is opened.
+      const utc = (timeMs: number) => `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
+      const { searchParams } = new URL(page.url());
+      expect([searchParams.get('from'), searchParams.get('to')]).toEqual([
+        utc(minuteMs),
+        utc(minuteMs + 60_000),
+      ]);
       await page.getByLabel('To (empty: now)').fill(local(minuteMs - 60_000));
       await page.getByText('The end must be later than the beginning.').first().waitFor();
     });

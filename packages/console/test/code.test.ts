@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { curlCommand, prettyJson, runSample, shellQuoted } from '../src/words/code.ts';
+import { curlCommand, prettyJson, readableBody, runSample, shellQuoted } from '../src/words/code.ts';
 
 const run = promisify(execFile);
 const SECRET = `whsec_a'b"c$d\`e f`;
@@ -97,6 +97,15 @@ test('numbers keep their digits', () => {
 test('what is no JSON is told as such', () => {
   expect(prettyJson('not json')).toBeNull();
   expect(prettyJson('')).toBeNull();
+});
+
+test('an answer is laid out when it is JSON, left as it is when it is text, and not shown when it is neither', () => {
+  expect(readableBody('{"error":"no_text"}')).toEqual({ kind: 'json', text: '{\n  "error": "no_text"\n}' });
+  expect(readableBody('{"error":"cut o')).toEqual({ kind: 'text', text: '{"error":"cut o' });
+  expect(readableBody('42')).toEqual({ kind: 'text', text: '42' });
+  expect(readableBody('caf\uFFFD, written in Latin-1')).toMatchObject({ kind: 'text' });
+  const image = Buffer.from('89504e470d0a1a0a0000000d49484452000000100000001008060000001ff3ff61', 'hex');
+  expect(readableBody(image.toString())).toEqual({ kind: 'binary' });
 });
 
 test('the sample reports a run as far as the webhook needs it', () => {

@@ -62,6 +62,17 @@ test('a local time of a field is the same moment and back', () => {
   expect(justAfter('1795168800000000')).toBe('1795168800000001');
 });
 
+test('an own range is shared as UTC, whatever zone its reader is in', () => {
+  const written = (from: string) => writeLogAddress({ ...NO_FILTERS, range: 'own', from }).get('from');
+  const timeMs = Date.UTC(2026, 0, 31, 19, 28, 7);
+  expect(written(localOf(timeMs))).toBe('2026-01-31T19:28Z');
+  expect(written(`${localOf(timeMs)}:07`)).toBe('2026-01-31T19:28:07Z');
+  const { from } = read('range=own&from=2026-01-31T19:28:07Z&to=2026-01-31T25:00Z');
+  expect(microsOfLocal(from)).toBe(String(timeMs * 1_000));
+  // Without a zone nobody knows which moment was meant.
+  expect(read('range=own&from=2026-01-31T19:28&to=2026-01-31T25:00Z')).toMatchObject({ from: '', to: '' });
+});
+
 test('a range that ends before it begins is a problem', () => {
   expect(windowProblem({ since: '2', until: '1' })).not.toBeNull();
   expect(windowProblem({ since: '2', until: '2' })).not.toBeNull();

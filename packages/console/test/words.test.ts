@@ -2,7 +2,14 @@ import { expect, test } from '@jest/globals';
 import { HEADER_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
 import { checkWebhook, LIMITS, NEW_WEBHOOK, problemsOfServer } from '../src/webhook-form/webhook-values.ts';
 import { statusTone, statusWords } from '../src/words/http-status.ts';
-import { durationWords, parseTime, relativeTime, utcTime, waitWords } from '../src/words/time.ts';
+import {
+  durationWords,
+  exactLocalTime,
+  parseTime,
+  relativeTime,
+  utcTime,
+  waitWords,
+} from '../src/words/time.ts';
 import { jobsWords, webhooksRefusal, writeRefusal } from '../src/words/webhooks.ts';
 
 test.each([
@@ -33,6 +40,18 @@ test.each([
   ['504', null, '504'],
 ])('whose %s it is, is said by its error code: %s is "%s"', (code, errorCode, words) => {
   expect(statusWords(code, errorCode)).toBe(words);
+});
+
+test('an exact time leaves out what goes without saying', () => {
+  const at = (...parts: [number, number, number]) => new Date(...parts, 14, 3, 7);
+  const words = (...parts: [number, number, number]) =>
+    exactLocalTime(at(...parts), at(2026, 10, 22).getTime());
+  const time = words(2026, 10, 22);
+  expect(time).toMatch(/^\D*\d{1,2}\D03\D07/);
+  expect(words(2026, 10, 21)).toMatch(/21.*, /);
+  expect(words(2026, 10, 21).endsWith(time)).toBe(true);
+  expect(words(2026, 10, 21)).not.toContain('2026');
+  expect(words(2025, 10, 22)).toContain('2025');
 });
 
 test('a time is read from microseconds and from ISO 8601 alike', () => {

@@ -3,7 +3,14 @@ import { IconCircleCheck, IconCircleDashed, IconCircleX, IconClockHour4 } from '
 import { type ReactNode, useEffect, useState } from 'react';
 import type { Subscription } from '../api/types.ts';
 import { statusTone, statusWords, type Tone } from '../words/http-status.ts';
-import { fullLocalTime, parseTime, relativeTime, shortLocalTime, utcTime } from '../words/time.ts';
+import {
+  exactLocalTime,
+  fullLocalTime,
+  parseTime,
+  relativeTime,
+  shortLocalTime,
+  utcTime,
+} from '../words/time.ts';
 import classes from './components.module.css';
 
 const ICONS = {
@@ -29,19 +36,22 @@ const NEAR_MS = 90_000;
 interface MomentProps {
   /** A time of the API: microseconds since the epoch as digits, or ISO 8601. */
   at: string;
-  /** `relative` ("4 min ago", a date when it is long ago) or `full`: date, second and zone. */
-  format?: 'relative' | 'full';
+  /**
+   * `relative` ("4 min ago", a date when it is long ago), `full` (date, second and zone), or `exact`: to the second, for
+   * lists, where it takes no focus.
+   */
+  format?: 'relative' | 'exact' | 'full';
   /** False inside a link or a button: those have the focus already. */
   focusable?: boolean;
 }
 
 /** A time in the reader's own zone; UTC on hover and on focus. */
-export function Moment({ at, format = 'relative', focusable = true }: MomentProps) {
+export function Moment({ at, format = 'relative', focusable = format !== 'exact' }: MomentProps) {
   const date = parseTime(at);
   const isNear = date !== null && Math.abs(date.getTime() - Date.now()) < NEAR_MS;
   const nowMs = useNow(isNear ? 1_000 : 30_000);
   if (date === null) return <span>{at}</span>;
-  const words = format === 'full' ? fullLocalTime(date) : (relativeTime(date, nowMs) ?? shortLocalTime(date));
+  const relative = relativeTime(date, nowMs);
   return (
     <Tooltip
       label={
@@ -49,14 +59,22 @@ export function Moment({ at, format = 'relative', focusable = true }: MomentProp
           {fullLocalTime(date)}
           <br />
           {utcTime(date)}
+          {format === 'exact' && relative !== null && (
+            <>
+              <br />
+              {relative}
+            </>
+          )}
         </>
       }
       events={{ hover: true, focus: true, touch: true }}
       openDelay={150}
     >
-      {/* In the tab order: the exact time must be reachable without a pointer. */}
+      {/* In the tab order where the exact time could not be reached without a pointer. */}
       <time dateTime={date.toISOString()} className={classes.moment} {...(focusable && { tabIndex: 0 })}>
-        {words}
+        {format === 'relative' && (relative ?? shortLocalTime(date))}
+        {format === 'exact' && exactLocalTime(date, nowMs)}
+        {format === 'full' && fullLocalTime(date)}
       </time>
     </Tooltip>
   );

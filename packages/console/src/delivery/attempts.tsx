@@ -4,6 +4,7 @@ import { useId, useState } from 'react';
 import type { Attempt, DeliveryDetail } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
+import { readableBody } from '../words/code.ts';
 import { answerAdvice } from '../words/deliveries.ts';
 import { statusTone, statusWords } from '../words/http-status.ts';
 import { durationWords } from '../words/time.ts';
@@ -122,9 +123,17 @@ function Exchange({ attempt }: { attempt: Attempt }) {
 
 function ResponseBody({ number, body, isTruncated }: { number: number; body: string; isTruncated: boolean }) {
   if (body === '') return <Text size="sm">The answer had no body.</Text>;
+  const readable = readableBody(body);
+  if (readable.kind === 'binary') return <Text size="sm">The body of the answer is no text.</Text>;
+  const label = `Response body of attempt ${number}`;
   return (
     <>
-      <CodeBlock label={`Response body of attempt ${number}`} code={body} wrap heightMax={HEIGHT_MAX} />
+      <CodeBlock label={label} code={readable.text} copyValue={body} wrap heightMax={HEIGHT_MAX} />
+      {readable.kind === 'json' && (
+        <Text size="xs" c="dimmed">
+          Laid out for reading. Copying gives it as it came.
+        </Text>
+      )}
       {isTruncated && <Text size="sm">The body was longer. Only its beginning is kept.</Text>}
     </>
   );

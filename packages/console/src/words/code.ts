@@ -32,6 +32,19 @@ export function prettyJson(text: string): string | null {
   });
 }
 
+/** An answer as somebody can read it. `binary` is what the log kept of bytes that are no text: nothing to look at. */
+export function readableBody(body: string): { kind: 'json' | 'text'; text: string } | { kind: 'binary' } {
+  // What is no UTF-8 is U+FFFD in the log (docs/contract.md#attempts).
+  const unreadable = body.match(UNREADABLE)?.length ?? 0;
+  if (unreadable > body.length * UNREADABLE_SHARE_MAX) return { kind: 'binary' };
+  const json = /^\s*[{[]/.test(body) ? prettyJson(body) : null;
+  return json === null ? { kind: 'text', text: body } : { kind: 'json', text: json };
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const UNREADABLE = /[\uFFFD\u0000-\u0008\u000E-\u001F]/g;
+const UNREADABLE_SHARE_MAX = 0.1;
+
 /** Strings stay whole: punctuation inside them is theirs. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g;
 

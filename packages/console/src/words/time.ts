@@ -38,6 +38,18 @@ export function shortLocalTime(date: Date): string {
   return shortFormat.format(date);
 }
 
+const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const mediumFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/** To the second, without what goes without saying: "14:03:07" today, "21 Nov, 14:03:07" in this year. */
+export function exactLocalTime(date: Date, nowMs: number): string {
+  const now = new Date(nowMs);
+  if (date.toDateString() === now.toDateString()) return timeFormat.format(date);
+  if (date.getFullYear() !== now.getFullYear()) return mediumFormat.format(date);
+  return `${dayFormat.format(date)}, ${timeFormat.format(date)}`;
+}
+
 /** Date, second and zone, in the reader's zone and language. */
 export function fullLocalTime(date: Date): string {
   return fullFormat.format(date);

@@ -69,7 +69,7 @@ function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: b
       </Table.Td>
       <Table.Td>{delivery.run_id}</Table.Td>
       <Table.Td>
-        <Moment at={delivery.created_at} />
+        <Moment at={delivery.created_at} format="exact" />
       </Table.Td>
       <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
       <Table.Td className={classes.number ?? ''}>{durationOf(delivery)}</Table.Td>
@@ -98,7 +98,7 @@ export function DeliveryCards({
             <span>
               {jobWords(delivery)}, run {delivery.run_id}
             </span>
-            <Moment at={delivery.created_at} />
+            <Moment at={delivery.created_at} format="exact" />
           </div>
           <div className={`${classes.line} ${classes.dimmed}`}>
             <span>{lastAnswerWords(delivery)}</span>

@@ -21,7 +21,7 @@ export interface LogAddress {
   eventType: EventType | '';
   runId: string;
   range: Range;
-  /** Of an own range: local times as `datetime-local` has them, or empty. */
+  /** Of an own range: local times as `datetime-local` has them, or empty. In the address they are UTC: people share it. */
   from: string;
   to: string;
   /** From 1. */
@@ -33,7 +33,7 @@ export interface LogAddress {
   before: string;
 }
 
-const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?Z$/;
 const RUN_ID_DIGITS_MAX = 15;
 
 /** Reads the address; what makes no sense is as if it were not there. */
@@ -48,8 +48,8 @@ export function readLogAddress(search: URLSearchParams): LogAddress {
     eventType: known('event', EVENT_TYPES_IN_ORDER) ?? '',
     runId: isRunId(text('run')) ? text('run') : '',
     range: known('range', RANGES) ?? 'all',
-    from: matching('from', LOCAL_TIME),
-    to: matching('to', LOCAL_TIME),
+    from: localOfUtc(matching('from', TIME)),
+    to: localOfUtc(matching('to', TIME)),
     page,
     before: page === 1 ? '' : matching('before', /^\d{1,18}$/),
   };
@@ -67,8 +67,8 @@ export function writeLogAddress(address: LogAddress): URLSearchParams {
     event: eventType,
     run: runId,
     range: range === 'all' ? '' : range,
-    from: range === 'own' ? from : '',
-    to: range === 'own' ? to : '',
+    from: range === 'own' ? utcOfLocal(from) : '',
+    to: range === 'own' ? utcOfLocal(to) : '',
     page: page === 1 ? '' : String(page),
     before: page === 1 ? '' : before,
   };
@@ -117,10 +117,30 @@ export function microsOfLocal(text: string): string {
 
 /** The text of a `datetime-local` field, to the minute, in the reader's zone. */
 export function localOf(timeMs: number): string {
-  const date = new Date(timeMs);
+  return withoutSeconds(localText(new Date(timeMs)));
+}
+
+function localText(date: Date): string {
   const two = (value: number) => String(value).padStart(2, '0');
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}`;
+  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+const withoutSeconds = (text: string) => text.slice(0, 'YYYY-MM-DDTHH:MM'.length);
+/** A field says seconds only where there are some. */
+const shortest = (text: string) => (text.endsWith(':00') ? withoutSeconds(text) : text);
+
+/** What a field has, as the address has it; empty when it is no time. */
+function utcOfLocal(text: string): string {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime())
+    ? ''
+    : `${shortest(date.toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length))}Z`;
+}
+
+function localOfUtc(text: string): string {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? '' : shortest(localText(date));
 }
 
 export function microsOf(timeMs: number): string {
