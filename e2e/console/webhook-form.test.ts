@@ -232,6 +232,25 @@ describeConsole(
       ]);
     });
 
+    story('two who edit one webhook do not undo each other without a word', async (visit) => {
+      const { page, world } = visit;
+      const { id } = await create(visit, { name: 'Of two' });
+      await open(visit, `${id}/edit`);
+      const path = `/v3/accounts/${world.accounts.enterprise.id}/webhooks/subscription/${id}`;
+      const theirs = await world.call<object>('ada', 'GET', path);
+      const moved = `${world.receiver.url}/moved`;
+      await world.call('ada', 'PUT', path, { ...theirs, client_url: moved });
+
+      await page.getByRole('textbox', { name: 'Description' }).fill('Mine');
+      await page.getByRole('button', { name: 'Save' }).click();
+      const problem = page.getByRole('alert').getByText('since you opened it and changed the endpoint.');
+      await problem.waitFor();
+      expect(await world.call('ada', 'GET', path)).toMatchObject({ client_url: moved, description: '' });
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('“Of two” is saved.').waitFor();
+      expect(await world.call('ada', 'GET', path)).toMatchObject({ description: 'Mine' });
+    });
+
     story('a webhook of hundreds of jobs keeps them, by name, when it is edited', async (visit) => {
       const { page, world } = visit;
       const { id: accountId } = world.accounts.enterprise;

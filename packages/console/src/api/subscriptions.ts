@@ -45,6 +45,10 @@ export function subscriptionQuery(key: WebhookKey) {
   });
 }
 
+export async function readSubscription(key: WebhookKey): Promise<Subscription> {
+  return (await request('get', ONE, { path: inPath(key) })).data;
+}
+
 export async function createSubscription(
   accountId: number,
   body: SubscriptionFields,
@@ -52,15 +56,24 @@ export async function createSubscription(
   return (await request('post', ALL, { path: { account_id: accountId }, body })).data;
 }
 
-export async function replaceSubscription(key: WebhookKey, body: SubscriptionFields): Promise<Subscription> {
-  return (await request('put', ONE, { path: inPath(key), body })).data;
+/**
+ * @param seen its `updated_at` as it was when somebody looked: a 412 when it was replaced since then
+ */
+export async function replaceSubscription(
+  key: WebhookKey,
+  body: SubscriptionFields,
+  seen: string,
+): Promise<Subscription> {
+  const headers = { 'if-match': `"${seen}"` };
+  return (await request('put', ONE, { path: inPath(key), body, headers })).data;
 }
 
 /** A PUT writes every field: as they are now, not as they were when somebody looked last. */
 export async function setActive(key: WebhookKey, active: boolean): Promise<void> {
-  const { data } = await request('get', ONE, { path: inPath(key) });
-  const { name, description, event_types, job_ids, client_url } = data;
-  await replaceSubscription(key, { name, description, event_types, job_ids, client_url, active });
+  const data = await readSubscription(key);
+  const { name, description, event_types, job_ids, client_url, updated_at } = data;
+  const fields = { name, description, event_types, job_ids, client_url, active };
+  await replaceSubscription(key, fields, updated_at);
 }
 
 export async function deleteSubscription(key: WebhookKey): Promise<void> {

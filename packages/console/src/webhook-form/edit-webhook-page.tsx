@@ -1,9 +1,14 @@
 import { Anchor, Skeleton, Stack } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
-import { replaceSubscription, subscriptionQuery, webhooksKey } from '../api/subscriptions.ts';
+import {
+  readSubscription,
+  replaceSubscription,
+  subscriptionQuery,
+  webhooksKey,
+} from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem, toastDone } from '../components/page.tsx';
@@ -66,6 +71,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
   const navigate = useNavigate();
   // As it was when the page was opened: a later answer must not write over what is being typed.
   const [initial] = useState(() => valuesOf(webhook));
+  const seen = useRef(webhook);
   return (
     <WebhookForm
       accountId={account.id}
@@ -74,7 +80,16 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       problemTitle="The changes were not saved"
       cancelTo={webhookPath(account.id, webhook.id)}
       onSave={async (values) => {
-        const saved = await replaceSubscription(key, fieldsOf(values));
+        const saved = await replaceSubscription(key, fieldsOf(values), seen.current.updated_at).catch(
+          async (error: unknown) => {
+            if (!(error instanceof ApiError && error.code === CHANGED_MEANWHILE)) throw error;
+            const theirs = await readSubscription(key);
+            const words = overtakenWords(seen.current, theirs);
+            // Who saves once more does so knowing it.
+            seen.current = theirs;
+            throw new ApiError(error.code, words);
+          },
+        );
         client.setQueryData(subscriptionQuery(key).queryKey, saved);
         void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
         toastDone(`“${saved.name}” is saved.`);
@@ -82,6 +97,26 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       }}
     />
   );
+}
+
+const CHANGED_MEANWHILE = 412;
+const FIELD_WORDS = {
+  name: 'the name',
+  description: 'the description',
+  event_types: 'the events',
+  job_ids: 'the jobs',
+  client_url: 'the endpoint',
+  active: 'whether it is active',
+  signature_header: 'the header of the signature',
+  headers: 'the headers',
+} as const satisfies Partial<Record<keyof Subscription, string>>;
+
+/** @param seen as it was when the page was opened, `theirs` as somebody else has saved it since */
+function overtakenWords(seen: Subscription, theirs: Subscription): string {
+  const fields = Object.keys(FIELD_WORDS) as (keyof typeof FIELD_WORDS)[];
+  const changed = fields.filter((field) => JSON.stringify(seen[field]) !== JSON.stringify(theirs[field]));
+  const what = changed.map((field) => FIELD_WORDS[field]).join(', ');
+  return `Somebody else has saved this webhook since you opened it${what === '' ? '' : ` and changed ${what}`}. Save again to put yours in its place, or load the page again to begin with theirs.`;
 }
 
 function FormSkeleton() {

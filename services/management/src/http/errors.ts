@@ -105,6 +105,13 @@ export class ConflictError extends ApiError {
   }
 }
 
+/** 412: it is not what the caller saw when it made the request. */
+export class PreconditionFailedError extends ApiError {
+  constructor(userMessage: string) {
+    super(412, 'precondition_failed', userMessage);
+  }
+}
+
 export class BodyTooLargeError extends ApiError {
   constructor() {
     super(413, 'body_too_large', 'The request body is too large.');

@@ -7,7 +7,7 @@ import {
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
 import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
-import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { answers, failure, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
   FIELDS_OF_REQUESTS,
   INCLUDED,
@@ -72,7 +72,7 @@ export const subscriptionPaths: Paths = {
       summary: 'List the subscriptions of an account',
       description: 'Newest first.',
       parameters: [
-        searchParameter('in their name, their endpoint or their description'),
+        searchParameter('in their name, their endpoint or their description, or as their whole id'),
         inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
         INCLUDE,
         ...PAGE,
@@ -121,12 +121,14 @@ export const subscriptionPaths: Paths = {
       operationId: 'updateSubscription',
       tags,
       summary: 'Replace what a subscription says',
+      parameters: [parameter('IfMatch')],
       description: `What is left out gets its default, but \`active\`, \`signature_header\` and \`headers\` keep their values. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('SubscriptionFields', 'All of it.', SUBSCRIPTION_FIELDS_EXAMPLE),
       responses: answers(
         'account',
         {
           200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+          412: failure(412),
           409: failureBecause(
             409,
             'Somebody else kept changing it at the same time.',

@@ -15,9 +15,9 @@ import {
   WRITE_WEBHOOKS,
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { ConflictError, InvalidRequestError } from '../http/errors.ts';
+import { ConflictError, InvalidRequestError, PreconditionFailedError } from '../http/errors.ts';
 import { QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
-import { INCLUDED, subscriptionView } from './fields.ts';
+import { INCLUDED, type SubscriptionRow, subscriptionView } from './fields.ts';
 import { headerColumns } from './own-headers.ts';
 import {
   requiredSubscription,
@@ -129,7 +129,7 @@ function createSubscriptionEndpoint(deps: {
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
         const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
-        return await keep.withinPrisma(transaction, { code: 201, data });
+        return await keep.withinPrisma(transaction, { code: 201, data, headers: { etag: etagOf(row) } });
       });
     },
   };
@@ -146,11 +146,22 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
       const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
       reader.check();
       const row = await requiredSubscription(prisma, request);
-      return { code: 200, data: subscriptionView(row, request.account, included) };
+      const data = subscriptionView(row, request.account, included);
+      return { code: 200, data, headers: { etag: etagOf(row) } };
     },
   };
 }
 
+/** Of what a PUT replaces: `updated_at` changes with every one of them, and with nothing else. */
+function etagOf({ updatedAtMicros }: Pick<SubscriptionRow, 'updatedAtMicros'>): string {
+  return `"${updatedAtMicros}"`;
+}
+
+function isMatch(ifMatch: string, etag: string): boolean {
+  return ifMatch.split(',').some((one) => one.trim() === '*' || one.trim() === etag);
+}
+
+const CHANGED = 'The webhook was changed meanwhile: read it again.';
 const CHANGING = 'The webhook has just changed: try again.';
 /** Somebody else may change the headers between the look at them and the statement. */
 const TRIES_MAX = 5;
@@ -172,14 +183,19 @@ function updateSubscriptionEndpoint(deps: {
     async handle(request) {
       subscriptionKey(request);
       const fields = await readSubscriptionFields(deps, request);
+      const ifMatch = request.header('if-match');
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const read = await requiredSubscription(prisma, request);
+        if (ifMatch !== undefined && !isMatch(ifMatch, etagOf(read)))
+          throw new PreconditionFailedError(CHANGED);
         const headers = headerColumns(fields, read, secrets);
+        const isAsRead = ifMatch !== undefined;
         const answer = await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
-          const row = await updateSubscription(transaction, read, fields, headers);
+          const row = await updateSubscription(transaction, read, fields, headers, isAsRead);
           if (!row) return null;
           const data = subscriptionView(row, request.account);
-          return await request.keep.withinPrisma(transaction, { code: 200, data });
+          const answered = { code: 200, data, headers: { etag: etagOf(row) } };
+          return await request.keep.withinPrisma(transaction, answered);
         });
         if (answer) return answer;
       }

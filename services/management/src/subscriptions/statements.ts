@@ -98,6 +98,7 @@ function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionW
         { name: containing(search) },
         { clientUrl: containing(search) },
         { description: containing(search) },
+        { id: search },
       ],
     }),
   };
@@ -107,17 +108,19 @@ function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionW
  * Replaces the fields, in one statement; an undefined `active` keeps the stored value. Null when there is no such
  * subscription, or when what its headers were judged by has changed since it was read. `updated_at` and `version` are the
  * triggers'.
+ * @param isAsRead only when nobody has replaced any of it since it was read
  */
 export async function updateSubscription(
   transaction: Prisma.TransactionClient,
   read: SubscriptionWithSecret,
   fields: SubscriptionFields,
   headers: HeaderColumns,
+  isAsRead: boolean,
 ): Promise<SubscriptionRow | null> {
   // One that failing has switched off is brought back by another endpoint, unless the request says otherwise.
   const isBroughtBack = read.deactivateReason !== null && fields.client_url !== read.clientUrl;
   const active = fields.active ?? (isBroughtBack ? true : undefined);
-  const { id, accountId, clientUrl, signatureHeader, headersCiphertext } = read;
+  const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = read;
   const [row] = await transaction.subscription.updateManyAndReturn({
     where: {
       ...live({ id, accountId: Number(accountId) }),
@@ -125,6 +128,7 @@ export async function updateSubscription(
       headersCiphertext,
       // Where there are values that must not be sent elsewhere.
       ...(headersCiphertext !== null && { clientUrl }),
+      ...(isAsRead && { updatedAtMicros }),
     },
     data: {
       ...columnsOf(fields),

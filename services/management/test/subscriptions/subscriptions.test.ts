@@ -29,6 +29,12 @@ async function freshAccount(): Promise<void> {
 const get = async (id: string) => await harness.call('GET', account.path(`/subscription/${id}`), { token });
 const put = async (id: string, body: object) =>
   await harness.call('PUT', account.path(`/subscription/${id}`), { token, body });
+const putIfMatch = async (id: string, body: object, etag: string) =>
+  await harness.call('PUT', account.path(`/subscription/${id}`), {
+    token,
+    body,
+    headers: { 'if-match': etag },
+  });
 const list = async (query = '') =>
   (await harness.call('GET', account.path(`/subscriptions${query}`), { token })).json;
 
@@ -178,6 +184,42 @@ describe('reading', () => {
 });
 
 describe('updating', () => {
+  test('what another has replaced since it was read is a 412, without If-Match the last one wins', async () => {
+    const created = await harness.call('POST', account.path('/subscriptions'), {
+      token,
+      body: SUBSCRIPTION_FIELDS,
+    });
+    const { id, updated_at } = created.json.data;
+    const seen = created.headers.get('etag') ?? '';
+    expect(seen).toBe(`"${updated_at}"`);
+    expect((await get(id)).headers.get('etag')).toBe(seen);
+
+    const first = await putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name: 'First' }, `"1", ${seen}`);
+    expect(first.status).toBe(200);
+    const now = first.headers.get('etag') ?? '';
+    expect(now).toBe(`"${first.json.data.updated_at}"`);
+    for (const stale of [seen, `W/${now}`, updated_at]) {
+      const { status, json } = await putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name: 'Second' }, stale);
+      expect([status, json]).toEqual([
+        412,
+        failure(412, 'The webhook was changed meanwhile: read it again.'),
+      ]);
+    }
+    expect((await get(id)).json.data.name).toBe('First');
+    expect((await putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name: 'Third' }, '*')).status).toBe(200);
+    expect((await put(id, { ...SUBSCRIPTION_FIELDS, name: 'Fourth' })).status).toBe(200);
+  });
+
+  test('of several at once from the same reading, one replaces it', async () => {
+    const { id, updated_at } = await harness.newSubscription(account);
+    const answers = await Promise.all(
+      ['A', 'B', 'C', 'D'].map((name) => putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name }, `"${updated_at}"`)),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412]);
+    const saved = answers.find(({ status }) => status === 200);
+    expect((await get(id)).json.data.name).toBe(saved?.json.data.name);
+  });
+
   test('replaces the fields, and what is left out becomes its default', async () => {
     const jobId = await harness.newJob(account);
     const { hmac_secret, ...created } = await harness.newSubscription(account, {

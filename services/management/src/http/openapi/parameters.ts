@@ -33,6 +33,13 @@ export const PARAMETERS = {
       'Makes a repeat harmless: for 24 hours, the same request with the same key is not done again, but answered as the first time. Only what succeeded is kept so.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
   },
+  IfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    description:
+      'The `ETag` of the answer that the request is made from: a 412 when it was changed since then. Without it the last one wins.',
+    schema: { type: 'string' },
+  },
   Limit: {
     name: 'limit',
     in: 'query',

@@ -110,6 +110,12 @@ const FAILURES = {
       user: 'The delivery is still pending.',
     }),
   },
+  412: {
+    name: 'PreconditionFailed',
+    response: failureResponse(412, 'It was changed since the `ETag` of `If-Match` was answered.', {
+      user: 'The webhook was changed meanwhile: read it again.',
+    }),
+  },
   413: {
     name: 'BodyTooLarge',
     response: failureResponse(
