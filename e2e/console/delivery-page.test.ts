@@ -68,6 +68,9 @@ describeConsole('the page of a delivery', (story) => {
     release.answer(200);
     await attempts.first().getByRole('heading', { name: 'Attempt 7' }).waitFor();
     await attempts.first().getByText('sent again by hand').waitFor();
+    // What comes while somebody reads pushes nothing away.
+    const exchange = attempts.first().getByRole('button', { name: 'Request and answer of attempt 7' });
+    expect(await exchange.getAttribute('aria-expanded')).toBe('false');
     await page.getByText('Delivered after 7 attempts.').waitFor();
     world.receiver.respondWith(200);
   });

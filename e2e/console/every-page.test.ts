@@ -177,6 +177,7 @@ describeConsole(
         for (const walked of PAGES) {
           await openPage(visit, walked);
           found.push(...(await problemsOf(visit, walked.name)));
+          found.push(...(await problemsAtWidths(visit, walked.name)));
           for (const [state, bring] of Object.entries(walked.states ?? {})) {
             await bring(visit);
             found.push(...(await problemsOf(visit, `${walked.name}, ${state}`)));
@@ -242,6 +243,27 @@ async function problemsOf({ page }: Visit, name: string): Promise<string[]> {
   await page.setViewportSize(DESKTOP);
   return [...found, ...wide.map((element) => `${name}, on a phone: ${element}`)];
 }
+
+/** Nothing scrolls sideways, and no column of a table is too narrow for its heading. */
+async function problemsAtWidths({ page }: Visit, name: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const width of [360, 768, 1024, 1440, 2560]) {
+    await page.setViewportSize({ width, height: 800 });
+    const problems = [
+      ...(await overflowOnceSettled(page)),
+      ...((await page.evaluate(CUT_HEADINGS)) as string[]),
+    ];
+    found.push(...problems.map((problem) => `${name}, at ${width} px: ${problem}`));
+  }
+  await page.setViewportSize(DESKTOP);
+  return found;
+}
+
+const COLUMN_MIN_PX = 45;
+const CUT_HEADINGS = `[...document.querySelectorAll('th')]
+  .filter(({ clientWidth }) => clientWidth > 0)
+  .filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth || clientWidth < ${COLUMN_MIN_PX})
+  .map((heading) => 'the column ' + heading.innerText + ' has ' + heading.clientWidth + ' px')`;
 
 /** The page has to hear of its width first. What is still too wide after that stays so. */
 async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {

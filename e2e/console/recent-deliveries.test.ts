@@ -43,6 +43,25 @@ describeConsole(
       world.receiver.respondWith(200);
     });
 
+    story('without a network nothing is called live, and what was missed comes with it', async (visit) => {
+      const { world, page, at, as, context } = visit;
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, longLog)));
+      const live = page.getByText('Live: new deliveries appear by themselves');
+      await live.waitFor();
+      await context.setOffline(true);
+      await page.getByText('You are offline').waitFor();
+      await live.waitFor({ state: 'detached' });
+      const run = await world.run();
+      await context.setOffline(false);
+      await live.waitFor();
+      await page.getByText('You are offline').waitFor({ state: 'detached' });
+      await rowsOf(page)
+        .filter({ hasText: String(run) })
+        .first()
+        .waitFor();
+    });
+
     story('what is new waits while the reader is in the middle of the rows', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');

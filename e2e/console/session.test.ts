@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import { addMembership, createAccount } from '@runhook/database';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { describeConsole } from './support/describe-console.ts';
 import { coversOf, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
 import { PASSWORD } from './support/people.ts';
@@ -151,6 +151,37 @@ describeConsole(
         ).toBe('/docs');
       },
     );
+
+    story('a page whose files are gone since an upgrade brings the new version, once', async (visit) => {
+      const { page, at, as } = visit;
+      await as('ada');
+      await page.goto(at('/'));
+      await headingOf(page, 'Webhooks');
+      let refused = 0;
+      const refuse = async (route: Route) => {
+        refused += 1;
+        await route.fulfill({ status: 404, body: '' });
+      };
+      await page.route('**/assets/api-access-page*', refuse, { times: 1 });
+      await page.getByRole('link', { name: 'API Access' }).click();
+      await headingOf(page, 'API Access');
+      expect(refused).toBe(1);
+      // One that is broken all the same is not loaded over and over.
+      await page.getByRole('link', { name: 'Webhooks', exact: true }).click();
+      await headingOf(page, 'Webhooks');
+      await page.route('**/assets/audit-page*', refuse);
+      await page.getByRole('link', { name: 'Audit log' }).click();
+      await page.getByRole('alert').getByText('This page could not be shown').waitFor();
+      await page.unroute('**/assets/audit-page*');
+      await page.getByRole('button', { name: 'Load again' }).click();
+      await headingOf(page, 'Audit log');
+    });
+
+    story('says that it loads before any script has run', async ({ page, at }) => {
+      await page.route('**/assets/*.js', (route) => route.abort());
+      await page.goto(at('/'));
+      await page.getByRole('status').getByText('Loading Runhook').waitFor();
+    });
 
     story('the colour scheme that was chosen stays', async ({ page, at, as }) => {
       await as('ada');

@@ -173,6 +173,67 @@ describeConsole(
       },
     );
 
+    story('one that is switched off by mistake is switched on again at once', async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      await page.goto(at(`${listOf(world)}?search=Webhook 8`));
+      const active = page.getByRole('switch', { name: 'Webhook 8 is active' });
+      await active.click({ force: true });
+      await page.getByText('“Webhook 8” is switched off: it is sent nothing.').waitFor();
+      await page.getByRole('button', { name: 'Switch it on again' }).click();
+      await page.getByText('“Webhook 8” is active: it is sent events again.').waitFor();
+      expect(await active.isChecked()).toBe(true);
+      const { active: stored } = await world.database.prisma.subscription.findFirstOrThrow({
+        where: { name: 'Webhook 8' },
+      });
+      expect(stored).toBe(true);
+    });
+
+    story('is found by its id; a long name takes three lines; trouble shows in the title', async (visit) => {
+      const { page, at, as, world } = visit;
+      const name = 'So long a name '.repeat(12).slice(0, 170);
+      const { id } = await seedSubscription(world.database, {
+        accountId: world.accounts.enterprise.id,
+        name,
+        clientUrl: 'https://long.example.com',
+        eventTypes: ['job.run.errored'],
+      });
+      await world.database.prisma.subscription.update({
+        where: { id },
+        data: { failingSince: new Date(), consecutiveFailures: 3 },
+      });
+      await as('ada');
+      await page.goto(at(`${listOf(world)}?search=${id}`));
+      const link = page.getByRole('link', { name: name.trim() });
+      await link.waitFor();
+      expect(await page.getByRole('row').count()).toBe(2);
+      expect((await link.boundingBox())?.height).toBeLessThan(80);
+      await onThePage(async () => expect(await page.title()).toBe('1 failing: Webhooks · Runhook'));
+      await link.click();
+      await onThePage(async () => expect(await page.title()).toMatch(/^Failing: So long a name/));
+      await world.database.prisma.subscription.delete({ where: { id } });
+    });
+
+    story(
+      'a switch is seen in forced colours',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at(`${listOf(world)}?search=Webhook 7`));
+        await page.getByRole('switch', { name: 'Webhook 7 is active' }).waitFor();
+        const widths = await page.evaluate(
+          `['track', 'thumb'].map((part) => {
+            const style = getComputedStyle(document.querySelector('.mantine-Switch-' + part));
+            return [style.borderTopWidth, style.borderTopColor !== style.backgroundColor || part === 'thumb'];
+          })`,
+        );
+        expect(widths).toEqual([
+          ['1px', true],
+          [expect.any(String), true],
+        ]);
+      },
+      { context: { forcedColors: 'active' } },
+    );
+
     story('deleting asks first, by name, and then the webhook is gone', async ({ page, at, as, world }) => {
       await as('ada');
       await page.goto(at(`${listOf(world)}?search=Webhook 9`));

@@ -85,10 +85,34 @@ export function Problem({ title, error, onRetry, isRetrying = false }: ProblemPr
 }
 
 const SHOWN_MS = 6_000;
+const UNDO_SHOWN_MS = 20_000;
 
-/** Says that something was done. */
-export function toastDone(message: string): void {
-  notifications.show({ message, color: 'green', autoClose: SHOWN_MS, withBorder: true, role: 'status' });
+/** Says that something was done, with a way back if there is one. */
+export function toastDone(message: string, undo?: { label: string; onClick: () => void }): void {
+  const id = notifications.show({
+    message:
+      undo === undefined ? (
+        message
+      ) : (
+        <Stack gap={6} align="flex-start">
+          {message}
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => {
+              notifications.hide(id);
+              undo.onClick();
+            }}
+          >
+            {undo.label}
+          </Button>
+        </Stack>
+      ),
+    color: 'green',
+    autoClose: undo === undefined ? SHOWN_MS : UNDO_SHOWN_MS,
+    withBorder: true,
+    role: 'status',
+  });
 }
 
 /** Says that something was not done; stays until it is closed. */
@@ -96,7 +120,12 @@ export function toastProblem(title: string, message: string): void {
   notifications.show({ title, message, color: 'red', autoClose: false, withBorder: true, role: 'alert' });
 }
 
-/** Whether the page has the width of a phone: it shows cards instead of tables then, and the navigation is a drawer. */
+/** Whether the page has the width of a phone: the navigation is a drawer then. */
 export function useIsPhone(): boolean {
-  return useMediaQuery('(max-width: 48em)', undefined, { getInitialValueInEffect: false }) ?? false;
+  return useIsNarrow(48);
+}
+
+/** Whether the page is so wide at most, beside its navigation: lists are cards where a table has no room. */
+export function useIsNarrow(widthEm: number): boolean {
+  return useMediaQuery(`(max-width: ${widthEm}em)`, undefined, { getInitialValueInEffect: false }) ?? false;
 }

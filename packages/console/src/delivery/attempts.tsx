@@ -13,7 +13,8 @@ import classes from './attempts.module.css';
 /** Every attempt, newest first: the last one says how it stands. */
 export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
   const { attempts, status } = delivery;
-  const newest = attempts.at(-1)?.number;
+  // Those that come while somebody reads stay closed, and push nothing away.
+  const [newestAtFirst] = useState(() => attempts.at(-1)?.number);
   return (
     <section aria-labelledby="attempts">
       <Title order={2} size="h4" id="attempts" mb="sm">
@@ -26,7 +27,11 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
       ) : (
         <ol className={classes.line} reversed aria-label="Attempts, newest first">
           {attempts.toReversed().map((attempt) => (
-            <AttemptCard key={attempt.number} attempt={attempt} isOpenAtFirst={attempt.number === newest} />
+            <AttemptCard
+              key={attempt.number}
+              attempt={attempt}
+              isOpenAtFirst={attempt.number === newestAtFirst}
+            />
           ))}
         </ol>
       )}

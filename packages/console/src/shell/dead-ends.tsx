@@ -1,4 +1,5 @@
 import { Alert, Button, Stack, Text, Title } from '@mantine/core';
+import { useEffect, useState } from 'react';
 import { Link, useRouteError } from 'react-router';
 import { usePageTitle } from '../components/page.tsx';
 
@@ -38,9 +39,33 @@ export function NoAccountPage() {
   );
 }
 
-/** What a page shows that broke, or whose chunk is gone because a newer version was installed meanwhile. */
+/** What browsers and the bundler say of a chunk that is not there any more, because a newer version was installed. */
+const CHUNK_GONE = /dynamically imported module|Importing a module script failed|Unable to preload CSS/i;
+const RELOADED_AT = 'runhook-reloaded-at';
+/** A page that is still broken after it was loaded again is not loaded over and over. */
+const RELOAD_AGAIN_AFTER_MS = 30_000;
+
+/** The address is that of the page that was asked for by now: loading it brings the new version. */
+function reloadOnce(): boolean {
+  try {
+    if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < RELOAD_AGAIN_AFTER_MS) return false;
+    sessionStorage.setItem(RELOADED_AT, String(Date.now()));
+  } catch {
+    return false;
+  }
+  location.reload();
+  return true;
+}
+
+/** What a page shows that broke. One whose chunk is gone loads the new version by itself. */
 export function PageErrorBoundary() {
   const error = useRouteError();
+  const isChunkGone = error instanceof Error && CHUNK_GONE.test(error.message);
+  const [isReloading, setReloading] = useState(isChunkGone);
+  useEffect(() => {
+    if (isChunkGone) setReloading(reloadOnce());
+  }, [isChunkGone]);
+  if (isReloading) return <Text p="md">Loading the new version …</Text>;
   return (
     <Stack align="flex-start" p="md">
       <Alert color="red" role="alert" title="This page could not be shown">

@@ -1,4 +1,5 @@
 import {
+  Alert,
   AppShell,
   Box,
   Burger,
@@ -10,8 +11,8 @@ import {
   Text,
   VisuallyHidden,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
-import { IconExternalLink, IconHistory, IconKey, IconWebhook } from '@tabler/icons-react';
+import { useDisclosure, useNetwork } from '@mantine/hooks';
+import { IconExternalLink, IconHistory, IconKey, IconPlugX, IconWebhook } from '@tabler/icons-react';
 import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
 import { API_ACCESS_PATH, auditPath, webhooksPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
@@ -67,11 +68,26 @@ export function Shell() {
         </Drawer>
         <AppShell.Main id={CONTENT_ID} tabIndex={-1} className={classes.main ?? ''}>
           <Container size="xl" py="lg" px={{ base: 'md', sm: 'xl' }}>
+            <OfflineNotice />
             <Outlet />
           </Container>
         </AppShell.Main>
       </AppShell>
     </>
+  );
+}
+
+/** The region is there before it has anything to say: so it is read out. */
+function OfflineNotice() {
+  const { online } = useNetwork();
+  return (
+    <div role="status">
+      {!online && (
+        <Alert color="orange" mb="md" icon={<IconPlugX aria-hidden />} title="You are offline">
+          <Text size="sm">What you see may be old. It is brought up to date once the network is back.</Text>
+        </Alert>
+      )}
+    </div>
   );
 }
 

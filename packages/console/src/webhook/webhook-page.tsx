@@ -80,6 +80,7 @@ function WebhookPage({
     <>
       <PageHeading
         title={webhook.name}
+        tabTitle={active && webhook.health?.status === 'failing' ? `Failing: ${webhook.name}` : webhook.name}
         above={<BackLink account={account} />}
         below={
           webhook.description === '' ? undefined : (

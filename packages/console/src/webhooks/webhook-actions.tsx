@@ -9,6 +9,7 @@ import type { Subscription } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { toastDone, toastProblem } from '../components/page.tsx';
 import { editWebhookPath, webhookPath } from '../paths.ts';
+import classes from './webhook-list.module.css';
 
 interface ActiveSwitchProps {
   subscription: Subscription;
@@ -39,6 +40,7 @@ export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchPr
           {...(refusal !== null && { 'aria-describedby': reasonId })}
           onChange={(event) => refusal === null && onChange(event.currentTarget.checked)}
           withThumbIndicator={false}
+          classNames={{ track: classes.switchTrack ?? '', thumb: classes.switchThumb ?? '' }}
           style={refusal === null ? {} : { opacity: 0.65 }}
         />
       </Tooltip>
@@ -61,19 +63,21 @@ export function useChangeActive(accountId: number) {
         : { ...list, data: list.data.map((item) => (item.id === id ? { ...item, active } : item)) },
     );
 
-  return useMutation({
+  const change = useMutation({
     mutationFn: ({ subscription: { id }, active }: { subscription: Subscription; active: boolean }) =>
       setActive({ accountId, webhookId: id }, active),
     onMutate: async ({ subscription, active }) => {
       await client.cancelQueries({ queryKey: lists });
       show(subscription.id, active);
     },
-    onSuccess: (_data, { subscription, active }) =>
-      toastDone(
-        active
-          ? `“${subscription.name}” is active: it is sent events again.`
-          : `“${subscription.name}” is switched off: it is sent nothing.`,
-      ),
+    onSuccess: (_data, { subscription, active }) => {
+      if (active) return toastDone(`“${subscription.name}” is active: it is sent events again.`);
+      // What happens while it is off is never sent: a wrong click must be easy to take back.
+      toastDone(`“${subscription.name}” is switched off: it is sent nothing.`, {
+        label: 'Switch it on again',
+        onClick: () => change.mutate({ subscription: { ...subscription, active }, active: true }),
+      });
+    },
     onError: (error, { subscription, active }) => {
       show(subscription.id, !active);
       const title = `“${subscription.name}” was not switched ${active ? 'on' : 'off'}`;
@@ -81,6 +85,7 @@ export function useChangeActive(accountId: number) {
     },
     onSettled: () => client.invalidateQueries({ queryKey: webhooksKey(accountId) }),
   });
+  return change;
 }
 
 interface RowActionsProps {

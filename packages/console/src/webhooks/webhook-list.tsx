@@ -2,7 +2,7 @@ import { Anchor, Group, Paper, Skeleton, Stack, Table, Text, VisuallyHidden } fr
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Subscription } from '../api/types.ts';
-import { useIsPhone } from '../components/page.tsx';
+import { useIsNarrow } from '../components/page.tsx';
 import { LastStatus } from '../components/state.tsx';
 import { webhookPath } from '../paths.ts';
 import { eventsWords, jobsWords } from '../words/webhooks.ts';
@@ -26,10 +26,11 @@ interface WebhookListProps {
 
 /** A table, or cards where there is no room for one. */
 export function WebhookList(props: WebhookListProps) {
-  const isPhone = useIsPhone();
-  return isPhone ? <WebhookCards {...props} /> : <WebhookTable {...props} />;
+  return useIsNarrow(TABLE_MIN_EM) ? <WebhookCards {...props} /> : <WebhookTable {...props} />;
 }
 
+/** Narrower, the column of the endpoint would have the width of a word. */
+const TABLE_MIN_EM = 70;
 const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last status', 'Active'];
 const SKELETON_ROWS_MAX = 10;
 const SKELETON_CARDS_MAX = 4;
@@ -75,7 +76,9 @@ function Row({ accountId, subscription, jobNames, refusal, onActive, onDelete }:
     <Table.Tr>
       <Table.Th scope="row" className={classes.name ?? ''}>
         <Anchor component={Link} to={webhookPath(accountId, id)} size="sm" fw={600}>
-          {name}
+          <Text span inherit lineClamp={3} title={name}>
+            {name}
+          </Text>
         </Anchor>
       </Table.Th>
       <Table.Td>

@@ -36,10 +36,14 @@ export function Component() {
   });
 
   const isEmpty = list.isSuccess && totalCount === 0;
+  const failing = (list.data?.data ?? []).filter(
+    ({ active, health }) => active && health?.status === 'failing',
+  ).length;
   return (
     <>
       <PageHeading
         title="Webhooks"
+        tabTitle={failing === 0 ? 'Webhooks' : `${failing} failing: Webhooks`}
         below={`What tells other systems about the runs of ${account.name}.`}
         actions={
           <GuardedLinkButton to={newWebhookPath(account.id)} reason={refusal}>

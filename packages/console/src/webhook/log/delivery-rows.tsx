@@ -22,12 +22,16 @@ interface DeliveryRowsProps {
 }
 
 const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last answer', 'Took', 'Attempts'];
-const NUMBERS = new Set(['Took', 'Attempts']);
+/** How long it took gives way first. */
+const HEADING_CLASSES: Record<string, string> = {
+  Took: `${classes.number} ${classes.wideOnly}`,
+  Attempts: classes.number ?? '',
+};
 
 /** The log on a screen that is wide enough. */
 export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
   return (
-    <Table.ScrollContainer minWidth={760} type="native">
+    <Table.ScrollContainer minWidth={640} type="native">
       <Table
         className={classes.table ?? ''}
         verticalSpacing={5}
@@ -37,7 +41,7 @@ export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
         <Table.Thead>
           <Table.Tr>
             {HEADINGS.map((heading) => (
-              <Table.Th key={heading} className={(NUMBERS.has(heading) && classes.number) || ''}>
+              <Table.Th key={heading} className={HEADING_CLASSES[heading] ?? ''}>
                 {heading}
               </Table.Th>
             ))}
@@ -72,13 +76,13 @@ function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: b
         <Moment at={delivery.created_at} format="exact" />
       </Table.Td>
       <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
-      <Table.Td className={classes.number ?? ''}>{durationOf(delivery)}</Table.Td>
-      <Table.Td className={classes.number ?? ''}>{delivery.attempt_count}</Table.Td>
+      <Table.Td className={HEADING_CLASSES.Took ?? ''}>{durationOf(delivery)}</Table.Td>
+      <Table.Td className={HEADING_CLASSES.Attempts ?? ''}>{delivery.attempt_count}</Table.Td>
     </Table.Tr>
   );
 }
 
-/** The log at the width of a phone. */
+/** The log where there is no room for a table. */
 export function DeliveryCards({
   rows,
   arrived,

@@ -23,6 +23,7 @@ export function LogNews({ log, isFirstPage, onShowNewest }: LogNewsProps) {
         </Alert>
       ) : (
         isFirstPage &&
+        !log.isOffline &&
         log.error === null &&
         log.shown !== null && (
           <Text

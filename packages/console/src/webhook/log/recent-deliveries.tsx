@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import { useSearchParams } from 'react-router';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
-import { Problem, useIsPhone } from '../../components/page.tsx';
+import { Problem, useIsNarrow } from '../../components/page.tsx';
 import classes from './delivery-rows.module.css';
 import { DeliveryCards, DeliveryTable } from './delivery-rows.tsx';
 import {
@@ -22,6 +22,7 @@ import { LogPager } from './log-pager.tsx';
 import { type DeliveryLog, useDeliveryLog } from './use-delivery-log.ts';
 
 const HEADER_PX = 56;
+const TABLE_MIN_EM = 62;
 
 interface RecentDeliveriesProps {
   webhook: WebhookKey;
@@ -99,7 +100,7 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
 }
 
 function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string | null; isEmpty: boolean }) {
-  const isPhone = useIsPhone();
+  const isNarrow = useIsNarrow(TABLE_MIN_EM);
   if (problem !== null) return <Text size="sm">{problem}</Text>;
   if (log.error !== null && (log.shown === null || log.isBehind)) {
     return (
@@ -119,7 +120,7 @@ function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string 
       </Text>
     );
   }
-  const Rows = isPhone ? DeliveryCards : DeliveryTable;
+  const Rows = isNarrow ? DeliveryCards : DeliveryTable;
   return <Rows rows={log.shown.rows} arrived={log.shown.arrived} />;
 }
 

@@ -35,6 +35,8 @@ export interface DeliveryLog {
   newCount: number;
   error: Error | null;
   isFetching: boolean;
+  /** The browser has no network: nothing is asked for until it has. */
+  isOffline: boolean;
   /** Shows another page's rows while its own are read. */
   isBehind: boolean;
   retry(): void;
@@ -75,6 +77,7 @@ export function useDeliveryLog(
     newCount: Math.max(newsCount, arrivedCount),
     error: log.error,
     isFetching: log.isFetching,
+    isOffline: log.fetchStatus === 'paused',
     isBehind: shown !== null && shown.view !== view,
     retry: () => void log.refetch(),
     showWaiting: () => latest && show(latest, true),
