@@ -7,6 +7,8 @@ interface Pool {
   /** Of all lanes together that do not answer: a thousand that never answer get no more. */
   readonly doubtfulMax: number;
   doubtful: number;
+  /** Of these, when each began, added up. */
+  doubtfulStartsMs: number;
 }
 
 /** Leave for one attempt. Must be released, once. */
@@ -28,6 +30,7 @@ export interface LaneLimitsOptions {
   nowMs?: () => number;
 }
 
+const NONE = { doubtful: 0, doubtfulStartsMs: 0 };
 const IN_PLACE_MAX = 128;
 const QUEUED_MAX = 64;
 /** Until its first attempt has ended well. */
@@ -66,8 +69,8 @@ export class LaneLimits {
     this.#probeGapMaxMs = Math.min(Math.max(PROBE_GAP_MS, retryBaseDelayMs), PROBE_GAP_MAX_MS);
     this.#states = new LaneStates(nowMs);
     // A quarter of the event jobs and half of the queued ones: the rest is for lanes that answer.
-    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtfulMax: Math.ceil(concurrency / 4), doubtful: 0 };
-    this.#queued = { laneMax: QUEUED_MAX, doubtfulMax: Math.ceil(concurrency / 2), doubtful: 0 };
+    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtfulMax: Math.ceil(concurrency / 4), ...NONE };
+    this.#queued = { laneMax: QUEUED_MAX, doubtfulMax: Math.ceil(concurrency / 2), ...NONE };
   }
 
   /** Whether a first attempt would find no slot now: its delivery may as well be committed as parked. */
@@ -88,7 +91,10 @@ export class LaneLimits {
   }
 
   release({ pool, state, lane, isDoubtful, isProbe, startMs }: Slot, outcome: LaneOutcome): void {
-    if (isDoubtful) pool.doubtful -= 1;
+    if (isDoubtful) {
+      pool.doubtful -= 1;
+      pool.doubtfulStartsMs -= startMs;
+    }
     const now = this.#nowMs();
     this.#states.end(state, { succeeded: outcome === 'succeeded', tookMs: now - startMs });
     // What was in flight together when the endpoint went away has failed together, and is no probe.
@@ -151,8 +157,10 @@ export class LaneLimits {
       if (state.isServerUnreachable) atMs = Math.max(atMs, this.#origins.nextTurnMs(state.origin, now));
     }
     if (kind !== 'answering' && this.#queued.doubtful >= this.#queued.doubtfulMax) {
-      // One after another at the pace at which the slots of all become free: all at once would only wait again.
-      const paceMs = state.heldMs / this.#queued.doubtfulMax;
+      // One after another at the pace at which the slots of all become free: all at once would only wait again. What
+      // nobody has answered yet takes at least as long as it has been waited for.
+      const heldMs = Math.max(state.heldMs, now - this.#queued.doubtfulStartsMs / this.#queued.doubtful);
+      const paceMs = heldMs / this.#queued.doubtfulMax;
       this.#nextDoubtfulSlotAtMs = Math.max(now, this.#nextDoubtfulSlotAtMs) + paceMs;
       atMs = Math.max(atMs, this.#nextDoubtfulSlotAtMs);
       this.#nextDoubtfulSlotAtMs = Math.min(this.#nextDoubtfulSlotAtMs, now + WAIT_MAX_MS);
@@ -181,12 +189,16 @@ export class LaneLimits {
     if (this.#room(pool, state) === 0 || !this.#origins.hasRoom(lane)) return null;
     const kind = this.#states.classOf(state);
     const isDoubtful = kind !== 'answering';
-    if (isDoubtful) pool.doubtful += 1;
+    const startMs = this.#nowMs();
+    if (isDoubtful) {
+      pool.doubtful += 1;
+      pool.doubtfulStartsMs += startMs;
+    }
     if (kind === 'failing') this.#promiseProbe(state);
     state.hasProbe = false;
     this.#origins.enter(lane);
     this.#states.begin(state);
-    return { pool, state, lane, isDoubtful, isProbe: kind === 'failing', startMs: this.#nowMs() };
+    return { pool, state, lane, isDoubtful, isProbe: kind === 'failing', startMs };
   }
 
   #room(pool: Pool, state: LaneState): number {

@@ -256,6 +256,15 @@ test('lanes that find no slot among those that do not answer wait one after anot
   expect(Math.max(...waits)).toBeLessThanOrEqual(30_000);
 });
 
+test('the longer those that do not answer hold their slots, the less often others come to look for one', () => {
+  const { clock, limits } = setUp(8);
+  for (const name of ['dead-1', 'dead-2', 'dead-3', 'dead-4']) limits.acquireQueued(lane(name));
+  expect(limits.waitMs('new-1')).toBe(100);
+  clock.nowMs = 10_000;
+  const waits = ['new-2', 'new-3', 'new-4'].map((name) => limits.waitMs(name));
+  expect(waits).toEqual([2_500, 5_000, 7_500]);
+});
+
 test('one account has half of what a server may have at most; who comes second still finds room there', () => {
   const { limits } = setUp(10_000);
   const held = Array.from({ length: 200 }, (_, index) => acquireAllQueued(limits, lane(`a-${index}`))).flat();
