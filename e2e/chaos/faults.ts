@@ -18,6 +18,11 @@ export interface Fault {
   publishesDirectly?: boolean;
   /** Callers leave it to Runhook to number their runs, and repeat what failed under its Idempotency-Key. */
   repeatsCalls?: boolean;
+  /**
+   * Locks of jobs may run out while nothing can be recorded, so that a job is taken over from an owner who has sent its
+   * request and cannot say so: one more of each may come, as docs/reliability.md tells.
+   */
+  losesLocks?: (world: World) => boolean;
   /** It is in the network: the services reach their stores by way of proxies. */
   byProxy?: boolean;
   /** From the fault's end until nothing waits, on a machine that does nothing else. */

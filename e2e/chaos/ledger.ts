@@ -101,8 +101,11 @@ export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise
   );
 }
 
-/** Counts what came in against what was accepted and what the database tells. */
-export async function reckon(world: World, load: Load): Promise<Ledger> {
+/**
+ * Counts what came in against what was accepted and what the database tells.
+ * @param takenOver how many requests of a delivery a job may have repeated that was taken over from an owner who lived
+ */
+export async function reckon(world: World, load: Load, takenOver: number): Promise<Ledger> {
   const { pool } = world.database;
   const { leaving, refusing, healthy, flaky } = load.subscriptions;
   const { rows: events } = await pool.query<EventRow>(EVENTS, [load.accountId, leaving]);
@@ -142,7 +145,7 @@ export async function reckon(world: World, load: Load): Promise<Ledger> {
   const idOfRun = new Map(events.map((event) => [runKey(event.run_id, event.event_type), event.id]));
   const repeats = unloggedArrivals(world.endpoint, await loggedAttempts(world.database));
   for (const [key, count] of repeats) {
-    const allowed = world.inFlightAtKills.get(key) ?? 0;
+    const allowed = (world.inFlightAtKills.get(key) ?? 0) + takenOver;
     if (count > allowed) problems.push(`${key} is repeated; ${traceOf(key)}`);
   }
   let longestWaitMs = 0;

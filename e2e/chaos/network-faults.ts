@@ -16,6 +16,7 @@ export const NETWORK_FAULTS: Fault[] = [
     name: 'the network before PostgreSQL stalls',
     byProxy: true,
     drainedWithinSeconds: 120,
+    losesLocks: ({ backend }) => backend === 'PostgreSQL',
     strike: (world) =>
       stall(world, ({ dispatcherDatabase, dispatcherQueue }) =>
         world.backend === 'Redis' ? [dispatcherDatabase] : [dispatcherDatabase, dispatcherQueue],

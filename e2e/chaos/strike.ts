@@ -41,7 +41,7 @@ export async function strike(world: World, fault: Fault, random: SeededRandom): 
     await drained(world, load, DRAIN_TIMEOUT_MS);
     const drainedSeconds = (performance.now() - endedAt) / 1_000;
     await queuesEmpty(world, DRAIN_TIMEOUT_MS);
-    const ledger = await reckon(world, load);
+    const ledger = await reckon(world, load, fault.losesLocks?.(world) ? 1 : 0);
     if (aftermath) ledger.problems.push(...(await aftermath()));
     if (repeatsCalls && ledger.maybe > 0)
       ledger.problems.push(`${ledger.maybe} events came of repeated calls`);
