@@ -1,14 +1,12 @@
+import { DoubtfulSlots } from './doubtful-slots.ts';
 import { type Lane, type LaneOutcome, type LaneState, LaneStates, Origins } from './lane-states.ts';
 
 /** Attempts that share a limit, by who makes them. */
 interface Pool {
   /** Of one lane at a time, while it answers. */
   readonly laneMax: number;
-  /** Of all lanes together that do not answer: a thousand that never answer get no more. */
-  readonly doubtfulMax: number;
-  doubtful: number;
-  /** Of these, when each began, added up. */
-  doubtfulStartsMs: number;
+  /** Of all lanes together that do not answer. */
+  readonly doubtful: DoubtfulSlots;
 }
 
 /** Leave for one attempt. Must be released, once. */
@@ -30,7 +28,6 @@ export interface LaneLimitsOptions {
   nowMs?: () => number;
 }
 
-const NONE = { doubtful: 0, doubtfulStartsMs: 0 };
 const IN_PLACE_MAX = 128;
 const QUEUED_MAX = 64;
 /** Until its first attempt has ended well. */
@@ -69,8 +66,9 @@ export class LaneLimits {
     this.#probeGapMaxMs = Math.min(Math.max(PROBE_GAP_MS, retryBaseDelayMs), PROBE_GAP_MAX_MS);
     this.#states = new LaneStates(nowMs);
     // A quarter of the event jobs and half of the queued ones: the rest is for lanes that answer.
-    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtfulMax: Math.ceil(concurrency / 4), ...NONE };
-    this.#queued = { laneMax: QUEUED_MAX, doubtfulMax: Math.ceil(concurrency / 2), ...NONE };
+    const doubtful = (share: number) => new DoubtfulSlots(Math.ceil(concurrency / share), nowMs);
+    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: doubtful(4) };
+    this.#queued = { laneMax: QUEUED_MAX, doubtful: doubtful(2) };
   }
 
   /** Whether a first attempt would find no slot now: its delivery may as well be committed as parked. */
@@ -91,11 +89,8 @@ export class LaneLimits {
   }
 
   release({ pool, state, lane, isDoubtful, isProbe, startMs }: Slot, outcome: LaneOutcome): void {
-    if (isDoubtful) {
-      pool.doubtful -= 1;
-      pool.doubtfulStartsMs -= startMs;
-    }
     const now = this.#nowMs();
+    if (isDoubtful) pool.doubtful.giveBack(startMs, outcome === 'succeeded');
     this.#states.end(state, { succeeded: outcome === 'succeeded', tookMs: now - startMs });
     // What was in flight together when the endpoint went away has failed together, and is no probe.
     if (outcome === 'succeeded') state.probesFailed = 0;
@@ -156,11 +151,9 @@ export class LaneLimits {
       this.#nextFailingTurnAtMs = Math.min(this.#nextFailingTurnAtMs, now + WAIT_MAX_MS);
       if (state.isServerUnreachable) atMs = Math.max(atMs, this.#origins.nextTurnMs(state.origin, now));
     }
-    if (kind !== 'answering' && this.#queued.doubtful >= this.#queued.doubtfulMax) {
-      // One after another at the pace at which the slots of all become free: all at once would only wait again. What
-      // nobody has answered yet takes at least as long as it has been waited for.
-      const heldMs = Math.max(state.heldMs, now - this.#queued.doubtfulStartsMs / this.#queued.doubtful);
-      const paceMs = heldMs / this.#queued.doubtfulMax;
+    if (kind !== 'answering' && this.#queued.doubtful.free() === 0) {
+      // One after another: all at once would only wait again.
+      const paceMs = this.#queued.doubtful.paceMs(state.heldMs);
       this.#nextDoubtfulSlotAtMs = Math.max(now, this.#nextDoubtfulSlotAtMs) + paceMs;
       atMs = Math.max(atMs, this.#nextDoubtfulSlotAtMs);
       this.#nextDoubtfulSlotAtMs = Math.min(this.#nextDoubtfulSlotAtMs, now + WAIT_MAX_MS);
@@ -190,10 +183,7 @@ export class LaneLimits {
     const kind = this.#states.classOf(state);
     const isDoubtful = kind !== 'answering';
     const startMs = this.#nowMs();
-    if (isDoubtful) {
-      pool.doubtful += 1;
-      pool.doubtfulStartsMs += startMs;
-    }
+    if (isDoubtful) pool.doubtful.take(startMs);
     if (kind === 'failing') this.#promiseProbe(state);
     state.hasProbe = false;
     this.#origins.enter(lane);
@@ -206,7 +196,7 @@ export class LaneLimits {
     const free = Math.max(0, this.#limitOf(pool, state) - state.inFlight);
     if (kind === 'answering') return free;
     if (kind === 'failing' && !this.#mayProbe(state)) return 0;
-    return Math.min(free, Math.max(0, pool.doubtfulMax - pool.doubtful));
+    return Math.min(free, pool.doubtful.free());
   }
 
   #promiseProbe(state: LaneState): void {

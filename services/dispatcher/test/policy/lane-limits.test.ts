@@ -233,15 +233,39 @@ test('a far-away endpoint is not silent while it takes its usual time', () => {
 });
 
 test('a thousand lanes that never answer hold no more than a quarter of the slots, and half of the queued ones', () => {
-  const { limits } = setUp(256);
+  const { clock, limits } = setUp(256);
   const healthy = lane('healthy', 1, 'https://healthy.example');
   open(limits, healthy);
   const lanes = Array.from({ length: 1_000 }, (_, index) =>
     lane(`dead-${index}`, index, `https://${index}.example`),
   );
-  expect(lanes.flatMap((one) => acquireAll(limits, one))).toHaveLength(64);
-  expect(lanes.flatMap((one) => acquireAllQueued(limits, one))).toHaveLength(128);
+  const held = { inPlace: 0, queued: 0 };
+  const heldAfter = (ms: number) => {
+    clock.nowMs = 10_000 + ms;
+    held.inPlace += lanes.flatMap((one) => acquireAll(limits, one)).length;
+    held.queued += lanes.flatMap((one) => acquireAllQueued(limits, one)).length;
+    return { ...held };
+  };
+  // Not all at once: each costs a connection.
+  expect(heldAfter(0)).toEqual({ inPlace: 32, queued: 32 });
+  expect(heldAfter(500)).toEqual({ inPlace: 42, queued: 42 });
+  expect(heldAfter(5_000)).toEqual({ inPlace: 64, queued: 128 });
   expect(acquireAll(limits, healthy)).toHaveLength(128);
+});
+
+test('new lanes that answer let in one more each, until none is new for a while', () => {
+  const { clock, limits } = setUp(1_000);
+  const lanes = Array.from({ length: 500 }, (_, index) =>
+    lane(`new-${index}`, index, `https://${index}.example`),
+  );
+  const first = lanes.flatMap((one) => limits.acquireQueued(one) ?? []);
+  expect(first).toHaveLength(32);
+  for (const slot of first) limits.release(slot, 'succeeded');
+  const next = lanes.slice(32).flatMap((one) => limits.acquireQueued(one) ?? []);
+  expect(next).toHaveLength(64);
+  for (const slot of next) limits.release(slot, 'succeeded');
+  clock.nowMs = 1_001;
+  expect(lanes.slice(96).flatMap((one) => limits.acquireQueued(one) ?? [])).toHaveLength(32);
 });
 
 test('lanes that find no slot among those that do not answer wait one after another, never for more than half a minute', () => {
@@ -266,7 +290,9 @@ test('the longer those that do not answer hold their slots, the less often other
 });
 
 test('one account has half of what a server may have at most; who comes second still finds room there', () => {
-  const { limits } = setUp(10_000);
+  const { clock, limits } = setUp(10_000);
+  limits.acquireQueued(lane('first', 2, 'https://first.example'));
+  clock.nowMs = 3_600_000;
   const held = Array.from({ length: 200 }, (_, index) => acquireAllQueued(limits, lane(`a-${index}`))).flat();
   expect(held).toHaveLength(2_048);
   expect(limits.acquireInPlace(lane('a-new'))).toBeNull();
