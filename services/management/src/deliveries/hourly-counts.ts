@@ -1,4 +1,5 @@
 // SQL by hand: the log, of which millions are counted by the hour.
+import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { timestampOf } from './delivery.ts';
@@ -30,6 +31,8 @@ const LOGS_MAX = 100;
 const SETTLED_AFTER_MS = 15 * 60_000;
 const FRESH_MS = 60_000;
 const USABLE_MS = 10 * 60_000;
+/** What is left of a request's time then is enough to read a page. */
+const WAITED_FOR_MS = 4_000;
 /** Counting a log again takes at most this share of the time. */
 const SHARE = 0.01;
 
@@ -49,6 +52,11 @@ interface CountedLog extends CountedHours {
 export interface HourlyCounts {
   /** Null when they are not known. */
   known(subscriptionId: string): CountedHours | null;
+  /**
+   * As {@link known}, counting first where they are not: to read what lies so far back would take as long. Null when that
+   * takes too long, or the log turns out to be short.
+   */
+  counted(subscriptionId: string): Promise<CountedHours | null>;
   /** Tells of a page that was read without them. A long or slow log is counted in the background, for the next time. */
   wasRead(subscriptionId: string, page: { isLong: boolean; durationMs: number }): void;
 }
@@ -60,7 +68,7 @@ export interface HourlyCounts {
  */
 export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
   const logs = new LRUCache<string, CountedLog>({ max: LOGS_MAX });
-  const underWay = new Set<string>();
+  const underWay = new Map<string, Promise<unknown>>();
 
   async function count(subscriptionId: string, isKnownLong: boolean): Promise<void> {
     const startedAtMs = performance.now();
@@ -87,22 +95,30 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
 
   function countInBackground(subscriptionId: string, isKnownLong: boolean): void {
     if (underWay.has(subscriptionId)) return;
-    underWay.add(subscriptionId);
     // When it fails the log is read as short ones are, and whoever looks next brings another try.
-    count(subscriptionId, isKnownLong)
+    const counting = count(subscriptionId, isKnownLong)
       .catch(() => logs.delete(subscriptionId))
       .finally(() => underWay.delete(subscriptionId));
+    underWay.set(subscriptionId, counting);
   }
 
   const isOlder = ({ countedAtMs, tookMs }: { countedAtMs: number; tookMs: number }, ageMs: number) =>
     performance.now() - countedAtMs > Math.max(ageMs, (ageMs / FRESH_MS) * (tookMs / SHARE));
 
+  function known(subscriptionId: string): CountedHours | null {
+    const log = logs.get(subscriptionId);
+    if (!log?.isLong || isOlder(log, USABLE_MS)) return null;
+    if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId, true);
+    return log;
+  }
+
   return {
-    known(subscriptionId) {
+    known,
+    async counted(subscriptionId) {
       const log = logs.get(subscriptionId);
-      if (!log?.isLong || isOlder(log, USABLE_MS)) return null;
-      if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId, true);
-      return log;
+      if (!log || isOlder(log, FRESH_MS)) countInBackground(subscriptionId, false);
+      await Promise.race([underWay.get(subscriptionId), wait(WAITED_FOR_MS, null, { ref: false })]);
+      return known(subscriptionId);
     },
     wasRead(subscriptionId, { isLong, durationMs }) {
       const log = logs.get(subscriptionId);

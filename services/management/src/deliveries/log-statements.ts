@@ -43,13 +43,19 @@ export async function listDeliveries(
   const { status, runId } = filters;
   const isSelective = runId !== null || (status !== null && status !== 'delivered');
   if (isSelective) return await readPage(pool, query);
-  const known = hourlyCounts.known(subscriptionId);
+  const known =
+    hourlyCounts.known(subscriptionId) ??
+    (isFarBack(query) ? await hourlyCounts.counted(subscriptionId) : null);
   if (known !== null) return await readSought(pool, query, await seekPage(pool, known, query));
   const startedAtMs = performance.now();
   const page = await readPage(pool, query);
   const isLong = page.totalCount >= READ_COUNT_MAX;
   hourlyCounts.wasRead(subscriptionId, { isLong, durationMs: performance.now() - startedAtMs });
   return page;
+}
+
+function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): boolean {
+  return offset + limit >= READ_COUNT_MAX;
 }
 
 // The keys come first, from the index alone; only the rows of the page are read. The day leads the order: it lets a
@@ -69,7 +75,7 @@ async function readPage(
 ): Promise<DeliveryPage> {
   const conditions = deliveryConditions(subscriptionId, filters);
   const where = whereOf(conditions, 2);
-  const countMax = offset + limit < READ_COUNT_MAX ? READ_COUNT_MAX : TOTAL_COUNT_MAX;
+  const countMax = isFarBack({ offset, limit }) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
   const rows = await runStatement(
     pool,
     `SELECT total.total_count, page.*

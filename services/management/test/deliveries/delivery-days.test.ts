@@ -35,7 +35,11 @@ async function partitionsRead(filters: Partial<DeliveryFilters>): Promise<string
     },
   } as unknown as Pool;
   const query = { subscriptionId: 'wsu_x', filters: { ...NO_FILTERS, ...filters }, limit: 10, offset: 0 };
-  await listDeliveries(explaining, { known: () => null, wasRead: () => undefined }, query);
+  await listDeliveries(
+    explaining,
+    { known: () => null, counted: async () => null, wasRead: () => undefined },
+    query,
+  );
   return [...new Set(plan.match(/on deliveries_\d{8}/g) ?? [])].map((match) => match.slice(-8)).sort();
 }
 

@@ -24,7 +24,7 @@ let accountId: number;
 let subscriptionId: string;
 /** Knows the hours of every log, and of none. */
 let known: HourlyCounts;
-const none: HourlyCounts = { known: () => null, wasRead: () => undefined };
+const none: HourlyCounts = { known: () => null, counted: async () => null, wasRead: () => undefined };
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
@@ -139,6 +139,11 @@ test('a long log is counted in part at first, and as a whole once it was asked f
     clientUrl: 'https://receiver.example.com/long',
   });
   await seedDeliveries(database.pool, { accountId, subscriptionId: id, count, days: 2 });
+  // What lies far back waits for the count that it brings.
+  const fresh = createHourlyCounts(database.pool);
+  const oldest = { subscriptionId: id, filters: ALL, limit: 7, offset: count - 7 };
+  expect((await listDeliveries(database.pool, fresh, oldest)).totalCount).toBe(count);
+  expect(fresh.known(id)).not.toBeNull();
   const hours = createHourlyCounts(database.pool);
   const newest = { subscriptionId: id, filters: ALL, limit: 7, offset: 0 };
   const first = await listDeliveries(database.pool, hours, newest);
