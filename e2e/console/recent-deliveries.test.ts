@@ -220,11 +220,40 @@ describeConsole(
       expect(await dialog.getByRole('button', { name: 'Send them again' }).isDisabled()).toBe(true);
       await dialog.getByLabel(/^Failed/).check();
       await dialog.getByRole('button', { name: 'Send them again' }).click();
-      await dialog.getByText('Done: 2 of 2 put back into the queue.').waitFor();
+      await dialog.getByText('Done: 2 of 2 put back into the queue. 2 delivered.').waitFor();
       await page.keyboard.press('Escape');
       await onThePage(async () =>
         expect(await rowsOf(page).getByText('Delivered', { exact: true }).count()).toBe(2),
       );
+    });
+
+    story('a recovery under way is found again after a reload, and can be stopped', async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { name: 'Was down for long', event_types: ['job.run.started'] });
+      const { database, accounts } = world;
+      const accountId = accounts.enterprise.id;
+      // More than a page of it, so that it runs for a while; to a subscription that takes its time.
+      await seedDeliveries(database.pool, { accountId, subscriptionId: id, count: 2_000, days: 2 });
+      await database.pool.query(
+        `UPDATE deliveries SET status = 'failed', reason = 'x', completed_at = created_at WHERE subscription_id = $1`,
+        [id],
+      );
+      await world.call('ada', 'POST', webhookApiOf(world, id, 'recover'), { since: '2020-01-01' });
+      await as('rita');
+      await page.goto(at(webhookPathOf(world, id)));
+      const button = page.getByRole('button', { name: /^Recovery: [\d,]+ of 2,000$/ });
+      await button.click();
+      const stop = page.getByRole('dialog').getByRole('button', { name: 'Stop it' });
+      expect(await stop.getAttribute('aria-disabled')).toBe('true');
+      await as('ada');
+      await page.reload();
+      await button.click();
+      await stop.click();
+      await page
+        .getByRole('dialog')
+        .getByText(/^Stopped after [\d,]+ of 2,000\. It was stopped\./)
+        .waitFor();
+      await page.getByRole('button', { name: 'Recover a time window' }).waitFor({ state: 'attached' });
     });
 
     story('a recovery that runs already is told in words', async (visit) => {

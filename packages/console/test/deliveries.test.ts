@@ -1,5 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { matchWords, progressWords, recoverWindow, windowRefusal } from '../src/webhook/recover-words.ts';
+import {
+  matchWords,
+  outcomeWords,
+  progressWords,
+  recoverWindow,
+  windowRefusal,
+} from '../src/webhook/recover-words.ts';
 import {
   answerAdvice,
   deliveryWords,
@@ -94,6 +100,14 @@ test('the window of a recovery ends when the dialog was opened unless told other
   );
   const backwards = { from: '2026-01-31T10:00', to: '2026-01-30T10:00' };
   expect(windowRefusal(backwards, recoverWindow(backwards, 0))).toContain('later');
+});
+
+test('a recovery says what became of what it put back', () => {
+  const none = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
+  expect(outcomeWords(none)).toBe('');
+  expect(outcomeWords({ ...none, delivered: 243, failed: 7, pending: 3 })).toBe(
+    '243 delivered, 7 failed again, 3 on their way.',
+  );
 });
 
 test('a recovery says how far it is', () => {

@@ -4,7 +4,7 @@ import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
 import { auditEndpoint } from './audit/routes.ts';
-import { getRecoveryEndpoint, recoverEndpoint } from './deliveries/recover.ts';
+import { recoveryEndpoints } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
@@ -111,8 +111,7 @@ export function createEndpoints(
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
-    recoverEndpoint({ prisma }),
-    getRecoveryEndpoint({ prisma }),
+    ...recoveryEndpoints({ prisma }),
     statisticsEndpoint({ prisma, pool }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),

@@ -6,9 +6,9 @@ import type { Delivery, DeliveryPage, Recovery } from './types.ts';
 const WEBHOOK = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const ALL = `${WEBHOOK}/deliveries`;
 const ONE = `${WEBHOOK}/delivery/{delivery_id}`;
-const STATISTICS_HOURS = 24;
 const STATISTICS_POLL_MS = 15_000;
-const RECOVERY_POLL_MS = 1_000;
+const RECOVERY_POLL_MS = 2_000;
+const RECOVERIES_SHOWN = 5;
 
 export type DeliveriesQuery = Query<'get', typeof ALL>;
 
@@ -41,11 +41,11 @@ export async function redeliver(key: WebhookKey, deliveryId: string): Promise<De
   return (await request('post', `${ONE}/redeliver`, { path })).data;
 }
 
-/** The last 24 hours, asked for again while they are looked at. */
-export function statisticsQuery(key: WebhookKey) {
-  const query = { hours: STATISTICS_HOURS };
+/** The last hours, asked for again while they are looked at. */
+export function statisticsQuery(key: WebhookKey, hours: number) {
+  const query = { hours };
   return queryOptions({
-    queryKey: [...logKey(key), 'statistics'],
+    queryKey: [...logKey(key), 'statistics', hours],
     queryFn: async ({ signal }) =>
       (await request('get', `${WEBHOOK}/statistics`, { path: inPath(key), query, signal })).data,
     refetchInterval: STATISTICS_POLL_MS,
@@ -63,14 +63,32 @@ export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Prom
   return (await request('post', `${WEBHOOK}/recover`, { path: inPath(key), body })).data;
 }
 
-/** How far a recovery is; asked for again until it has ended. */
-export function recoveryQuery(key: WebhookKey, recoveryId: string) {
+/** Puts back nothing more. */
+export async function stopRecovery(key: WebhookKey, recoveryId: string): Promise<Recovery> {
   const path = { ...inPath(key), recovery_id: recoveryId };
+  return (await request('post', `${WEBHOOK}/recovery/{recovery_id}/cancel`, { path })).data;
+}
+
+/** The latest recoveries, newest first; asked for again while anything of them is on its way. */
+export function recoveriesQuery(key: WebhookKey) {
   return queryOptions({
-    queryKey: [...logKey(key), 'recovery', recoveryId],
+    queryKey: recoveriesKey(key),
     queryFn: async ({ signal }) =>
-      (await request('get', `${WEBHOOK}/recovery/{recovery_id}`, { path, signal })).data,
-    refetchInterval: ({ state }) =>
-      state.data && state.data.status !== 'running' ? false : RECOVERY_POLL_MS,
+      (
+        await request('get', `${WEBHOOK}/recoveries`, {
+          path: inPath(key),
+          query: { limit: RECOVERIES_SHOWN },
+          signal,
+        })
+      ).data,
+    refetchInterval: ({ state }) => (state.data?.some(isUnderWay) ? RECOVERY_POLL_MS : false),
   });
+}
+
+export function recoveriesKey(key: WebhookKey) {
+  return [...logKey(key), 'recoveries'] as const;
+}
+
+function isUnderWay({ status, outcome }: Recovery): boolean {
+  return status === 'running' || outcome.pending > 0;
 }

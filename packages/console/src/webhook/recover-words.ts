@@ -1,4 +1,5 @@
 import type { Recovery } from '../api/types.ts';
+import { parseTime, shortLocalTime } from '../words/time.ts';
 import { countWords, microsOf, microsOfLocal, type TimeWindow, windowProblem } from './log/log-address.ts';
 
 interface OwnWindow {
@@ -44,5 +45,36 @@ export function progressWords({ status, reason, total_count, recovered_count }: 
   if (total_count === 0) return 'There was nothing to send again.';
   const others = total_count - recovered_count;
   const rest = others > 0 ? ` The other ${others.toLocaleString()} had been sent again in the meantime.` : '';
-  return `Done: ${recovered} of ${total} put back into the queue.${rest} The list shows what becomes of them.`;
+  return `Done: ${recovered} of ${total} put back into the queue.${rest}`;
+}
+
+/** "40 of 214" */
+export function shareWords({ recovered_count, total_count }: Progress): string {
+  return `${recovered_count.toLocaleString()} of ${total_count.toLocaleString()}`;
+}
+
+/** What became of what was sent again; empty while nothing was. */
+export function outcomeWords({ delivered, failed, cancelled, pending }: Recovery['outcome']): string {
+  const parts = [
+    [delivered, 'delivered'],
+    [failed, 'failed again'],
+    [cancelled, 'cancelled'],
+    [pending, 'on their way'],
+  ] as const;
+  const said = parts.filter(([count]) => count > 0);
+  if (said.length === 0) return '';
+  return `${said.map(([count, words]) => `${count.toLocaleString()} ${words}`).join(', ')}.`;
+}
+
+/** "failed, created from 31 Jan 2026, 10:00 to 31 Jan 2026, 11:00" */
+export function windowWords({
+  since,
+  until,
+  delivery_status,
+}: Pick<Recovery, 'since' | 'until' | 'delivery_status'>): string {
+  const time = (text: string) => {
+    const date = parseTime(text);
+    return date === null ? text : shortLocalTime(date);
+  };
+  return `${delivery_status}, created from ${time(since)} to ${time(until)}`;
 }

@@ -1,4 +1,15 @@
-import { Button, Group, Modal, Progress, Radio, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
+import {
+  Button,
+  Group,
+  Modal,
+  Progress,
+  Radio,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from '@mantine/core';
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
 import { problemWords } from '../api/api-error.ts';
@@ -6,17 +17,28 @@ import {
   fetchDeliveries,
   logKey,
   type RecoveryWindow,
-  recoveryQuery,
+  recoveriesKey,
+  recoveriesQuery,
   startRecovery,
+  stopRecovery,
 } from '../api/deliveries.ts';
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded.tsx';
 import { Problem } from '../components/page.tsx';
-import { StatusBadge } from '../components/state.tsx';
+import { Moment, StatusBadge } from '../components/state.tsx';
 import type { Tone } from '../words/http-status.ts';
 import { localOf } from './log/log-address.ts';
-import { matchWords, progressWords, recoverWindow, windowRefusal } from './recover-words.ts';
+import {
+  matchWords,
+  outcomeWords,
+  progressWords,
+  recoverWindow,
+  shareWords,
+  windowRefusal,
+  windowWords,
+} from './recover-words.ts';
+import classes from './webhook-facts.module.css';
 
 interface RecoverProps {
   webhook: WebhookKey;
@@ -27,19 +49,22 @@ interface RecoverProps {
 
 const INACTIVE = 'The webhook is switched off. Switch it on to send deliveries again.';
 
-/** Sends again what failed in a window of time. */
+/** Sends again what failed in a window of time, and tells of the recoveries there were: one may run since yesterday. */
 export function Recover({ webhook, isActive, refusal }: RecoverProps) {
   const [isOpen, setOpen] = useState(false);
-  const [recoveryId, setRecoveryId] = useState<string | null>(null);
+  const recoveries = useQuery(recoveriesQuery(webhook));
+  const all = recoveries.data ?? [];
+  const running = all.find(({ status }) => status === 'running');
+  const reason = refusal ?? (isActive ? null : INACTIVE);
   return (
     <>
       <GuardedButton
         size="xs"
         variant="default"
-        reason={refusal ?? (isActive ? null : INACTIVE)}
+        reason={all.length > 0 ? null : reason}
         onClick={() => setOpen(true)}
       >
-        {recoveryId === null ? 'Recover a time window' : 'Recovery'}
+        {running === undefined ? 'Recover a time window' : `Recovery: ${shareWords(running)}`}
       </GuardedButton>
       <Modal
         opened={isOpen}
@@ -49,17 +74,82 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        {recoveryId === null ? (
-          <RecoverForm
-            webhook={webhook}
-            onStarted={({ id }) => setRecoveryId(id)}
-            onCancel={() => setOpen(false)}
-          />
-        ) : (
-          <RecoveryProgress webhook={webhook} recoveryId={recoveryId} onAnother={() => setRecoveryId(null)} />
-        )}
+        <RecoverDialog
+          webhook={webhook}
+          recoveries={all}
+          running={running}
+          reason={reason}
+          refusal={refusal}
+          onClose={() => setOpen(false)}
+        />
       </Modal>
     </>
+  );
+}
+
+interface RecoverDialogProps {
+  webhook: WebhookKey;
+  /** The latest, newest first. */
+  recoveries: readonly Recovery[];
+  running: Recovery | undefined;
+  /** Why no recovery can be started; null when one can. */
+  reason: string | null;
+  /** Why the caller may not change webhooks; null when it may. */
+  refusal: string | null;
+  onClose: () => void;
+}
+
+/** The recovery that runs or was started here, else the form for one; below it those before. */
+function RecoverDialog({ webhook, recoveries, running, reason, refusal, onClose }: RecoverDialogProps) {
+  const client = useQueryClient();
+  const [startedId, setStartedId] = useState<string | null>(null);
+  const shown = running ?? recoveries.find(({ id }) => id === startedId);
+  const earlier = recoveries.filter(({ id }) => id !== shown?.id);
+  return (
+    <Stack>
+      {shown !== undefined && (
+        <RecoveryProgress
+          webhook={webhook}
+          recovery={shown}
+          refusal={refusal}
+          onAnother={() => setStartedId(null)}
+        />
+      )}
+      {shown === undefined && reason === null && (
+        <RecoverForm
+          webhook={webhook}
+          onStarted={(recovery) => {
+            setStartedId(recovery.id);
+            client.setQueryData<Recovery[]>(recoveriesKey(webhook), (before = []) => [recovery, ...before]);
+          }}
+          onCancel={onClose}
+        />
+      )}
+      {shown === undefined && reason !== null && <Text size="sm">{reason}</Text>}
+      {earlier.length > 0 && <EarlierRecoveries recoveries={earlier} />}
+    </Stack>
+  );
+}
+
+function EarlierRecoveries({ recoveries }: { recoveries: readonly Recovery[] }) {
+  return (
+    <section aria-labelledby="earlier-recoveries">
+      <Title order={3} size="h5" id="earlier-recoveries" mb={4}>
+        Earlier recoveries
+      </Title>
+      <Stack gap="xs" component="ul" className={classes.plain ?? ''}>
+        {recoveries.map((recovery) => (
+          <li key={recovery.id}>
+            <Text size="sm">
+              <Moment at={recovery.created_at} />: {windowWords(recovery)}
+            </Text>
+            <Text size="sm" c="dimmed">
+              {progressWords(recovery)} {outcomeWords(recovery.outcome)}
+            </Text>
+          </li>
+        ))}
+      </Stack>
+    </section>
   );
 }
 
@@ -159,44 +249,49 @@ const STATES: Readonly<Record<string, { tone: Tone; words: string }>> = {
 
 interface RecoveryProgressProps {
   webhook: WebhookKey;
-  recoveryId: string;
+  recovery: Recovery;
+  refusal: string | null;
   onAnother: () => void;
 }
 
-/** How far a recovery is, until it has ended. It goes on when this is closed. */
-function RecoveryProgress({ webhook, recoveryId, onAnother }: RecoveryProgressProps) {
+/** How far a recovery is, and what became of what it sent. It goes on when this is closed. */
+function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryProgressProps) {
   const client = useQueryClient();
-  const recovery = useQuery(recoveryQuery(webhook, recoveryId));
-  const status = recovery.data?.status;
+  const { id, status, total_count, recovered_count } = recovery;
   useEffect(() => {
     if (status === 'done') void client.invalidateQueries({ queryKey: [...logKey(webhook), 'page'] });
   }, [status, client, webhook]);
-  if (recovery.isError && recovery.data === undefined) {
-    return (
-      <Problem
-        title="The recovery was started; how far it is could not be read"
-        error={recovery.error}
-        onRetry={() => void recovery.refetch()}
-      />
-    );
-  }
-  if (recovery.data === undefined || status === undefined) return <Text size="sm">Starting…</Text>;
-  const { total_count, recovered_count } = recovery.data;
+  const stop = useMutation({
+    mutationFn: () => stopRecovery(webhook, id),
+    onSettled: () => client.invalidateQueries({ queryKey: recoveriesKey(webhook) }),
+  });
   const share = total_count === 0 ? 100 : (recovered_count / total_count) * 100;
   const { tone, words } = STATES[status] ?? { tone: 'neutral', words: status };
   return (
     <Stack>
       <Group>
         <StatusBadge tone={tone}>{words}</StatusBadge>
+        <Text size="sm">{windowWords(recovery)}</Text>
       </Group>
       <Progress value={status === 'done' ? 100 : share} aria-label="Deliveries put back into the queue" />
       <Text size="sm" role="status">
-        {progressWords(recovery.data)}
+        {progressWords(recovery)} {outcomeWords(recovery.outcome)}
       </Text>
+      {stop.isError && <Problem title="The recovery was not stopped" error={stop.error} />}
       {status === 'running' ? (
-        <Text size="sm" c="dimmed">
-          You may close this: the recovery goes on.
-        </Text>
+        <Group justify="space-between">
+          <Text size="sm" c="dimmed">
+            You may close this: the recovery goes on.
+          </Text>
+          <GuardedButton
+            variant="default"
+            reason={refusal}
+            loading={stop.isPending}
+            onClick={() => stop.mutate()}
+          >
+            Stop it
+          </GuardedButton>
+        </Group>
       ) : (
         <Group justify="flex-end">
           <Button variant="default" onClick={onAnother}>

@@ -120,7 +120,7 @@ const BEGIN_PAGE = `
   ), begun AS (
     UPDATE deliveries d
     SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
-      next_attempt_at = now()
+      next_attempt_at = now(), recovery_id = r.id
     FROM page, r
     WHERE d.day = page.day AND d.id = page.id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
     RETURNING d.id, d.cycle

@@ -11,12 +11,13 @@ import {
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
-import { keyed, parameter, requestBody } from '../http/openapi/parameters.ts';
+import { keyed, PAGE, parameter, requestBody } from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
 import {
   RECOVERABLE_STATUSES,
   RECOVERY_STATUSES,
+  type RecoveryOutcome,
   type RecoveryRequest,
   type RecoveryView,
 } from './recover.ts';
@@ -35,6 +36,7 @@ const RECOVERY_EXAMPLE: RecoveryView = {
   delivery_status: 'failed',
   total_count: 250,
   recovered_count: 0,
+  outcome: { pending: 0, delivered: 0, failed: 0, cancelled: 0 },
   created_at: '1795172400000000',
   completed_at: null,
 };
@@ -43,10 +45,38 @@ const DONE_RECOVERY_EXAMPLE: RecoveryView = {
   ...RECOVERY_EXAMPLE,
   status: 'done',
   recovered_count: 250,
+  outcome: { pending: 0, delivered: 243, failed: 7, cancelled: 0 },
   completed_at: '1795172406000000',
 };
 
+const CANCELLED_RECOVERY_EXAMPLE: RecoveryView = {
+  ...RECOVERY_EXAMPLE,
+  status: 'cancelled',
+  reason: 'It was stopped.',
+  recovered_count: 100,
+  outcome: { pending: 0, delivered: 0, failed: 100, cancelled: 0 },
+  completed_at: '1795172403000000',
+};
+
+const RECOVERIES = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recoveries';
+
 export const recoveryPaths: Paths = {
+  [RECOVERIES]: {
+    parameters: [parameter('AccountId'), parameter('WebhookId')],
+    get: {
+      operationId: 'listRecoveries',
+      tags,
+      summary: 'List the recoveries of a subscription',
+      description: 'Newest first, as long as the log keeps deliveries.',
+      parameters: [...PAGE],
+      responses: answers(
+        'account',
+        { 200: success(200, 'A page of them.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE, 'list') },
+        [400],
+      ),
+    },
+  },
+
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recover': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],
     post: keyed({
@@ -86,6 +116,20 @@ export const recoveryPaths: Paths = {
       }),
     },
   },
+
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recovery/{recovery_id}/cancel': {
+    parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('RecoveryId')],
+    post: keyed({
+      operationId: 'cancelRecovery',
+      tags,
+      summary: 'Stop a recovery',
+      description: `Nothing more is put back; what was put back already goes on. ${WEBHOOK_WRITERS}`,
+      responses: answers('account', {
+        200: success(200, 'It has stopped.', schemaRef('Recovery'), CANCELLED_RECOVERY_EXAMPLE),
+        409: failureBecause(409, 'It is not running.', 'The recovery has ended.'),
+      }),
+    }),
+  },
 };
 
 export const recoverySchemas: Record<string, Schema> = {
@@ -96,7 +140,7 @@ export const recoverySchemas: Record<string, Schema> = {
       type: 'string',
       enum: RECOVERY_STATUSES,
       description:
-        '`running` while deliveries are left to put back; `done` when all are; `cancelled` when the webhook became inactive or was deleted, or the account lost its webhooks, before that.',
+        '`running` while deliveries are left to put back; `done` when all are; `cancelled` when it was stopped, the webhook became inactive or was deleted, or the account lost its webhooks, before that.',
     },
     reason: { type: ['string', 'null'], description: 'Why it was cancelled; null otherwise.' },
     since: microsTime('It concerns deliveries created at this moment or later.'),
@@ -110,9 +154,20 @@ export const recoverySchemas: Record<string, Schema> = {
     recovered_count: count(
       'How many it has put back so far. Those that were redelivered by hand before their turn are not among them.',
     ),
+    outcome: schemaRef('RecoveryOutcome'),
     created_at: microsTime('When it was created. What failed later is not its concern.'),
     completed_at: orNull(microsTime('When it was done or cancelled; null while it is running.')),
   }),
+
+  RecoveryOutcome: answerObject<RecoveryOutcome>(
+    'What has become of the deliveries that it put back, without those that were put back again since.',
+    {
+      pending: count('On their way.'),
+      delivered: count('That have arrived.'),
+      failed: count('That failed again.'),
+      cancelled: count('That were cancelled: the webhook was switched off meanwhile.'),
+    },
+  ),
 
   RecoveryRequest: requestObject<RecoveryRequest>(
     'What to put back.',

@@ -2,24 +2,41 @@ import { createId, isId, type Problem, problemsOf, VALIDATION_OPTIONS } from '@r
 import { storedAs } from '@runhook/database';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
-import { type AccountEndpoint, READ_WEBHOOKS, WRITE_WEBHOOKS } from '../http/endpoint.ts';
+import {
+  type AccountEndpoint,
+  type AccountRequest,
+  READ_WEBHOOKS,
+  WRITE_WEBHOOKS,
+} from '../http/endpoint.ts';
+import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
-import { MOMENT_PROBLEM, microsFromText } from '../http/query-parameters.ts';
+import { MOMENT_PROBLEM, microsFromText, QueryReader } from '../http/query-parameters.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
 import { insertRecovery } from './begin-recovery.ts';
-import { RECOVER_PATH, RECOVERY_PATH } from './routes.ts';
+import { DELIVERY_STATUSES, type DeliveryStatus } from './delivery.ts';
+import { RECOVER_PATH, RECOVERIES_PATH, RECOVERY_PATH } from './routes.ts';
 
 const INACTIVE = 'The webhook is inactive: activate it to recover its deliveries.';
 const CHANGING = 'The webhook or a recovery of it has just changed: try again.';
 /** A recovery that was in the way may have ended by the time it is looked for. */
 const TRIES_MAX = 3;
 
+/** Recoveries (docs/contract.md#recovery). */
+export function recoveryEndpoints(deps: { prisma: PrismaClient }): AccountEndpoint[] {
+  return [
+    recoverEndpoint(deps),
+    listRecoveriesEndpoint(deps),
+    getRecoveryEndpoint(deps),
+    cancelRecoveryEndpoint(deps),
+  ];
+}
+
 /**
  * Puts back what failed in a window, paced: the answer has the count at once, the dispatcher does the work, and
  * {@link getRecoveryEndpoint} tells how far it is.
  */
-export function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'POST',
     path: RECOVER_PATH,
@@ -46,7 +63,7 @@ async function begin(
       const id = createId('recovery');
       if (!(await insertRecovery(transaction, { id, ...recovery }))) return null;
       const row = await transaction.recovery.findUniqueOrThrow({ where: { id }, select: SHOWN });
-      return await keep.withinPrisma(transaction, { code: 202, data: recoveryView(row) });
+      return await keep.withinPrisma(transaction, { code: 202, data: recoveryView(row, NO_OUTCOME) });
     });
     if (begun) return begun;
     const running = await findRunningRecovery(prisma, subscriptionId);
@@ -55,18 +72,72 @@ async function begin(
   throw new ConflictError(CHANGING);
 }
 
+/** Those of a subscription, newest first. */
+function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: RECOVERIES_PATH,
+    access: READ_WEBHOOKS,
+    async handle(request) {
+      const reader = new QueryReader(request.query);
+      const page = reader.page();
+      reader.check();
+      const { id: subscriptionId } = await requiredSubscription(prisma, request);
+      const where = { subscriptionId };
+      const [rows, totalCount] = await Promise.all([
+        prisma.recovery.findMany({
+          where,
+          select: SHOWN,
+          orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+          skip: page.offset,
+          take: page.limit,
+        }),
+        prisma.recovery.count({ where }),
+      ]);
+      const outcomes = await outcomesOf(prisma, rows);
+      const data = rows.map((row) => recoveryView(row, outcomes.get(row.id)));
+      return { code: 200, data, extra: pageExtra(page, totalCount, rows.length) };
+    },
+  };
+}
+
+const STOPPED = 'It was stopped.';
+const ENDED = 'The recovery has ended.';
+
+/** Puts back nothing more. What it has put back goes on. */
+function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+  return {
+    method: 'POST',
+    path: `${RECOVERY_PATH}/cancel`,
+    access: WRITE_WEBHOOKS,
+    async handle(request) {
+      const { id, subscriptionId } = await requiredRecovery(prisma, request);
+      const key = { id, subscriptionId };
+      return await inPrismaTransaction(prisma, async (transaction) => {
+        const { count } = await transaction.recovery.updateMany({
+          where: { ...key, status: 'running' },
+          data: { status: 'cancelled', reason: STOPPED, completedAt: new Date() },
+        });
+        if (count === 0) throw new ConflictError(ENDED);
+        const row = await transaction.recovery.findUniqueOrThrow({ where: key, select: SHOWN });
+        const outcomes = await outcomesOf(transaction, [row]);
+        const data = recoveryView(row, outcomes.get(row.id));
+        return await request.keep.withinPrisma(transaction, { code: 200, data });
+      });
+    },
+  };
+}
+
 /** How far a recovery is. */
-export function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
     path: RECOVERY_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
-      const { id: subscriptionId } = await requiredSubscription(prisma, request);
-      const id = request.param('recovery_id');
-      const recovery = isId('recovery', id) ? await findRecovery(prisma, { id, subscriptionId }) : null;
-      if (!recovery) throw new NotFoundError('Recovery not found.');
-      return { code: 200, data: recovery };
+      const row = await requiredRecovery(prisma, request);
+      const outcomes = await outcomesOf(prisma, [row]);
+      return { code: 200, data: recoveryView(row, outcomes.get(row.id)) };
     },
   };
 }
@@ -77,6 +148,8 @@ export type RecoverableStatus = (typeof RECOVERABLE_STATUSES)[number];
 
 export const RECOVERY_STATUSES = ['running', 'done', 'cancelled'] as const;
 export type RecoveryStatus = (typeof RECOVERY_STATUSES)[number];
+
+export type RecoveryOutcome = Record<DeliveryStatus, number>;
 
 /** A recovery as the API answers it; times are microseconds since the epoch, as digits. */
 export interface RecoveryView {
@@ -94,6 +167,8 @@ export interface RecoveryView {
   total_count: number;
   /** How many have been put back; less than `total_count` in the end when others put some back meanwhile. */
   recovered_count: number;
+  /** What has become of these, without those that were put back again since. */
+  outcome: RecoveryOutcome;
   created_at: string;
   completed_at: string | null;
 }
@@ -144,7 +219,32 @@ const SHOWN = {
   completedAtMicros: true,
 } satisfies Prisma.RecoverySelect;
 
-function recoveryView(row: Prisma.RecoveryGetPayload<{ select: typeof SHOWN }>): RecoveryView {
+type RecoveryRow = Prisma.RecoveryGetPayload<{ select: typeof SHOWN }>;
+
+const NO_OUTCOME: RecoveryOutcome = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
+
+/** By recovery. */
+async function outcomesOf(
+  prisma: Pick<PrismaClient, 'delivery'>,
+  rows: readonly RecoveryRow[],
+): Promise<Map<string, RecoveryOutcome>> {
+  const counts = await prisma.delivery.groupBy({
+    by: ['recoveryId', 'status'],
+    where: { recoveryId: { in: rows.map(({ id }) => id) } },
+    _count: true,
+  });
+  const outcomes = new Map<string, RecoveryOutcome>();
+  for (const { recoveryId, status, _count } of counts) {
+    const id = recoveryId ?? '';
+    outcomes.set(id, {
+      ...(outcomes.get(id) ?? NO_OUTCOME),
+      [storedAs(DELIVERY_STATUSES, status)]: _count,
+    });
+  }
+  return outcomes;
+}
+
+function recoveryView(row: RecoveryRow, outcome: RecoveryOutcome = NO_OUTCOME): RecoveryView {
   return {
     id: row.id,
     subscription_id: row.subscriptionId,
@@ -155,6 +255,7 @@ function recoveryView(row: Prisma.RecoveryGetPayload<{ select: typeof SHOWN }>):
     delivery_status: storedAs(RECOVERABLE_STATUSES, row.deliveryStatus),
     total_count: row.totalCount,
     recovered_count: row.recoveredCount,
+    outcome,
     created_at: String(row.createdAtMicros),
     completed_at: row.completedAtMicros === null ? null : String(row.completedAtMicros),
   };
@@ -169,10 +270,12 @@ async function findRunningRecovery(prisma: PrismaClient, subscriptionId: string)
   return running?.id ?? null;
 }
 
-async function findRecovery(
-  prisma: PrismaClient,
-  key: { id: string; subscriptionId: string },
-): Promise<RecoveryView | null> {
-  const row = await prisma.recovery.findUnique({ where: key, select: SHOWN });
-  return row && recoveryView(row);
+/** The one that the path names, of the subscription that it names. */
+async function requiredRecovery(prisma: PrismaClient, request: AccountRequest): Promise<RecoveryRow> {
+  const { id: subscriptionId } = await requiredSubscription(prisma, request);
+  const id = request.param('recovery_id');
+  const where = { id, subscriptionId };
+  const row = isId('recovery', id) ? await prisma.recovery.findUnique({ where, select: SHOWN }) : null;
+  if (!row) throw new NotFoundError('Recovery not found.');
+  return row;
 }

@@ -80,7 +80,7 @@ interface BegunCycle {
 const BEGIN = `
   UPDATE deliveries d
   SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
-    next_attempt_at = now()
+    next_attempt_at = now(), recovery_id = NULL
   WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3 AND d.status <> 'pending'
     AND EXISTS (SELECT FROM subscriptions s WHERE s.id = $3 AND s.active AND s.deleted_at IS NULL)
   RETURNING ${DELIVERY_COLUMNS}, d.cycle`;

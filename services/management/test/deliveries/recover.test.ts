@@ -60,6 +60,7 @@ describe('a recovery', () => {
       delivery_status: 'failed',
       total_count: 3,
       recovered_count: 0,
+      outcome: { pending: 0, delivered: 0, failed: 0, cancelled: 0 },
       created_at: MICROS,
       completed_at: null,
     };
@@ -192,6 +193,62 @@ describe('what is refused writes nothing', () => {
     const inactive = failure(409, 'The webhook is inactive: activate it to recover its deliveries.');
     expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: inactive });
     expect(await harness.rowCounts()).toEqual(before);
+  });
+});
+
+describe('recoveries of a subscription', () => {
+  const list = async (query = '') =>
+    (
+      await harness.call('GET', account.path(`/subscription/${subscriptionId}/recoveries${query}`), {
+        token: await harness.newToken(account, ['read_only']),
+      })
+    ).json;
+  const cancel = async (id: string, caller: { token: string } = account) =>
+    await harness.call('POST', account.path(`/subscription/${subscriptionId}/recovery/${id}/cancel`), {
+      token: caller.token,
+    });
+
+  test('are listed, newest first, with what became of the deliveries that each put back', async () => {
+    const ids: string[] = [];
+    for (const [index, statuses] of [
+      ['delivered', 'failed'],
+      ['delivered', 'delivered', 'pending'],
+    ].entries()) {
+      await insert();
+      ids.push((await recover({ since: SINCE })).json.data.id);
+      await endRecoveries();
+      for (const status of statuses) {
+        const { id } = await insert({ status, createdAt: at(`0${index + 1}:00:00`) });
+        await harness.database.pool.query('UPDATE deliveries SET recovery_id = $1 WHERE id = $2', [
+          ids[index],
+          id,
+        ]);
+      }
+    }
+    const { data, extra } = await list();
+    expect(data.map(({ id, outcome }: { id: string; outcome: object }) => [id, outcome])).toEqual([
+      [ids[1], { pending: 1, delivered: 2, failed: 0, cancelled: 0 }],
+      [ids[0], { pending: 0, delivered: 1, failed: 1, cancelled: 0 }],
+    ]);
+    expect(extra.pagination).toEqual({ total_count: 2, count: 2 });
+    expect((await list('?limit=1&offset=1')).data).toEqual([data[1]]);
+    subscriptionId = (await harness.newSubscription(account)).id;
+    expect((await list()).data).toEqual([]);
+  });
+
+  test('are stopped by hand, once, by those who may write', async () => {
+    await insert();
+    const { id } = (await recover({ since: SINCE })).json.data;
+    const token = await harness.newToken(account, ['read_only']);
+    expect((await cancel(id, { token })).status).toBe(403);
+    const stopped = await cancel(id);
+    expect(stopped).toMatchObject({
+      status: 200,
+      json: { data: { id, status: 'cancelled', reason: 'It was stopped.', completed_at: MICROS } },
+    });
+    expect(await cancel(id)).toMatchObject({ status: 409, json: failure(409, 'The recovery has ended.') });
+    expect((await find(id)).json.data).toEqual(stopped.json.data);
+    expect((await recover({ since: SINCE })).status).toBe(202);
   });
 });
 

@@ -135,6 +135,18 @@ const WRITES: [string, () => Promise<Write>, string][] = [
     'recoveries IN SHARE',
   ],
   [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/recovery/:recovery_id/cancel',
+    async () => {
+      const { subscriptionId } = await failedDelivery();
+      const begun = await harness.call('POST', subscriptionPath(subscriptionId, '/recover'), {
+        token: account.token,
+        body: { since: '2026-01-01' },
+      });
+      return { path: subscriptionPath(subscriptionId, `/recovery/${begun.json.data.id}/cancel`) };
+    },
+    'recoveries IN SHARE',
+  ],
+  [
     'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/delivery/:delivery_id/redeliver',
     async () => {
       const { subscriptionId, id } = await failedDelivery();
