@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { startService } from '../services.ts';
 import { describeConsole } from './support/describe-console.ts';
-import { expectCopied } from './support/page-parts.ts';
+import { coversOf, expectCopied, expectFocus } from './support/page-parts.ts';
 import { noteCalls, onThePage } from './support/waiting.ts';
 import { sidewaysOverflow } from './support/watch-page.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
@@ -185,36 +185,71 @@ describeConsole('the page of a webhook', (story) => {
     expect(await tests()).toEqual([]);
   });
 
-  story('shows the last 24 hours in words, by keyboard and as a table', async (visit) => {
-    const { world, page, at, as } = visit;
-    const id = await subscribe(world, { event_types: ['job.run.started'] });
-    await world.run();
-    await as('ada');
-    await page.goto(at(webhookPathOf(world, id)));
-    await page.getByText('1 delivery in the last 24 hours: 1 delivered (100%).').waitFor();
-    // The last hour, unless that was over just after the delivery.
-    const hours = page.getByRole('group', { name: 'Deliveries per hour' }).getByRole('img');
-    await page.getByRole('img', { name: / to \d\d:00: 1 delivered$/ }).focus();
-    await page.keyboard.press('ArrowLeft');
-    const focused = () => page.evaluate('document.activeElement.getAttribute("aria-label")');
-    expect(await focused()).toMatch(/no deliveries$/);
-    await page.keyboard.press('ArrowRight');
-    expect(await focused()).toMatch(/1 delivered$/);
-    for (const [key, hour] of [
-      ['Home', hours.first()],
-      ['End', hours.last()],
-    ] as const)
-      await onThePage(async () => {
-        await page.keyboard.press(key);
-        expect(await focused()).toBe(await hour.getAttribute('aria-label'));
-      });
+  story(
+    'shows the last day and week in words, by keyboard and as a table; an hour leads into the log',
+    async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { event_types: ['job.run.started'] });
+      await world.run();
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByText('1 delivery in the last 24 hours: 1 delivered (100%).').waitFor();
+      // The last hour, unless that was over just after the delivery.
+      const hours = page.getByRole('group', { name: 'Deliveries per hour' }).getByRole('button');
+      await page.getByRole('button', { name: / to \d\d:00: 1 delivered\. / }).focus();
+      await page.keyboard.press('ArrowLeft');
+      const focused = () => page.evaluate('document.activeElement.getAttribute("aria-label")');
+      expect(await focused()).toMatch(/no deliveries\. Show them in the log$/);
+      await page.keyboard.press('ArrowRight');
+      expect(await focused()).toMatch(/1 delivered\. Show them in the log$/);
+      for (const [key, hour] of [
+        ['Home', hours.first()],
+        ['End', hours.last()],
+      ] as const)
+        await onThePage(async () => {
+          await page.keyboard.press(key);
+          expect(await focused()).toBe(await hour.getAttribute('aria-label'));
+        });
 
-    await page.getByRole('button', { name: 'Show as a table' }).click();
-    const table = page.getByRole('table', { name: 'The last 24 hours, newest first' });
-    expect(await table.getByRole('row').count()).toBe(25);
-    const delivered = await table.locator('tbody td:nth-of-type(1)').allTextContents();
-    expect(delivered.filter((count) => count === '1')).toHaveLength(1);
-  });
+      await page.getByRole('button', { name: 'Show as a table' }).click();
+      const table = page.getByRole('table', { name: 'The last 24 hours, newest first' });
+      expect(await table.getByRole('row').count()).toBe(25);
+      const delivered = await table.locator('tbody td:nth-of-type(1)').allTextContents();
+      expect(delivered.filter((count) => count === '1')).toHaveLength(1);
+
+      await page.getByRole('button', { name: / to \d\d:00: 1 delivered\. / }).focus();
+      await page.keyboard.press('Enter');
+      await onThePage(() => expect(new URL(page.url()).searchParams.get('range')).toBe('own'));
+      await expectFocus(page.getByRole('heading', { name: 'Recent Deliveries' }));
+      const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr');
+      await onThePage(async () => expect(await rows.count()).toBe(1));
+      await hours.first().click();
+      await page.getByText('No delivery matches.').waitFor();
+      await page.getByText('7 days', { exact: true }).click();
+      await page.getByRole('heading', { name: 'Last 7 days' }).waitFor();
+      await onThePage(async () => expect(await hours.count()).toBe(168));
+    },
+  );
+
+  story(
+    'the log is in sight on a laptop',
+    async ({ world, page, at, as }) => {
+      const id = await subscribe(world, {
+        description: 'What somebody wrote down for their colleagues.',
+        event_types: ['job.run.started'],
+      });
+      await world.run();
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      const row = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr').first();
+      await row.waitFor();
+      await page.getByRole('group', { name: 'Deliveries per hour' }).waitFor();
+      const { y, height } = (await row.boundingBox()) ?? { y: Number.NaN, height: 0 };
+      expect(y + height).toBeLessThan(900);
+      expect(await coversOf(row)).toEqual([]);
+    },
+    { context: { viewport: { width: 1440, height: 900 } } },
+  );
 
   story(
     'fits the width of a phone without scrolling sideways',

@@ -67,10 +67,10 @@ test('what there is none of takes no place in a bar', () => {
 
 test('the day is told in a sentence', () => {
   const totals = { ...counts, delivered_count: 3, failed_count: 1, p50_ms: 84, p95_ms: 1_240 };
-  expect(summaryWords({ totals })).toBe(
+  expect(summaryWords({ totals }, 24)).toBe(
     '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the answers took up to 84 ms, 95 % up to 1.2 s.',
   );
-  expect(summaryWords({ totals: counts })).toBe('No deliveries in the last 24 hours.');
+  expect(summaryWords({ totals: counts }, 168)).toBe('No deliveries in the last 7 days.');
 });
 
 test('a share is 100 % only when it is all, and 0 % only when it is none', () => {

@@ -2,7 +2,7 @@ import { Alert, Anchor, Group, Skeleton, Stack, Text, VisuallyHidden } from '@ma
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router';
+import { Link, useNavigate, useParams, useSearchParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { subscriptionQuery } from '../api/subscriptions.ts';
 import type { Account, Health, Subscription } from '../api/types.ts';
@@ -13,10 +13,11 @@ import { editWebhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook-actions.tsx';
-import { writeRefusal } from '../words/webhooks.ts';
+import { eventsWords, writeRefusal } from '../words/webhooks.ts';
 import { EmptyLog, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
 import { LastDay } from './last-day/last-day.tsx';
-import { RecentDeliveries } from './log/recent-deliveries.tsx';
+import { addressOfHour, writeLogAddress } from './log/log-address.ts';
+import { LOG_HEADING_ID, RecentDeliveries } from './log/recent-deliveries.tsx';
 import { Recover } from './recover.tsx';
 import { Secret } from './secret.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
@@ -75,6 +76,13 @@ function WebhookPage({
   const test = useTestEndpoint(key);
   const change = useChangeActive(account.id);
   const reason = writeRefusal(account);
+  const [, setSearch] = useSearchParams();
+  const showHour = (hourStart: string) => {
+    setSearch(writeLogAddress(addressOfHour(hourStart)), { preventScrollReset: true });
+    const heading = document.getElementById(LOG_HEADING_ID);
+    heading?.focus({ preventScroll: true });
+    heading?.scrollIntoView({ block: 'start' });
+  };
   const active = change.isPending ? change.variables.active : webhook.active;
   return (
     <>
@@ -82,11 +90,7 @@ function WebhookPage({
         title={webhook.name}
         tabTitle={active && webhook.health?.status === 'failing' ? `Failing: ${webhook.name}` : webhook.name}
         above={<BackLink account={account} />}
-        below={
-          webhook.description === '' ? undefined : (
-            <Text style={{ overflowWrap: 'anywhere' }}>{webhook.description}</Text>
-          )
-        }
+        below={<InShort webhook={webhook} />}
         actions={
           <>
             <ActiveSwitch
@@ -109,9 +113,7 @@ function WebhookPage({
         {!active && <InactiveNotice webhook={webhook} />}
         {active && webhook.health?.status === 'failing' && <FailingNotice health={webhook.health} />}
         <TestOutcome test={test} url={webhook.client_url} />
-        <WebhookFacts accountId={account.id} webhook={webhook} />
-        <Secret webhook={key} subscription={webhook} refusal={reason} />
-        <LastDay webhook={key} />
+        <LastDay webhook={key} onHour={showHour} />
         <RecentDeliveries
           webhook={key}
           actions={<Recover webhook={key} isActive={webhook.active} refusal={reason} />}
@@ -123,6 +125,8 @@ function WebhookPage({
             />
           }
         />
+        <WebhookFacts accountId={account.id} webhook={webhook} />
+        <Secret webhook={key} subscription={webhook} refusal={reason} />
       </Stack>
       <DeleteDialog
         accountId={account.id}
@@ -134,6 +138,21 @@ function WebhookPage({
         }}
       />
     </>
+  );
+}
+
+/** Where it goes and what it tells; the rest is below the log, which is what most come for. */
+function InShort({ webhook: { client_url, event_types, description } }: { webhook: Subscription }) {
+  return (
+    <Stack gap={2} style={{ overflowWrap: 'anywhere' }}>
+      {description !== '' && <Text>{description}</Text>}
+      <Text size="sm">
+        {eventsWords(event_types)} to{' '}
+        <Text span inherit ff="monospace">
+          {client_url}
+        </Text>
+      </Text>
+    </Stack>
   );
 }
 

@@ -11,8 +11,14 @@ import { countOf, hourLatencyWords, hourWords, OUTCOMES, totalOf } from './summa
 const SLICE_PX_MIN = 3;
 const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
+interface ChartProps {
+  buckets: readonly StatisticsBucket[];
+  /** An hour was chosen: its start, in microseconds since the epoch as digits. */
+  onHour: (hourStart: string) => void;
+}
+
 /** Deliveries of each hour by what became of them, each outcome with a pattern of its own. */
-export function OutcomeChart({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+export function OutcomeChart({ buckets, onHour }: ChartProps) {
   const id = useId();
   const axis = axisOf(Math.max(...buckets.map(totalOf)));
   const outcomes = OUTCOMES.filter((outcome) => buckets.some((bucket) => countOf(bucket, outcome) > 0));
@@ -23,6 +29,7 @@ export function OutcomeChart({ buckets }: { buckets: readonly StatisticsBucket[]
       axis={axis}
       tickWords={(value) => compactFormat.format(value)}
       hourWords={hourWords}
+      onHour={onHour}
       legend={<OutcomeLegend id={id} outcomes={outcomes} />}
     >
       {(plot) => (
@@ -146,7 +153,7 @@ const LINES = [
 type LineName = (typeof LINES)[number]['name'];
 
 /** How long the endpoint took: a full line with dots for p50, a dashed one with squares for p95. */
-export function LatencyChart({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+export function LatencyChart({ buckets, onHour }: ChartProps) {
   const axis = axisOf(Math.max(0, ...buckets.flatMap(({ p50_ms, p95_ms }) => [p50_ms ?? 0, p95_ms ?? 0])));
   return (
     <HourChart
@@ -155,6 +162,7 @@ export function LatencyChart({ buckets }: { buckets: readonly StatisticsBucket[]
       axis={axis}
       tickWords={durationWords}
       hourWords={hourLatencyWords}
+      onHour={onHour}
       legend={<LatencyLegend />}
     >
       {(plot) =>

@@ -11,11 +11,13 @@ import {
 import type { StatisticsBucket } from '../../api/types.ts';
 import classes from './hour-chart.module.css';
 import { type Axis, place } from './scale.ts';
-import { hourLabel, hourSpan } from './summary.ts';
+import { dayLabel, hourLabel, hourSpan } from './summary.ts';
 
 const HEIGHT = 168;
 const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, rightGap: 8 };
+/** Of a day; of more, a label a day. */
 const HOURS_PER_LABEL = 6;
+const HOURS_OF_A_DAY = 24;
 
 /** Where things are, in pixels. */
 export interface Plot {
@@ -33,15 +35,26 @@ interface HourChartProps {
   tickWords: (value: number) => string;
   /** One hour in words, for the hint and for screen readers. */
   hourWords: (bucket: StatisticsBucket) => string;
+  /** An hour was chosen: its start. */
+  onHour: (hourStart: string) => void;
   legend: ReactNode;
   children: (plot: Plot) => ReactNode;
 }
 
 /**
  * The frame of a chart over hours. The pointer shows an hour's values; so does the keyboard: the chart is one stop of
- * the Tab key, and arrows, Home and End go from hour to hour.
+ * the Tab key, and arrows, Home and End go from hour to hour. A click or Enter chooses one.
  */
-export function HourChart({ title, buckets, axis, tickWords, hourWords, legend, children }: HourChartProps) {
+export function HourChart({
+  title,
+  buckets,
+  axis,
+  tickWords,
+  hourWords,
+  onHour,
+  legend,
+  children,
+}: HourChartProps) {
   const titleId = useId();
   const { ref, width } = useElementSize<HTMLDivElement>();
   const bands = useRef<(SVGRectElement | null)[]>([]);
@@ -53,6 +66,11 @@ export function HourChart({ title, buckets, axis, tickWords, hourWords, legend, 
   const shownBucket = shown === null ? undefined : buckets[shown];
 
   function move(event: KeyboardEvent) {
+    const chosen = buckets[stop];
+    if ((event.key === 'Enter' || event.key === ' ') && chosen !== undefined) {
+      event.preventDefault();
+      return onHour(chosen.hour_start);
+    }
     const target = targetOf(event.key, stop, buckets.length);
     if (target === null) return;
     event.preventDefault();
@@ -105,6 +123,7 @@ export function HourChart({ title, buckets, axis, tickWords, hourWords, legend, 
                   setStop(index);
                 }}
                 onBlur={() => setFocused(null)}
+                onClick={() => onHour(bucket.hour_start)}
               />
             ))}
           </svg>
@@ -133,21 +152,22 @@ interface BandProps {
   isStop: boolean;
   onFocus: () => void;
   onBlur: () => void;
+  onClick: () => void;
 }
 
 /** An hour, from the top of the chart to its bottom. */
 function Band({ words, isShown, isStop, ...rest }: BandProps) {
   return (
-    // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: it has a value and does nothing
+    // biome-ignore lint/a11y/useSemanticElements lint/a11y/useKeyWithClickEvents: a drawing has no buttons, the chart has the keys
     <rect
       {...rest}
       className={classes.band}
       data-shown={isShown}
       y={PLOT.top}
       height={PLOT.bottom - PLOT.top}
-      role="img"
+      role="button"
       tabIndex={isStop ? 0 : -1}
-      aria-label={words}
+      aria-label={`${words}. Show them in the log`}
     />
   );
 }
@@ -207,13 +227,14 @@ function Grid({
 }
 
 function HourLabels({ buckets, plot }: { buckets: readonly StatisticsBucket[]; plot: Plot }) {
+  const isLong = buckets.length > HOURS_OF_A_DAY;
   return (
     <g aria-hidden>
       {buckets.map(
         ({ hour_start }, index) =>
-          index % HOURS_PER_LABEL === 0 && (
+          index % (isLong ? HOURS_OF_A_DAY : HOURS_PER_LABEL) === 0 && (
             <text key={hour_start} className={classes.tick} x={plot.xOf(index)} y={HEIGHT - 5}>
-              {hourLabel(hour_start)}
+              {isLong ? dayLabel(hour_start) : hourLabel(hour_start)}
             </text>
           ),
       )}

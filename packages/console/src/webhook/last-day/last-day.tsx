@@ -3,6 +3,7 @@ import {
   Collapse,
   Group,
   Paper,
+  SegmentedControl,
   SimpleGrid,
   Skeleton,
   Stack,
@@ -11,7 +12,7 @@ import {
   Title,
   VisuallyHidden,
 } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { statisticsQuery } from '../../api/deliveries.ts';
 import type { WebhookKey } from '../../api/subscriptions.ts';
@@ -20,18 +21,38 @@ import { Problem } from '../../components/page.tsx';
 import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
 import { durationWords } from '../../words/time.ts';
 import { LatencyChart, OutcomeChart } from './charts.tsx';
-import { countOf, hourSpan, OUTCOMES, summaryWords, totalOf } from './summary.ts';
+import { countOf, hourSpan, OUTCOMES, PERIODS, type PeriodHours, summaryWords, totalOf } from './summary.ts';
 
-/** The last 24 hours of a webhook: in a sentence, in two charts, and as a table. */
-export function LastDay({ webhook }: { webhook: WebhookKey }) {
-  const statistics = useQuery(statisticsQuery(webhook));
+interface LastDayProps {
+  webhook: WebhookKey;
+  /** An hour was chosen: its start, in microseconds since the epoch as digits. */
+  onHour: (hourStart: string) => void;
+}
+
+/** The last day or week of a webhook: in a sentence, in two charts, and as a table. */
+export function LastDay({ webhook, onHour }: LastDayProps) {
+  const [hours, setHours] = useState<PeriodHours>(24);
+  const statistics = useQuery({ ...statisticsQuery(webhook, hours), placeholderData: keepPreviousData });
   return (
     <Paper component="section" withBorder p="md" aria-labelledby="last-day">
-      <Title order={2} size="h4" id="last-day" mb={4}>
-        Last 24 hours
-      </Title>
+      <Group justify="space-between" mb={4}>
+        <Title order={2} size="h4" id="last-day">
+          Last {PERIODS[hours]}
+        </Title>
+        <SegmentedControl
+          size="xs"
+          aria-label="How far back"
+          value={String(hours)}
+          onChange={(value) => setHours(Number(value) as PeriodHours)}
+          data={Object.entries(PERIODS).map(([value, label]) => ({ value, label }))}
+        />
+      </Group>
       {statistics.data ? (
-        <Charts statistics={statistics.data} />
+        <Charts
+          statistics={statistics.data}
+          hours={statistics.isPlaceholderData ? otherThan(hours) : hours}
+          onHour={onHour}
+        />
       ) : statistics.isError ? (
         <Problem
           title="The statistics could not be loaded"
@@ -41,7 +62,7 @@ export function LastDay({ webhook }: { webhook: WebhookKey }) {
         />
       ) : (
         <Stack role="status">
-          <VisuallyHidden>Loading the last 24 hours</VisuallyHidden>
+          <VisuallyHidden>Loading the last {PERIODS[hours]}</VisuallyHidden>
           <Skeleton height={20} maw={520} />
           <Skeleton height={180} />
         </Stack>
@@ -50,13 +71,23 @@ export function LastDay({ webhook }: { webhook: WebhookKey }) {
   );
 }
 
-function Charts({ statistics }: { statistics: Statistics }) {
+/** What is shown until the other one is there. */
+function otherThan(hours: PeriodHours): PeriodHours {
+  return hours === 24 ? 168 : 24;
+}
+
+interface ChartsProps extends Pick<LastDayProps, 'onHour'> {
+  statistics: Statistics;
+  hours: PeriodHours;
+}
+
+function Charts({ statistics, hours, onHour }: ChartsProps) {
   const { buckets, totals } = statistics;
   const [showsTable, setShowsTable] = useState(false);
   const tableId = useId();
   const summary = (
     <Text size="sm" mb="sm">
-      {summaryWords(statistics)}
+      {summaryWords(statistics, hours)}
     </Text>
   );
   if (totalOf(totals) === 0) return summary;
@@ -64,8 +95,8 @@ function Charts({ statistics }: { statistics: Statistics }) {
     <>
       {summary}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-        <OutcomeChart buckets={buckets} />
-        <LatencyChart buckets={buckets} />
+        <OutcomeChart buckets={buckets} onHour={onHour} />
+        <LatencyChart buckets={buckets} onHour={onHour} />
       </SimpleGrid>
       <Group mt="xs">
         <Button
@@ -79,17 +110,22 @@ function Charts({ statistics }: { statistics: Statistics }) {
         </Button>
       </Group>
       <Collapse expanded={showsTable} id={tableId} keepMountedMode="display-none">
-        {showsTable && <HoursTable buckets={buckets} />}
+        {showsTable && <HoursTable buckets={buckets} hours={hours} />}
       </Collapse>
     </>
   );
 }
 
 /** What the charts show, newest hour first. */
-function HoursTable({ buckets }: { buckets: readonly StatisticsBucket[] }) {
+function HoursTable({ buckets, hours }: { buckets: readonly StatisticsBucket[]; hours: PeriodHours }) {
   return (
     <Table.ScrollContainer minWidth={520} maxHeight={360} type="native" tabIndex={0}>
-      <Table verticalSpacing={4} tabularNums stickyHeader aria-label="The last 24 hours, newest first">
+      <Table
+        verticalSpacing={4}
+        tabularNums
+        stickyHeader
+        aria-label={`The last ${PERIODS[hours]}, newest first`}
+      >
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Hour (your time)</Table.Th>

@@ -15,17 +15,22 @@ export function totalOf(counts: StatisticsCounts): number {
 const numberFormat = new Intl.NumberFormat();
 const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
 
+/** How far back one can look, by the number of hours. */
+export const PERIODS = { 24: '24 hours', 168: '7 days' } as const;
+export type PeriodHours = keyof typeof PERIODS;
+
 /** "1,204 deliveries in the last 24 hours: 1,190 delivered (98.8%), 14 failed. Half of …" */
-export function summaryWords({ totals }: Pick<Statistics, 'totals'>): string {
+export function summaryWords({ totals }: Pick<Statistics, 'totals'>, hours: PeriodHours): string {
   const total = totalOf(totals);
-  if (total === 0) return 'No deliveries in the last 24 hours.';
+  const period = `the last ${PERIODS[hours]}`;
+  if (total === 0) return `No deliveries in ${period}.`;
   const parts = OUTCOMES.filter((outcome) => countOf(totals, outcome) > 0).map((outcome) => {
     const count = countOf(totals, outcome);
     const share = outcome === 'delivered' ? ` (${shareWords(count, total)})` : '';
     return `${numberFormat.format(count)} ${outcome}${share}`;
   });
   const noun = total === 1 ? 'delivery' : 'deliveries';
-  return `${numberFormat.format(total)} ${noun} in the last 24 hours: ${parts.join(', ')}.${latencySentence(totals)}`;
+  return `${numberFormat.format(total)} ${noun} in ${period}: ${parts.join(', ')}.${latencySentence(totals)}`;
 }
 
 /** All of them is the only hundred per cent, none the only zero. */
@@ -69,6 +74,11 @@ function startMsOf(hourStart: string): number {
 /** "14:00", in the reader's zone. @param hourStart microseconds since the epoch, as digits */
 export function hourLabel(hourStart: string): string {
   return hourFormat.format(startMsOf(hourStart));
+}
+
+/** "Fri 14:00", in the reader's zone. */
+export function dayLabel(hourStart: string): string {
+  return dayFormat.format(startMsOf(hourStart));
 }
 
 /** "Fri 14:00 to 15:00", in the reader's zone. */

@@ -93,6 +93,12 @@ export const NO_FILTERS: LogAddress = {
 const HOUR_MS = 3_600_000;
 const LENGTHS_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
 
+/** One hour of the log. @param hourStart microseconds since the epoch, as digits */
+export function addressOfHour(hourStart: string): LogAddress {
+  const startMs = Math.floor(Number(hourStart) / 1_000);
+  return { ...NO_FILTERS, range: 'own', from: localOf(startMs), to: localOf(startMs + HOUR_MS) };
+}
+
 /** Microseconds since the epoch, as digits; empty is open. */
 export interface TimeWindow {
   since: string;

@@ -21,6 +21,7 @@ import { LogNews, WaitingButton } from './log-news.tsx';
 import { LogPager } from './log-pager.tsx';
 import { type DeliveryLog, useDeliveryLog } from './use-delivery-log.ts';
 
+export const LOG_HEADING_ID = 'recent-deliveries';
 const HEADER_PX = 56;
 const TABLE_MIN_EM = 62;
 
@@ -53,12 +54,12 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
   const isEmpty = log.shown?.rows.length === 0 && !log.isBehind && log.error === null;
   const showsFirstSteps = isEmpty && address.page === 1 && !hasFilters(address);
   return (
-    <Paper component="section" withBorder p="md" aria-labelledby="recent-deliveries">
+    <Paper component="section" withBorder p="md" aria-labelledby={LOG_HEADING_ID}>
       <Group justify="space-between" mb="sm" gap="xs">
         <Title
           order={2}
           size="h4"
-          id="recent-deliveries"
+          id={LOG_HEADING_ID}
           ref={heading}
           tabIndex={-1}
           className={classes.heading ?? ''}
