@@ -1,9 +1,10 @@
-import { batchedEvents, createId, deliveryIdFor, JOB_RUN_EVENTS } from '@runhook/contract';
+import { createId, deliveryIdFor, JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { Redis } from 'ioredis';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { balance } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
+import { eventsInLine } from '../world/events-in-line.ts';
 import { createWorkload, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 import { drainFigures, HEALTHY_ACCOUNTS, warmUp, watchMiddle } from './throughput.ts';
@@ -64,7 +65,7 @@ async function withBehind(
       return { figures: drainFigures(middle, bench.raw), balance: balance(ofThisRun, arrivals) };
     });
     // The ledger of them all: what did not arrive still waits, and the queue says so.
-    const left = await eventsLeft(queue);
+    const left = await eventsInLine(queue);
     if (arrivedBefore + left !== expected.length) {
       bench.voids(`${name}: ${expected.length} published, ${arrivedBefore} arrived, ${left} still queued`);
     }
@@ -76,24 +77,6 @@ async function withBehind(
     await queue.resume();
     await queue.close();
   }
-}
-
-const JOBS_READ = 1_000;
-
-interface JobsInLine {
-  getJobs(states: ('waiting' | 'prioritized')[], start: number, end: number): Promise<{ data: unknown }[]>;
-}
-
-async function eventsLeft(queue: JobsInLine): Promise<number> {
-  let left = 0;
-  for (const state of ['waiting', 'prioritized'] as const) {
-    for (let start = 0, read = JOBS_READ; read === JOBS_READ; start += JOBS_READ) {
-      const jobs = await queue.getJobs([state], start, start + JOBS_READ - 1);
-      for (const { data } of jobs) left += batchedEvents(data)?.length ?? 1;
-      read = jobs.length;
-    }
-  }
-  return left;
 }
 
 async function untilIdle(queue: { getActiveCount(): Promise<number> }): Promise<void> {

@@ -1,8 +1,10 @@
-import { createQueueBackend, openEventQueue } from '@runhook/queue';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { cpuBetween } from '../measure/cpu.ts';
 import { stored } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
+import { eventsInLine } from '../world/events-in-line.ts';
 import { createWorkload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 import { HEALTHY_ACCOUNTS } from './throughput.ts';
@@ -45,10 +47,9 @@ async function publisherRow(bench: Bench, world: World): Promise<Row> {
 }
 
 async function queuedEvents({ queueUrl }: World): Promise<number> {
-  const queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
+  const queue = createQueueBackend(queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
   try {
-    const { waiting = 0, paused = 0, active = 0 } = await queue.counts();
-    return waiting + paused + active;
+    return await eventsInLine(queue);
   } finally {
     await queue.close();
   }

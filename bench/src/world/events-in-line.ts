@@ -1,0 +1,21 @@
+import { batchedEvents } from '@runhook/contract';
+
+const JOBS_READ = 1_000;
+const STATES = ['waiting', 'prioritized'] as const;
+
+interface JobsInLine {
+  getJobs(states: (typeof STATES)[number][], start: number, end: number): Promise<{ data: unknown }[]>;
+}
+
+/** How many events wait: a job may have several. */
+export async function eventsInLine(queue: JobsInLine): Promise<number> {
+  let events = 0;
+  for (const state of STATES) {
+    for (let start = 0, read = JOBS_READ; read === JOBS_READ; start += JOBS_READ) {
+      const jobs = await queue.getJobs([state], start, start + JOBS_READ - 1);
+      for (const { data } of jobs) events += batchedEvents(data)?.length ?? 1;
+      read = jobs.length;
+    }
+  }
+  return events;
+}
