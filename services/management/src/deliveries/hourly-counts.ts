@@ -54,7 +54,7 @@ export interface HourlyCounts {
   known(subscriptionId: string): CountedHours | null;
   /**
    * As {@link known}, counting first where they are not: to read what lies so far back would take as long. Null when that
-   * takes too long, or the log turns out to be short.
+   * takes too long.
    */
   counted(subscriptionId: string): Promise<CountedHours | null>;
   /** Tells of a page that was read without them. A long or slow log is counted in the background, for the next time. */
@@ -116,7 +116,8 @@ export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
     known,
     async counted(subscriptionId) {
       const log = logs.get(subscriptionId);
-      if (!log || isOlder(log, FRESH_MS)) countInBackground(subscriptionId, false);
+      // Who asks for what lies so far back takes it to be long.
+      if (!log?.isLong || isOlder(log, FRESH_MS)) countInBackground(subscriptionId, true);
       await Promise.race([underWay.get(subscriptionId), wait(WAITED_FOR_MS, null, { ref: false })]);
       return known(subscriptionId);
     },
