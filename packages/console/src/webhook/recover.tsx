@@ -1,43 +1,15 @@
-import {
-  Button,
-  Group,
-  Modal,
-  Progress,
-  Radio,
-  SimpleGrid,
-  Stack,
-  Text,
-  TextInput,
-  Title,
-} from '@mantine/core';
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useEffect, useState } from 'react';
-import { problemWords } from '../api/api-error.ts';
-import {
-  fetchDeliveries,
-  logKey,
-  type RecoveryWindow,
-  recoveriesKey,
-  recoveriesQuery,
-  startRecovery,
-  stopRecovery,
-} from '../api/deliveries.ts';
+import { Button, Group, Modal, Progress, Stack, Text, Title } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { logKey, recoveriesKey, recoveriesQuery, stopRecovery } from '../api/deliveries.ts';
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded.tsx';
 import { Problem } from '../components/page.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
 import type { Tone } from '../words/http-status.ts';
-import { localOf } from './log/log-address.ts';
-import {
-  matchWords,
-  outcomeWords,
-  progressWords,
-  recoverWindow,
-  shareWords,
-  windowRefusal,
-  windowWords,
-} from './recover-words.ts';
+import { RecoverForm } from './recover-form.tsx';
+import { outcomeWords, progressWords, shareWords, windowWords } from './recover-words.ts';
 import classes from './webhook-facts.module.css';
 
 interface RecoverProps {
@@ -150,94 +122,6 @@ function EarlierRecoveries({ recoveries }: { recoveries: readonly Recovery[] }) 
         ))}
       </Stack>
     </section>
-  );
-}
-
-interface RecoverFormProps {
-  webhook: WebhookKey;
-  onStarted: (recovery: Recovery) => void;
-  onCancel: () => void;
-}
-
-const HOUR_MS = 3_600_000;
-
-/** Which window, and how many deliveries that comes to, before anything is sent. */
-function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) {
-  const client = useQueryClient();
-  // What was there when the dialog was opened: an end that moves would make the count say something else.
-  const [openedMs] = useState(() => Date.now());
-  const [status, setStatus] = useState<RecoveryWindow['status']>('failed');
-  const [from, setFrom] = useState(() => localOf(openedMs - HOUR_MS));
-  const [to, setTo] = useState('');
-  const window = recoverWindow({ from, to }, openedMs);
-  const refusal = windowRefusal({ from, to }, window);
-  const body: RecoveryWindow = { ...window, status };
-  const count = useQuery({
-    queryKey: [...logKey(webhook), 'recoverable', body],
-    queryFn: ({ signal }) => fetchDeliveries(webhook, { ...body, limit: 1 }, signal),
-    enabled: refusal === null,
-    placeholderData: keepPreviousData,
-  });
-  const start = useMutation({
-    mutationFn: () => startRecovery(webhook, body),
-    onSuccess: (recovery) => {
-      onStarted(recovery);
-      void client.invalidateQueries({ queryKey: logKey(webhook) });
-    },
-  });
-  const matching = refusal === null && !count.isPlaceholderData ? count.data?.totalCount : undefined;
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (refusal === null && matching !== undefined && matching > 0) start.mutate();
-  }
-  return (
-    <form onSubmit={submit} noValidate>
-      <Stack>
-        <Text size="sm">
-          After the endpoint was down: sends again what was created in this time and did not arrive, at a pace
-          that does not overwhelm the endpoint. Each is the same delivery, with the same event id.
-        </Text>
-        <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput
-            type="datetime-local"
-            label="Since (your time)"
-            required
-            value={from}
-            onChange={(event) => setFrom(event.currentTarget.value)}
-            data-autofocus
-          />
-          <TextInput
-            type="datetime-local"
-            label="Until (empty: now)"
-            value={to}
-            error={refusal}
-            onChange={(event) => setTo(event.currentTarget.value)}
-          />
-        </SimpleGrid>
-        <Radio.Group
-          label="Which deliveries"
-          value={status}
-          onChange={(value) => setStatus(value as RecoveryWindow['status'])}
-        >
-          <Stack gap={6} mt={6}>
-            <Radio value="failed" label="Failed: every attempt was made and failed" />
-            <Radio value="cancelled" label="Cancelled: the webhook was switched off when their turn came" />
-          </Stack>
-        </Radio.Group>
-        <Text size="sm" role="status" fw={500}>
-          {refusal === null && matchWords(matching, status, count.isError ? problemWords(count.error) : null)}
-        </Text>
-        {start.isError && <Problem title="The recovery was not started" error={start.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={start.isPending} disabled={matching === undefined || matching === 0}>
-            Send them again
-          </Button>
-        </Group>
-      </Stack>
-    </form>
   );
 }
 
