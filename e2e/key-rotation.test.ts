@@ -7,6 +7,7 @@ import { verify } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import {
+  countFannedOut,
   createTestDatabase,
   createTestQueueUrl,
   eventually,
@@ -111,7 +112,7 @@ test('ENCRYPTION_KEYS are rotated while events come and webhooks are made: nothi
   await services.restartAll(k2, work);
 
   await eventually(async () => {
-    expect(await database.prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(runs);
+    expect(await countFannedOut(database)).toBe(runs);
     expect(await database.prisma.delivery.count({ where: { status: 'pending' } })).toBe(0);
   });
   const deliveries = await database.prisma.delivery.groupBy({ by: ['status', 'attemptCount'], _count: true });

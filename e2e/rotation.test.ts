@@ -4,6 +4,7 @@ import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher } from '@runhook/queue';
 import {
+  countFannedOut,
   createTestDatabase,
   createTestQueueUrl,
   eventually,
@@ -158,9 +159,7 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
   while (Date.now() < switchesAtMs);
   await publish();
   await eventually(async () => {
-    expect(await database.prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(
-      world.publishedCount(),
-    );
+    expect(await countFannedOut(database)).toBe(world.publishedCount());
     expect(await database.prisma.delivery.count({ where: { status: 'pending' } })).toBe(0);
   });
   return published;
@@ -189,10 +188,10 @@ test(`rotations under load: nothing of ${DELIVERIES} deliveries and more is refu
     return switchesAtMs;
   });
   const deliveries = await database.prisma.delivery.groupBy({ by: ['status'], _count: true });
-  const attempts = await database.prisma.attempt.count();
+  const { rows: attempts } = await database.pool.query('SELECT count(*)::int AS count FROM logged_attempts');
   const deliveredCount = (byTime + byHand) * RECEIVERS;
   expect(world.refused).toEqual([]);
   expect(deliveries).toEqual([{ status: 'delivered', _count: deliveredCount }]);
-  expect(attempts).toBe(deliveredCount);
+  expect(attempts).toEqual([{ count: deliveredCount }]);
   expect(deliveredCount).toBeGreaterThanOrEqual(DELIVERIES);
 }, 600_000);

@@ -52,17 +52,20 @@ interface DeliveryRow {
 }
 
 const EVENTS = `
-  SELECT e.id, e.event_type, e.data->>'runId' AS run_id, e.fanned_out_at > s.updated_at AS after_leaving
-  FROM events e JOIN subscriptions s ON s.id = $2 WHERE e.account_id = $1`;
+  SELECT e.id, e.event_type, e.data->>'runId' AS run_id, d.planned_at > s.updated_at AS after_leaving
+  FROM events e JOIN subscriptions s ON s.id = $2
+    LEFT JOIN (SELECT event_id, min(created_at) AS planned_at FROM deliveries WHERE account_id = $1 GROUP BY 1) d
+      ON d.event_id = e.id
+  WHERE e.account_id = $1`;
 const DELIVERIES = `
   SELECT event_id, subscription_id, status, reason, attempt_count,
-         (SELECT count(*)::int FROM attempts a
+         (SELECT count(*)::int FROM logged_attempts a
           WHERE a.day = d.day AND a.delivery_id = d.id AND a.error_code IN ('timeout', 'connection_reset')) AS too_late,
          (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
-          FROM attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
+          FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
 const UNSETTLED = `
-  SELECT (SELECT count(*) FROM events WHERE fanned_out_at IS NULL) AS events,
+  SELECT (SELECT count(*) FROM open_events) AS events,
          (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
 const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
 

@@ -177,7 +177,7 @@ export async function loggedAttempts(database: PrismaDatabase): Promise<Map<stri
     () =>
       database.pool.query<{ event_id: string; subscription_id: string; reached: string }>(
         `SELECT d.event_id, d.subscription_id, count(*) AS reached
-         FROM attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id
+         FROM logged_attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id
          WHERE coalesce(a.error_code, '') NOT IN ('connection_refused', 'unreachable', 'dns_failed', 'request_failed')
          GROUP BY 1, 2`,
       ),

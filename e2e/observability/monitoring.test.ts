@@ -28,7 +28,7 @@ const LABELS: Record<string, RegExp> = {
   route: /^(in_place|parked|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,
-  batch: /^(match|commit|load|park|record|cancel|enqueue)$/,
+  batch: /^(match|look|commit|attempted|load|park|record|cancel|enqueue)$/,
   kind: /^(delivery|event|retry)$/,
   dependency: /^(database|queue)$/,
   method: /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|other)$/,

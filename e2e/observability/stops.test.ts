@@ -25,7 +25,7 @@ interface Attempt {
 }
 const ATTEMPTS = `
   SELECT d.event_id, a.number, a.http_status_code, a.error_code
-  FROM attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id`;
+  FROM logged_attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id`;
 
 describe.each(queueBackends())('a stop, with the queue on $name', (backend) => {
   let system: System;
@@ -177,7 +177,7 @@ async function cutOff(system: System): Promise<void> {
   system.onClose(() => publisher.close());
   const done = await publisher.publishMany(events());
   await receiver.waitFor(5);
-  await eventually(async () => expect(await count('SELECT count(*)::int FROM attempts')).toBe(5));
+  await eventually(async () => expect(await count('SELECT count(*)::int FROM logged_attempts')).toBe(5));
   receiver.respondWith({ never: true });
   const inFlight = await publisher.publishMany(events());
   await receiver.waitFor(10);

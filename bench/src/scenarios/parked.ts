@@ -125,7 +125,7 @@ async function settled(world: World, ids: readonly string[]) {
 const ORDER = `
   WITH begun AS MATERIALIZED (
     SELECT d.created_at, a.started_at
-    FROM deliveries d JOIN attempts a ON a.day = d.day AND a.delivery_id = d.id AND a.number = 1
+    FROM deliveries d JOIN logged_attempts a ON a.day = d.day AND a.delivery_id = d.id AND a.number = 1
     WHERE d.subscription_id = $1 AND a.started_at >= $2
   ), placed AS (
     SELECT created_at,

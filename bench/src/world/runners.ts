@@ -93,7 +93,7 @@ const DRAIN_POLL_MS = 200;
 /** Until the log has everything, too. */
 export async function untilDrained({ world }: RunnersWorld): Promise<void> {
   const text = `
-    SELECT (EXISTS (SELECT FROM events WHERE fanned_out_at IS NULL)
+    SELECT (EXISTS (SELECT FROM open_events)
             OR EXISTS (SELECT FROM deliveries WHERE status = 'pending')) AS "isBusy"`;
   for (const deadline = Date.now() + DRAIN_MAX_MS; Date.now() < deadline; ) {
     const { rows } = await world.database.pool.query<{ isBusy: boolean }>(text);

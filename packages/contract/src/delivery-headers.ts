@@ -99,3 +99,41 @@ export function maskedHeaders(headers: Record<string, string>): Record<string, s
     Object.entries(headers).map(([name, value]) => [name, TOLD.has(name) ? value : MASK]),
   );
 }
+
+/**
+ * Request headers in the log. Nearly all deliveries have the same but for what their event and their time tell: of those
+ * the log keeps the value of `user-agent` alone.
+ */
+export type KeptHeaders = Record<string, string> | string;
+
+/** What the usual headers are made of. */
+export interface SentHeaders {
+  eventId: string;
+  /** When the attempt began; its signature is of the same second, unless that was just over. */
+  startedAtMs: number;
+}
+
+/** The shortest that {@link toldHeaders} makes the same headers of. @param headers masked */
+export function keptHeaders(headers: Record<string, string>, sent: SentHeaders): KeptHeaders {
+  const userAgent = headers['user-agent'] ?? '';
+  const usual = Object.entries(usualHeaders(userAgent, sent));
+  const isUsual =
+    usual.length === Object.keys(headers).length && usual.every(([name, value]) => headers[name] === value);
+  return isUsual ? userAgent : headers;
+}
+
+/** The request headers of an attempt, as the log keeps them. */
+export function toldHeaders(kept: KeptHeaders, sent: SentHeaders): Record<string, string> {
+  return typeof kept === 'string' ? usualHeaders(kept, sent) : kept;
+}
+
+function usualHeaders(userAgent: string, { eventId, startedAtMs }: SentHeaders): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'user-agent': userAgent,
+    [SIGNATURE_HEADER.toLowerCase()]: MASK,
+    'webhook-id': eventId,
+    'webhook-timestamp': String(Math.floor(startedAtMs / 1_000)),
+    'webhook-signature': MASK,
+  };
+}

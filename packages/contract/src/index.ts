@@ -1,4 +1,12 @@
-export { HEADER_LIMITS, MASK, maskedHeaders, SIGNATURE_HEADER } from './delivery-headers.ts';
+export {
+  HEADER_LIMITS,
+  type KeptHeaders,
+  keptHeaders,
+  MASK,
+  maskedHeaders,
+  SIGNATURE_HEADER,
+  toldHeaders,
+} from './delivery-headers.ts';
 export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export {
   EVENT_TYPE_TABLE,

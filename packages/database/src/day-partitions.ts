@@ -50,6 +50,7 @@ export async function dropOldDayPartitions(pool: Pool, retentionDays: number): P
   const old = await runStatement<DayPartition>(pool, OLD, [retentionDays]);
   const round = await changeEach(pool, old, 'SELECT drop_day_partition($1, $2::date) AS changed');
   for (const parent of PARENTS) await runStatement(pool, deleteFromDefault(parent), [retentionDays]);
+  await runStatement(pool, DELETE_OPEN_EVENTS, [retentionDays]);
   return round;
 }
 
@@ -59,6 +60,11 @@ const DELETED_MAX = 10_000;
 const deleteFromDefault = (parent: (typeof PARENTS)[number]) => `
   DELETE FROM ${parent}_default WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${parent}_default WHERE day < (now() AT TIME ZONE 'UTC')::date - $1::int LIMIT ${DELETED_MAX}))`;
+
+/** Those that nobody could fan out in all that time. */
+const DELETE_OPEN_EVENTS = `
+  DELETE FROM open_events WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM open_events WHERE day < (now() AT TIME ZONE 'UTC')::date - $1::int LIMIT ${DELETED_MAX}))`;
 
 interface DayPartition extends pg.QueryResultRow {
   parent: string;

@@ -51,7 +51,7 @@ async function writeWithoutWaiting(): Promise<void> {
       `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
        VALUES (current_date, 'meanwhile', 1, 'x', 'x', '{}')`,
     );
-    await client.query(`UPDATE events SET fanned_out_at = now() WHERE id = 'meanwhile'`);
+    await client.query(`UPDATE events SET event_type = 'y' WHERE id = 'meanwhile'`);
     await client.query(`UPDATE deliveries SET attempt_count = 1 WHERE id = 'any'`);
     await client.query('DELETE FROM attempts WHERE delivery_id = $1', ['any']);
   } finally {

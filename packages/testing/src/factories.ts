@@ -105,3 +105,9 @@ export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001):
   const identity = { eventId: createId('event'), accountId: job.account_id, timestamp };
   return createSampleEvent(eventType, identity, run, (time) => TIMES[time]);
 }
+
+/** Events whose deliveries are committed. */
+export async function countFannedOut({ prisma }: PrismaDatabase): Promise<number> {
+  const [events, open] = await prisma.$transaction([prisma.event.count(), prisma.openEvent.count()]);
+  return events - open;
+}

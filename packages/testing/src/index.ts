@@ -1,4 +1,5 @@
 export {
+  countFannedOut,
   exampleEvent,
   seedAccount,
   seedSubscription,

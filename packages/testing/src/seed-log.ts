@@ -167,6 +167,9 @@ const EVENT_DATA = `
     'runStatus', 'Success', 'runStatusCode', 10, 'runStatusMessage', 'None', 'runReason', 'Scheduled',
     'runStartedAt', to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))`;
 
+const REQUEST_HEADERS = `'"Runhook/0.1.0"'`;
+const RESPONSE_HEADERS = `'{"content-type":"text/plain"}'`;
+
 // A KSUID's last 20 characters may be any; the digits of a hash are.
 const INSERT_BATCH = `
   WITH numbered AS (
@@ -186,27 +189,33 @@ const INSERT_BATCH = `
       CASE status WHEN 'failed' THEN 500 WHEN 'delivered' THEN 200 ELSE 0 END AS http_status_code
     FROM numbered
   ), event AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at, fanned_out_at)
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
     SELECT day, event_id, $9::bigint, event_type, ${EVENT_TIME},
       ${EVENT_DATA},
-      created_at, created_at
+      created_at
     FROM made
   ), attempt AS (
     INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
       error_message, request_headers, response_headers, response_body, response_truncated)
     SELECT day, id, attempt, 'automatic', created_at + attempt * interval '1 second', duration_ms, http_status_code,
       CASE status WHEN 'failed' THEN 'unsuccessful_status' END, CASE status WHEN 'failed' THEN 'The endpoint answered 500.' END,
-      '{"content-type":"application/json","authorization":"***"}', '{"content-type":"text/plain"}', 'ok', false
+      ${REQUEST_HEADERS}, ${RESPONSE_HEADERS}, 'ok', false
     FROM made, generate_series(1, attempt_count) AS attempt
+    WHERE status <> 'delivered'
   )
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name, status,
-    reason, attempt_count, http_status_code, error_code, duration_ms, created_at, completed_at, next_attempt_at)
+    reason, attempt_count, http_status_code, error_code, duration_ms, created_at, completed_at, next_attempt_at,
+    started_at, request_headers, response_headers, response_body, response_truncated)
   SELECT day, id, $9::bigint, $10::text, event_id, event_type, 12, run_id, 'A busy webhook', status,
     CASE status WHEN 'failed' THEN 'The endpoint answered 500.' WHEN 'cancelled' THEN 'The webhook was inactive.' END,
     attempt_count, http_status_code, CASE status WHEN 'failed' THEN 'unsuccessful_status' END,
     CASE WHEN attempt_count > 0 THEN duration_ms END, created_at,
     CASE WHEN status <> 'pending' THEN created_at + attempt_count * interval '1 second' END,
-    CASE status WHEN 'pending' THEN created_at END
+    CASE status WHEN 'pending' THEN created_at END,
+    CASE status WHEN 'delivered' THEN created_at + interval '1 second' END,
+    CASE status WHEN 'delivered' THEN ${REQUEST_HEADERS} END::json,
+    CASE status WHEN 'delivered' THEN ${RESPONSE_HEADERS} END::json,
+    CASE status WHEN 'delivered' THEN 'ok' END, CASE status WHEN 'delivered' THEN false END
   FROM made`;
 
 const INSERT_PARKED = `
@@ -220,8 +229,8 @@ const INSERT_PARKED = `
       ($6::text[])[minute] || rest AS id, ($7::bigint[])[lane] AS account_id, ($8::text[])[lane] AS subscription_id
     FROM numbered
   ), event AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at, fanned_out_at)
-    SELECT day, event_id, account_id, 'job.run.completed', ${EVENT_TIME}, ${EVENT_DATA}, created_at, created_at
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
+    SELECT day, event_id, account_id, 'job.run.completed', ${EVENT_TIME}, ${EVENT_DATA}, created_at
     FROM made
   )
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,

@@ -1,4 +1,11 @@
-import { attemptsLeft, deliveryHeaders, maskedHeaders, renderPayload, secretsAt } from '@runhook/contract';
+import {
+  attemptsLeft,
+  deliveryHeaders,
+  keptHeaders,
+  maskedHeaders,
+  renderPayload,
+  secretsAt,
+} from '@runhook/contract';
 import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
@@ -99,7 +106,10 @@ async function send(
       startedAt: result.startedAt,
       durationMs: result.durationMs,
       ...report,
-      requestHeaders: maskedHeaders(headers),
+      requestHeaders: keptHeaders(maskedHeaders(headers), {
+        eventId: delivery.event.eventId,
+        startedAtMs: result.startedAt.getTime(),
+      }),
       response: response && { headers: response.headers, ...loggedBody(response.body, response.truncated) },
       timings: result.timings,
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
@@ -137,16 +147,22 @@ export function loggedBody(body: Buffer, cutBefore: boolean): { body: string; tr
   };
 }
 
-/**
- * Where an attempt leaves its trace: the database's log, the subscription's status, metrics, and one wide line. Resolves
- * once the attempt is committed.
- */
+/** Records an attempt, and tells of it once it is committed. */
 export async function logAttempt(
-  { record, metrics, logger }: Dispatcher,
+  dispatcher: Dispatcher,
   delivery: Attemptable,
   attempted: AttemptRecord,
 ): Promise<void> {
-  await record.recordAttempt(attempted);
+  await dispatcher.record.recordAttempt(attempted);
+  tellAttempt(dispatcher, delivery, attempted);
+}
+
+/** Where an attempt that is committed leaves its trace: the subscription's status, metrics, and one wide line. */
+export function tellAttempt(
+  { record, metrics, logger }: Dispatcher,
+  delivery: Attemptable,
+  attempted: AttemptRecord,
+): void {
   const { startedAt, httpStatusCode } = attempted;
   const hasSucceeded = attempted.status === 'delivered';
   record.noteStatus({

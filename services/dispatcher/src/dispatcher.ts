@@ -27,6 +27,8 @@ export interface Dispatcher {
   attemptMs: number;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
+  /** Events that this process is at, by id; each resolves when it is not any more. */
+  underWay: Map<string, Promise<void>>;
   /** Of events that jobs bring: one may bring several. */
   inHand: Semaphore;
   /** Of first attempts in place, over all event jobs. */
@@ -88,6 +90,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     pendingMax: settings.pendingDeliveriesPerAccount,
     attemptMs: settings.deliveryTimeoutMs,
     stopping,
+    underWay: new Map(),
     inHand: new Semaphore(settings.deliveryConcurrency),
     semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
     planned: new Semaphore(settings.deliveryConcurrency * PLANNED_PER_JOB),

@@ -1,5 +1,12 @@
 import { attemptsLeft, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
-import { type Attemptable, attempt, laneOf, logAndSchedule } from './attempt.ts';
+import {
+  type Attemptable,
+  type AttemptResult,
+  attempt,
+  laneOf,
+  logAndSchedule,
+  tellAttempt,
+} from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
 import { fullLaneReason, type KnownSubscription, matching } from './policy/next-step.ts';
@@ -7,7 +14,7 @@ import type { FanOutCommit, NewDelivery } from './record/commit-fan-out.ts';
 import type { Target } from './target.ts';
 
 /**
- * How long a plan may wait for its attempt. The commit found the subscription as it was planned with; what waits
+ * How long a plan may wait for its attempt, since the subscription was found to be as it was planned with. What waits
  * longer is parked, and its subscription read again for the attempt.
  */
 const FRESH_MS = 500;
@@ -18,6 +25,9 @@ const FRESH_MS = 500;
  */
 const AT_ONCE_MAX = 50;
 
+/** Whose first attempts take longer than this is committed meanwhile, with what has become of them by then. */
+const COMMIT_AFTER_MS = 250;
+
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
   | { kind: 'duplicate' }
@@ -25,9 +35,8 @@ export type FanOutResult =
   | { kind: 'unknown_account' };
 
 /**
- * Turns an event into deliveries and makes their first attempts: the event and one row per matching subscription
- * are committed first, then each delivery is attempted in place or, without a slot in its lane, parked. When this
- * resolves, every delivery is attempted and recorded, or parked: the job may go.
+ * Turns an event into deliveries and makes their first attempts, each in place or, without a slot in its lane, as a parked
+ * one. When this resolves, every delivery is attempted and recorded, or parked: the job may go.
  * @param interrupted this job ran before and did not end, so deliveries it committed may be left undone
  */
 export function fanOut(
@@ -36,31 +45,41 @@ export function fanOut(
   interrupted: boolean,
 ): Promise<FanOutResult> {
   const { spans, metrics } = dispatcher;
-  return spans.fanOut(event, async () => {
-    const works: Promise<void>[] = [];
-    const committed = await commitPlan(dispatcher, event, (page, plannedAtMs, leaveLine) => {
-      for (const one of page) {
-        if (one.isShut) {
-          leaveLine();
-          countWithoutSlot(dispatcher, one);
-        } else {
-          const deliver = () => deliverFirst(dispatcher, one, plannedAtMs, leaveLine);
-          works.push(spans.deliverFirst(one.delivery, deliver));
-        }
+  return spans.fanOut(event, () =>
+    oneAtATime(dispatcher, event.eventId, async () => {
+      const works: Promise<void>[] = [];
+      const committed = await planAndCommit(dispatcher, event, interrupted, works).finally(() =>
+        allEnded(works),
+      );
+      if (!committed) return { kind: 'unknown_account' };
+      const { deliveries, result } = committed;
+      if (result === 'claimed') {
+        metrics.fanOutSize.observe(deliveries);
+        // Pages that were committed before the interruption.
+        if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event.eventId);
+        return { kind: 'fanned_out', deliveries };
       }
-    }).finally(() => allEnded(works));
-    if (!committed) return { kind: 'unknown_account' };
-    const { deliveries, result } = committed;
-    if (result === 'claimed') {
-      metrics.fanOutSize.observe(deliveries);
-      // Pages that were committed before the interruption.
-      if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event.eventId);
-      return { kind: 'fanned_out', deliveries };
-    }
-    // Another job with this event's id owns what is pending, and a second request must not come from here.
-    if (!interrupted) return { kind: 'duplicate' };
-    return { kind: 'resumed', deliveries: await resume(dispatcher, event.eventId) };
-  });
+      // Another job with this event's id owns what is pending, and a second request must not come from here.
+      if (!interrupted) return { kind: 'duplicate' };
+      return { kind: 'resumed', deliveries: await resume(dispatcher, event.eventId) };
+    }),
+  );
+}
+
+/** A job that comes while another of this process has its event finds out what became of it. */
+async function oneAtATime<T>({ underWay }: Dispatcher, eventId: string, work: () => Promise<T>): Promise<T> {
+  for (let other = underWay.get(eventId); other; other = underWay.get(eventId)) await other;
+  const result = work();
+  const ended = result.then(
+    () => {},
+    () => {},
+  );
+  underWay.set(eventId, ended);
+  try {
+    return await result;
+  } finally {
+    underWay.delete(eventId);
+  }
 }
 
 /**
@@ -72,64 +91,103 @@ async function allEnded(works: readonly Promise<void>[]): Promise<void> {
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-interface PlannedDelivery {
-  delivery: Attemptable;
-  target: Target;
-  /** Its lane had no slot when it was planned: it is committed as parked or, with a `fullReason`, as cancelled. */
-  isShut: boolean;
-  /** Why it is cancelled if it finds no slot; null: it is parked then. */
-  fullReason: string | null;
-}
-
 /**
- * Told of what was committed, with the time that it was planned at.
- * @param leaveLine to be called once for each that has its place, or needs none
+ * Plans with the subscriptions as they are known, and again whenever they are found to be others by now. Null when there
+ * is no such account.
+ * @param works what has to end before the job may go
  */
-type Begin = (page: PlannedDelivery[], plannedAtMs: number, leaveLine: () => void) => void;
-
-/** Plans with the subscriptions as they are known, and again whenever a commit finds that they are others by now. */
-async function commitPlan(
+async function planAndCommit(
   dispatcher: Dispatcher,
   event: JobRunEvent,
-  begin: Begin,
+  interrupted: boolean,
+  works: Promise<void>[],
 ): Promise<{ deliveries: number; result: FanOutCommit } | null> {
-  const { accounts } = dispatcher.record;
-  let isBegun = false;
-  const beginPage: Begin = (...page) => {
-    isBegun = true;
-    begin(...page);
-  };
+  const { record } = dispatcher;
+  const { accounts } = record;
   while (true) {
     const account = await accounts.of(event.accountId);
     if (!account) return null;
     const known = matching(account, event);
     // Lanes that its own first pages have filled take the rest of it, too.
-    const subscriptions = isBegun ? known.map((one) => ({ ...one, isFull: false })) : known;
-    const commit = subscriptions.length > AT_ONCE_MAX ? commitInPages : commitAtOnce;
-    const result = await commit(dispatcher, event, account.version, subscriptions, beginPage);
+    const subscriptions: KnownSubscription[] =
+      works.length > 0 ? known.map((one) => ({ ...one, isFull: false })) : known;
+    const isPaged = subscriptions.length > AT_ONCE_MAX;
+    const isFirstTry = !interrupted && !record.isRefused;
+    const commit = isPaged ? commitInPages : isFirstTry ? attemptThenCommit : commitThenAttempt;
+    const result: FanOutCommit = await commit(
+      dispatcher,
+      { event, version: account.version, subscriptions },
+      works,
+    );
     if (result !== 'outdated') return { deliveries: subscriptions.length, result };
     accounts.forget(account);
   }
 }
 
-async function commitAtOnce(
+/** An event for the subscriptions that it fires for, as its account was at a version. */
+interface Planning {
+  event: JobRunEvent;
+  version: string;
+  subscriptions: readonly KnownSubscription[];
+}
+
+/**
+ * The way of nearly all events: nothing is written before their first attempts have ended, and then everything at once.
+ * What a dispatcher does not live to commit is made again by whoever gets its job, like every request whose answer was
+ * not recorded (docs/adr/0043-attempted-then-committed.md).
+ */
+async function attemptThenCommit(
   dispatcher: Dispatcher,
-  event: JobRunEvent,
-  version: string,
-  subscriptions: readonly KnownSubscription[],
-  begin: Begin,
+  { event, version, subscriptions }: Planning,
+  works: Promise<void>[],
 ): Promise<FanOutCommit> {
   const { record, planned: line } = dispatcher;
+  if (subscriptions.length === 0) return await record.commitFanOut({ event, version, deliveries: [] });
   // What is planned before its turn is not fresh any more when that comes.
+  let inLine = subscriptions.length;
+  await line.acquire(inLine);
+  try {
+    const plannedAtMs = performance.now();
+    const state = await record.stateOf({ event, version });
+    if (state !== 'open') return state;
+    const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
+    inLine = 0;
+    const commit = Promise.resolve().then(async () => {
+      await withinTime(Promise.allSettled(firsts.map(({ ended }) => ended)), COMMIT_AFTER_MS);
+      for (const first of firsts) first.committed = first.attempted;
+      const deliveries = firsts.map(newDelivery);
+      // Requests that were made are on record, whatever their account is by now.
+      const ageMs = performance.now() - plannedAtMs;
+      return await record.commitAttempted({ event, version: null, deliveries, ageMs });
+    });
+    for (const first of firsts)
+      keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine: () => line.release(), commit }));
+    return await commit;
+  } finally {
+    line.release(inLine);
+  }
+}
+
+/**
+ * Of a job that came back, for what is on record already was perhaps attempted, and is not this job's; and while the
+ * database refuses what was attempted.
+ */
+async function commitThenAttempt(
+  dispatcher: Dispatcher,
+  { event, version, subscriptions }: Planning,
+  works: Promise<void>[],
+): Promise<FanOutCommit> {
+  const { record, planned: line } = dispatcher;
   let inLine = subscriptions.length;
   if (inLine > 0) await line.acquire(inLine);
   try {
     const plannedAtMs = performance.now();
-    const planned = subscriptions.map((subscription) => plan(dispatcher, event, subscription));
-    const result = await record.commitFanOut({ event, version, deliveries: planned.map(newDelivery) });
+    const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
+    const result = await record.commitFanOut({ event, version, deliveries: firsts.map(newDelivery) });
     if (result === 'claimed') {
       inLine = 0;
-      begin(planned, plannedAtMs, () => line.release());
+      for (const first of firsts)
+        keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine: () => line.release() }));
     }
     return result;
   } finally {
@@ -137,48 +195,55 @@ async function commitAtOnce(
   }
 }
 
-/** Pages have a turn of their own. */
-const NOT_IN_LINE = () => {};
-
 /** The event is claimed once all pages are committed. What an earlier try committed is left to whoever has it. */
 async function commitInPages(
   dispatcher: Dispatcher,
-  event: JobRunEvent,
-  version: string,
-  subscriptions: readonly KnownSubscription[],
-  begin: Begin,
+  { event, version, subscriptions }: Planning,
+  works: Promise<void>[],
 ): Promise<FanOutCommit> {
   const { record } = dispatcher;
   for (let start = 0, end = 0; start < subscriptions.length; start = end) {
-    let page: PlannedDelivery[] = [];
+    let page: FirstAttempt[] = [];
     let plannedAtMs = 0;
     const added = await record.commitPage((size) => {
       end = start + size;
       plannedAtMs = performance.now();
-      page = subscriptions.slice(start, end).map((subscription) => plan(dispatcher, event, subscription));
+      page = subscriptions.slice(start, end).map((one) => firstOf(dispatcher, event, one));
       return { event, version, deliveries: page.map(newDelivery) };
     });
     if (added === null) return 'outdated';
-    begin(
-      page.filter(({ delivery }) => added.has(delivery.id)),
-      plannedAtMs,
-      NOT_IN_LINE,
-    );
+    for (const first of page)
+      if (added.has(first.delivery.id)) keep(works, begin(dispatcher, first, { plannedAtMs }));
   }
   return await record.commitFanOut({ event, version, deliveries: [], isPaged: true });
 }
 
-function newDelivery({ delivery, isShut, fullReason }: PlannedDelivery): NewDelivery {
-  const { id, subscriptionId, webhookName } = delivery;
-  const cancelReason = isShut && fullReason !== null ? fullReason : undefined;
-  return { id, subscriptionId, webhookName, isParked: isShut, cancelReason };
+/** One that fails before the others are waited for is not taken for one that nobody waits for. */
+function keep(works: Promise<void>[], work: Promise<void>): void {
+  work.catch(() => {});
+  works.push(work);
 }
 
-function plan(
+/** The first attempt of a delivery, as far as it is. */
+interface FirstAttempt {
+  delivery: Attemptable;
+  target: Target;
+  /** Its lane had no slot when it was planned: it is committed as parked or, with a `fullReason`, as cancelled. */
+  isShut: boolean;
+  /** Why it is cancelled if it finds no slot; null: it is parked then. */
+  fullReason: string | null;
+  /** Null when it found no slot; undefined until it has ended. */
+  attempted: AttemptResult | null | undefined;
+  /** What of that was committed with its event. */
+  committed: AttemptResult | null | undefined;
+  ended: Promise<void> | undefined;
+}
+
+function firstOf(
   { limits, pendingMax }: Dispatcher,
   event: JobRunEvent,
   { id, name, isFull, target }: KnownSubscription,
-): PlannedDelivery {
+): FirstAttempt {
   const delivery: Attemptable = {
     id: deliveryIdFor(event.eventId, id),
     day: idDay('event', event.eventId),
@@ -190,34 +255,87 @@ function plan(
     event,
   };
   const fullReason = isFull ? fullLaneReason(pendingMax) : null;
-  return { target, delivery, isShut: limits.isShut(laneOf(delivery, target)), fullReason };
+  const isShut = limits.isShut(laneOf(delivery, target));
+  const yet = { attempted: undefined, committed: undefined, ended: undefined };
+  return { target, delivery, isShut, fullReason, ...yet };
 }
 
-async function deliverFirst(
+/** As it is now: delivered, without a slot, or pending, whether it was attempted or not. */
+function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAttempt): NewDelivery {
+  const { id, subscriptionId, webhookName } = delivery;
+  const isParked = isShut || attempted === null;
+  const cancelReason = isParked && fullReason !== null ? fullReason : undefined;
+  const delivered = attempted?.record.status === 'delivered' ? attempted.record : undefined;
+  return { id, subscriptionId, webhookName, isParked, cancelReason, delivered };
+}
+
+interface Beginning {
+  plannedAtMs: number;
+  /** To be called once it has its place, or needs none. */
+  leaveLine?: () => void;
+  /** The commit of its event; omitted when that is done. */
+  commit?: Promise<FanOutCommit>;
+}
+
+/** Makes the attempt, and leaves it on record once its event is committed. */
+function begin(
   dispatcher: Dispatcher,
-  planned: PlannedDelivery,
+  first: FirstAttempt,
+  { plannedAtMs, leaveLine = () => {}, commit }: Beginning,
+): Promise<void> {
+  return dispatcher.spans.deliverFirst(first.delivery, async () => {
+    first.ended = attemptFirst(dispatcher, first, plannedAtMs, leaveLine).then((attempted) => {
+      first.attempted = attempted;
+    });
+    await first.ended;
+    await settle(dispatcher, first, (await commit) ?? 'claimed');
+  });
+}
+
+/** Null when its lane has no slot for it. */
+async function attemptFirst(
+  dispatcher: Dispatcher,
+  { delivery, target, isShut }: FirstAttempt,
   plannedAtMs: number,
   leaveLine: () => void,
-): Promise<void> {
-  const { record, limits, semaphore, metrics } = dispatcher;
-  const { delivery, target, fullReason } = planned;
+): Promise<AttemptResult | null> {
+  const { limits, semaphore, metrics } = dispatcher;
+  if (isShut) {
+    leaveLine();
+    return null;
+  }
   await semaphore.acquire();
   leaveLine();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
   const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
   if (!slot) {
     semaphore.release();
-    if (fullReason === null) await record.park(delivery.id);
-    else await record.cancelDelivery({ deliveryId: delivery.id, reason: fullReason });
-    return countWithoutSlot(dispatcher, planned);
+    return null;
   }
   metrics.deliveries.in_place.inc();
-  const attempted = attempt(dispatcher, slot, delivery, target).finally(() => semaphore.release());
-  await logAndSchedule(dispatcher, delivery, await attempted);
+  return await attempt(dispatcher, slot, delivery, target).finally(() => semaphore.release());
+}
+
+/** Writes what the commit of its event did not. */
+async function settle(dispatcher: Dispatcher, first: FirstAttempt, result: FanOutCommit): Promise<void> {
+  const { record } = dispatcher;
+  const { delivery, attempted, committed, isShut, fullReason } = first;
+  if (attempted) {
+    // Somebody else claimed the event meanwhile, and answers for its record.
+    if (result !== 'claimed') return tellAttempt(dispatcher, delivery, attempted.record);
+    if (committed?.record.status === 'delivered') return tellAttempt(dispatcher, delivery, committed.record);
+    return await logAndSchedule(dispatcher, delivery, attempted);
+  }
+  if (result !== 'claimed') return;
+  if (!isShut && committed === undefined) {
+    if (fullReason === null) await record.park(delivery.id);
+    else await record.cancelDelivery({ deliveryId: delivery.id, reason: fullReason });
+  }
+  countWithoutSlot(dispatcher, first);
 }
 
 /** Once its row says what became of it: what is parked is for its lane, what is cancelled for nobody. */
-function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: PlannedDelivery): void {
+function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
   const { metrics } = dispatcher;
   if (fullReason === null) {
     metrics.deliveries.parked.inc();
@@ -226,6 +344,16 @@ function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: Plan
     metrics.deliveries.cancelled.inc();
     metrics.completed.cancelled.inc();
   }
+}
+
+/** Resolves with the work, or when the time is over. */
+async function withinTime(work: Promise<unknown>, timeMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise((resolve) => {
+    timer = setTimeout(resolve, timeMs);
+  });
+  await Promise.race([work, over]);
+  clearTimeout(timer);
 }
 
 /** Queues what is pending; what is queued already stays as it is. */

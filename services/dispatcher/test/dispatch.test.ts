@@ -1,8 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { renderPayload, verify } from '@runhook/contract';
-import { eventually, exampleEvent, queueBackends, seedSubscription, testSecrets } from '@runhook/testing';
+import { renderPayload, toldHeaders, verify } from '@runhook/contract';
+import {
+  countFannedOut,
+  eventually,
+  exampleEvent,
+  queueBackends,
+  seedSubscription,
+  testSecrets,
+} from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
-import { attemptsOf, deliveriesOf } from './log-rows.ts';
+import { type AttemptRow, attemptsOf, deliveriesOf } from './log-rows.ts';
 
 describe.each(queueBackends())('on $name', (backend) => {
   let harness: Harness;
@@ -57,7 +64,16 @@ describe.each(queueBackends())('on $name', (backend) => {
         total_ms: expect.any(Number),
       },
     ]);
-    expect(attempts[0]?.request_headers).toMatchObject({ authorization: '***', 'webhook-signature': '***' });
+    const [attempt] = attempts as [AttemptRow];
+    const sent = { eventId: published.eventId, startedAtMs: attempt.started_at.getTime() };
+    expect(toldHeaders(attempt.request_headers, sent)).toEqual({
+      'content-type': 'application/json',
+      'user-agent': expect.stringMatching(/^Runhook\//),
+      authorization: '***',
+      'webhook-id': published.eventId,
+      'webhook-timestamp': request?.headers['webhook-timestamp'],
+      'webhook-signature': '***',
+    });
     await eventually(async () => {
       const row = await harness.database.prisma.subscription.findUniqueOrThrow({
         where: { id: subscription.id },
@@ -325,6 +341,6 @@ describe.each(queueBackends())('on $name', (backend) => {
 
 async function everyEventIsFannedOut(harness: Harness, count: number): Promise<void> {
   await eventually(async () => {
-    expect(await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(count);
+    expect(await countFannedOut(harness.database)).toBe(count);
   });
 }

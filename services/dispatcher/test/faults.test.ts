@@ -33,9 +33,12 @@ describe.each(queueBackends())('a fault of ours ends no event, with the queue on
     await subscribe('/one');
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME TO deliveries_elsewhere');
+    // Attempted, and kept; and what comes after it, which is not attempted before its commit.
     await harness.publisher.publish(event(1));
+    await untilFaults(port, 'webhook-deliveries', 1);
     await harness.publisher.publish(event(2));
-    await untilFaults(port, 'job-run-events', 2);
+    await untilFaults(port, 'job-run-events', 1);
+    expect(harness.receiver.requests).toHaveLength(1);
     await harness.database.pool.query('ALTER TABLE deliveries_elsewhere RENAME TO deliveries');
     await harness.receiver.waitFor(2);
     await eventually(async () => {
@@ -48,15 +51,38 @@ describe.each(queueBackends())('a fault of ours ends no event, with the queue on
   test('what was sent is kept until the log takes it, and not sent again', async () => {
     await subscribe('/one');
     const { port } = await harness.startDispatcher();
-    await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN error_code TO mislaid');
+    await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN total_ms TO mislaid');
     await harness.publisher.publish(event(1));
     await untilFaults(port, 'webhook-deliveries', 2);
+    // What comes while it is refused is committed before it is sent.
+    await harness.publisher.publish(event(2));
+    await untilFaults(port, 'job-run-events', 1);
     expect(harness.receiver.requests).toHaveLength(1);
+    await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN mislaid TO total_ms');
+    await eventually(async () => {
+      const delivered = { status: 'delivered', attempt_count: 1 };
+      expect(await deliveriesOf(harness.database)).toMatchObject([delivered, delivered]);
+    });
+    expect(harness.receiver.requests).toHaveLength(2);
+  });
+
+  test('what came of a later attempt is kept until the log takes it, and not sent again', async () => {
+    await subscribe('/one');
+    harness.receiver.respondWith(() => ({ status: harness.receiver.requests.length === 1 ? 500 : 200 }));
+    const { port } = await harness.startDispatcher();
+    await harness.publisher.publish(event(1));
+    await harness.receiver.waitFor(1);
+    await eventually(async () => {
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ attempt_count: 1 }]);
+    });
+    await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN error_code TO mislaid');
+    await untilFaults(port, 'webhook-deliveries', 2);
+    expect(harness.receiver.requests).toHaveLength(2);
     await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN mislaid TO error_code');
     await eventually(async () => {
-      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 2 }]);
     });
-    expect(harness.receiver.requests).toHaveLength(1);
+    expect(harness.receiver.requests).toHaveLength(2);
   });
 
   test('an event that the queue keeps as failed is delivered when it is published again', async () => {

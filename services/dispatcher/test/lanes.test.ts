@@ -105,7 +105,7 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     // committed together is of one age. The first 16 were in flight before the others were parked.
     const { rows } = await harness.database.pool.query<{ micros: string }>(
       `SELECT (extract(epoch FROM d.created_at) * 1000000)::bigint AS micros
-       FROM deliveries d JOIN attempts a ON a.day = d.day AND a.delivery_id = d.id
+       FROM deliveries d JOIN logged_attempts a ON a.day = d.day AND a.delivery_id = d.id
        WHERE d.account_id = $1 ORDER BY a.started_at, d.created_at OFFSET 16`,
       [harness.account.id],
     );

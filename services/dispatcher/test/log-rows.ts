@@ -1,3 +1,4 @@
+import type { KeptHeaders } from '@runhook/contract';
 import type { Database } from '@runhook/database';
 
 export interface DeliveryRow {
@@ -26,7 +27,7 @@ export interface AttemptRow {
   http_status_code: number;
   error_code: string | null;
   error_message: string | null;
-  request_headers: Record<string, string>;
+  request_headers: KeptHeaders;
   response_headers: Record<string, string> | null;
   response_body: string | null;
   response_truncated: boolean;
@@ -39,7 +40,7 @@ export interface AttemptRow {
 
 export async function attemptsOf({ pool }: Database, deliveryId: string): Promise<AttemptRow[]> {
   const { rows } = await pool.query<AttemptRow>(
-    'SELECT * FROM attempts WHERE delivery_id = $1 ORDER BY number',
+    'SELECT * FROM logged_attempts WHERE delivery_id = $1 ORDER BY number',
     [deliveryId],
   );
   return rows;

@@ -1,3 +1,4 @@
+import type { KeptHeaders } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
@@ -14,7 +15,7 @@ export interface AttemptRecord {
   /** `detail` is for the service's own log. */
   error: { code: string; message: string; detail?: string } | null;
   /** Masked. */
-  requestHeaders: Record<string, string>;
+  requestHeaders: KeptHeaders;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
   /** Null when nothing was sent. */
   timings: EgressTimings | null;
@@ -81,6 +82,31 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
     ],
     'record-attempts',
   );
+}
+
+/**
+ * What deliveries whose only attempt succeeded hold of it, a column each; nothing where there is none: attempts made,
+ * http_status_code, duration_ms, started_at, request_headers, response_headers, response_body, response_truncated,
+ * dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms.
+ */
+export function columnsOfDelivered(records: readonly (AttemptRecord | undefined)[]): unknown[][] {
+  const column = <T>(read: (record: AttemptRecord) => T, none: T | null = null) =>
+    records.map((record) => (record === undefined ? none : read(record)));
+  return [
+    column(() => 1, 0),
+    column(({ httpStatusCode }) => httpStatusCode, 0),
+    column(({ durationMs }) => durationMs),
+    column(({ startedAt }) => startedAt.toISOString()),
+    column(({ requestHeaders }) => JSON.stringify(requestHeaders)),
+    column(({ response }) => (response ? JSON.stringify(response.headers) : null)),
+    column(({ response }) => response?.body ?? null),
+    column(({ response }) => response?.truncated ?? false),
+    column(({ timings }) => timings?.dnsMs ?? null),
+    column(({ timings }) => timings?.connectMs ?? null),
+    column(({ timings }) => timings?.tlsMs ?? null),
+    column(({ timings }) => timings?.firstByteMs ?? null),
+    column(({ timings }) => timings?.totalMs ?? null),
+  ];
 }
 
 /** What one attempt, or several one after another, say of a subscription. */

@@ -1,5 +1,6 @@
 import { EVENT_TYPE_TABLE, idDay, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
+import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
 
 export interface NewDelivery {
   id: string;
@@ -9,6 +10,8 @@ export interface NewDelivery {
   isParked: boolean;
   /** It is cancelled at once, and never attempted, for this reason. */
   cancelReason?: string | undefined;
+  /** Its first attempt has been made already, and succeeded: its row is complete. */
+  delivered?: AttemptRecord | undefined;
 }
 
 export interface FanOutRows {
@@ -16,6 +19,8 @@ export interface FanOutRows {
   /** Of the account as the deliveries were planned; null commits them whatever it is now. */
   version: string | null;
   deliveries: NewDelivery[];
+  /** How long ago they were planned, which is when they were created; 0 when omitted. */
+  ageMs?: number;
   /** Its pages have stored the event, and not what it tells of its run. */
   isPaged?: boolean;
 }
@@ -23,47 +28,71 @@ export interface FanOutRows {
 /** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
 export type FanOutCommit = 'claimed' | 'known' | 'outdated';
 
-/** Of a new delivery: due at once, parked, or cancelled. */
+/** Of a new delivery: delivered already, due at once, parked, or cancelled. */
 const STATE_COLUMNS = 'status, reason, completed_at, next_attempt_at, parked_at';
-const STATE_VALUES = `
-  CASE WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END, d.cancel_reason,
-  CASE WHEN d.cancel_reason IS NOT NULL THEN now() END,
-  CASE WHEN d.cancel_reason IS NULL AND NOT d.is_parked THEN now() END,
-  CASE WHEN d.cancel_reason IS NULL AND d.is_parked THEN now() END`;
+/** @param isDelivered SQL */
+const stateValues = (isDelivered: string) => `
+  CASE WHEN ${isDelivered} THEN 'delivered' WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END,
+  d.cancel_reason,
+  CASE WHEN ${isDelivered} OR d.cancel_reason IS NOT NULL THEN now() END,
+  CASE WHEN NOT (${isDelivered} OR d.is_parked) AND d.cancel_reason IS NULL THEN now() END,
+  CASE WHEN d.is_parked AND d.cancel_reason IS NULL THEN now() END`;
 
 /**
  * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
  * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
  * relayed twice, or its job was interrupted.
- * Management has committed the rows of its own events before, unclaimed, and their runs with them. Of events that are new
- * here the runs are recorded from what they tell: their runner publishes straight onto the queue.
+ * Management has committed its own events before, as open ones, and their runs with them. Of events that are new here the
+ * runs are recorded from what they tell: their runner publishes straight onto the queue. What is stored of an open event
+ * is what is sent of it, whatever it was.
  */
 const COMMIT_FAN_OUT = `
   WITH input AS MATERIALIZED (
-    SELECT *
-    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[])
-      AS i (day, id, account_id, event_type, "timestamp", data, version)
+    SELECT day, id, account_id, event_type, "timestamp", data, version,
+           now() - age_ms * interval '1 millisecond' AS created_at
+    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[], $34::int[])
+      AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms)
   ), account AS MATERIALIZED (
-    SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input)
+    SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
   ), outdated AS MATERIALIZED (
     SELECT i.id FROM input i LEFT JOIN account a ON a.id = i.account_id
     WHERE i.version IS NOT NULL AND i.version IS DISTINCT FROM a.version
-  ), claimed AS (
-    INSERT INTO events AS e (day, id, account_id, event_type, "timestamp", data, fanned_out_at)
-    SELECT i.day, i.id, i.account_id, i.event_type, i."timestamp", i.data, now()
-    FROM input i WHERE i.id NOT IN (SELECT id FROM outdated)
-    ON CONFLICT (day, id) DO UPDATE
-      SET fanned_out_at = EXCLUDED.fanned_out_at, account_id = EXCLUDED.account_id, event_type = EXCLUDED.event_type,
-          "timestamp" = EXCLUDED."timestamp", data = EXCLUDED.data
-      WHERE e.fanned_out_at IS NULL
-    RETURNING e.day, e.id, e.account_id, e.event_type, e.created_at
+  ), fit AS MATERIALIZED (
+    SELECT i.* FROM input i WHERE i.id NOT IN (SELECT id FROM outdated)
+  ), added AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+    SELECT f.day, f.id, f.account_id, f.event_type, f."timestamp", f.data FROM fit f
+    ON CONFLICT (day, id) DO NOTHING
+    RETURNING id
+  ), taken AS (
+    DELETE FROM open_events o USING fit f WHERE o.day = f.day AND o.event_id = f.id
+    RETURNING o.event_id AS id
+  ), corrected AS (
+    UPDATE events e
+    SET account_id = f.account_id, event_type = f.event_type, "timestamp" = f."timestamp", data = f.data
+    FROM fit f
+    WHERE e.day = f.day AND e.id = f.id AND f.id IN (SELECT id FROM taken)
+      AND (e.account_id <> f.account_id OR e.event_type <> f.event_type OR e."timestamp" <> f."timestamp"
+        OR e.data::text <> f.data::text)
+  ), claimed AS MATERIALIZED (
+    SELECT f.day, f.id, f.account_id, f.event_type, f.created_at, a.id IS NOT NULL AS is_new
+    FROM fit f LEFT JOIN added a ON a.id = f.id
+    WHERE a.id IS NOT NULL OR f.id IN (SELECT id FROM taken)
   ), committed AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                            ${STATE_COLUMNS})
+                            ${STATE_COLUMNS}, created_at, attempt_count, http_status_code, duration_ms, started_at,
+                            request_headers, response_headers, response_body, response_truncated,
+                            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
     SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
-           ${STATE_VALUES}
-    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[], $31::text[])
-      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name, is_parked, cancel_reason)
+           ${stateValues('d.made > 0')}, c.created_at, d.made, d.http_status_code, d.duration_ms, d.started_at,
+           d.request_headers, d.response_headers, d.response_body, d.response_truncated,
+           d.dns_ms, d.connect_ms, d.tls_ms, d.first_byte_ms, d.total_ms
+    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[], $31::text[],
+                $35::int[], $36::int[], $37::int[], $38::timestamptz[], $39::json[], $40::json[], $41::text[],
+                $42::boolean[], $43::int[], $44::int[], $45::int[], $46::int[], $47::int[])
+      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name, is_parked, cancel_reason,
+            made, http_status_code, duration_ms, started_at, request_headers, response_headers, response_body,
+            response_truncated, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
     JOIN claimed c ON c.id = d.event_id
   ), recorded AS (
     INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
@@ -77,7 +106,7 @@ const COMMIT_FAN_OUT = `
       SELECT i.account_id, i.run_id
       FROM unnest($2::text[], $3::bigint[], $32::bigint[], $33::boolean[]) AS i (id, account_id, run_id, is_paged)
       LEFT JOIN claimed c ON c.id = i.id
-      WHERE i.is_paged OR c.created_at = now())
+      WHERE i.is_paged OR c.is_new)
     ON CONFLICT (account_id, id) DO UPDATE
       SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
           status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
@@ -92,6 +121,38 @@ const COMMIT_FAN_OUT = `
   )
   SELECT id, 'claimed' AS result FROM claimed UNION ALL SELECT id, 'outdated' FROM outdated`;
 
+/** Of an event before anything of it is sent. `known`: it was claimed before. */
+export type EventState = 'open' | 'known' | 'outdated';
+
+const STATES = `
+  SELECT i.id, CASE WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
+                    WHEN e.id IS NOT NULL AND o.event_id IS NULL THEN 'known'
+                    ELSE 'open' END AS state
+  FROM unnest($1::date[], $2::text[], $3::bigint[], $4::bigint[]) AS i (day, id, account_id, version)
+  LEFT JOIN accounts a ON a.id = i.account_id
+  LEFT JOIN events e ON e.day = i.day AND e.id = i.id
+  LEFT JOIN open_events o ON o.day = i.day AND o.event_id = i.id`;
+
+/** Of each event, in order: whether it is still to be fanned out, and its account as its deliveries are planned for. */
+export async function eventStates(
+  pool: Pool,
+  events: readonly { event: JobRunEvent; version: string }[],
+): Promise<EventState[]> {
+  const rows = await runStatement<{ id: string; state: EventState }>(
+    pool,
+    STATES,
+    [
+      events.map(({ event }) => idDay('event', event.eventId)),
+      events.map(({ event }) => event.eventId),
+      events.map(({ event }) => event.accountId),
+      events.map(({ version }) => version),
+    ],
+    'event-states',
+  );
+  const stateById = new Map(rows.map(({ id, state }) => [id, state]));
+  return events.map(({ event }) => stateById.get(event.eventId) ?? 'outdated');
+}
+
 // An event that somebody else claimed meanwhile gets no more deliveries: it has all of its own.
 const COMMIT_PAGE = `
   WITH account AS MATERIALIZED (
@@ -100,15 +161,18 @@ const COMMIT_PAGE = `
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
     SELECT $1::date, $2::text, account.id, $4, $5, $6::json FROM account
     ON CONFLICT (day, id) DO NOTHING
+    RETURNING day, id
+  ), opened AS (
+    INSERT INTO open_events (day, event_id) SELECT day, id FROM stored
   ), added AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
                             ${STATE_COLUMNS})
     SELECT $1::date, d.id, account.id, d.subscription_id, $2, $4, $8::bigint, $9::bigint, d.webhook_name,
-           ${STATE_VALUES}
+           ${stateValues('false')}
     FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[])
       AS d (id, subscription_id, webhook_name, is_parked, cancel_reason)
-    WHERE NOT EXISTS (
-      SELECT FROM events e WHERE e.day = $1::date AND e.id = $2 AND e.fanned_out_at IS NOT NULL)
+    WHERE EXISTS (SELECT FROM stored)
+      OR EXISTS (SELECT FROM open_events o WHERE o.day = $1::date AND o.event_id = $2)
     ON CONFLICT (day, id) DO NOTHING
     RETURNING id
   )
@@ -200,6 +264,8 @@ export async function commitFanOut(
       deliveries.map(({ cancelReason }) => cancelReason ?? null),
       events.map(({ data }) => data.runId),
       rows.map(({ isPaged = false }) => isPaged),
+      rows.map(({ ageMs = 0 }) => Math.round(ageMs)),
+      ...columnsOfDelivered(deliveries.map(({ delivered }) => delivered)),
     ],
     'commit-fan-out',
   );

@@ -1,4 +1,4 @@
-import { WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { type JobRunEvent, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { isDatabaseRefusing, type Pool } from '@runhook/database';
 import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
@@ -10,7 +10,14 @@ import {
   type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from './attempts.ts';
-import { commitFanOut, commitPage, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
+import {
+  commitFanOut,
+  commitPage,
+  type EventState,
+  eventStates,
+  type FanOutCommit,
+  type FanOutRows,
+} from './commit-fan-out.ts';
 import {
   type Cancellation,
   cancelDeliveries,
@@ -29,7 +36,7 @@ const BATCH_SIZE_MAX = 200;
  */
 const BATCH_SLOTS = 1;
 /** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
-const SPACING_MS = { match: 2, commit: 5, load: 5, park: 5, record: 10, cancel: 10 };
+const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 10, record: 10, cancel: 10 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 500;
@@ -42,6 +49,12 @@ const ALONE_AFTER_MS = 1_000;
 const PAGE_REST_TIMES = 2;
 /** Of a page that took long because the database was away. */
 const PAGE_REST_MAX_MS = 100;
+
+/** An event, and the version of its account that its deliveries are planned for. */
+interface PlannedEvent {
+  event: JobRunEvent;
+  version: string;
+}
 
 export interface DispatchRecordOptions {
   pool: Pool;
@@ -60,10 +73,13 @@ export class DispatchRecord {
   readonly accounts: SubscriptionCache;
   readonly #options: DispatchRecordOptions;
   readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
+  readonly #states: MicroBatcher<PlannedEvent, EventState>;
   readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
+  readonly #commitsAttempted: MicroBatcher<FanOutRows, FanOutCommit>;
   readonly #pageTurn = new Semaphore(1);
   readonly #single = new Semaphore(SINGLE_MAX);
   #lastBesideMs = Number.NEGATIVE_INFINITY;
+  #isRefused = false;
   readonly #loads: MicroBatcher<string, Delivery | null>;
   readonly #parkings: MicroBatcher<string, void>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
@@ -74,6 +90,7 @@ export class DispatchRecord {
     const { pool, logger } = options;
     this.#options = options;
     this.#accountLoads = this.#batcher('match', (ids) => loadAccountSubscriptions(pool, ids));
+    this.#states = this.#batcher('look', (events) => eventStates(pool, events));
     this.#commits = this.#batcher('commit', (rows) => commitEach(pool, rows));
     this.#loads = this.#batcher('load', (ids) => loadDeliveries(pool, ids));
     this.#parkings = this.#batcher<string, void>('park', async (ids) => {
@@ -81,6 +98,18 @@ export class DispatchRecord {
       return ids.map(() => undefined);
     });
     // A request cannot be taken back: what came of it is kept for as long as the database refuses it, whatever for.
+    this.#commitsAttempted = this.#batcher(
+      'attempted',
+      async (rows) => {
+        const results = await commitEach(pool, rows);
+        this.#isRefused = false;
+        return results;
+      },
+      (error) => {
+        this.#isRefused = this.#outlastsRefusal(error);
+        return this.#isRefused;
+      },
+    );
     this.#attempts = this.#batcher<AttemptRecord, void>(
       'record',
       async (records) => {
@@ -104,10 +133,26 @@ export class DispatchRecord {
     });
   }
 
+  /** Whether the event is still to be fanned out, to an account that is as its deliveries are planned for. */
+  stateOf(event: PlannedEvent): Promise<EventState> {
+    this.#lastBesideMs = performance.now();
+    return this.#states.add(event);
+  }
+
   /** Claims the event and commits its deliveries, if its account still is as they were planned for. */
   commitFanOut(rows: FanOutRows): Promise<FanOutCommit> {
     if (rows.deliveries.length > 0) this.#lastBesideMs = performance.now();
     return this.#commits.add(rows);
+  }
+
+  /** The database takes no commit of what was attempted, whatever for: nothing more is to be attempted before its commit. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  /** As `commitFanOut`, of deliveries whose first attempts have been made or begun. */
+  commitAttempted(rows: FanOutRows): Promise<FanOutCommit> {
+    return this.#commitsAttempted.add(rows);
   }
 
   #arePagesAlone(): boolean {

@@ -7,13 +7,13 @@ import { waitingLanes } from '../record/parked.ts';
 
 const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
-/** One row from each of three partial indexes, however much is pending, and a small one as a whole. */
+/** One row from each of three indexes, however much is pending, and a small one as a whole. */
 const OLDEST_DUE = `
   SELECT
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
      WHERE status = 'pending' AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT 1) AS "deliverySeconds",
-    (SELECT extract(epoch FROM now() - created_at)::float8 FROM events
-     WHERE fanned_out_at IS NULL ORDER BY created_at LIMIT 1) AS "eventSeconds",
+    (SELECT extract(epoch FROM now() - created_at)::float8 FROM open_events
+     ORDER BY day, event_id LIMIT 1) AS "eventSeconds",
     (SELECT extract(epoch FROM now() - parked_at)::float8 FROM deliveries
      WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds",
     (SELECT count(DISTINCT account_id)::int FROM subscriptions WHERE lane_full_since IS NOT NULL) AS "accountsOver"`;

@@ -14,7 +14,17 @@ const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed'] as con
 const ROUTES = ['in_place', 'parked', 'cancelled'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
-const BATCHES = ['match', 'commit', 'load', 'park', 'record', 'cancel', 'enqueue'] as const;
+const BATCHES = [
+  'match',
+  'look',
+  'commit',
+  'attempted',
+  'load',
+  'park',
+  'record',
+  'cancel',
+  'enqueue',
+] as const;
 
 const ATTEMPT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const LATENCY_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];

@@ -55,7 +55,10 @@ const found = (half?: PromiseSettledResult<number>) => (half?.status === 'fulfil
 /** Looks for what is overdue after a place, and puts back what is lost of it. */
 type PutBackPage = (dependencies: ReconcileDependencies, database: Queryable, after: Place) => Promise<Page>;
 
-/** In the order of when it was due: microseconds since the epoch as digits, and the id to part those of one moment. */
+/**
+ * In the order of when it was due: microseconds since the epoch as digits, and the id to part those of one moment. Events
+ * are in the order of their days and ids.
+ */
 interface Place {
   micros: string;
   id: string;
@@ -131,7 +134,7 @@ async function putBackEvents(
   const values = [eventGraceMs, after.micros, after.id, PAGE_SIZE];
   const page = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
   const held = await events.holds(
-    page.map(({ id, micros }) => ({ eventId: id, sinceMs: Number(micros) / 1_000 })),
+    page.map(({ id, since }) => ({ eventId: id, sinceMs: Number(since) / 1_000 })),
   );
   const lost = page.filter(({ id }) => !held.has(id));
   for (let start = 0; start < lost.length; start += EVENTS_LOADED)
@@ -141,15 +144,18 @@ async function putBackEvents(
 
 interface ForgottenEvent extends Place, Columns {
   day: string;
+  /** Microseconds since the epoch as digits: when it was committed. */
+  since: string;
 }
 
 /** Events that management committed and nobody fanned out: it died with them, or its queue was away for long. */
 const FORGOTTEN = `
-  SELECT e.day, e.id, (extract(epoch FROM e.created_at) * 1000000)::bigint AS micros
-  FROM events e
-  WHERE e.fanned_out_at IS NULL AND e.created_at < now() - $1::int * interval '1 millisecond'
-    AND (e.created_at, e.id) > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
-  ORDER BY e.created_at, e.id
+  SELECT day, event_id AS id, (extract(epoch FROM day) * 1000000)::bigint AS micros,
+         (extract(epoch FROM created_at) * 1000000)::bigint AS since
+  FROM open_events
+  WHERE created_at < now() - $1::int * interval '1 millisecond'
+    AND (day, event_id) > ((timestamp 'epoch' + $2::bigint * interval '1 microsecond')::date, $3)
+  ORDER BY day, event_id
   LIMIT $4`;
 
 /** An event may have 130 KB. */

@@ -3,7 +3,7 @@ import { type Database, ensureDayPartitions, openDatabase } from '@runhook/datab
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 import { loadAccountSubscriptions } from '../../src/record/accounts.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
+import { commitFanOut, eventStates } from '../../src/record/commit-fan-out.ts';
 import { loadDeliveries } from '../../src/record/deliveries.ts';
 
 /** Of the statements that read subscriptions at all. */
@@ -31,6 +31,7 @@ test('what a statement prepared at an empty table does later reads no whole tabl
   await pool.query('SET plan_cache_mode = force_generic_plan');
   await loadAccountSubscriptions(pool, [1]);
   await commitFanOut(pool, []);
+  await eventStates(pool, []);
   await recordAttempts(pool, []);
   await loadDeliveries(pool, ['wdl_000000000000000000000000000']);
   const { rows: prepared } = await pool.query<{ name: string; parameters: number }>(
@@ -38,6 +39,7 @@ test('what a statement prepared at an empty table does later reads no whole tabl
   );
   expect(prepared.map(({ name }) => name)).toEqual([
     'commit-fan-out',
+    'event-states',
     'load-account-subscriptions',
     'load-deliveries',
     'record-attempts',

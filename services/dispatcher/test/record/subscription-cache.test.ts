@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, verify } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription, testSecrets } from '@runhook/testing';
+import {
+  countFannedOut,
+  eventually,
+  exampleEvent,
+  queueBackends,
+  seedSubscription,
+  testSecrets,
+} from '@runhook/testing';
 import { SubscriptionCache } from '../../src/record/accounts.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
@@ -81,7 +88,7 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
     const published = event();
     await harness.publisher.publish(published);
     await eventually(async () => {
-      const count = await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } });
+      const count = await countFannedOut(harness.database);
       expect(count).toBe(2);
     });
     expect(harness.receiver.requests).toHaveLength(1);
@@ -106,7 +113,7 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
       await queue.close();
       await eventually(
         async () => {
-          const count = await harness.database.prisma.event.count({ where: { fannedOutAt: { not: null } } });
+          const count = await countFannedOut(harness.database);
           expect(count).toBe(1 + WAITING);
         },
         { timeoutMs: 60_000 },

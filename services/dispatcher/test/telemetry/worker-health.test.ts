@@ -16,7 +16,14 @@ import {
   Lifecycle,
   startProbeServer,
 } from '@runhook/runtime';
-import { eventually, exampleEvent, queueBackends, startTcpProxy, type TcpProxy } from '@runhook/testing';
+import {
+  countFannedOut,
+  eventually,
+  exampleEvent,
+  queueBackends,
+  startTcpProxy,
+  type TcpProxy,
+} from '@runhook/testing';
 import { openDispatcher } from '../../src/dispatcher.ts';
 import { createDispatcherMetrics } from '../../src/telemetry/metrics.ts';
 import { noSpans } from '../../src/telemetry/spans.ts';
@@ -92,8 +99,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
   const fannedOut = (count: number) =>
     eventually(async () => {
-      const { prisma } = harness.database;
-      expect(await prisma.event.count({ where: { fannedOutAt: { not: null } } })).toBe(count);
+      expect(await countFannedOut(harness.database)).toBe(count);
     }, UNTIL_SEEN);
   const probe = async (path: string) => {
     const response = await fetch(`${origin}${path}`);

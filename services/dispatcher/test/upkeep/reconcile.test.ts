@@ -109,7 +109,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
 
   test('goes on with one half while the other fails, and says so', async () => {
     await overdue(10);
-    await harness.database.pool.query(`ALTER TABLE events RENAME COLUMN created_at TO mislaid`);
+    await harness.database.pool.query(`ALTER TABLE open_events RENAME COLUMN created_at TO mislaid`);
     const putBack: unknown[] = [];
     const onPutBack = (...found: unknown[]) => void putBack.push(found);
     await expect(run({ onPutBack })).rejects.toMatchObject({ code: '42703' });
@@ -185,8 +185,10 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     });
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     await harness.database.pool.query(
-      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-       VALUES ((now() AT TIME ZONE 'UTC')::date, $1, $2, $3, $4, $5)`,
+      `WITH event AS (
+         INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+         VALUES ((now() AT TIME ZONE 'UTC')::date, $1, $2, $3, $4, $5) RETURNING day, id)
+       INSERT INTO open_events (day, event_id) SELECT day, id FROM event`,
       [event.eventId, event.accountId, event.eventType, event.timestamp, JSON.stringify(event.data)],
     );
     expect(await run()).toEqual({ event: 1, delivery: 0 });

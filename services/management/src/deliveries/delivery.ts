@@ -1,5 +1,5 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
-import { idDay } from '@runhook/contract';
+import { idDay, type KeptHeaders, toldHeaders } from '@runhook/contract';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 
 /** SQL for a timestamptz as the API shows it: microseconds since the epoch, as digits; null stays null. */
@@ -84,7 +84,7 @@ const SELECT_ATTEMPTS = `
   SELECT number, trigger, ${microsOf('started_at')} AS started_at, duration_ms, http_status_code, error_code,
     error_message, request_headers, response_headers, response_body, response_truncated,
     dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms
-  FROM attempts
+  FROM logged_attempts
   WHERE day = $1 AND delivery_id = $2
   ORDER BY number`;
 
@@ -120,6 +120,9 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
   };
 }
 
+const keptHeaders = (value: unknown): value is KeptHeaders =>
+  typeof value === 'string' || column.textsByName(value);
+
 /** One attempt as the database has it. Signature values were masked before they were stored. */
 const ATTEMPT = {
   number: column.integer,
@@ -129,7 +132,7 @@ const ATTEMPT = {
   http_status_code: column.integer,
   error_code: column.orNull(column.text),
   error_message: column.orNull(column.text),
-  request_headers: column.textsByName,
+  request_headers: keptHeaders,
   response_headers: column.orNull(column.textsByName),
   response_body: column.orNull(column.text),
   response_truncated: column.flag,
@@ -154,13 +157,19 @@ export interface TimingsView {
 
 /** One attempt as the log answers it (docs/contract.md#attempts). */
 export interface AttemptView
-  extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView> {
+  extends Omit<
+    AttemptRow,
+    'http_status_code' | 'error_code' | 'error_message' | 'request_headers' | keyof TimingsView
+  > {
   http_status_code: string;
+  request_headers: Record<string, string>;
   error: { code: string; message: string } | null;
   timings: TimingsView | null;
 }
 
-export function attemptView(row: AttemptRow): AttemptView {
+/** @param eventId of its delivery */
+export function attemptView(row: AttemptRow, eventId: string): AttemptView {
+  const startedAtMs = Number(row.started_at) / 1_000;
   return {
     number: row.number,
     trigger: row.trigger,
@@ -168,7 +177,7 @@ export function attemptView(row: AttemptRow): AttemptView {
     duration_ms: row.duration_ms,
     http_status_code: String(row.http_status_code),
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-    request_headers: row.request_headers,
+    request_headers: toldHeaders(row.request_headers, { eventId, startedAtMs }),
     response_headers: row.response_headers,
     response_body: row.response_body,
     response_truncated: row.response_truncated,

@@ -76,13 +76,38 @@ interface BegunCycle {
   delivery: Omit<DeliveryRow, 'event_data'>;
 }
 
-// The lock of the row makes two at once take turns, and the one that waited finds the delivery pending.
+const KEPT_COLUMNS = [
+  'started_at',
+  'request_headers',
+  'response_headers',
+  'response_body',
+  'response_truncated',
+  'dns_ms',
+  'connect_ms',
+  'tls_ms',
+  'first_byte_ms',
+  'total_ms',
+];
+
+// The lock of the row makes two at once take turns, and the one that waited finds the delivery pending. An only attempt
+// that is kept with its delivery gets a row of its own before it is not the only one any more.
 const BEGIN = `
+  WITH held AS MATERIALIZED (
+    SELECT d.* FROM deliveries d
+    WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3 AND d.status <> 'pending'
+      AND EXISTS (SELECT FROM subscriptions s WHERE s.id = $3 AND s.active AND s.deleted_at IS NULL)
+    FOR UPDATE OF d
+  ), moved AS (
+    INSERT INTO attempts (day, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS})
+    SELECT day, id, 1, 'automatic', duration_ms, http_status_code, ${KEPT_COLUMNS}
+    FROM held WHERE started_at IS NOT NULL
+  )
   UPDATE deliveries d
   SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
-    next_attempt_at = now(), recovery_id = NULL
-  WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3 AND d.status <> 'pending'
-    AND EXISTS (SELECT FROM subscriptions s WHERE s.id = $3 AND s.active AND s.deleted_at IS NULL)
+    next_attempt_at = now(), recovery_id = NULL,
+    ${KEPT_COLUMNS.map((column) => `${column} = NULL`)}
+  FROM held
+  WHERE d.day = held.day AND d.id = held.id
   RETURNING ${DELIVERY_COLUMNS}, d.cycle`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */

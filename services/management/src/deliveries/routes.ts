@@ -95,7 +95,11 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
       if (!row) throw deliveryNotFound();
       return {
         code: 200,
-        data: { ...deliveryView(row), payload: payloadOf(row), attempts: attempts.map(attemptView) },
+        data: {
+          ...deliveryView(row),
+          payload: payloadOf(row),
+          attempts: attempts.map((attempt) => attemptView(attempt, row.event_id)),
+        },
       };
     },
   };

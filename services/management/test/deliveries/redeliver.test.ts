@@ -84,6 +84,46 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     expect(job?.opts).toMatchObject({ attempts: 4 });
   });
 
+  test('the only attempt of one that succeeded at once keeps its place in the log', async () => {
+    const { id, event } = await insert({ status: 'delivered', attemptCount: 1, httpStatusCode: 204 });
+    await harness.database.pool.query(
+      `UPDATE deliveries SET duration_ms = 12, started_at = '2026-11-20T10:00:00.123456Z', total_ms = 11,
+         request_headers = '"Runhook/9.9.9"', response_headers = '{"x-of": "it"}', response_body = 'ok',
+         response_truncated = false
+       WHERE id = $1`,
+      [id],
+    );
+    const attempts = async () =>
+      (await harness.call('GET', pathOf(id), { token: account.token })).json.data.attempts;
+    const before = await attempts();
+    expect(before).toEqual([
+      {
+        number: 1,
+        trigger: 'automatic',
+        started_at: '1795168800123456',
+        duration_ms: 12,
+        http_status_code: '204',
+        error: null,
+        request_headers: {
+          'content-type': 'application/json',
+          'user-agent': 'Runhook/9.9.9',
+          authorization: '***',
+          'webhook-id': event.eventId,
+          'webhook-timestamp': '1795168800',
+          'webhook-signature': '***',
+        },
+        response_headers: { 'x-of': 'it' },
+        response_body: 'ok',
+        response_truncated: false,
+        timings: { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: null, total_ms: 11 },
+      },
+    ]);
+    expect((await redeliver(id)).status).toBe(202);
+    expect(await attempts()).toEqual(before);
+    expect(await rowOf(id)).toMatchObject({ started_at: null, request_headers: null, response_body: null });
+    expect(await harness.database.prisma.attempt.count({ where: { deliveryId: id } })).toBe(1);
+  });
+
   test('one that is pending is a 409, and stays as it is', async () => {
     const { id } = await insert({ status: 'pending', attemptCount: 2 });
     const before = await rowOf(id);
