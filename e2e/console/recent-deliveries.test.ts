@@ -3,7 +3,7 @@ import { seedDeliveries } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole } from './support/describe-console.ts';
 import { expectFocus } from './support/page-parts.ts';
-import { held, onThePage } from './support/waiting.ts';
+import { held, noteCalls, onThePage } from './support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
 
 const SEEDED = 4_000;
@@ -41,6 +41,49 @@ describeConsole(
       await onThePage(async () => expect(await rowsOf(page).count()).toBe(3));
       await page.getByRole('status').filter({ hasText: '1 new delivery' }).waitFor({ state: 'attached' });
       world.receiver.respondWith(200);
+    });
+
+    story('while nothing happens nothing is asked for, and what happens is heard of', async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { event_types: ['job.run.started'] });
+      await as('ada');
+      await page.clock.install();
+      const listening = page.waitForResponse(/\/webhooks\/changes\?subscription_id=/);
+      await page.goto(at(webhookPathOf(world, id)));
+      expect((await listening).status()).toBe(200);
+      await page.getByText('Nothing was delivered yet').waitFor();
+      await page.waitForLoadState('domcontentloaded');
+      const asked = noteCalls(page, /\/api\//);
+      await onThePage(async () => {
+        const before = (await asked()).length;
+        await page.clock.runFor(60_000);
+        expect((await asked()).length).toBe(before);
+      });
+      const before = (await asked()).length;
+      await page.clock.runFor(600_000);
+      expect((await asked()).slice(before)).toEqual([]);
+
+      const run = await world.run();
+      await rowsOf(page)
+        .filter({ hasText: String(run) })
+        .getByText('Delivered', { exact: true })
+        .waitFor();
+    });
+
+    story('where changes cannot be heard of, they are asked for', async (visit) => {
+      const { world, page, at, as, problems } = visit;
+      const id = await subscribe(world, { event_types: ['job.run.started'] });
+      await page.route('**/webhooks/changes*', (route) => route.fulfill({ status: 204 }));
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByText('Nothing was delivered yet').waitFor();
+      const run = await world.run();
+      await rowsOf(page)
+        .filter({ hasText: String(run) })
+        .getByText('Delivered', { exact: true })
+        .waitFor();
+      // The browser's own words for a stream that is none.
+      expect(problems.splice(0).filter((problem) => !problem.includes('changes'))).toEqual([]);
     });
 
     story('without a network nothing is called live, and what was missed comes with it', async (visit) => {
@@ -106,10 +149,13 @@ describeConsole(
       const { run_id } = await someDelivery(visit);
       await page.getByLabel('Run id').fill(run_id);
       await onThePage(async () => expect(new Set(await runsOf(page))).toEqual(new Set([run_id])));
+      // What is new is counted from the first reading on.
+      const counted = page.waitForResponse(
+        (response) => new URL(response.url()).searchParams.get('limit') === '1',
+      );
       await page.getByLabel('Time').selectOption({ label: 'Last hour' });
       await page.getByText('No delivery matches.').waitFor();
-      // What is new is counted from the first reading on.
-      await page.waitForResponse((response) => new URL(response.url()).searchParams.get('limit') === '1');
+      await counted;
       await world.run();
       await page.getByText(/new deliver(y does|ies do) not match the filters\./).waitFor();
       await page.reload();
@@ -293,6 +339,7 @@ describeConsole(
       await page.goto(at(webhookPathOf(world, longLog)));
       await linksOf(page).first().waitFor();
       await page.route('**/deliveries?*', (route) => route.abort());
+      await world.run();
       await page.getByText('Not live at the moment').waitFor();
       expect(await rowsOf(page).count()).toBe(26);
       await page.unroute('**/deliveries?*');

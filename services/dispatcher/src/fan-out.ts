@@ -25,8 +25,11 @@ const FRESH_MS = 500;
  */
 const AT_ONCE_MAX = 50;
 
-/** Whose first attempts take longer than this is committed meanwhile, with what has become of them by then. */
-const COMMIT_AFTER_MS = 250;
+/**
+ * Whose first attempts take longer than this is committed meanwhile, with what has become of them by then. Most endpoints
+ * answer sooner, and the log is not long behind.
+ */
+const COMMIT_AFTER_MS = 500;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
@@ -321,9 +324,9 @@ async function settle(dispatcher: Dispatcher, first: FirstAttempt, result: FanOu
   const { record } = dispatcher;
   const { delivery, attempted, committed, isShut, fullReason } = first;
   if (attempted) {
-    // Somebody else claimed the event meanwhile, and answers for its record.
-    if (result !== 'claimed') return tellAttempt(dispatcher, delivery, attempted.record);
-    if (committed?.record.status === 'delivered') return tellAttempt(dispatcher, delivery, committed.record);
+    const isOnRecord = result === 'claimed' && committed?.record.status === 'delivered';
+    if (isOnRecord) return tellAttempt(dispatcher, delivery, attempted.record);
+    // Known by then: through our own commit, whose answer was lost, or another's. Only what the row has not is added.
     return await logAndSchedule(dispatcher, delivery, attempted);
   }
   if (result !== 'claimed') return;

@@ -35,6 +35,7 @@ import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, type ManagementMetrics, measureDependencies } from './metrics.ts';
 import { Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
+import { ChangeStreams } from './subscriptions/changes.ts';
 
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
@@ -57,6 +58,8 @@ export interface Timeouts {
   databaseMs?: number;
   /** A call of the queue. */
   queueMs?: number;
+  /** Between two looks for what listeners are told of. */
+  changesMs?: number;
   /** A count of a limit for Redis. */
   countMs?: number;
   /** A request for its body. */
@@ -121,6 +124,7 @@ export async function createManagement(
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue);
     const reportPool = openReportPool(surroundings);
+    const changes = new ChangeStreams({ pool: database.pool, lookEveryMs: timeouts.changesMs });
     measureRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
     const resources = {
@@ -133,6 +137,7 @@ export async function createManagement(
       limitStore,
       egress,
       relay,
+      changes,
       timeouts,
     };
     const { endpoints, routing } = createEndpoints(settings, resources);
@@ -158,6 +163,8 @@ export async function createManagement(
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
+    // The server closes once nobody listens.
+    lifecycle.onClose('streams of changes', () => changes.close());
 
     const { port } = server;
     const { port: operationsPort } = operations;

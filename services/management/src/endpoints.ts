@@ -28,6 +28,7 @@ import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
+import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
 import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
@@ -46,6 +47,7 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
+  changes: ChangeStreams;
   timeouts: {
     /** A request for its answer; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
@@ -71,6 +73,7 @@ export function createEndpoints(
     limitStore,
     egress,
     relay,
+    changes,
     timeouts,
   } = deps;
   const { prisma, pool } = database;
@@ -109,6 +112,7 @@ export function createEndpoints(
     rotateSecretEndpoint({ prisma, secrets }),
     finishRotationEndpoint({ prisma }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
+    changesEndpoint(changes),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     ...recoveryEndpoints({ prisma }),

@@ -41,7 +41,7 @@ export function createAnswerChecker(document: OpenApiDocument): AnswerChecker {
     const { operation, response, listed } = documented(document, exchange);
     if (!response) return [`the status is not listed; ${listed}`];
     const problems = headerProblems(response, headers);
-    const schema = response.content?.['application/json'].schema;
+    const schema = response.content?.['application/json']?.schema;
     if (method === 'HEAD' || !schema) return problems;
     const answer = parsed(body);
     problems.push(...check(schema, answer, 'body'));

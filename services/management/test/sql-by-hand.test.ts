@@ -23,6 +23,8 @@ const BY_HAND: Record<string, string> = {
     'the hot path; what many runners report at about the same time is one statement.',
   'runs/runs.ts': 'the hot path; a report with an Idempotency-Key is one transaction with its answer.',
   'runs/statements.ts': 'runs as the hot path writes them, read in the same columns.',
+  'subscriptions/changes.ts':
+    'a look every two seconds, by the version that PostgreSQL gives a row and by the newest page of the log.',
   'subscriptions/rotation.ts':
     'one secret takes the place of another within one statement, by the clock of the database.',
 };

@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
+import { unlessLive } from './live.ts';
 import { type Query, request } from './request.ts';
 import { inPath, type WebhookKey, webhooksKey } from './subscriptions.ts';
 import type { Delivery, DeliveryPage, Recovery } from './types.ts';
@@ -48,7 +49,7 @@ export function statisticsQuery(key: WebhookKey, hours: number) {
     queryKey: [...logKey(key), 'statistics', hours],
     queryFn: async ({ signal }) =>
       (await request('get', `${WEBHOOK}/statistics`, { path: inPath(key), query, signal })).data,
-    refetchInterval: STATISTICS_POLL_MS,
+    refetchInterval: unlessLive(STATISTICS_POLL_MS),
   });
 }
 

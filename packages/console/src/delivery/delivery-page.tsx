@@ -2,6 +2,7 @@ import { Anchor, Code, Group, Skeleton, Stack, Text, VisuallyHidden } from '@man
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
+import { useChanges } from '../api/changes.ts';
 import { deliveryQuery } from '../api/deliveries.ts';
 import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
 import type { Account, Delivery, DeliveryDetail } from '../api/types.ts';
@@ -34,6 +35,7 @@ export function Component() {
   const account = useAccount();
   const { webhookId = '', deliveryId = '' } = useParams();
   const key = { accountId: account.id, webhookId };
+  useChanges(account.id, webhookId);
   const delivery = useQuery({
     ...deliveryQuery(key, deliveryId),
     refetchInterval: ({ state }) => (!state.data || state.data.status === 'pending' ? POLL_MS : false),

@@ -4,6 +4,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams, useSearchParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
+import { useChanges } from '../api/changes.ts';
+import { unlessLive } from '../api/live.ts';
 import { subscriptionQuery } from '../api/subscriptions.ts';
 import type { Account, Health, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
@@ -22,15 +24,16 @@ import { Recover } from './recover.tsx';
 import { Secret } from './secret.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
-const POLL_MS = 5_000;
+const pollWebhook = unlessLive(5_000);
 
 export function Component() {
   const account = useAccount();
   const { webhookId = '' } = useParams();
   const [isDeleted, setDeleted] = useState(false);
+  useChanges(account.id, webhookId);
   const query = useQuery({
     ...subscriptionQuery({ accountId: account.id, webhookId }),
-    refetchInterval: POLL_MS,
+    refetchInterval: pollWebhook,
     enabled: !isDeleted,
   });
   if (isDeleted) return null;

@@ -1,6 +1,8 @@
 import { Group, Stack } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { useChanges } from '../api/changes.ts';
+import { unlessLive } from '../api/live.ts';
 import { jobsByIdQuery, subscriptionsQuery } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
@@ -13,7 +15,7 @@ import { Pager, SearchField, useListParameters } from './list-controls.tsx';
 import { DeleteDialog, useChangeActive } from './webhook-actions.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
-const POLL_MS = 15_000;
+const pollList = unlessLive(15_000);
 
 /** Account Settings, Webhooks: the list (docs/contract.md#subscriptions). */
 export function Component() {
@@ -21,9 +23,10 @@ export function Component() {
   const refusal = writeRefusal(account);
   const [{ search, page, pageSize }, change] = useListParameters();
   const filters = { search, limit: pageSize, offset: (page - 1) * pageSize };
+  useChanges(account.id, null);
   const changeActive = useChangeActive(account.id);
   // An answer from before a change must not undo what the switch shows.
-  const refetchInterval = changeActive.isPending ? false : POLL_MS;
+  const refetchInterval = changeActive.isPending ? false : pollList;
   const list = useQuery({ ...subscriptionsQuery(account.id, filters), refetchInterval });
   const names = useJobNames(account.id, list.data?.data);
   const [deleting, setDeleting] = useState<Subscription | null>(null);

@@ -25,7 +25,7 @@ export interface AttemptRecord {
   nextDelayMs: number | null;
 }
 
-/** An attempt that is already in the log (its job came back) changes nothing. */
+/** An attempt that is already in the log (its job came back), of its own or with its delivery, changes nothing. */
 const RECORD_ATTEMPTS = `
   WITH input AS (
     SELECT * FROM unnest(
@@ -35,22 +35,24 @@ const RECORD_ATTEMPTS = `
       AS i (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code, error_message,
             request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms,
             dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
-  ), logged AS (
-    INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
-                          error_message, request_headers, response_headers, response_body, response_truncated,
-                          dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
-    SELECT day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
-           error_message, request_headers, response_headers, response_body, response_truncated,
-           dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms FROM input
-    ON CONFLICT (day, delivery_id, number) DO NOTHING
+  ), updated AS (
+    UPDATE deliveries d
+    SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
+        error_code = i.error_code, duration_ms = i.duration_ms,
+        completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
+        next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
+    FROM input i
+    WHERE d.day = i.day AND d.id = i.delivery_id AND d.attempt_count < i.number
+    RETURNING d.id, d.attempt_count
   )
-  UPDATE deliveries d
-  SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
-      error_code = i.error_code, duration_ms = i.duration_ms,
-      completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
-      next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
-  FROM input i
-  WHERE d.day = i.day AND d.id = i.delivery_id AND d.attempt_count < i.number`;
+  INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+                        error_message, request_headers, response_headers, response_body, response_truncated,
+                        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
+  SELECT i.day, i.delivery_id, i.number, i.trigger, i.started_at, i.duration_ms, i.http_status_code, i.error_code,
+         i.error_message, i.request_headers, i.response_headers, i.response_body, i.response_truncated,
+         i.dns_ms, i.connect_ms, i.tls_ms, i.first_byte_ms, i.total_ms
+  FROM input i JOIN updated u ON u.id = i.delivery_id AND u.attempt_count = i.number
+  ON CONFLICT (day, delivery_id, number) DO NOTHING`;
 
 export async function recordAttempts(pool: Pool, records: readonly AttemptRecord[]): Promise<void> {
   const column = <T>(read: (record: AttemptRecord) => T): T[] => records.map(read);

@@ -22,15 +22,56 @@ export interface Answer {
   /** On the answer to a delete only. */
   isSuccess?: true;
   headers?: Record<string, string | string[]>;
+  /** In place of the envelope. */
+  stream?: EventStream;
+}
+
+/** An answer that goes on: server-sent events, as they happen. */
+export interface EventStream {
+  /** Called once the head is out. What it returns is called when the listener has gone, whoever left. */
+  begin(listener: { send(event: string, data: object): void; end(): void }): () => void;
 }
 
 export function sendAnswer(response: Response, answer: Answer): void {
-  const { code, data, extra, isSuccess, headers = {} } = answer;
+  const { code, data, extra, isSuccess, headers = {}, stream } = answer;
+  if (stream !== undefined) {
+    sendStream(response, stream);
+    return;
+  }
   const status = isSuccess === undefined ? { code } : { code, is_success: isSuccess };
   response
     .status(code)
     .set(headers)
     .json(extra === undefined ? { data, status } : { data, status, extra });
+}
+
+/** Below what proxies take for a connection that nobody uses. */
+const SIGN_OF_LIFE_MS = 20_000;
+/** Who does not read is not waited for. */
+const UNREAD_BYTES_MAX = 65_536;
+
+function sendStream(response: Response, stream: EventStream): void {
+  requestState(response).isStream = true;
+  // Proxies must not wait for more of it.
+  response.status(200).set({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
+  if (response.req.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  const write = (text: string) => {
+    if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
+    else if (!response.writableEnded) response.write(text);
+  };
+  write('retry: 2000\n\n');
+  const signs = setInterval(write, SIGN_OF_LIFE_MS, ':\n\n');
+  const leave = stream.begin({
+    send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+    end: () => response.end(),
+  });
+  response.once('close', () => {
+    clearInterval(signs);
+    leave();
+  });
 }
 
 /** The failure half of the envelope. `developer_message` is "" when there is nothing to add: typed clients decode a string. */

@@ -10,6 +10,8 @@ export interface RequestState {
   route: string | null;
   /** Known once the caller proved to belong to it. */
   accountId: number | null;
+  /** Its answer goes on until somebody leaves: how long that was says nothing, nor who did. */
+  isStream: boolean;
 }
 
 export function requestState(response: Response): RequestState {
@@ -17,7 +19,7 @@ export function requestState(response: Response): RequestState {
 }
 
 function beginRequestState(response: Response, requestId: string): RequestState {
-  const state: RequestState = { requestId, route: null, accountId: null };
+  const state: RequestState = { requestId, route: null, accountId: null, isStream: false };
   response.locals.request = state;
   return state;
 }
@@ -42,9 +44,9 @@ export function logRequests(log: Log): RequestHandler {
     const state = beginRequestState(response, requestId);
     response.set('x-request-id', requestId);
     response.once('close', () => {
-      const { route, accountId } = state;
+      const { route, accountId, isStream } = state;
       const durationMs = Math.round(performance.now() - startedMs);
-      const status = response.writableFinished ? response.statusCode : null;
+      const status = response.writableFinished || isStream ? response.statusCode : null;
       log.info({ method: request.method, route, status, durationMs, requestId, accountId }, 'request');
     });
     next();
@@ -63,11 +65,12 @@ export function measureRequests({
     const startedMs = performance.now();
     response.once('close', () => {
       const method = METHODS.has(request.method) ? request.method : 'other';
-      const route = requestState(response).route ?? 'none';
+      const { route: matched, isStream } = requestState(response);
+      const route = matched ?? 'none';
       // 499, as proxies write it: the caller left before the answer was out.
-      const status = response.writableFinished ? response.statusCode : 499;
+      const status = response.writableFinished || isStream ? response.statusCode : 499;
       requests.inc({ method, route, status_class: `${Math.floor(status / 100)}xx` });
-      requestDuration.observe({ method, route }, (performance.now() - startedMs) / 1_000);
+      if (!isStream) requestDuration.observe({ method, route }, (performance.now() - startedMs) / 1_000);
     });
     next();
   };

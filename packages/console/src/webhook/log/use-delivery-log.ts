@@ -1,6 +1,7 @@
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
 import { type RefObject, useCallback, useEffect, useRef, useState } from 'react';
 import { type DeliveriesQuery, fetchDeliveries, logKey } from '../../api/deliveries.ts';
+import { unlessLive } from '../../api/live.ts';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
 import { arrivedIds, continuedLog, type LogState, liveRows, tailSince } from './live-log.ts';
@@ -105,7 +106,7 @@ function shownAfter(before: Shown | null, latest: LogState, isAtTop: boolean): O
   };
 }
 
-const POLL_MS = 2_000;
+const pollLog = unlessLive(2_000);
 /** Counting a large log each time would cost the server more than the page is worth. */
 const WHOLE_AGAIN_MS = 30_000;
 /** Rows of later pages change no more, but for those that wait. */
@@ -113,7 +114,7 @@ const PENDING_POLL_MS = 5_000;
 
 /**
  * The page of the log that the address names. The first one is read again and again while the tab is visible: from its
- * oldest row on, and as a whole now and then.
+ * oldest row on, and as a whole now and then; while changes are heard of, with each of them.
  */
 function logQuery(key: WebhookKey, address: LogAddress) {
   const isFirst = address.page === 1;
@@ -133,8 +134,9 @@ function logQuery(key: WebhookKey, address: LogAddress) {
     },
     placeholderData: keepPreviousData,
     staleTime: isFirst ? 0 : 60_000,
+    meta: { isStill: !isFirst },
     refetchInterval: ({ state }) => {
-      if (isFirst) return POLL_MS;
+      if (isFirst) return pollLog({ state });
       return state.data?.rows.some(({ status }) => status === 'pending') ? PENDING_POLL_MS : false;
     },
   });
@@ -195,6 +197,6 @@ function newsQuery(key: WebhookKey, address: LogAddress) {
       return { since, firstCount, count: totalCount };
     },
     gcTime: 0,
-    refetchInterval: POLL_MS,
+    refetchInterval: pollLog,
   });
 }

@@ -8,6 +8,7 @@ import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
+import { changesPaths } from '../../subscriptions/changes-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
 import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
@@ -65,6 +66,7 @@ const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session:
 const PATHS: Paths = {
   ...subscriptionPaths,
   ...deliveryPaths,
+  ...changesPaths,
   ...statisticsPaths,
   ...recoveryPaths,
   ...jobPaths,

@@ -57,7 +57,7 @@ export interface MediaType {
 export interface Response {
   description: string;
   headers?: Record<string, Header>;
-  content?: { 'application/json': MediaType };
+  content?: { 'application/json'?: MediaType; 'text/event-stream'?: MediaType };
 }
 
 export interface RequestBody {

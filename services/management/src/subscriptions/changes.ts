@@ -1,0 +1,184 @@
+// SQL by hand: a look every two seconds, by the version that PostgreSQL gives a row and by the newest page of the log.
+import { isId } from '@runhook/contract';
+import { column, type Pool, queryRows } from '@runhook/database';
+import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
+import type { EventStream } from '../http/envelope.ts';
+import { TooManyRequestsError, UnavailableError } from '../http/errors.ts';
+import { QueryReader, readBy } from '../http/query-parameters.ts';
+
+const LOOK_EVERY_MS = 2_000;
+/** Who listens longer is to connect again, and to prove again that it may. */
+const LIFE_MS = 15 * 60_000;
+const STREAMS_MAX = 2_000;
+const STREAMS_OF_ACCOUNT_MAX = 100;
+const RETRY_AFTER_SECONDS = 60;
+/** What the log's first page shows. */
+const NEWEST = 25;
+
+const VERSION = { id: column.text, version: column.text };
+
+/** Whatever is written of a subscription, by its owner or by an attempt, makes it another version. */
+const SUBSCRIPTIONS = `
+  SELECT id, xmin::text AS version FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL`;
+
+/** What is parked or cancelled at once writes nothing of its subscription. */
+const LOG = `
+  SELECT $2::text AS id, coalesce(md5(string_agg(concat_ws(' ', id, status, attempt_count, trigger), ',')), '') AS version
+  FROM (
+    SELECT id, status, attempt_count, trigger FROM deliveries
+    WHERE subscription_id = (
+      SELECT id FROM subscriptions WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL)
+    ORDER BY day DESC, created_at DESC, id DESC
+    LIMIT ${NEWEST}
+  ) AS newest`;
+
+interface Watched {
+  accountId: number;
+  /** Whose log is watched, too. */
+  subscriptionId: string | null;
+}
+
+interface Listener {
+  send(event: string, data: object): void;
+  end(): void;
+}
+
+export interface ChangeStreamOptions {
+  pool: Pool;
+  lookEveryMs?: number | undefined;
+  streamsMax?: { all: number; ofAccount: number };
+}
+
+/**
+ * Tells who listens which webhooks of an account have changed. However many listen to the same, PostgreSQL is asked once
+ * in two seconds; of what nobody listens to it is not asked.
+ */
+export class ChangeStreams {
+  readonly #options: ChangeStreamOptions;
+  readonly #watches = new Map<string, Watch>();
+  readonly #listeners = new Map<Listener, number>();
+  #isClosed = false;
+
+  constructor(options: ChangeStreamOptions) {
+    this.#options = options;
+  }
+
+  /** Throws while too many listen already, and while the service stops. */
+  open(watched: Watched): EventStream {
+    const { all, ofAccount } = this.#options.streamsMax ?? {
+      all: STREAMS_MAX,
+      ofAccount: STREAMS_OF_ACCOUNT_MAX,
+    };
+    if (this.#isClosed) throw new UnavailableError();
+    const accounts = [...this.#listeners.values()];
+    if (accounts.length >= all || accounts.filter((id) => id === watched.accountId).length >= ofAccount)
+      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
+    return { begin: (listener) => this.#begin(watched, listener) };
+  }
+
+  /** Ends all streams: their listeners connect to another process. */
+  close(): void {
+    this.#isClosed = true;
+    for (const listener of [...this.#listeners.keys()]) listener.end();
+  }
+
+  #begin(watched: Watched, listener: Listener): () => void {
+    if (this.#isClosed) listener.end();
+    const key = `${watched.accountId}/${watched.subscriptionId ?? ''}`;
+    const watch = this.#watches.get(key) ?? new Watch(this.#options, watched);
+    this.#watches.set(key, watch);
+    watch.add(listener);
+    this.#listeners.set(listener, watched.accountId);
+    const life = setTimeout(() => listener.end(), LIFE_MS);
+    life.unref();
+    return () => {
+      clearTimeout(life);
+      this.#listeners.delete(listener);
+      if (watch.remove(listener) === 0 && this.#watches.get(key) === watch) this.#watches.delete(key);
+    };
+  }
+}
+
+/** Looks for as long as anybody listens. */
+class Watch {
+  readonly #options: ChangeStreamOptions;
+  readonly #watched: Watched;
+  readonly #listeners = new Set<Listener>();
+  #seen: Map<string, string> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: ChangeStreamOptions, watched: Watched) {
+    this.#options = options;
+    this.#watched = watched;
+  }
+
+  add(listener: Listener): void {
+    this.#listeners.add(listener);
+    if (this.#listeners.size === 1) void this.#look();
+  }
+
+  remove(listener: Listener): number {
+    this.#listeners.delete(listener);
+    if (this.#listeners.size === 0) clearTimeout(this.#timer);
+    return this.#listeners.size;
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const now = await this.#versions();
+      const changed = this.#seen === null ? [] : changedIds(this.#seen, now);
+      this.#seen = now;
+      if (changed.length > 0)
+        for (const listener of this.#listeners) listener.send('changed', { subscription_ids: changed });
+    } catch {
+      // What cannot be looked at now is seen to be another with the next look that succeeds.
+    }
+    if (this.#listeners.size === 0) return;
+    this.#timer = setTimeout(() => void this.#look(), this.#options.lookEveryMs ?? LOOK_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  async #versions(): Promise<Map<string, string>> {
+    const { pool } = this.#options;
+    const { accountId, subscriptionId } = this.#watched;
+    const versions = new Map<string, string>();
+    for (const { id, version } of await queryRows(pool, VERSION, SUBSCRIPTIONS, [accountId]))
+      versions.set(id, version);
+    if (subscriptionId === null) return versions;
+    const [log] = await queryRows(pool, VERSION, LOG, [accountId, subscriptionId]);
+    const version = versions.get(subscriptionId);
+    if (log && version !== undefined) versions.set(subscriptionId, `${version} ${log.version}`);
+    return versions;
+  }
+}
+
+/** Those that are others, new or gone. */
+function changedIds(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): string[] {
+  const changed = [...now].filter(([id, version]) => before.get(id) !== version).map(([id]) => id);
+  const gone = [...before.keys()].filter((id) => !now.has(id));
+  return [...changed, ...gone];
+}
+
+const subscriptionId = readBy(
+  (text) => (isId('subscription', text) ? text : null),
+  'must be the id of a webhook',
+);
+
+/** Changes as they happen (docs/contract.md#changes-as-they-happen). */
+export function changesEndpoint(streams: ChangeStreams): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: '/api/v3/accounts/:account_id/webhooks/changes',
+    access: READ_WEBHOOKS,
+    async handle({ account, query }) {
+      const reader = new QueryReader(query);
+      const watched = reader.optional('subscription_id', subscriptionId);
+      reader.check();
+      return {
+        code: 200,
+        data: null,
+        stream: streams.open({ accountId: account.id, subscriptionId: watched }),
+      };
+    },
+  };
+}

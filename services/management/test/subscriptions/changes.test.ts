@@ -1,0 +1,175 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { eventually } from '@runhook/testing';
+import { insertDelivery } from '../deliveries/delivery-rows.ts';
+import {
+  failure,
+  type Harness,
+  SUBSCRIPTION_FIELDS,
+  startHarness,
+  type TestAccount,
+  UNHURRIED,
+} from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let id: string;
+const open: Listening[] = [];
+
+beforeAll(async () => {
+  harness = await startHarness({}, { timeouts: { ...UNHURRIED, changesMs: 20 } });
+});
+beforeEach(async () => {
+  account = await harness.newAccount();
+  id = (await harness.newSubscription(account)).id;
+});
+afterEach(() => {
+  for (const { leave } of open.splice(0)) leave();
+});
+afterAll(() => harness.close());
+
+interface Listening {
+  answer: IncomingMessage;
+  text(): string;
+  /** Webhooks that were told of so far, each as often. */
+  told(): string[];
+  leave(): void;
+}
+
+async function listen(query = '', { origin = harness.origin, method = 'GET' } = {}): Promise<Listening> {
+  const headers = { authorization: `Token ${account.token}` };
+  const sent = request(`${origin}${account.path('/changes')}${query}`, { method, headers }).end();
+  sent.on('error', () => undefined);
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  let text = '';
+  answer.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+  });
+  answer.on('error', () => undefined);
+  const listening = {
+    answer,
+    text: () => text,
+    told: () =>
+      [...text.matchAll(/^event: changed\ndata: (.+)$/gm)].flatMap(
+        ([, data = '']) => (JSON.parse(data) as { subscription_ids: string[] }).subscription_ids,
+      ),
+    leave: () => void sent.destroy(),
+  };
+  open.push(listening);
+  return listening;
+}
+
+/** The first look is what later ones are held against: until it was taken, nothing is a change. */
+async function listenSince(query = ''): Promise<Listening> {
+  const listening = await listen(query);
+  const { id: other } = await harness.newSubscription(account);
+  const touch = () =>
+    harness.database.prisma.subscription.update({
+      where: { id: other },
+      data: { description: `${Math.random()}` },
+    });
+  await eventually(async () => {
+    await touch();
+    expect(listening.told()).toContain(other);
+  });
+  return listening;
+}
+
+test('whoever writes a subscription, those who listen to its account hear of it, and nobody else', async () => {
+  const listening = await listenSince();
+  expect(listening.answer.headers).toMatchObject({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  });
+  const mine = account;
+  account = await harness.newAccount();
+  const elsewhere = await listenSince();
+  account = mine;
+  const body = { ...SUBSCRIPTION_FIELDS, name: 'Another name' };
+  await harness.call('PUT', account.path(`/subscription/${id}`), { token: account.token, body });
+  await eventually(() => expect(listening.told()).toContain(id));
+
+  const before = listening.told().filter((told) => told === id).length;
+  await harness.database.prisma.subscription.update({ where: { id }, data: { httpStatusCode: 500 } });
+  await eventually(() =>
+    expect(listening.told().filter((told) => told === id).length).toBeGreaterThan(before),
+  );
+
+  const { id: made } = await harness.newSubscription(account);
+  await eventually(() => expect(listening.told()).toContain(made));
+  await harness.call('DELETE', account.path(`/subscription/${made}`), { token: account.token });
+  await eventually(() => expect(listening.told().filter((told) => told === made)).toHaveLength(2));
+  expect(elsewhere.told()).not.toContain(id);
+});
+
+test('of one that is named, what is written to its log alone is told too', async () => {
+  const [listening, others] = [await listenSince(`?subscription_id=${id}`), await listenSince()];
+  const delivery = { subscriptionId: id, accountId: account.id, status: 'pending', attemptCount: 0 };
+  const { id: deliveryId } = await insertDelivery(harness.database, delivery);
+  await eventually(() => expect(listening.told().filter((told) => told === id)).toHaveLength(1));
+  await harness.database.pool.query(`UPDATE deliveries SET status = 'cancelled' WHERE id = $1`, [deliveryId]);
+  await eventually(() => expect(listening.told().filter((told) => told === id)).toHaveLength(2));
+  expect(others.told()).not.toContain(id);
+});
+
+test('the log of another account is not told of', async () => {
+  const foreign = id;
+  const owner = account;
+  account = await harness.newAccount();
+  const listening = await listenSince(`?subscription_id=${foreign}`);
+  await insertDelivery(harness.database, { subscriptionId: foreign, accountId: owner.id });
+  const { id: mine } = await harness.newSubscription(account);
+  await eventually(() => expect(listening.told()).toContain(mine));
+  expect(listening.told()).not.toContain(foreign);
+});
+
+test('nothing is asked of the database for nobody', async () => {
+  const listening = await listenSince();
+  listening.leave();
+  const looks = async () => {
+    const { rows } = await harness.database.pool.query(
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE datname = current_database() AND query LIKE '%xmin::text%' AND query NOT LIKE '%pg_stat_activity%'
+         AND query_start > now() - interval '0.2 s'`,
+    );
+    return rows[0].count;
+  };
+  await eventually(async () => expect(await looks()).toBe(0));
+});
+
+test('says that it lives, and HEAD ends at once', async () => {
+  const listening = await listen();
+  await eventually(() => expect(listening.text()).toMatch(/^retry: 2000\n\n/));
+  const head = await listen('', { method: 'HEAD' });
+  expect(head.answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+  await once(head.answer, 'end');
+});
+
+test('an id that is none is refused by its name', async () => {
+  const { status, json } = await harness.call('GET', account.path('/changes?subscription_id=x'), {
+    token: account.token,
+  });
+  expect([status, json.status.errors[0].field]).toEqual([400, 'subscription_id']);
+});
+
+test('when the service stops its streams end, and it does not wait for their listeners', async () => {
+  const second = await harness.startSecond();
+  const listening = await listen('', { origin: second.origin });
+  const ended = once(listening.answer, 'end');
+  await second.close();
+  await ended;
+});
+
+test('a hundred of an account are enough', async () => {
+  const listening = await Promise.all(Array.from({ length: 100 }, () => listen()));
+  expect(listening.every(({ answer }) => answer.statusCode === 200)).toBe(true);
+  const { status, json, headers } = await harness.call('GET', account.path('/changes'), {
+    token: account.token,
+  });
+  expect({ status, json }).toEqual({ status: 429, json: failure(429, 'Too many requests.') });
+  expect(headers.get('retry-after')).toBe('60');
+  listening[0]?.leave();
+  await eventually(async () => expect((await listen()).answer.statusCode).toBe(200));
+});
