@@ -20,12 +20,19 @@ export function createSender(origin: string, connections: number) {
         const options = { hostname, port, agent, method, path, headers: { ...headers, ...length } };
         const outgoing = openRequest(options, (response) => {
           const chunks: Buffer[] = [];
-          response.on('data', (chunk: Buffer) => chunks.push(chunk));
-          response.on('error', () => resolve(null));
-          response.on('end', () => {
-            const { statusCode: status = 0, headers: answered } = response;
+          const { statusCode: status = 0, headers: answered } = response;
+          const end = () =>
             resolve({ status, body: Buffer.concat(chunks).toString('utf8'), headers: answered });
+          response.on('data', (chunk: Buffer) => {
+            chunks.push(chunk);
+            // A stream goes on: its beginning is answer enough.
+            if (isStream(answered)) {
+              end();
+              outgoing.destroy();
+            }
           });
+          response.on('error', () => resolve(null));
+          response.on('end', end);
         });
         outgoing.setTimeout(SILENT_AFTER_MS, () => outgoing.destroy());
         outgoing.on('error', () => resolve(null));
@@ -43,7 +50,12 @@ export function problemOf(request: FuzzRequest, answer: FuzzAnswer | null): stri
   if (status >= 500) return `status ${status}`;
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   if (request.method === 'HEAD') return body === '' ? null : 'a body for HEAD';
+  if (isStream(headers)) return status === 200 && body.startsWith('retry: ') ? null : 'not a stream';
   return envelopeProblem(status, headers['content-type'], body);
+}
+
+function isStream(headers: FuzzAnswer['headers']): boolean {
+  return String(headers['content-type']).startsWith('text/event-stream');
 }
 
 function envelopeProblem(status: number, contentType: unknown, body: string): string | null {

@@ -215,7 +215,7 @@ const INSERT_BATCH = `
     CASE status WHEN 'delivered' THEN created_at + interval '1 second' END,
     CASE status WHEN 'delivered' THEN ${REQUEST_HEADERS} END::json,
     CASE status WHEN 'delivered' THEN ${RESPONSE_HEADERS} END::json,
-    CASE status WHEN 'delivered' THEN 'ok' END, CASE status WHEN 'delivered' THEN false END
+    CASE status WHEN 'delivered' THEN 'ok' END, NULL::boolean
   FROM made`;
 
 const INSERT_PARKED = `

@@ -44,6 +44,6 @@ CREATE VIEW "logged_attempts" AS
   FROM "attempts"
   UNION ALL
   SELECT "day", "id", 1, 'automatic', "started_at", "duration_ms", "http_status_code", NULL,
-         NULL, "request_headers", "response_headers", "response_body", "response_truncated",
+         NULL, "request_headers", "response_headers", "response_body", coalesce("response_truncated", false),
          "dns_ms", "connect_ms", "tls_ms", "first_byte_ms", "total_ms"
   FROM "deliveries" WHERE "started_at" IS NOT NULL;

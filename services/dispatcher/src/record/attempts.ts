@@ -102,7 +102,8 @@ export function columnsOfDelivered(records: readonly (AttemptRecord | undefined)
     column(({ requestHeaders }) => JSON.stringify(requestHeaders)),
     column(({ response }) => (response ? JSON.stringify(response.headers) : null)),
     column(({ response }) => response?.body ?? null),
-    column(({ response }) => response?.truncated ?? false),
+    // Nothing for false: a byte, and what aligns the next.
+    column(({ response }) => (response?.truncated ? true : null)),
     column(({ timings }) => timings?.dnsMs ?? null),
     column(({ timings }) => timings?.connectMs ?? null),
     column(({ timings }) => timings?.tlsMs ?? null),

@@ -99,8 +99,9 @@ const BEGIN = `
     FOR UPDATE OF d
   ), moved AS (
     INSERT INTO attempts (day, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS})
-    SELECT day, id, 1, 'automatic', duration_ms, http_status_code, ${KEPT_COLUMNS}
-    FROM held WHERE started_at IS NOT NULL
+    SELECT day, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS}
+    FROM logged_attempts
+    WHERE day = $1 AND delivery_id = $2 AND EXISTS (SELECT FROM held WHERE started_at IS NOT NULL)
   )
   UPDATE deliveries d
   SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
