@@ -1,0 +1,142 @@
+import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import {
+  type Attemptable,
+  type AttemptResult,
+  attempt,
+  laneOf,
+  logAndSchedule,
+  tellAttempt,
+} from './attempt.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { wakeLane } from './lane.ts';
+import { fullLaneReason, type KnownSubscription } from './policy/next-step.ts';
+import type { FanOutCommit, NewDelivery } from './record/commit-fan-out.ts';
+import type { Target } from './target.ts';
+
+/**
+ * How long a plan may wait for its attempt, since the subscription was found to be as it was planned with. What waits
+ * longer is parked, and its subscription read again for the attempt.
+ */
+export const FRESH_MS = 500;
+
+/** The first attempt of a delivery, as far as it is. */
+export interface FirstAttempt {
+  delivery: Attemptable;
+  target: Target;
+  /** Its lane had no slot when it was planned: it is committed as parked or, with a `fullReason`, as cancelled. */
+  isShut: boolean;
+  /** Why it is cancelled if it finds no slot; null: it is parked then. */
+  fullReason: string | null;
+  /** Null when it found no slot; undefined until it has ended. */
+  attempted: AttemptResult | null | undefined;
+  /** What of that was committed with its event. */
+  committed: AttemptResult | null | undefined;
+  ended: Promise<void> | undefined;
+}
+
+export function firstOf(
+  { limits, pendingMax }: Dispatcher,
+  event: JobRunEvent,
+  { id, name, isFull, target }: KnownSubscription,
+): FirstAttempt {
+  const delivery: Attemptable = {
+    id: deliveryIdFor(event.eventId, id),
+    day: idDay('event', event.eventId),
+    trigger: 'automatic',
+    cycle: 0,
+    attemptCount: 0,
+    webhookName: name,
+    subscriptionId: id,
+    event,
+  };
+  const fullReason = isFull ? fullLaneReason(pendingMax) : null;
+  const isShut = limits.isShut(laneOf(delivery, target));
+  const yet = { attempted: undefined, committed: undefined, ended: undefined };
+  return { target, delivery, isShut, fullReason, ...yet };
+}
+
+/** As it is now: delivered, without a slot, or pending, whether it was attempted or not. */
+export function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAttempt): NewDelivery {
+  const { id, subscriptionId, webhookName } = delivery;
+  const isParked = isShut || attempted === null;
+  const cancelReason = isParked && fullReason !== null ? fullReason : undefined;
+  const delivered = attempted?.record.status === 'delivered' ? attempted.record : undefined;
+  return { id, subscriptionId, webhookName, isParked, cancelReason, delivered };
+}
+
+interface Beginning {
+  plannedAtMs: number;
+  /** To be called once it has its place, or needs none. */
+  leaveLine?: () => void;
+  /** The commit of its event; omitted when that is done. */
+  commit?: Promise<FanOutCommit>;
+}
+
+/** Makes the attempt, and leaves it on record once its event is committed. */
+export function begin(
+  dispatcher: Dispatcher,
+  first: FirstAttempt,
+  { plannedAtMs, leaveLine = () => {}, commit }: Beginning,
+): Promise<void> {
+  return dispatcher.spans.deliverFirst(first.delivery, async () => {
+    first.ended = attemptFirst(dispatcher, first, plannedAtMs, leaveLine).then((attempted) => {
+      first.attempted = attempted;
+    });
+    await first.ended;
+    await settle(dispatcher, first, (await commit) ?? 'claimed');
+  });
+}
+
+/** Null when its lane has no slot for it. */
+async function attemptFirst(
+  dispatcher: Dispatcher,
+  { delivery, target, isShut }: FirstAttempt,
+  plannedAtMs: number,
+  leaveLine: () => void,
+): Promise<AttemptResult | null> {
+  const { limits, semaphore, metrics } = dispatcher;
+  if (isShut) {
+    leaveLine();
+    return null;
+  }
+  await semaphore.acquire();
+  leaveLine();
+  const isFresh = performance.now() - plannedAtMs < FRESH_MS;
+  const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
+  if (!slot) {
+    semaphore.release();
+    return null;
+  }
+  metrics.deliveries.in_place.inc();
+  return await attempt(dispatcher, slot, delivery, target).finally(() => semaphore.release());
+}
+
+/** Writes what the commit of its event did not. */
+async function settle(dispatcher: Dispatcher, first: FirstAttempt, result: FanOutCommit): Promise<void> {
+  const { record } = dispatcher;
+  const { delivery, attempted, committed, isShut, fullReason } = first;
+  if (attempted) {
+    const isOnRecord = result === 'claimed' && committed?.record.status === 'delivered';
+    if (isOnRecord) return tellAttempt(dispatcher, delivery, attempted.record);
+    // Known by then: through our own commit, whose answer was lost, or another's. Only what the row has not is added.
+    return await logAndSchedule(dispatcher, delivery, attempted);
+  }
+  if (result !== 'claimed') return;
+  if (!isShut && committed === undefined) {
+    if (fullReason === null) await record.park(delivery.id);
+    else await record.cancelDelivery({ deliveryId: delivery.id, reason: fullReason });
+  }
+  countWithoutSlot(dispatcher, first);
+}
+
+/** Once its row says what became of it: what is parked is for its lane, what is cancelled for nobody. */
+function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
+  const { metrics } = dispatcher;
+  if (fullReason === null) {
+    metrics.deliveries.parked.inc();
+    wakeLane(dispatcher, delivery.subscriptionId);
+  } else {
+    metrics.deliveries.cancelled.inc();
+    metrics.completed.cancelled.inc();
+  }
+}
