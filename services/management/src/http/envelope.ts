@@ -58,6 +58,8 @@ function sendStream(response: Response, stream: EventStream): void {
     response.end();
     return;
   }
+  // Who has left by now is told nothing, and nobody would hear of it again.
+  if (response.destroyed) return;
   const write = (text: string) => {
     if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
     else if (!response.writableEnded) response.write(text);

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
+import express from 'express';
+import { sendAnswer } from '../../src/http/envelope.ts';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import {
   failure,
@@ -160,6 +163,34 @@ test('when the service stops its streams end, and it does not wait for their lis
   const ended = once(listening.answer, 'end');
   await second.close();
   await ended;
+});
+
+test('no stream is begun for who has left before its answer', async () => {
+  let begun = 0;
+  const app = express();
+  const answered = new Promise<void>((resolve) => {
+    app.get('/', async (_request, response) => {
+      response.locals.request = {};
+      const closed = once(response, 'close');
+      response.socket?.destroy();
+      await closed;
+      const stream = {
+        begin: () => {
+          begun += 1;
+          return () => undefined;
+        },
+      };
+      sendAnswer(response, { code: 200, data: null, stream });
+      resolve();
+    });
+  });
+  const server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+  await answered;
+  server.close();
+  expect(begun).toBe(0);
 });
 
 test('a hundred of an account are enough', async () => {
