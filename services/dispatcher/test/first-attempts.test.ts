@@ -3,7 +3,7 @@ import { createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
-import { attemptsOf, deliveriesOf } from './log-rows.ts';
+import { attemptsOf, deliveriesOf, insertOpenEvent } from './log-rows.ts';
 
 /** Attempted, then committed (docs/adr/0043-attempted-then-committed.md). */
 describe.each(queueBackends())('the first attempts of an event, with the queue on $name', (backend) => {
@@ -111,13 +111,7 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
     await subscribe('/one');
     const told = event();
     const stored = { ...told, data: { ...told.data, jobName: 'as management had it' } } as JobRunEvent;
-    await harness.database.pool.query(
-      `WITH event AS (
-         INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-         VALUES ((now() AT TIME ZONE 'UTC')::date, $1, $2, $3, $4, $5) RETURNING day, id)
-       INSERT INTO open_events (day, event_id) SELECT day, id FROM event`,
-      [stored.eventId, stored.accountId, stored.eventType, stored.timestamp, JSON.stringify(stored.data)],
-    );
+    await insertOpenEvent(harness.database, stored);
     await addJob(told.eventType, told, told.eventId);
     await harness.startDispatcher();
     await harness.receiver.waitFor(1);

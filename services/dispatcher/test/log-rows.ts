@@ -1,4 +1,4 @@
-import type { KeptHeaders } from '@runhook/contract';
+import { idDay, type JobRunEvent, type KeptHeaders } from '@runhook/contract';
 import type { Database } from '@runhook/database';
 
 export interface DeliveryRow {
@@ -44,4 +44,16 @@ export async function attemptsOf({ pool }: Database, deliveryId: string): Promis
     [deliveryId],
   );
   return rows;
+}
+
+/** As management commits it: nobody has fanned it out. */
+export async function insertOpenEvent({ pool }: Database, event: JobRunEvent): Promise<void> {
+  const { eventId, accountId, eventType, timestamp, data } = event;
+  await pool.query(
+    `WITH event AS (
+       INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+       VALUES ($1, $2, $3, $4, $5, $6) RETURNING day, id)
+     INSERT INTO open_events (day, event_id) SELECT day, id FROM event`,
+    [idDay('event', eventId), eventId, accountId, eventType, timestamp, JSON.stringify(data)],
+  );
 }

@@ -11,7 +11,7 @@ import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runh
 import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { type ReconcileDependencies, reconcile } from '../../src/upkeep/reconcile.ts';
 import { type Harness, openHarness } from '../harness.ts';
-import { deliveriesOf } from '../log-rows.ts';
+import { deliveriesOf, insertOpenEvent } from '../log-rows.ts';
 
 describe.each(queueBackends())('the reconciler, on $name', (backend) => {
   let harness: Harness;
@@ -184,13 +184,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       clientUrl: harness.receiver.url,
     });
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
-    await harness.database.pool.query(
-      `WITH event AS (
-         INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-         VALUES ((now() AT TIME ZONE 'UTC')::date, $1, $2, $3, $4, $5) RETURNING day, id)
-       INSERT INTO open_events (day, event_id) SELECT day, id FROM event`,
-      [event.eventId, event.accountId, event.eventType, event.timestamp, JSON.stringify(event.data)],
-    );
+    await insertOpenEvent(harness.database, event);
     expect(await run()).toEqual({ event: 1, delivery: 0 });
     await harness.startDispatcher();
     const [request] = await harness.receiver.waitFor(1);
