@@ -4,6 +4,7 @@ import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
 import { auditEndpoint } from './audit/routes.ts';
+import { incidentsEndpoint } from './deliveries/incidents.ts';
 import { recoveryEndpoints } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
@@ -117,6 +118,7 @@ export function createEndpoints(
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     ...recoveryEndpoints({ prisma }),
     statisticsEndpoint({ prisma, pool }),
+    incidentsEndpoint({ prisma, pool }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),
     ...accountsEndpoints({ prisma }),

@@ -16,6 +16,8 @@ const BY_HAND: Record<string, string> = {
   'deliveries/log-statements.ts': 'the log, whose pages are found among millions by their place.',
   'deliveries/redeliver.ts': 'the log; begun in one statement, under the lock of the delivery.',
   'deliveries/statistics.ts': 'the log, counted and ranked in one statement.',
+  'deliveries/incident-evidence.ts':
+    'the log of several subscriptions, each read in its own time and its own days, in one statement.',
   'http/idempotency.ts': 'a key is claimed in one statement, which takes over what has expired.',
   'identity/find-principal.ts':
     'asked for each request of a job runner, where Prisma Client takes three times the CPU.',

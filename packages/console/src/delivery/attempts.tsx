@@ -47,7 +47,13 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
   const exchangeId = useId();
   const { number, http_status_code, error } = attempt;
   const Chevron = isOpen ? IconChevronDown : IconChevronRight;
-  const advice = error === null ? null : answerAdvice(http_status_code, error.code);
+  const advice =
+    error &&
+    answerAdvice(http_status_code, error.code, {
+      errorMessage: error.message,
+      responseHeaders: attempt.response_headers,
+      responseBody: attempt.response_body,
+    });
   return (
     <li className={classes.attempt} data-good={error === null}>
       <div className={classes.head}>

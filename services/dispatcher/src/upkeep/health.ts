@@ -96,7 +96,10 @@ const DEACTIVATE = `
 
 const DELETE_NOTICES = `DELETE FROM notices WHERE created_at < now() - $1::int * interval '1 day'`;
 
-/** Sent or not: what could not be sent for a day never is. */
-export async function deleteOldNotices(database: Queryable, retentionDays: number): Promise<void> {
+const DELETE_INCIDENTS = `DELETE FROM incidents WHERE closed_at < now() - $1::int * interval '1 day'`;
+
+/** Notices, sent or not: what could not be sent for a day never is; and incidents that have ended, as the log has. */
+export async function deleteOldHealth(database: Queryable, retentionDays: number): Promise<void> {
   await runStatement(database, DELETE_NOTICES, [retentionDays], 'delete-old-notices');
+  await runStatement(database, DELETE_INCIDENTS, [retentionDays], 'delete-old-incidents');
 }

@@ -2,7 +2,7 @@ import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement
 import type { UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { deleteOldNotices, type HealthOptions, lookAfterHealth } from './health.ts';
+import { deleteOldHealth, type HealthOptions, lookAfterHealth } from './health.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
@@ -113,7 +113,7 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       async run() {
         await deleteOldRecoveries(pool, retentionDays);
         await deleteExpiredIdempotencyKeys(pool);
-        await deleteOldNotices(pool, retentionDays);
+        await deleteOldHealth(pool, retentionDays);
         const purged = await purge(pool, dependencies);
         if (Object.values(purged).some((count) => count > 0))
           logger.info(purged, 'purged what retention lets go');

@@ -5,7 +5,7 @@ import { addMembership, createUser, type PermissionSet } from '@runhook/database
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, testSecrets } from '@runhook/testing';
 import { SMTPServer } from 'smtp-server';
-import { deleteOldNotices, lookAfterHealth } from '../../src/upkeep/health.ts';
+import { deleteOldHealth, lookAfterHealth } from '../../src/upkeep/health.ts';
 import { type Mailer, openMailer, sendNotices } from '../../src/upkeep/notices.ts';
 
 interface Received {
@@ -191,8 +191,28 @@ describe('an endpoint that has failed for an hour', () => {
     await database.pool.query(
       "UPDATE notices SET created_at = now() - interval '31 days' WHERE email LIKE 'ada%'",
     );
-    await deleteOldNotices(database.pool, 30);
+    await deleteOldHealth(database.pool, 30);
     expect(await database.prisma.notice.findMany()).toMatchObject([{ email: 'bob@example.com' }]);
+  });
+
+  test('incidents that ended go after their time, like the log that tells why', async () => {
+    const { accountId } = await database.prisma.subscription.findUniqueOrThrow({
+      where: { id: subscriptionId },
+    });
+    const day = 86_400_000;
+    const ended = (daysAgo: number) => new Date(Date.now() - daysAgo * day);
+    for (const daysAgo of [31, 29])
+      await database.prisma.incident.create({
+        data: {
+          accountId,
+          subscriptionId,
+          openedAt: ended(daysAgo + 1),
+          closedAt: ended(daysAgo),
+          failures: daysAgo,
+        },
+      });
+    await deleteOldHealth(database.pool, 30);
+    expect(await database.prisma.incident.findMany()).toMatchObject([{ failures: 29 }]);
   });
 });
 

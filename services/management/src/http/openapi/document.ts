@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
+import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
 import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
@@ -21,6 +22,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...deliverySchemas,
   ...recoverySchemas,
   ...statisticsSchemas,
+  ...incidentSchemas,
   ...jobSchemas,
   ...runSchemas,
   ...identitySchemas,
@@ -68,6 +70,7 @@ const PATHS: Paths = {
   ...deliveryPaths,
   ...changesPaths,
   ...statisticsPaths,
+  ...incidentPaths,
   ...recoveryPaths,
   ...jobPaths,
   ...runPaths,

@@ -1,0 +1,421 @@
+/** A failed attempt, as far as it tells why it failed (docs/contract.md#attempts). */
+export interface FailedAttempt {
+  /** Of the endpoint; 502 or 504 where it gave no answer, which `errorCode` says. */
+  httpStatusCode: number;
+  errorCode: string | null;
+  errorMessage: string | null;
+  /** In lower case. */
+  responseHeaders: Readonly<Record<string, string>> | null;
+  responseBody: string | null;
+}
+
+/** Why an attempt failed, for those who are to mend it. */
+export interface Cause {
+  /** Attempts with the same code fail for the same reason. */
+  code: string;
+  /** What is the matter, without a full stop. */
+  title: string;
+  /** What to do about it. */
+  advice: string;
+}
+
+interface Rule {
+  code: string;
+  status?: number | readonly [from: number, to: number];
+  /** Codes of failures without an answer. */
+  error?: string;
+  message?: RegExp;
+  header?: readonly [name: string, value: RegExp];
+  body?: RegExp;
+  /** `$1` stands for what the first group of the body's, the header's or the message's expression found. */
+  title: string;
+  advice: string;
+}
+
+/** The answer of an endpoint that is no 2xx has this error code, and no other. */
+const ANSWERED = 'unsuccessful_status';
+/** What an answer says of itself is at its beginning. */
+const BODY_READ_MAX = 2_000;
+
+const OWN_SHAPE =
+  'The body is Runhook’s own and the same for every endpoint. Put a relay between them that says it in the words of the target: examples/relays has one to copy.';
+const SIGNATURE =
+  'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it asks for a login.';
+const TUNNEL = 'Start the tunnel again, or edit the webhook if its address is another one now.';
+const ANSWER_FIRST =
+  'An endpoint has a limited time to answer completely. Answer first, and do the work afterwards.';
+const CERTIFICATE =
+  'Install a certificate of a known authority for this very host name, with its intermediate certificates.';
+const BEHIND_A_PROXY =
+  'What stands in front of the endpoint got no good answer from it. Check that the endpoint itself is up.';
+
+/** The first that fits is the cause; every rule has a sample in causes.test.ts. What is special stands before what is general. */
+const RULES: readonly Rule[] = [
+  // Targets with a shape of their own.
+  {
+    code: 'slack_no_text',
+    status: 400,
+    body: /^(no_text)$/,
+    title: '400 $1: Slack needs a `text` field',
+    advice: OWN_SHAPE,
+  },
+  {
+    code: 'slack_payload',
+    status: 400,
+    body: /^(invalid_payload|invalid_attachments|invalid_blocks(?:_format)?|too_many_attachments)$/,
+    title: '400 $1: Slack does not take this message',
+    advice: OWN_SHAPE,
+  },
+  {
+    code: 'slack_hook_gone',
+    status: [403, 410],
+    body: /^(no_service|no_team|no_active_hooks|invalid_token|channel_not_found|channel_is_archived|user_not_found|action_prohibited|posting_to_general_channel_denied|team_disabled)$/,
+    title: 'Slack has closed this address: $1',
+    advice: 'Make a new incoming webhook in Slack, and edit this webhook to use its address.',
+  },
+  {
+    code: 'discord_empty_message',
+    status: 400,
+    body: /"code":\s*(50006)\b/,
+    title: '400 code $1: Discord needs a `content` or `embeds` field',
+    advice: OWN_SHAPE,
+  },
+  {
+    code: 'discord_hook_gone',
+    status: [401, 404],
+    body: /"code":\s*(10015|50027)\b/,
+    title: 'Discord does not know this address any more (code $1)',
+    advice: 'Make a new webhook in the channel’s settings, and edit this one to use its address.',
+  },
+  {
+    code: 'teams_payload',
+    status: 400,
+    body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
+    title: 'Microsoft Teams does not take this message: $1',
+    advice: OWN_SHAPE,
+  },
+  {
+    code: 'pagerduty_payload',
+    status: 400,
+    body: /"status":\s*"(invalid event)"/,
+    title: 'PagerDuty does not take this message: $1',
+    advice: OWN_SHAPE,
+  },
+  {
+    code: 'zapier_off',
+    status: 410,
+    body: /(please unsubscribe me)/i,
+    title: 'The Zap behind this address is switched off',
+    advice: 'Switch the Zap on, or delete this webhook.',
+  },
+  {
+    code: 'make_no_scenario',
+    status: [400, 410],
+    body: /(no scenario listening for this webhook)/i,
+    title: 'No scenario of Make listens at this address',
+    advice: 'Switch the scenario on, or delete this webhook.',
+  },
+  {
+    code: 'n8n_not_registered',
+    status: 404,
+    body: /requested webhook .{0,200}is not registered/i,
+    title: 'n8n has no active workflow at this address',
+    advice:
+      'Activate the workflow, and use its production address: the test address lives for one call only.',
+  },
+  // What stands in front of an endpoint.
+  {
+    code: 'tunnel_offline',
+    header: ['ngrok-error-code', /^(ERR_NGROK_\d+)$/],
+    title: 'The ngrok tunnel is not there ($1)',
+    advice: TUNNEL,
+  },
+  {
+    code: 'challenge',
+    header: ['cf-mitigated', /^(challenge)$/],
+    title: 'Cloudflare asks for a browser check',
+    advice:
+      'Let requests to this path through without the check: a rule for the path, or for the header with the signature.',
+  },
+  {
+    code: 'cloudflare_origin',
+    status: [520, 530],
+    title: 'The server behind Cloudflare cannot be reached',
+    advice: 'Check that the server is up, answers in time and has a certificate that Cloudflare takes.',
+  },
+  {
+    code: 'aws_no_route',
+    status: 403,
+    body: /"message":\s*"(Missing Authentication Token)"/,
+    title: 'API Gateway has no such path or method ($1)',
+    advice: 'Check the path in the endpoint’s address, the stage at its beginning, and that it takes POST.',
+  },
+  {
+    code: 'app_stopped',
+    status: [403, 503],
+    body: /(Web App - Unavailable|Error 403 - This web app is stopped|no-such-app|Application error)/i,
+    title: 'The application behind this address is stopped',
+    advice: 'Start it where it is hosted.',
+  },
+  // No answer.
+  {
+    code: 'certificate_expired',
+    error: 'tls_untrusted',
+    message: /(it has expired)/,
+    title: 'The certificate has expired',
+    advice: `Renew the certificate, and see why it was not renewed by itself. ${CERTIFICATE}`,
+  },
+  {
+    code: 'certificate_name',
+    error: 'tls_untrusted',
+    message: /(it is for another host name)/,
+    title: 'The certificate is for another host name',
+    advice: CERTIFICATE,
+  },
+  {
+    code: 'certificate_chain',
+    error: 'tls_untrusted',
+    message: /(its issuer is (?:unknown|not trusted))/,
+    title: 'The certificate cannot be checked: $1',
+    advice: `Often only the intermediate certificates are missing: let the server send them too. ${CERTIFICATE}`,
+  },
+  {
+    code: 'certificate_self_signed',
+    error: 'tls_untrusted',
+    message: /(self-signed certificate)/,
+    title: 'The certificate is self-signed',
+    advice: CERTIFICATE,
+  },
+  {
+    code: 'certificate',
+    error: 'tls_untrusted',
+    title: 'The certificate is not trusted',
+    advice: CERTIFICATE,
+  },
+  {
+    code: 'tls_failed',
+    error: 'tls_failed',
+    title: 'The connection could not be encrypted',
+    advice: 'Check that the port speaks HTTPS, with TLS 1.2 or newer.',
+  },
+  {
+    code: 'timeout',
+    error: 'timeout',
+    message: /^Timed out after ([\d.]+ s)/,
+    title: 'It does not answer within $1',
+    advice: ANSWER_FIRST,
+  },
+  { code: 'timeout', error: 'timeout', title: 'It does not answer in time', advice: ANSWER_FIRST },
+  {
+    code: 'address_forbidden',
+    error: 'address_forbidden',
+    title: 'Its name leads to an address that may not be called',
+    advice:
+      'Private networks are closed. Use a public address, or ask whoever runs Runhook to open the range.',
+  },
+  {
+    code: 'port_forbidden',
+    error: 'port_forbidden',
+    title: 'Its port may not be called',
+    advice: 'Use another port, or ask whoever runs Runhook to open it.',
+  },
+  {
+    code: 'dns_failed',
+    error: 'dns_failed',
+    title: 'Its host name has no address',
+    advice: 'Check the host name in the endpoint’s address, and that its DNS record exists.',
+  },
+  {
+    code: 'no_address',
+    error: 'no_address',
+    title: 'It has no address that may be called',
+    advice:
+      'Check the host name and the port in the endpoint’s address, and that its DNS record exists and leads to a public address.',
+  },
+  {
+    code: 'connection_refused',
+    error: 'connection_refused',
+    title: 'Nothing listens there: the connection is refused',
+    advice: 'Check that the server runs, and the port in the address.',
+  },
+  {
+    code: 'connection_reset',
+    error: 'connection_reset',
+    title: 'It closes the connection before it has answered',
+    advice:
+      'The server or something in front of it closed the connection. Look into their logs at that time.',
+  },
+  {
+    code: 'unreachable',
+    error: 'unreachable',
+    title: 'It cannot be reached',
+    advice: 'Check that the server is up, and that its firewall lets Runhook in.',
+  },
+  {
+    code: 'invalid_response',
+    error: 'invalid_response',
+    title: 'What it answers is no HTTP',
+    advice: 'Check that the port speaks HTTP, and what stands in front of the server.',
+  },
+  {
+    code: 'invalid_url',
+    error: 'invalid_url',
+    title: 'Its address is not valid',
+    advice: 'Edit the webhook and correct its endpoint.',
+  },
+  {
+    code: 'request_failed',
+    error: 'request_failed',
+    title: 'The request could not be sent',
+    advice: 'Look into the logs of the endpoint and of Runhook at that time.',
+  },
+  // Answers, by their status.
+  {
+    code: 'redirect',
+    status: [300, 399],
+    header: ['location', /^(.{1,200})/],
+    title: 'It redirects to $1',
+    advice: 'Redirects are not followed. Edit the webhook and use the address that the redirect leads to.',
+  },
+  {
+    code: 'redirect',
+    status: [300, 399],
+    title: 'It redirects',
+    advice: 'Redirects are not followed. Edit the webhook and use the address that the redirect leads to.',
+  },
+  {
+    code: 'bad_request',
+    status: 400,
+    title: 'It refuses the request',
+    advice: 'The endpoint’s logs, and often its answer, say what it misses.',
+  },
+  { code: 'unauthorized', status: 401, title: 'It does not accept the signature', advice: SIGNATURE },
+  {
+    code: 'forbidden',
+    status: 403,
+    title: 'It forbids the request',
+    advice: `Check that no firewall in front of the endpoint refuses. ${SIGNATURE}`,
+  },
+  {
+    code: 'not_found',
+    status: 404,
+    title: 'There is nothing at its path',
+    advice: 'Check the path in the endpoint’s address.',
+  },
+  {
+    code: 'method_not_allowed',
+    status: 405,
+    title: 'It does not take POST there',
+    advice: 'Check that the endpoint takes POST, and the path in its address.',
+  },
+  {
+    code: 'gone',
+    status: 410,
+    title: 'It says that it is gone for good',
+    advice: 'Check the path in the endpoint’s address, or delete this webhook.',
+  },
+  {
+    code: 'too_large',
+    status: 413,
+    title: 'The body is too large for it',
+    advice: 'Check how large a body the endpoint and what stands in front of it accept.',
+  },
+  {
+    code: 'media_type',
+    status: 415,
+    title: 'It does not take JSON',
+    advice: 'The body is application/json. Check what the endpoint accepts.',
+  },
+  {
+    code: 'unprocessable',
+    status: 422,
+    title: 'It does not understand the body',
+    advice: 'The endpoint’s logs, and often its answer, say which field it misses.',
+  },
+  {
+    code: 'too_many_requests',
+    status: 429,
+    title: 'It limits how often it is called',
+    advice: 'Raise the limit of the endpoint for Runhook.',
+  },
+  {
+    code: 'refused',
+    status: [400, 499],
+    title: 'It refuses the request',
+    advice: 'The endpoint refused the request. Its logs say why.',
+  },
+  {
+    code: 'internal_error',
+    status: 500,
+    title: 'It fails with an error of its own',
+    advice: 'The endpoint had a problem of its own. Look into its logs at that time.',
+  },
+  {
+    code: 'bad_gateway',
+    status: 502,
+    title: 'What stands before it cannot reach it',
+    advice: BEHIND_A_PROXY,
+  },
+  {
+    code: 'unavailable',
+    status: 503,
+    title: 'It says that it is not available',
+    advice: 'The endpoint is busy or being maintained.',
+  },
+  {
+    code: 'gateway_timeout',
+    status: 504,
+    title: 'What stands before it gets no answer in time',
+    advice: `${BEHIND_A_PROXY} ${ANSWER_FIRST}`,
+  },
+  {
+    code: 'server_error',
+    status: [500, 599],
+    title: 'It fails with an error of its own',
+    advice: 'The endpoint had a problem of its own. Look into its logs at that time.',
+  },
+];
+
+/** Every code that {@link causeOf} answers, each once. */
+export const CAUSE_CODES: readonly string[] = [...new Set([...RULES.map(({ code }) => code), 'unknown'])];
+
+/** Why an attempt failed. Titles of answers that have no name of their own tell the status too. */
+export function causeOf(attempt: FailedAttempt): Cause {
+  for (const rule of RULES) {
+    const found = foundBy(rule, attempt);
+    if (found === null) continue;
+    const { code, title, advice } = rule;
+    const named = rule.body === undefined && rule.header === undefined && rule.status !== undefined;
+    const whole = named ? `${attempt.httpStatusCode}: ${lowerFirst(title)}` : title;
+    return { code, title: whole.replace('$1', () => found), advice };
+  }
+  return { code: 'unknown', title: 'It fails', advice: 'Look into the endpoint’s logs at that time.' };
+}
+
+/** What the rule found, which is empty where it looks for nothing; null when it does not fit. */
+function foundBy(rule: Rule, attempt: FailedAttempt): string | null {
+  const { httpStatusCode, errorCode, errorMessage, responseHeaders, responseBody } = attempt;
+  const isAnswer = errorCode === null || errorCode === ANSWERED;
+  if (rule.error === undefined ? !isAnswer : errorCode !== rule.error) return null;
+  if (rule.status !== undefined) {
+    const [from, to] = typeof rule.status === 'number' ? [rule.status, rule.status] : rule.status;
+    if (httpStatusCode < from || httpStatusCode > to) return null;
+  }
+  let found = '';
+  const looks: readonly [RegExp | undefined, string][] = [
+    [rule.message, errorMessage ?? ''],
+    [rule.header?.[1], responseHeaders?.[rule.header?.[0] ?? ''] ?? ''],
+    [rule.body, (responseBody ?? '').slice(0, BODY_READ_MAX).trim()],
+  ];
+  for (const [expression, text] of looks) {
+    if (expression === undefined) continue;
+    const match = expression.exec(text);
+    if (match === null) return null;
+    found = match[1] ?? found;
+  }
+  return found;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

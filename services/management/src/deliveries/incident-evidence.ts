@@ -1,0 +1,175 @@
+// SQL by hand: the log of several subscriptions, each read in its own time and its own days, in one statement.
+import { type Cause, causeOf } from '@runhook/contract/causes';
+import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
+import { microsOf, timestampOf } from './delivery.ts';
+
+/** Counting stops here. */
+export const COUNT_MAX = 5_000;
+/** So many of the newest failed deliveries say why it fails. */
+export const SAMPLE_MAX = 100;
+
+/** When a subscription failed. */
+export interface FailingTime {
+  subscriptionId: string;
+  /** Microseconds since the epoch, as digits. */
+  since: string;
+  /** Null while it does. */
+  until: string | null;
+}
+
+/** A reason why deliveries fail. */
+export interface CauseView extends Cause {
+  http_status_code: string;
+  error_code: string | null;
+  /** Of the newest deliveries that were looked at. */
+  delivery_count: number;
+  /** The latest delivery that failed for it. */
+  delivery_id: string;
+  attempted_at: string;
+}
+
+export interface Evidence {
+  counts: {
+    delivery_count: number;
+    failed_count: number;
+    pending_count: number;
+    run_count: number;
+    first_delivery: { id: string; created_at: string } | null;
+    last_delivery: { id: string; created_at: string } | null;
+  };
+  /** The most frequent first. */
+  causes: CauseView[];
+}
+
+const TIMES = `
+  (SELECT place::int, subscription_id, ${timestampOf('since_micros')} AS since,
+     coalesce(${timestampOf('until_micros')}, now()) AS until
+   FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+     AS t (subscription_id, since_micros, until_micros, place)) w`;
+
+const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
+
+// Those under way when it began to fail were created a deadline earlier at most; an id may be a day older or younger.
+const FAILING = `
+  FROM deliveries d
+  WHERE d.subscription_id = w.subscription_id
+    AND d.day >= ${dayOf('w.since')} - 1 AND d.day <= ${dayOf('w.until')} + 1
+    AND d.created_at >= w.since - interval '15 seconds' AND d.created_at <= w.until
+    AND (d.status IN ('failed', 'pending') OR d.attempt_count > CASE d.status WHEN 'delivered' THEN 1 ELSE 0 END)`;
+
+const oneOf = (order: 'ASC' | 'DESC') => `
+  LEFT JOIN LATERAL (SELECT d.id, ${microsOf('d.created_at')} AS created_at ${FAILING}
+    ORDER BY d.day ${order}, d.created_at ${order}, d.id ${order} LIMIT 1)`;
+
+const COUNTS = `
+  SELECT w.place, c.*, f.id AS first_id, f.created_at AS first_at, l.id AS last_id, l.created_at AS last_at
+  FROM ${TIMES}
+  CROSS JOIN LATERAL (
+    SELECT count(*)::int AS delivery_count, count(*) FILTER (WHERE status = 'failed')::int AS failed_count,
+      count(*) FILTER (WHERE status = 'pending')::int AS pending_count, count(DISTINCT run_id)::int AS run_count
+    FROM (SELECT d.status, d.run_id ${FAILING} LIMIT ${COUNT_MAX}) failing) c
+  ${oneOf('ASC')} f ON true ${oneOf('DESC')} l ON true`;
+
+const COUNTS_ROW = {
+  /** In the list of times, from 1. */
+  place: column.integer,
+  delivery_count: column.integer,
+  failed_count: column.integer,
+  pending_count: column.integer,
+  run_count: column.integer,
+  first_id: column.orNull(column.text),
+  first_at: column.orNull(column.digits),
+  last_id: column.orNull(column.text),
+  last_at: column.orNull(column.digits),
+};
+
+const REASONS = `
+  SELECT w.place, a.http_status_code, a.error_code, a.error_message, left(a.response_body, 2000) AS response_body,
+    count(*)::int AS deliveries, (array_agg(a.response_headers ORDER BY a.started_at DESC))[1] AS response_headers,
+    (array_agg(d.id ORDER BY a.started_at DESC))[1] AS delivery_id, ${microsOf('max(a.started_at)')} AS attempted_at
+  FROM ${TIMES}
+  CROSS JOIN LATERAL (
+    SELECT d.day, d.id ${FAILING} ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${SAMPLE_MAX}) d
+  CROSS JOIN LATERAL (
+    SELECT * FROM attempts a
+    WHERE a.day = d.day AND a.delivery_id = d.id AND a.error_code IS NOT NULL AND a.started_at <= w.until
+    ORDER BY a.number DESC LIMIT 1) a
+  GROUP BY 1, 2, 3, 4, 5`;
+
+const REASON_ROW = {
+  place: column.integer,
+  http_status_code: column.integer,
+  error_code: column.text,
+  error_message: column.orNull(column.text),
+  response_body: column.orNull(column.text),
+  response_headers: column.orNull(column.textsByName),
+  deliveries: column.integer,
+  delivery_id: column.text,
+  attempted_at: column.digits,
+};
+
+/** What the log has of each time, in their order. */
+export async function evidenceOf(pool: Pool, times: readonly FailingTime[]): Promise<Evidence[]> {
+  if (times.length === 0) return [];
+  const values = [
+    times.map(({ subscriptionId }) => subscriptionId),
+    times.map(({ since }) => since),
+    times.map(({ until }) => until),
+  ];
+  const [counts, reasons] = await Promise.all([
+    queryRows(pool, COUNTS_ROW, COUNTS, values),
+    queryRows(pool, REASON_ROW, REASONS, values),
+  ]);
+  const countsByPlace = new Map(counts.map((row) => [row.place, row]));
+  return times.map((_, index) => {
+    const place = index + 1;
+    const row = countsByPlace.get(place);
+    if (!row) throw new Error('a time without its counts');
+    return { counts: countsOf(row), causes: causesOf(reasons.filter((reason) => reason.place === place)) };
+  });
+}
+
+function countsOf(row: RowOf<typeof COUNTS_ROW>): Evidence['counts'] {
+  const { delivery_count, failed_count, pending_count, run_count, first_id, first_at, last_id, last_at } =
+    row;
+  return {
+    delivery_count,
+    failed_count,
+    pending_count,
+    run_count,
+    first_delivery: deliveryAt(first_id, first_at),
+    last_delivery: deliveryAt(last_id, last_at),
+  };
+}
+
+function deliveryAt(id: string | null, createdAt: string | null): { id: string; created_at: string } | null {
+  return id === null || createdAt === null ? null : { id, created_at: createdAt };
+}
+
+/** Answers that differ may have the same cause. */
+function causesOf(reasons: readonly RowOf<typeof REASON_ROW>[]): CauseView[] {
+  const causes = new Map<string, CauseView>();
+  for (const reason of [...reasons].sort((a, b) =>
+    BigInt(a.attempted_at) < BigInt(b.attempted_at) ? 1 : -1,
+  )) {
+    const cause = causeOf({
+      httpStatusCode: reason.http_status_code,
+      errorCode: reason.error_code,
+      errorMessage: reason.error_message,
+      responseHeaders: reason.response_headers,
+      responseBody: reason.response_body,
+    });
+    const known = causes.get(cause.code);
+    if (known) known.delivery_count += reason.deliveries;
+    else
+      causes.set(cause.code, {
+        ...cause,
+        http_status_code: String(reason.http_status_code),
+        error_code: reason.error_code,
+        delivery_count: reason.deliveries,
+        delivery_id: reason.delivery_id,
+        attempted_at: reason.attempted_at,
+      });
+  }
+  return [...causes.values()].sort((a, b) => b.delivery_count - a.delivery_count);
+}

@@ -1,0 +1,166 @@
+import { isId } from '@runhook/contract';
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
+import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
+import { pageExtra } from '../http/envelope.ts';
+import { oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
+import { type CauseView, type Evidence, evidenceOf } from './incident-evidence.ts';
+import type { LogDependencies } from './routes.ts';
+
+export const INCIDENT_STATUSES = ['open', 'closed'] as const;
+
+/** A time when a webhook fails, or failed (docs/contract.md#incidents); times are microseconds since the epoch, as digits. */
+export interface IncidentView {
+  subscription_id: string;
+  subscription_name: string;
+  status: (typeof INCIDENT_STATUSES)[number];
+  /** Start of the first attempt that failed. */
+  since: string;
+  /** Start of the attempt that succeeded; null while it is open. */
+  until: string | null;
+  /** Attempts in a row. */
+  failure_count: number;
+  /** Null until one succeeded, and of what is closed. */
+  last_success_at: string | null;
+  delivery_count: Evidence['counts']['delivery_count'];
+  failed_count: number;
+  pending_count: number;
+  run_count: number;
+  first_delivery: Evidence['counts']['first_delivery'];
+  last_delivery: Evidence['counts']['last_delivery'];
+  causes: CauseView[];
+}
+
+/** Fewer failures in a shorter time are none: the trigger that keeps those that end has the same numbers. */
+const FAILURES_MIN = 5;
+const OPEN_AFTER_MS = 60_000;
+
+type Span = Pick<
+  IncidentView,
+  'subscription_id' | 'subscription_name' | 'status' | 'since' | 'until' | 'failure_count' | 'last_success_at'
+>;
+
+interface Filters {
+  accountId: bigint;
+  subscriptionId?: string;
+}
+
+/** Open ones first, then those that have ended; each the newest first (docs/contract.md#incidents). */
+export function incidentsEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: '/api/v3/accounts/:account_id/webhooks/incidents',
+    access: READ_WEBHOOKS,
+    async handle({ account, query }) {
+      const reader = new QueryReader(query);
+      const page = reader.page();
+      const status = reader.optional('status', oneOf(INCIDENT_STATUSES));
+      const subscriptionId = reader.optional('subscription_id', subscriptionIdText);
+      reader.check();
+      const filters: Filters = {
+        accountId: BigInt(account.id),
+        ...(subscriptionId !== null && { subscriptionId }),
+      };
+      const open = status === 'closed' ? [] : await openSpans(prisma, filters);
+      const shownOpen = open.slice(page.offset, page.offset + page.limit);
+      const closedPage = {
+        skip: Math.max(0, page.offset - open.length),
+        take: page.limit - shownOpen.length,
+      };
+      const [closed, closedCount] =
+        status === 'open' ? [[], 0] : await closedSpans(prisma, filters, closedPage);
+      const spans = [...shownOpen, ...closed];
+      const evidence = await evidenceOf(
+        pool,
+        spans.map(({ subscription_id, since, until }) => ({ subscriptionId: subscription_id, since, until })),
+      );
+      const data = spans.map((span, index) => incidentView(span, evidence[index]));
+      return { code: 200, data, extra: pageExtra(page, open.length + closedCount, data.length) };
+    },
+  };
+}
+
+const subscriptionIdText = readBy(
+  (text) => (isId('subscription', text) ? text : null),
+  'must be the id of a webhook',
+);
+
+/** As many as an account has subscriptions, at most. */
+async function openSpans(prisma: PrismaClient, { accountId, subscriptionId }: Filters): Promise<Span[]> {
+  const rows = await prisma.subscription.findMany({
+    where: {
+      accountId,
+      deletedAt: null,
+      ...(subscriptionId !== undefined && { id: subscriptionId }),
+      failingSince: { not: null },
+      AND: [
+        // One that its owner switched off is nobody's concern.
+        { OR: [{ active: true }, { deactivateReason: { not: null } }] },
+        {
+          OR: [
+            { consecutiveFailures: { gte: FAILURES_MIN } },
+            { failingSince: { lte: new Date(Date.now() - OPEN_AFTER_MS) } },
+          ],
+        },
+      ],
+    },
+    select: {
+      id: true,
+      name: true,
+      failingSinceMicros: true,
+      consecutiveFailures: true,
+      lastSuccessAtMicros: true,
+    },
+    orderBy: [{ failingSince: 'desc' }, { id: 'desc' }],
+  });
+  return rows.map((row) => ({
+    subscription_id: row.id,
+    subscription_name: row.name,
+    status: 'open',
+    since: String(row.failingSinceMicros),
+    until: null,
+    failure_count: row.consecutiveFailures,
+    last_success_at: row.lastSuccessAtMicros === null ? null : String(row.lastSuccessAtMicros),
+  }));
+}
+
+async function closedSpans(
+  prisma: PrismaClient,
+  { accountId, subscriptionId }: Filters,
+  page: { skip: number; take: number },
+): Promise<[Span[], number]> {
+  const where: Prisma.IncidentWhereInput = {
+    accountId,
+    ...(subscriptionId !== undefined && { subscriptionId }),
+    subscription: { deletedAt: null },
+  };
+  const [rows, count] = await Promise.all([
+    prisma.incident.findMany({
+      where,
+      select: {
+        subscriptionId: true,
+        openedAtMicros: true,
+        closedAtMicros: true,
+        failures: true,
+        subscription: { select: { name: true } },
+      },
+      orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],
+      ...page,
+    }),
+    prisma.incident.count({ where }),
+  ]);
+  const spans = rows.map((row) => ({
+    subscription_id: row.subscriptionId,
+    subscription_name: row.subscription.name,
+    status: 'closed' as const,
+    since: String(row.openedAtMicros),
+    until: String(row.closedAtMicros),
+    failure_count: row.failures,
+    last_success_at: null,
+  }));
+  return [spans, count];
+}
+
+function incidentView(span: Span, evidence: Evidence | undefined): IncidentView {
+  if (!evidence) throw new Error('an incident without its evidence');
+  return { ...span, ...evidence.counts, causes: evidence.causes };
+}
