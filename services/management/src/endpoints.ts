@@ -5,6 +5,7 @@ import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
 import { auditEndpoint } from './audit/routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
+import { ratesEndpoint } from './deliveries/rates.ts';
 import { recoveryEndpoints } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
@@ -118,6 +119,7 @@ export function createEndpoints(
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     ...recoveryEndpoints({ prisma }),
     statisticsEndpoint({ prisma, pool }),
+    ratesEndpoint({ prisma, pool }),
     incidentsEndpoint({ prisma, pool }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),

@@ -15,6 +15,7 @@ const BY_HAND: Record<string, string> = {
   'deliveries/hourly-counts.ts': 'the log, of which millions are counted by the hour.',
   'deliveries/log-statements.ts': 'the log, whose pages are found among millions by their place.',
   'deliveries/redeliver.ts': 'the log; begun in one statement, under the lock of the delivery.',
+  'deliveries/rates.ts': 'the log of a whole page of webhooks, counted by the hour from its indexes.',
   'deliveries/statistics.ts': 'the log, counted and ranked in one statement.',
   'deliveries/incident-evidence.ts':
     'the log of several subscriptions, each read in its own time and its own days, in one statement.',

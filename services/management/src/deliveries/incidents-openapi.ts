@@ -24,6 +24,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
   status: 'open',
   since: '1795168800000000',
   until: null,
+  moved_at: null,
   failure_count: 378,
   last_success_at: '1795168700000000',
   delivery_count: 126,
@@ -57,7 +58,7 @@ export const incidentPaths: Paths = {
       tags: ['Webhooks'],
       summary: 'List which webhooks fail, since when and why',
       description:
-        'Those that fail now first, then those that have ended; each the newest first. An incident begins with the first of five attempts in a row that fail, or of those that fail for a minute, and ends by itself with the first that succeeds.',
+        'Those that fail now first, then those that have ended; each the newest first. An incident begins with the first of five attempts in a row that fail, or of those that fail for a minute, and ends by itself with the first that succeeds; also at another endpoint, which is judged anew.',
       parameters: [
         inQuery('status', 'Only those.', { type: 'string', enum: INCIDENT_STATUSES }),
         inQuery('subscription_id', 'Only those of this webhook.', prefixedId('wsu_', 'Id of the webhook.')),
@@ -109,7 +110,12 @@ export const incidentSchemas: Record<string, Schema> = {
       description: '`closed` once an attempt has succeeded.',
     },
     since: microsTime('Start of the first attempt that failed.'),
-    until: orNull(microsTime('Start of the attempt that ended it; null while it is open.')),
+    until: orNull(microsTime('Start of the attempt that ended it, or `moved_at`; null while it is open.')),
+    moved_at: orNull(
+      microsTime(
+        'When its endpoint was changed: it is open until an attempt at the new one succeeds. Null otherwise.',
+      ),
+    ),
     failure_count: count('Attempts that failed.'),
     last_success_at: orNull(
       microsTime('Start of the last attempt that succeeded; null without one, and of what is closed.'),

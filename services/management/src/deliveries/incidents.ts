@@ -17,6 +17,8 @@ export interface IncidentView {
   since: string;
   /** Start of the attempt that succeeded; null while it is open. */
   until: string | null;
+  /** When the endpoint was changed, which ends its failures; open until an attempt at the new one succeeds. */
+  moved_at: string | null;
   /** Attempts in a row. */
   failure_count: number;
   /** Null until one succeeded, and of what is closed. */
@@ -36,7 +38,14 @@ const OPEN_AFTER_MS = 60_000;
 
 type Span = Pick<
   IncidentView,
-  'subscription_id' | 'subscription_name' | 'status' | 'since' | 'until' | 'failure_count' | 'last_success_at'
+  | 'subscription_id'
+  | 'subscription_name'
+  | 'status'
+  | 'since'
+  | 'until'
+  | 'moved_at'
+  | 'failure_count'
+  | 'last_success_at'
 >;
 
 interface Filters {
@@ -60,18 +69,27 @@ export function incidentsEndpoint({ prisma, pool }: LogDependencies): AccountEnd
         accountId: BigInt(account.id),
         ...(subscriptionId !== null && { subscriptionId }),
       };
-      const open = status === 'closed' ? [] : await openSpans(prisma, filters);
+      const moved = await unprovenMoves(prisma, filters);
+      const open =
+        status === 'closed'
+          ? []
+          : [...(await failingSpans(prisma, filters)), ...moved.map(({ span }) => span)];
       const shownOpen = open.slice(page.offset, page.offset + page.limit);
       const closedPage = {
         skip: Math.max(0, page.offset - open.length),
         take: page.limit - shownOpen.length,
       };
+      const besides = moved.map(({ id }) => id);
       const [closed, closedCount] =
-        status === 'open' ? [[], 0] : await closedSpans(prisma, filters, closedPage);
+        status === 'open' ? [[], 0] : await closedSpans(prisma, { ...filters, besides }, closedPage);
       const spans = [...shownOpen, ...closed];
       const evidence = await evidenceOf(
         pool,
-        spans.map(({ subscription_id, since, until }) => ({ subscriptionId: subscription_id, since, until })),
+        spans.map(({ subscription_id, since, until, moved_at }) => ({
+          subscriptionId: subscription_id,
+          since,
+          until: until ?? moved_at,
+        })),
       );
       const data = spans.map((span, index) => incidentView(span, evidence[index]));
       return { code: 200, data, extra: pageExtra(page, open.length + closedCount, data.length) };
@@ -85,7 +103,7 @@ const subscriptionIdText = readBy(
 );
 
 /** As many as an account has subscriptions, at most. */
-async function openSpans(prisma: PrismaClient, { accountId, subscriptionId }: Filters): Promise<Span[]> {
+async function failingSpans(prisma: PrismaClient, { accountId, subscriptionId }: Filters): Promise<Span[]> {
   const rows = await prisma.subscription.findMany({
     where: {
       accountId,
@@ -118,46 +136,80 @@ async function openSpans(prisma: PrismaClient, { accountId, subscriptionId }: Fi
     status: 'open',
     since: String(row.failingSinceMicros),
     until: null,
+    moved_at: null,
     failure_count: row.consecutiveFailures,
     last_success_at: row.lastSuccessAtMicros === null ? null : String(row.lastSuccessAtMicros),
   }));
 }
 
-async function closedSpans(
+const ENDED = {
+  id: true,
+  subscriptionId: true,
+  openedAtMicros: true,
+  closedAtMicros: true,
+  failures: true,
+  moved: true,
+  subscription: { select: { name: true, lastSuccessAtMicros: true } },
+} satisfies Prisma.IncidentSelect;
+
+type EndedRow = Prisma.IncidentGetPayload<{ select: typeof ENDED }>;
+
+/** What another endpoint has ended, while nothing has been delivered there and nothing has failed either. */
+async function unprovenMoves(
   prisma: PrismaClient,
   { accountId, subscriptionId }: Filters,
+): Promise<{ id: bigint; span: Span }[]> {
+  const rows = await prisma.incident.findMany({
+    where: {
+      accountId,
+      ...(subscriptionId !== undefined && { subscriptionId }),
+      moved: true,
+      subscription: { deletedAt: null, active: true, failingSince: null },
+    },
+    select: ENDED,
+    orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],
+  });
+  const unproven = rows.filter(
+    ({ closedAtMicros, subscription }) => (subscription.lastSuccessAtMicros ?? 0n) < closedAtMicros,
+  );
+  return unproven.map((row) => ({ id: row.id, span: { ...endedSpan(row), status: 'open', until: null } }));
+}
+
+async function closedSpans(
+  prisma: PrismaClient,
+  { accountId, subscriptionId, besides }: Filters & { besides: bigint[] },
   page: { skip: number; take: number },
 ): Promise<[Span[], number]> {
   const where: Prisma.IncidentWhereInput = {
     accountId,
     ...(subscriptionId !== undefined && { subscriptionId }),
+    id: { notIn: besides },
     subscription: { deletedAt: null },
   };
   const [rows, count] = await Promise.all([
     prisma.incident.findMany({
       where,
-      select: {
-        subscriptionId: true,
-        openedAtMicros: true,
-        closedAtMicros: true,
-        failures: true,
-        subscription: { select: { name: true } },
-      },
+      select: ENDED,
       orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],
       ...page,
     }),
     prisma.incident.count({ where }),
   ]);
-  const spans = rows.map((row) => ({
+  return [rows.map(endedSpan), count];
+}
+
+function endedSpan(row: EndedRow): Span {
+  const ended = String(row.closedAtMicros);
+  return {
     subscription_id: row.subscriptionId,
     subscription_name: row.subscription.name,
-    status: 'closed' as const,
+    status: 'closed',
     since: String(row.openedAtMicros),
-    until: String(row.closedAtMicros),
+    until: ended,
+    moved_at: row.moved ? ended : null,
     failure_count: row.failures,
     last_success_at: null,
-  }));
-  return [spans, count];
+  };
 }
 
 function incidentView(span: Span, evidence: Evidence | undefined): IncidentView {

@@ -5,11 +5,13 @@ import {
   orNull,
   type Paths,
   type PropertiesOf,
+  prefixedId,
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
 import { inQuery, parameter } from '../http/openapi/parameters.ts';
 import { answers, success } from '../http/openapi/responses.ts';
+import type { RatesView } from './rates.ts';
 import {
   STATISTICS_HOURS_DEFAULT,
   STATISTICS_HOURS_MAX,
@@ -35,8 +37,52 @@ const STATISTICS_EXAMPLE: StatisticsView = {
   buckets: [{ hour_start: '1795168800000000', ...STATISTICS_COUNTS }],
 };
 
-/** See docs/contract.md#deliveries. */
+const RATES_EXAMPLE: RatesView = {
+  subscription_id: 'wsu_3MMmRIeb7hwtfgePeQ9Hc50jDdn',
+  since: '1795168800000000',
+  delivery_count: 84,
+  failed_count: 1,
+  delivery_counts: [42, 42],
+  failed_counts: [1, 0],
+};
+
+const HOURS = inQuery('hours', 'How many hours, of which the last one is not over yet.', {
+  type: 'integer',
+  minimum: 1,
+  maximum: STATISTICS_HOURS_MAX,
+  default: STATISTICS_HOURS_DEFAULT,
+});
+
+/** See docs/contract.md#statistics. */
 export const statisticsPaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/statistics': {
+    parameters: [parameter('AccountId')],
+    get: {
+      operationId: 'listRates',
+      tags: ['Deliveries'],
+      summary: 'See how many deliveries of several webhooks there were, and failed, hour by hour',
+      description: 'By id; webhooks that the account does not have are left out.',
+      parameters: [
+        {
+          ...inQuery('subscription_id', 'Ids of webhooks, up to 100 with commas between them.', {
+            type: 'string',
+            examples: [RATES_EXAMPLE.subscription_id],
+          }),
+          required: true,
+        },
+        HOURS,
+      ],
+      responses: answers(
+        'account',
+        {
+          200: success(200, 'One for each webhook.', { type: 'array', items: schemaRef('Rates') }, [
+            RATES_EXAMPLE,
+          ]),
+        },
+        [400],
+      ),
+    },
+  },
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/statistics': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],
     get: {
@@ -45,14 +91,7 @@ export const statisticsPaths: Paths = {
       summary: 'See how deliveries went, hour by hour',
       description:
         'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
-      parameters: [
-        inQuery('hours', 'How many hours, of which the last one is not over yet.', {
-          type: 'integer',
-          minimum: 1,
-          maximum: STATISTICS_HOURS_MAX,
-          default: STATISTICS_HOURS_DEFAULT,
-        }),
-      ],
+      parameters: [HOURS],
       responses: answers(
         'account',
         { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
@@ -61,6 +100,13 @@ export const statisticsPaths: Paths = {
     },
   },
 };
+
+const counted = (description: string): Schema => ({
+  type: 'array',
+  items: { type: 'integer', minimum: 0 },
+  minItems: 1,
+  description,
+});
 
 const counts: PropertiesOf<StatisticsCounts> = {
   delivered_count: count('Those that were delivered.'),
@@ -95,5 +141,13 @@ export const statisticsSchemas: Record<string, Schema> = {
       minItems: 1,
       description: 'Every hour, the oldest first; those without deliveries too.',
     },
+  }),
+  Rates: answerObject<RatesView>('How many deliveries of a webhook were created in each hour.', {
+    subscription_id: prefixedId('wsu_', 'The webhook.'),
+    since: microsTime('Beginning of the first hour.'),
+    delivery_count: count('All of them.'),
+    failed_count: count('Those of them that are failed now.'),
+    delivery_counts: counted('How many were created in each hour, the oldest first.'),
+    failed_counts: counted('How many of these are failed now.'),
   }),
 };

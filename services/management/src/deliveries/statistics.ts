@@ -47,7 +47,10 @@ export interface StatisticsView {
 
 /** How a subscription's deliveries went, hour by hour, up to now. */
 export function statisticsEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
-  const statistics = createStatisticsCache(pool);
+  const statistics = cachedWhereSlow((query: StatisticsQuery) => readStatistics(pool, query), {
+    // `until` says which moment the numbers are of.
+    keyOf: ({ subscriptionId, hours }) => `${subscriptionId} ${hours}`,
+  });
   return {
     method: 'GET',
     path: STATISTICS_PATH,
@@ -74,28 +77,28 @@ const CACHED_TIMES = 20;
 const CACHED_MAX_MS = 60_000;
 const CACHED_MAX = 200;
 
-interface Cached {
-  view: Promise<StatisticsView>;
-  /** By the clock that was given; infinite while they are being read. */
+interface Cached<View> {
+  view: Promise<View>;
+  /** By the clock that was given; infinite while it is being read. */
   untilMs: number;
 }
 
 /**
- * Reads statistics, those of a busy webhook not for everybody who looks: calls at once share one statement, and what
- * took long is cached for a while. `until` says which moment the numbers are of.
+ * Reads numbers, those of a busy webhook not for everybody who looks: calls at once share one statement, and what took
+ * long is cached for a while.
  */
-export function createStatisticsCache(
-  pool: Pool,
-  { read = readStatistics, nowMs = () => performance.now() } = {},
-): (query: StatisticsQuery) => Promise<StatisticsView> {
-  const cache = new LRUCache<string, Cached>({ max: CACHED_MAX });
+export function cachedWhereSlow<Query, View>(
+  read: (query: Query) => Promise<View>,
+  { keyOf, nowMs = () => performance.now() }: { keyOf: (query: Query) => string; nowMs?: () => number },
+): (query: Query) => Promise<View> {
+  const cache = new LRUCache<string, Cached<View>>({ max: CACHED_MAX });
 
   return (query) => {
-    const key = `${query.subscriptionId} ${query.hours}`;
+    const key = keyOf(query);
     const known = cache.get(key);
     if (known && nowMs() < known.untilMs) return known.view;
     const startedAtMs = nowMs();
-    const reading: Cached = { view: read(pool, query), untilMs: Number.POSITIVE_INFINITY };
+    const reading: Cached<View> = { view: read(query), untilMs: Number.POSITIVE_INFINITY };
     cache.set(key, reading);
     const forget = () => {
       if (cache.get(key) === reading) cache.delete(key);
@@ -112,7 +115,7 @@ export function createStatisticsCache(
 /** The beginning of the first hour: the hours asked for end with the one that is now. */
 const SINCE = `(date_bin('1 hour', now(), timestamptz 'epoch') - ($2::int - 1) * interval '1 hour')`;
 
-const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
+export const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
 
 // Deliveries only: they know their latest attempt, and a day of attempts holds those of every webhook. One day more is
 // read on each side, as in the list of deliveries; the bounds are stable expressions, so the server leaves the other
@@ -173,7 +176,7 @@ const ROW = {
 /** A subscription's hours up to now, and their totals. */
 async function readStatistics(
   pool: Pool,
-  { subscriptionId, hours }: { subscriptionId: string; hours: number },
+  { subscriptionId, hours }: StatisticsQuery,
 ): Promise<StatisticsView> {
   const rows = await queryRows(pool, ROW, SELECT, [subscriptionId, hours]);
   const total = rows.find(({ hour_start }) => hour_start === null);

@@ -34,6 +34,12 @@ export class QueryReader {
     return null;
   }
 
+  /** As `optional`; leaving it out is a problem. What it answers then is never used: {@link check} throws. */
+  required<T>(field: string, read: (text: string) => Reading<T>): T {
+    if (this.#query[field] === undefined) this.#problems.push({ field, message: `${field} must be given` });
+    return this.optional(field, read) as T;
+  }
+
   page(): Page {
     const limit = this.optional('limit', integer(1, LIMIT_MAX)) ?? LIMIT_DEFAULT;
     const offset = this.optional('offset', integer(0, Number.MAX_SAFE_INTEGER)) ?? 0;

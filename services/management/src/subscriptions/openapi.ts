@@ -20,6 +20,7 @@ import {
 } from './fields.ts';
 import { HEALTH } from './health.ts';
 import { ROTATION_SCHEMAS, type SecretRotation } from './rotation.ts';
+import { SUBSCRIPTION_ORDERS } from './statements.ts';
 import type { Verification } from './test-endpoint.ts';
 
 export { EVENT_TYPE, SUBSCRIPTION_FIELDS_EXAMPLE } from './fields.ts';
@@ -70,10 +71,18 @@ export const subscriptionPaths: Paths = {
       operationId: 'listSubscriptions',
       tags,
       summary: 'List the subscriptions of an account',
-      description: 'Newest first.',
+      description: 'Newest first, unless another order is asked for.',
       parameters: [
         searchParameter('in their name, their endpoint or their description, or as their whole id'),
         inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
+        inQuery('failing', 'Only those whose latest attempt failed, or only those whose did not.', {
+          type: 'boolean',
+        }),
+        inQuery(
+          'order_by',
+          'What comes first: the newest, the first by name, the last to have an attempt, or the last to begin to fail. Equal ones are newest first.',
+          { type: 'string', enum: SUBSCRIPTION_ORDERS, default: 'created_at' },
+        ),
         INCLUDE,
         ...PAGE,
       ],

@@ -16,7 +16,7 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, PreconditionFailedError } from '../http/errors.ts';
-import { QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
+import { oneOf, QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
 import { INCLUDED, type SubscriptionRow, subscriptionView } from './fields.ts';
 import { headerColumns } from './own-headers.ts';
 import {
@@ -31,6 +31,7 @@ import {
   insertSubscription,
   listSubscriptions,
   missingJobIds,
+  SUBSCRIPTION_ORDERS,
   updateSubscription,
 } from './statements.ts';
 
@@ -71,7 +72,7 @@ async function readSubscriptionFields(
   return fields;
 }
 
-/** `search` and `active` narrow it, `include` asks for more of each (docs/contract.md#subscriptions). */
+/** `search`, `active` and `failing` narrow it, `include` asks for more of each (docs/contract.md#subscriptions). */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -82,13 +83,16 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
       const page = reader.page();
       const filters = {
         active: reader.optional('active', trueOrFalse),
+        failing: reader.optional('failing', trueOrFalse),
         search: reader.optional('search', searchText),
       };
+      const order = reader.optional('order_by', oneOf(SUBSCRIPTION_ORDERS)) ?? 'created_at';
       const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
       reader.check();
       const { rows, totalCount } = await listSubscriptions(prisma, {
         accountId: account.id,
         filters,
+        order,
         ...page,
       });
       return {

@@ -58,22 +58,41 @@ export function rotatingSecretOf(row: SubscriptionWithSecret): RotatingSecret {
 /** Null filters let everything through. */
 export interface SubscriptionFilters {
   active: boolean | null;
+  failing: boolean | null;
   /** In name, endpoint or description. */
   search: string | null;
 }
 
-/** A page of an account's subscriptions, newest first, and how many match in all. */
+/** What a list may be in the order of, and how; those that are equal in it are the newest first. */
+const ORDERS = {
+  created_at: { createdAt: 'desc' },
+  name: { name: 'asc' },
+  dispatched_at: { dispatchedAt: { sort: 'desc', nulls: 'last' } },
+  failing_since: { failingSince: { sort: 'desc', nulls: 'last' } },
+} as const satisfies Record<string, Prisma.SubscriptionOrderByWithRelationInput>;
+
+export type SubscriptionOrder = keyof typeof ORDERS;
+
+export const SUBSCRIPTION_ORDERS = Object.keys(ORDERS) as SubscriptionOrder[];
+
+/** A page of an account's subscriptions, and how many match in all. */
 export async function listSubscriptions(
   prisma: PrismaClient,
-  query: { accountId: number; filters: SubscriptionFilters; limit: number; offset: number },
+  query: {
+    accountId: number;
+    filters: SubscriptionFilters;
+    order: SubscriptionOrder;
+    limit: number;
+    offset: number;
+  },
 ): Promise<{ rows: SubscriptionRow[]; totalCount: number }> {
-  const { accountId, filters, limit, offset } = query;
+  const { accountId, filters, order, limit, offset } = query;
   const where = { accountId: BigInt(accountId), deletedAt: null, ...matching(filters) };
   const [rows, totalCount] = await Promise.all([
     prisma.subscription.findMany({
       where,
       select: SHOWN,
-      orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+      orderBy: [ORDERS[order], { createdAt: 'desc' }, { id: 'desc' }],
       take: limit,
       skip: offset,
     }),
@@ -90,9 +109,10 @@ export async function countSubscriptions(
   return await prisma.subscription.count({ where: { accountId: BigInt(accountId), deletedAt: null } });
 }
 
-function matching({ active, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
+function matching({ active, failing, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
   return {
     ...(active !== null && { active }),
+    ...(failing !== null && { failingSince: failing ? { not: null } : null }),
     ...(search !== null && {
       OR: [
         { name: containing(search) },

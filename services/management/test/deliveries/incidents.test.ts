@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+import { type Harness, type Json, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
 import { insertAttempt, insertDelivery } from './delivery-rows.ts';
 
 let harness: Harness;
@@ -173,6 +173,33 @@ test('a failure or two are none, and what fails by fits and starts is one', asyn
     { status: 'open', since: span(2, 0).since },
     span(17, 3),
     span(30, 23),
+  ]);
+});
+
+test('one whose endpoint was changed is open until something arrives there', async () => {
+  account = await harness.newAccount();
+  const { id } = await harness.newSubscription(account);
+  await fail(id, 6, 10 * MINUTE_MS);
+  await failed(id, { status: 400, body: 'no_text', at: 9 * MINUTE_MS, runId: 1 });
+  const { status } = await harness.call('PUT', account.path(`/subscription/${id}`), {
+    token: account.token,
+    body: { ...SUBSCRIPTION_FIELDS, client_url: 'https://receiver.example.com/relay' },
+  });
+  expect(status).toBe(200);
+  const { data } = (await incidents()).json;
+  const digits = expect.stringMatching(/^\d+$/);
+  const moved = { since: `${NOW_MS - 10 * MINUTE_MS}000`, moved_at: digits, failed_count: 1 };
+  expect(data).toMatchObject([
+    { ...moved, status: 'open', until: null, causes: [{ code: 'slack_no_text' }] },
+  ]);
+  expect((await incidents('?status=closed')).json).toMatchObject({
+    data: [],
+    extra: { pagination: { total_count: 0 } },
+  });
+  // By the clock of the database, after the change.
+  await harness.database.pool.query('UPDATE subscriptions SET last_success_at = now() WHERE id = $1', [id]);
+  expect((await incidents()).json.data).toMatchObject([
+    { ...moved, status: 'closed', until: data[0].moved_at, moved_at: data[0].moved_at },
   ]);
 });
 

@@ -1,8 +1,7 @@
 import { expect, test } from '@jest/globals';
-import type { Database } from '@runhook/database';
-import { createStatisticsCache, type StatisticsView } from '../../src/deliveries/statistics.ts';
+import { cachedWhereSlow, type StatisticsView } from '../../src/deliveries/statistics.ts';
 
-const POOL = null as unknown as Database['pool'];
+const keyOf = ({ subscriptionId, hours }: typeof QUERY) => `${subscriptionId} ${hours}`;
 const QUERY = { subscriptionId: 'wsu_x', hours: 24 };
 
 /** Reads that end when the test says so. */
@@ -22,7 +21,7 @@ interface PromiseWithResolvers {
 
 test('calls at once share one read, and what was quick to read is read anew by the next', async () => {
   const { reads, read } = aReader();
-  const statistics = createStatisticsCache(POOL, { read, nowMs: () => 0 });
+  const statistics = cachedWhereSlow(read, { keyOf, nowMs: () => 0 });
   const both = [statistics(QUERY), statistics(QUERY)];
   expect(reads).toHaveLength(1);
   reads[0]?.resolve();
@@ -37,7 +36,7 @@ test('calls at once share one read, and what was quick to read is read anew by t
 test('what was slow to read is told again for a while, to those who ask for the same', async () => {
   const { reads, read } = aReader();
   let now = 0;
-  const statistics = createStatisticsCache(POOL, { read, nowMs: () => now });
+  const statistics = cachedWhereSlow(read, { keyOf, nowMs: () => now });
   const first = statistics(QUERY);
   now = 1_000;
   reads[0]?.resolve();
@@ -54,7 +53,7 @@ test('what was slow to read is told again for a while, to those who ask for the 
 
 test('a read that failed is not kept', async () => {
   const { reads, read } = aReader();
-  const statistics = createStatisticsCache(POOL, { read });
+  const statistics = cachedWhereSlow(read, { keyOf });
   const failing = statistics(QUERY);
   reads[0]?.reject(new Error('away'));
   await expect(failing).rejects.toThrow('away');

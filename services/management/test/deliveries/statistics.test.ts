@@ -150,3 +150,76 @@ async function scansByDay(): Promise<Map<string, number>> {
   );
   return new Map(rows.map(({ day, scans }) => [day, scans]));
 }
+
+test('the rates of several webhooks come in one answer, of the account’s own only', async () => {
+  const one = await aWebhook();
+  const other = await aWebhook();
+  const quiet = await aWebhook();
+  const insert = (id: string, ms: number, status: string) =>
+    insertDelivery(harness.database, {
+      subscriptionId: id,
+      accountId: account.id,
+      status,
+      eventTime: new Date(ms),
+      createdAt: new Date(ms).toISOString(),
+    });
+  const late = one.hourMs(0) + 1;
+  for (const status of ['delivered', 'failed', 'failed', 'cancelled', 'pending'])
+    await insert(one.id, late, status);
+  await insert(one.id, one.hourMs(2), 'failed');
+  // Before the hours that are asked for.
+  await insert(one.id, one.hourMs(3) + 3_599_999, 'failed');
+  await insert(other.id, one.hourMs(1), 'delivered');
+  const elsewhere = await harness.newAccount();
+  const foreign = await harness.newSubscription(elsewhere);
+  const ids = [one.id, other.id, quiet.id, foreign.id, one.id];
+  const rates = (query: string) =>
+    harness.call('GET', account.path(`/statistics?${query}`), { token: account.token });
+  const { status, json } = await rates(`hours=3&subscription_id=${ids.join()}`);
+  expect(status).toBe(200);
+  const since = `${one.hourMs(2)}000`;
+  const expected = [
+    {
+      subscription_id: one.id,
+      since,
+      delivery_count: 6,
+      failed_count: 3,
+      delivery_counts: [1, 0, 5],
+      failed_counts: [1, 0, 2],
+    },
+    {
+      subscription_id: other.id,
+      since,
+      delivery_count: 1,
+      failed_count: 0,
+      delivery_counts: [0, 1, 0],
+      failed_counts: [0, 0, 0],
+    },
+    {
+      subscription_id: quiet.id,
+      since,
+      delivery_count: 0,
+      failed_count: 0,
+      delivery_counts: [0, 0, 0],
+      failed_counts: [0, 0, 0],
+    },
+  ];
+  expect(json.data).toEqual(expected.sort((a, b) => (a.subscription_id < b.subscription_id ? -1 : 1)));
+  expect((await rates(`subscription_id=${foreign.id}`)).json.data).toEqual([]);
+});
+
+test('rates need webhooks to be of', async () => {
+  const problems = async (query: string) => {
+    const { status, json } = await harness.call('GET', account.path(`/statistics${query}`), {
+      token: account.token,
+    });
+    return [status, json.status.errors.map(({ message }: Json) => message)];
+  };
+  expect(await problems('')).toEqual([400, ['must be given']]);
+  const wrong = 'must be ids of webhooks, up to 100 with commas between them';
+  expect(await problems('?subscription_id=7')).toEqual([400, [wrong]]);
+  expect(await problems('?subscription_id=&hours=0')).toEqual([
+    400,
+    [expect.stringContaining('between 1 and 168'), wrong],
+  ]);
+});

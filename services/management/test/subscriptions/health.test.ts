@@ -92,3 +92,25 @@ test('one that its owner has switched off stays so when it moves', async () => {
   await put({ active: false });
   expect(await put({ client_url: 'https://other.example.com/hooks' })).toMatchObject({ active: false });
 });
+
+test('a list begins with what fails when it is asked to, and may have nothing else', async () => {
+  await harness.database.prisma.subscription.update({ where: { id }, data: { name: 'B' } });
+  const { id: later } = await harness.newSubscription(account, { name: 'c' });
+  const { id: healthy } = await harness.newSubscription(account, { name: 'A' });
+  await fail({ dispatchedAt: new Date('2026-11-22T08:00:00.000Z') });
+  await harness.database.prisma.subscription.update({
+    where: { id: later },
+    data: { failingSince: new Date('2026-11-22T09:00:00.000Z') },
+  });
+  const list = async (query: string) =>
+    (await call('GET', `/subscriptions?${query}`)).json.data.map((row: Json) => row.id);
+  expect(await list('order_by=failing_since')).toEqual([later, id, healthy]);
+  expect(await list('order_by=name')).toEqual([healthy, id, later]);
+  expect(await list('order_by=dispatched_at')).toEqual([id, healthy, later]);
+  expect(await list('order_by=created_at')).toEqual([healthy, later, id]);
+  expect(await list('failing=true')).toEqual([later, id]);
+  expect(await list('failing=false')).toEqual([healthy]);
+  const { status, json } = await call('GET', '/subscriptions?order_by=health&failing=maybe');
+  expect(status).toBe(400);
+  expect(json.status.errors.map(({ field }: Json) => field).sort()).toEqual(['failing', 'order_by']);
+});

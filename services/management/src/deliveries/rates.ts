@@ -1,0 +1,113 @@
+// SQL by hand: the log of a whole page of webhooks, counted by the hour from its indexes.
+import { isId } from '@runhook/contract';
+import { column, type Pool, queryRows } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
+import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
+import { integer, LIMIT_MAX, QueryReader, readBy } from '../http/query-parameters.ts';
+import { timestampOf } from './delivery.ts';
+import type { LogDependencies } from './routes.ts';
+import { cachedWhereSlow, dayOf, STATISTICS_HOURS_DEFAULT, STATISTICS_HOURS_MAX } from './statistics.ts';
+
+/** How many deliveries of a webhook were created in each of the last hours, and how many of these are failed now. */
+export interface RatesView {
+  subscription_id: string;
+  /** The beginning of the first hour, in microseconds since the epoch, as digits. */
+  since: string;
+  delivery_count: number;
+  failed_count: number;
+  /** By hour, the oldest first. */
+  delivery_counts: number[];
+  failed_counts: number[];
+}
+
+interface RatesQuery {
+  accountId: number;
+  /** Sorted. */
+  subscriptionIds: readonly string[];
+  hours: number;
+}
+
+/** The last hours of several webhooks in one answer, for a list (docs/contract.md#statistics). */
+export function ratesEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
+  const rates = cachedWhereSlow((query: RatesQuery) => readRates(prisma, pool, query), {
+    keyOf: ({ accountId, subscriptionIds, hours }) => `${accountId} ${hours} ${subscriptionIds.join()}`,
+  });
+  return {
+    method: 'GET',
+    path: '/api/v3/accounts/:account_id/webhooks/statistics',
+    access: READ_WEBHOOKS,
+    async handle({ account, query }) {
+      const reader = new QueryReader(query);
+      const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
+      const given = reader.required('subscription_id', subscriptionIds);
+      reader.check();
+      const data = await rates({ accountId: account.id, subscriptionIds: given, hours });
+      return { code: 200, data };
+    },
+  };
+}
+
+const subscriptionIds = readBy((text) => {
+  const ids = [...new Set(text.split(','))].sort();
+  const isGood = ids.length <= LIMIT_MAX && ids.every((id) => isId('subscription', id));
+  return isGood ? ids : null;
+}, `must be ids of webhooks, up to ${LIMIT_MAX} with commas between them`);
+
+// Both counts come from indexes: of all deliveries without a look at their rows, and of the few that are not delivered.
+const OF_THEM = `
+  d.subscription_id = ANY ($1::text[]) AND d.created_at >= ${timestampOf('$2')}
+  AND d.day >= ${dayOf(timestampOf('$2'))} - 1 AND d.day <= ${dayOf('now()')} + 1`;
+const HOUR = `extract(epoch FROM d.created_at - ${timestampOf('$2')})::bigint / 3600`;
+
+const SELECT = `
+  SELECT subscription_id, hour::int, sum(deliveries)::int AS deliveries, sum(failed)::int AS failed
+  FROM (
+    SELECT d.subscription_id, ${HOUR} AS hour, count(*) AS deliveries, 0 AS failed
+    FROM deliveries d WHERE ${OF_THEM} GROUP BY 1, 2
+    UNION ALL
+    SELECT d.subscription_id, ${HOUR}, 0, count(*)
+    FROM deliveries d WHERE ${OF_THEM} AND d.status IN ('failed', 'cancelled') AND d.status = 'failed' GROUP BY 1, 2
+  ) counted
+  GROUP BY 1, 2`;
+
+const ROW = {
+  subscription_id: column.text,
+  /** From the first one, which is 0. */
+  hour: column.integer,
+  deliveries: column.integer,
+  failed: column.integer,
+};
+
+const HOUR_MS = 3_600_000;
+
+/** Those of the account, by id; others are left out. */
+async function readRates(prisma: PrismaClient, pool: Pool, query: RatesQuery): Promise<RatesView[]> {
+  const { accountId, subscriptionIds: wanted, hours } = query;
+  const own = await prisma.subscription.findMany({
+    where: { accountId: BigInt(accountId), id: { in: [...wanted] }, deletedAt: null },
+    select: { id: true },
+    orderBy: { id: 'asc' },
+  });
+  const ids = own.map(({ id }) => id);
+  const since = `${(Math.floor(Date.now() / HOUR_MS) - hours + 1) * HOUR_MS}000`;
+  const rows = ids.length === 0 ? [] : await queryRows(pool, ROW, SELECT, [ids, since]);
+  return ids.map((subscription_id) => {
+    const delivery_counts = new Array<number>(hours).fill(0);
+    const failed_counts = new Array<number>(hours).fill(0);
+    for (const row of rows) {
+      // The clock of the database may be in the next hour already: that is the next look's.
+      if (row.subscription_id !== subscription_id || row.hour >= hours) continue;
+      delivery_counts[row.hour] = row.deliveries;
+      failed_counts[row.hour] = row.failed;
+    }
+    const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+    return {
+      subscription_id,
+      since,
+      delivery_count: sum(delivery_counts),
+      failed_count: sum(failed_counts),
+      delivery_counts,
+      failed_counts,
+    };
+  });
+}
