@@ -2,6 +2,7 @@ import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { ownUrl } from '../served-page.ts';
 import { logKey } from './deliveries.ts';
+import { incidentsKey, ratesKey } from './incidents.ts';
 import { isLive, setLive } from './live.ts';
 import { webhooksKey } from './subscriptions.ts';
 
@@ -91,6 +92,8 @@ class Changes {
   #hear(webhookIds: readonly string[]): void {
     const webhooks = webhooksKey(this.#accountId);
     this.#refresh([...webhooks, 'list'], LIST_MS);
+    this.#refresh(incidentsKey(this.#accountId), LIST_MS);
+    this.#refresh(ratesKey(this.#accountId), STATISTICS_MS);
     for (const webhookId of webhookIds) {
       const statistics = [...logKey({ accountId: this.#accountId, webhookId }), 'statistics'];
       this.#refresh(statistics, STATISTICS_MS);

@@ -11,6 +11,7 @@ import type { Account, Health, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { Moment } from '../components/state.tsx';
+import { Incidents } from '../incidents/incidents.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
@@ -114,7 +115,14 @@ function WebhookPage({
       <WriteNotice />
       <Stack gap="md">
         {!active && <InactiveNotice webhook={webhook} />}
-        {active && webhook.health?.status === 'failing' && <FailingNotice health={webhook.health} />}
+        <Incidents
+          accountId={account.id}
+          webhookId={webhook.id}
+          refusal={reason}
+          whenNone={
+            active && webhook.health?.status === 'failing' && <FailingNotice health={webhook.health} />
+          }
+        />
         <TestOutcome test={test} url={webhook.client_url} />
         <LastDay webhook={key} onHour={showHour} />
         <RecentDeliveries

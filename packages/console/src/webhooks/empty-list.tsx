@@ -60,7 +60,13 @@ export function UnavailablePage({ reason }: { reason: string }) {
   );
 }
 
-export function EmptySearch({ search, onClear }: { search: string; onClear: () => void }) {
+interface EmptySearchProps {
+  search: string;
+  isFailingOnly: boolean;
+  onClear: () => void;
+}
+
+export function EmptySearch({ search, isFailingOnly, onClear }: EmptySearchProps) {
   return (
     <Paper withBorder p="xl">
       <Stack align="flex-start" gap="sm" role="status">
@@ -68,10 +74,12 @@ export function EmptySearch({ search, onClear }: { search: string; onClear: () =
           No webhook found
         </Title>
         <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-          No name, endpoint or description has “{search}” in it.
+          {search === ''
+            ? 'None is failing.'
+            : `No name, endpoint or description${isFailingOnly ? ' of one that fails' : ''} has “${search}” in it.`}
         </Text>
         <Button variant="default" size="xs" onClick={onClear}>
-          Clear the search
+          {isFailingOnly ? 'Show all webhooks' : 'Clear the search'}
         </Button>
       </Stack>
     </Paper>

@@ -1,4 +1,4 @@
-import { CloseButton, Group, NativeSelect, Pagination, Text, TextInput } from '@mantine/core';
+import { Checkbox, CloseButton, Group, NativeSelect, Pagination, Text, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
@@ -12,9 +12,24 @@ interface ListParameters {
   /** From 1. */
   page: number;
   pageSize: number;
+  order: Order;
+  isFailingOnly: boolean;
 }
 
-/** What part of the list the address asks for: `?search=&page=&size=`. What is not valid counts as not given. */
+/** By what the list is ordered, as the API names it. */
+const ORDERS = {
+  failing_since: 'Failing first',
+  created_at: 'Newest first',
+  name: 'By name',
+  dispatched_at: 'Latest attempt first',
+} as const;
+
+type Order = keyof typeof ORDERS;
+
+const ORDER_DEFAULT: Order = 'failing_since';
+const ORDER_NAMES = Object.keys(ORDERS) as Order[];
+
+/** What part of the list the address asks for: `?search=&sort=&failing=&page=&size=`. What is not valid counts as not given. */
 export function useListParameters(): [ListParameters, (change: Partial<ListParameters>) => void] {
   const [parameters, setParameters] = useSearchParams();
   const size = Number(parameters.get('size'));
@@ -23,6 +38,8 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
     search: parameters.get('search') ?? '',
     page: Number.isSafeInteger(page) && page >= 1 ? page : 1,
     pageSize: PAGE_SIZES.find((known) => known === size) ?? PAGE_SIZE_DEFAULT,
+    order: ORDER_NAMES.find((known) => known === parameters.get('sort')) ?? ORDER_DEFAULT,
+    isFailingOnly: parameters.get('failing') === 'true',
   };
 
   function change(changed: Partial<ListParameters>) {
@@ -32,6 +49,8 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
       (before) => {
         const next = new URLSearchParams(before);
         put(next, 'search', wanted.search, '');
+        put(next, 'sort', wanted.order, ORDER_DEFAULT);
+        put(next, 'failing', String(wanted.isFailingOnly), 'false');
         put(next, 'page', String(wanted.page), '1');
         put(next, 'size', String(wanted.pageSize), String(PAGE_SIZE_DEFAULT));
         return next;
@@ -92,6 +111,30 @@ export function SearchField({ value, onSearch }: { value: string; onSearch: (tex
       flex={1}
       maw={420}
       miw={180}
+    />
+  );
+}
+
+export function OrderSelect({ value, onChange }: { value: Order; onChange: (order: Order) => void }) {
+  return (
+    <NativeSelect
+      aria-label="Order of the webhooks"
+      value={value}
+      data={ORDER_NAMES.map((name) => ({ value: name, label: ORDERS[name] }))}
+      onChange={(event) => {
+        const wanted = ORDER_NAMES.find((name) => name === event.currentTarget.value);
+        if (wanted) onChange(wanted);
+      }}
+    />
+  );
+}
+
+export function FailingOnly({ isOn, onChange }: { isOn: boolean; onChange: (isOn: boolean) => void }) {
+  return (
+    <Checkbox
+      label="Failing only"
+      checked={isOn}
+      onChange={(event) => onChange(event.currentTarget.checked)}
     />
   );
 }

@@ -1,11 +1,12 @@
 import { Anchor, Group, Paper, Skeleton, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import type { Subscription } from '../api/types.ts';
+import type { Rates, Subscription } from '../api/types.ts';
 import { useIsNarrow } from '../components/page.tsx';
 import { LastStatus } from '../components/state.tsx';
 import { webhookPath } from '../paths.ts';
 import { eventsWords, jobsWords } from '../words/webhooks.ts';
+import { Rate } from './rate.tsx';
 import { ActiveSwitch, RowActions } from './webhook-actions.tsx';
 import classes from './webhook-list.module.css';
 
@@ -18,6 +19,8 @@ interface WebhookListProps {
   /** Those of another page or search stand in until the right ones are there. */
   isOutdated: boolean;
   jobNames: ReadonlyMap<string, string>;
+  /** Of the last 24 hours; without those that are not known yet. */
+  rates: ReadonlyMap<string, Rates>;
   /** Why nothing can be changed, in words; null when it can. */
   refusal: string | null;
   onActive: (subscription: Subscription, active: boolean) => void;
@@ -30,8 +33,8 @@ export function WebhookList(props: WebhookListProps) {
 }
 
 /** Narrower, the column of the endpoint would have the width of a word. */
-const TABLE_MIN_EM = 70;
-const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last status', 'Active'];
+const TABLE_MIN_EM = 78;
+const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last 24 hours', 'Last status', 'Active'];
 const SKELETON_ROWS_MAX = 10;
 const SKELETON_CARDS_MAX = 4;
 
@@ -70,7 +73,7 @@ type ItemProps = Omit<WebhookListProps, 'subscriptions' | 'skeletonCount' | 'isO
   subscription: Subscription;
 };
 
-function Row({ accountId, subscription, jobNames, refusal, onActive, onDelete }: ItemProps) {
+function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDelete }: ItemProps) {
   const { id, name, event_types, job_ids, client_url } = subscription;
   return (
     <Table.Tr>
@@ -93,6 +96,9 @@ function Row({ accountId, subscription, jobNames, refusal, onActive, onDelete }:
         <Text size="sm" ff="monospace" lineClamp={2} className={classes.endpoint ?? ''}>
           {client_url}
         </Text>
+      </Table.Td>
+      <Table.Td>
+        <Rate rates={rates.get(id)} />
       </Table.Td>
       <Table.Td>
         <LastStatus subscription={subscription} />
@@ -138,7 +144,7 @@ function Activity({
 function SkeletonRow() {
   return (
     <Table.Tr>
-      {[70, 80, 50, 90, 60, 40].map((width) => (
+      {[70, 80, 50, 90, 75, 60, 40].map((width) => (
         <Table.Td key={width}>
           <Skeleton h={14} w={`${width}%`} />
         </Table.Td>
@@ -171,7 +177,7 @@ function WebhookCards({ subscriptions, skeletonCount, isOutdated, ...card }: Web
   );
 }
 
-function Card({ accountId, subscription, jobNames, refusal, onActive, onDelete }: ItemProps) {
+function Card({ accountId, subscription, jobNames, rates, refusal, onActive, onDelete }: ItemProps) {
   const { id, name, event_types, job_ids, client_url } = subscription;
   return (
     <Paper withBorder p="sm">
@@ -193,6 +199,9 @@ function Card({ accountId, subscription, jobNames, refusal, onActive, onDelete }
           <Text span ff="monospace" fz={12.5} className={classes.anywhere ?? ''}>
             {client_url}
           </Text>
+        </Fact>
+        <Fact label="Last 24 hours">
+          <Rate rates={rates.get(id)} />
         </Fact>
         <Fact label="Last status">
           <LastStatus subscription={subscription} />

@@ -2,33 +2,48 @@ import { Group, Stack } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useChanges } from '../api/changes.ts';
+import { ratesQuery } from '../api/incidents.ts';
 import { unlessLive } from '../api/live.ts';
 import { jobsByIdQuery, subscriptionsQuery } from '../api/subscriptions.ts';
-import type { Subscription } from '../api/types.ts';
+import type { Rates, Subscription } from '../api/types.ts';
 import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
+import { Incidents, openWords, useIncidents } from '../incidents/incidents.tsx';
 import { newWebhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
 import { EmptyList, EmptySearch } from './empty-list.tsx';
-import { Pager, SearchField, useListParameters } from './list-controls.tsx';
+import { FailingOnly, OrderSelect, Pager, SearchField, useListParameters } from './list-controls.tsx';
 import { DeleteDialog, useChangeActive } from './webhook-actions.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
 const pollList = unlessLive(15_000);
+const NO_RATES: ReadonlyMap<string, Rates> = new Map();
 
 /** Account Settings, Webhooks: the list (docs/contract.md#subscriptions). */
 export function Component() {
   const account = useAccount();
   const refusal = writeRefusal(account);
-  const [{ search, page, pageSize }, change] = useListParameters();
-  const filters = { search, limit: pageSize, offset: (page - 1) * pageSize };
+  const [{ search, page, pageSize, order, isFailingOnly }, change] = useListParameters();
+  const filters = {
+    search,
+    order_by: order,
+    ...(isFailingOnly && { failing: true }),
+    limit: pageSize,
+    offset: (page - 1) * pageSize,
+  };
   useChanges(account.id, null);
   const changeActive = useChangeActive(account.id);
   // An answer from before a change must not undo what the switch shows.
   const refetchInterval = changeActive.isPending ? false : pollList;
   const list = useQuery({ ...subscriptionsQuery(account.id, filters), refetchInterval });
   const names = useJobNames(account.id, list.data?.data);
+  const rates = useQuery(
+    ratesQuery(
+      account.id,
+      (list.data?.data ?? []).map(({ id }) => id),
+    ),
+  );
   const [deleting, setDeleting] = useState<Subscription | null>(null);
 
   const totalCount = list.data?.extra.pagination.total_count ?? 0;
@@ -39,14 +54,13 @@ export function Component() {
   });
 
   const isEmpty = list.isSuccess && totalCount === 0;
-  const failing = (list.data?.data ?? []).filter(
-    ({ active, health }) => active && health?.status === 'failing',
-  ).length;
+  const isNarrowed = search !== '' || isFailingOnly;
+  const { open, isMore } = useIncidents(account.id);
   return (
     <>
       <PageHeading
         title="Webhooks"
-        tabTitle={failing === 0 ? 'Webhooks' : `${failing} failing: Webhooks`}
+        tabTitle={open.length === 0 ? 'Webhooks' : `${openWords(open.length, isMore)} failing: Webhooks`}
         below={`What tells other systems about the runs of ${account.name}.`}
         actions={
           <GuardedLinkButton to={newWebhookPath(account.id)} reason={refusal}>
@@ -56,9 +70,12 @@ export function Component() {
       />
       <WriteNotice />
       <Stack gap="md">
-        {(!isEmpty || search !== '') && (
+        <Incidents accountId={account.id} refusal={refusal} />
+        {(!isEmpty || isNarrowed) && (
           <Group>
             <SearchField value={search} onSearch={(text) => change({ search: text })} />
+            <OrderSelect value={order} onChange={(wanted) => change({ order: wanted })} />
+            <FailingOnly isOn={isFailingOnly} onChange={(isOn) => change({ isFailingOnly: isOn })} />
           </Group>
         )}
         {list.isError && list.data === undefined && (
@@ -69,8 +86,14 @@ export function Component() {
             isRetrying={list.isFetching}
           />
         )}
-        {isEmpty && search === '' && <EmptyList refusal={refusal} accountId={account.id} />}
-        {isEmpty && search !== '' && <EmptySearch search={search} onClear={() => change({ search: '' })} />}
+        {isEmpty && !isNarrowed && <EmptyList refusal={refusal} accountId={account.id} />}
+        {isEmpty && isNarrowed && (
+          <EmptySearch
+            search={search}
+            isFailingOnly={isFailingOnly}
+            onClear={() => change({ search: '', isFailingOnly: false })}
+          />
+        )}
         {!isEmpty && !(list.isError && list.data === undefined) && (
           <WebhookList
             accountId={account.id}
@@ -78,6 +101,7 @@ export function Component() {
             skeletonCount={pageSize}
             isOutdated={list.isPlaceholderData}
             jobNames={names}
+            rates={rates.data ?? NO_RATES}
             refusal={refusal}
             onActive={(subscription, active) => changeActive.mutate({ subscription, active })}
             onDelete={setDeleting}

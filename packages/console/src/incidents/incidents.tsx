@@ -1,0 +1,130 @@
+import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Link } from 'react-router';
+import { incidentsQuery } from '../api/incidents.ts';
+import type { Incident } from '../api/types.ts';
+import { Moment, StatusBadge } from '../components/state.tsx';
+import { webhookPath, webhooksPath } from '../paths.ts';
+import { causeTitle, harmWords } from '../words/incidents.ts';
+import { IncidentCard, Resend } from './incident-card.tsx';
+import classes from './incidents.module.css';
+
+const SHOWN = 10;
+const CLOSED_SHOWN = 3;
+/** What ended longer ago is not news. */
+const NEWS_MS = 24 * 3_600_000;
+
+/** The open ones and the news, of one webhook or of all. */
+export function useIncidents(accountId: number, webhookId?: string) {
+  const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
+  const query = useQuery(incidentsQuery(accountId, { ...ofOne, limit: SHOWN }));
+  const rows = query.data?.rows ?? [];
+  const open = rows.filter(({ status }) => status === 'open');
+  return {
+    isKnown: query.data !== undefined,
+    open,
+    /** Whether there may be more that are open. */
+    isMore: open.length === SHOWN,
+    news: rows.filter(isNews).slice(0, CLOSED_SHOWN),
+  };
+}
+
+interface IncidentsProps {
+  accountId: number;
+  refusal: string | null;
+  /** Whose incidents; those of all webhooks when it is left out. */
+  webhookId?: string;
+  /** Instead of them when none is open. */
+  whenNone?: ReactNode;
+}
+
+/** What needs somebody, on top of the page that people come to first; and what has ended since yesterday. */
+export function Incidents({ accountId, refusal, webhookId, whenNone }: IncidentsProps) {
+  const { isKnown, open, isMore, news } = useIncidents(accountId, webhookId);
+  const isOfPage = webhookId !== undefined;
+  // It is read out when it changes, so it is there before it has anything to say.
+  return (
+    <section aria-label={isOfPage ? 'Incidents of the webhook' : 'What needs you'} aria-live="polite">
+      <Stack gap="sm">
+        {!isOfPage && open.length > 0 && (
+          <Title order={2} size="h4">
+            {open.length === 1
+              ? '1 webhook needs you'
+              : `${openWords(open.length, isMore)} webhooks need you`}
+          </Title>
+        )}
+        {open.map((incident) => (
+          <IncidentCard
+            key={incident.subscription_id}
+            accountId={accountId}
+            incident={incident}
+            refusal={refusal}
+            isOfPage={isOfPage}
+          />
+        ))}
+        {isMore && (
+          <Anchor component={Link} to={`${webhooksPath(accountId)}?failing=true`} size="sm">
+            All that fail
+          </Anchor>
+        )}
+        {isKnown && open.length === 0 && whenNone}
+        {news.map((incident) => (
+          <Ended
+            key={`${incident.subscription_id} ${incident.since}`}
+            accountId={accountId}
+            incident={incident}
+            refusal={refusal}
+            isOfPage={isOfPage}
+          />
+        ))}
+      </Stack>
+    </section>
+  );
+}
+
+/** "3"; "10 or more" */
+export function openWords(count: number, isMore: boolean): string {
+  return isMore ? `${count} or more` : String(count);
+}
+
+function isNews({ until }: Incident): boolean {
+  return until !== null && Date.now() - Number(until) / 1_000 < NEWS_MS;
+}
+
+/** One line, and a way to send again what is left. */
+function Ended({
+  accountId,
+  incident,
+  refusal,
+  isOfPage,
+}: Pick<IncidentsProps, 'accountId' | 'refusal'> & { incident: Incident; isOfPage: boolean }) {
+  const { subscription_id, subscription_name, since, until } = incident;
+  return (
+    <Group gap="xs" className={classes.ended ?? ''}>
+      <StatusBadge tone="good">Incident closed</StatusBadge>
+      {!isOfPage && (
+        <Anchor
+          component={Link}
+          to={webhookPath(accountId, subscription_id)}
+          size="sm"
+          fw={600}
+          className={classes.anywhere ?? ''}
+        >
+          {subscription_name}
+        </Anchor>
+      )}
+      <Text span size="sm" className={classes.anywhere ?? ''}>
+        {causeTitle(incident)}. It began <Moment at={since} />
+        {until !== null && (
+          <>
+            {' '}
+            and ended <Moment at={until} />
+          </>
+        )}
+        . {harmWords(incident)}
+      </Text>
+      <Resend accountId={accountId} incident={incident} refusal={refusal} />
+    </Group>
+  );
+}

@@ -1,0 +1,51 @@
+import { Text } from '@mantine/core';
+import type { Rates } from '../api/types.ts';
+import { rateWords } from '../words/incidents.ts';
+import classes from './webhook-list.module.css';
+
+const WIDTH = 96;
+const HEIGHT = 20;
+
+/** The last 24 hours in one line: how many deliveries in each, and how many of them failed. The words say it all. */
+export function Rate({ rates }: { rates: Rates | undefined }) {
+  if (rates === undefined) return null;
+  const { delivery_counts, failed_counts, delivery_count } = rates;
+  const most = Math.max(1, ...delivery_counts);
+  const step = WIDTH / delivery_counts.length;
+  // Whatever there is can be seen.
+  const heightOf = (count: number) => (count === 0 ? 0 : Math.max(2, (count / most) * HEIGHT));
+  return (
+    <div className={classes.rate}>
+      {delivery_count > 0 && (
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} aria-hidden="true">
+          {delivery_counts.map((count, hour) => {
+            const failed = heightOf(failed_counts[hour] ?? 0);
+            const x = hour * step;
+            return (
+              // biome-ignore lint/suspicious/noArrayIndexKey: an hour is its place
+              <g key={hour}>
+                <rect
+                  className={classes.rateAll}
+                  x={x}
+                  y={HEIGHT - heightOf(count)}
+                  width={step - 1}
+                  height={heightOf(count)}
+                />
+                <rect
+                  className={classes.rateFailed}
+                  x={x}
+                  y={HEIGHT - failed}
+                  width={step - 1}
+                  height={failed}
+                />
+              </g>
+            );
+          })}
+        </svg>
+      )}
+      <Text size="xs" c="dimmed">
+        {rateWords(rates)}
+      </Text>
+    </div>
+  );
+}

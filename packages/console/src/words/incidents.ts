@@ -1,0 +1,64 @@
+import type { Incident, Rates } from '../api/types.ts';
+
+/** Where the API stops counting the deliveries of an incident. */
+const COUNT_MAX = 5_000;
+/** Of how many of the newest deliveries it says why they fail. */
+const SAMPLE_MAX = 100;
+
+function countWords(count: number): string {
+  return count >= COUNT_MAX ? `more than ${(COUNT_MAX - 1).toLocaleString()}` : count.toLocaleString();
+}
+
+function plural(count: number, one: string, many: string): string {
+  return `${countWords(count)} ${count === 1 ? one : many}`;
+}
+
+type Counts = Pick<Incident, 'delivery_count' | 'failed_count' | 'pending_count' | 'run_count'>;
+
+/** "126 deliveries of 118 runs: 120 have failed, 6 are tried again." */
+export function harmWords({ delivery_count, failed_count, pending_count, run_count }: Counts): string {
+  if (delivery_count === 0) return 'The log has none of its deliveries.';
+  const parts = [
+    failed_count > 0 ? `${countWords(failed_count)} ${failed_count === 1 ? 'has' : 'have'} failed` : '',
+    pending_count > 0 ? `${countWords(pending_count)} ${pending_count === 1 ? 'is' : 'are'} tried again` : '',
+  ].filter((part) => part !== '');
+  const whole = `${plural(delivery_count, 'delivery', 'deliveries')} of ${plural(run_count, 'run', 'runs')}`;
+  return `${whole}: ${parts.length === 0 ? 'all have arrived since' : parts.join(', ')}.`;
+}
+
+/** What an incident is called: its main cause. */
+export function causeTitle({ causes }: Pick<Incident, 'causes'>): string {
+  return causes[0]?.title ?? 'It fails';
+}
+
+/** The causes beside the main one; empty without any. */
+export function otherCausesWords({ causes }: Pick<Incident, 'causes'>): string {
+  const [, ...others] = causes;
+  if (others.length === 0) return '';
+  const all = causes.reduce((sum, { delivery_count }) => sum + delivery_count, 0);
+  const ofWhat = all >= SAMPLE_MAX ? ` of the newest ${SAMPLE_MAX}` : '';
+  const said = others.map(({ title, delivery_count }) => `${title} (${delivery_count}${ofWhat})`);
+  return `Also: ${said.join('; ')}.`;
+}
+
+/** "Resend these 126" */
+export function resendWords({ failed_count }: Pick<Incident, 'failed_count'>): string {
+  if (failed_count >= COUNT_MAX) return 'Resend all that failed';
+  return failed_count === 1 ? 'Resend this one' : `Resend these ${failed_count.toLocaleString()}`;
+}
+
+/** "1,204, 2.4 % failed" */
+export function rateWords({
+  delivery_count,
+  failed_count,
+}: Pick<Rates, 'delivery_count' | 'failed_count'>): string {
+  if (delivery_count === 0) return 'no deliveries';
+  const count = delivery_count.toLocaleString();
+  if (failed_count === 0) return `${count}, none failed`;
+  const percent = (failed_count / delivery_count) * 100;
+  const digits = percent < 10 ? 1 : 0;
+  // Nine thousand nine hundred and ninety-nine of ten thousand are not all of them.
+  const rounded = failed_count < delivery_count ? Math.min(percent, 99) : percent;
+  const words = rounded < 0.1 ? 'under 0.1' : rounded.toFixed(digits).replace(/\.0$/, '');
+  return `${count}, ${words} % failed`;
+}
