@@ -3,14 +3,11 @@ import {
   type EventData,
   type EventType,
   isEventType,
-  RUN_STATUS_CODES,
-  type RunDetails,
   type RunStatus,
-  type RunTime,
 } from './event-types.ts';
 import { isId } from './ids.ts';
 
-interface EventIdentity {
+export interface EventIdentity {
   /** `wev_` and a KSUID. */
   eventId: string;
   accountId: number;
@@ -40,30 +37,6 @@ interface PayloadOf<Type extends EventType> extends EventOf<Type> {
 
 /** The body of a delivery (docs/contract.md#events), as a receiver parses it. */
 export type DeliveryPayload = { [Type in EventType]: PayloadOf<Type> }[EventType];
-
-/** @param timeOf called when the type carries a time */
-export function createEvent(
-  eventType: EventType,
-  identity: EventIdentity,
-  run: RunDetails,
-  timeOf: (time: RunTime) => string,
-): JobRunEvent {
-  const { time } = EVENT_TYPE_TABLE[eventType];
-  const data = time === null ? run : { ...run, [time]: timeOf(time) };
-  return { ...identity, eventType, data } as JobRunEvent;
-}
-
-/** An event as its type's sample has it. */
-export function createSampleEvent(
-  eventType: EventType,
-  identity: EventIdentity,
-  run: Omit<RunDetails, 'runStatus' | 'runStatusCode' | 'runStatusMessage'>,
-  timeOf: (time: RunTime) => string,
-): JobRunEvent {
-  const { status, message } = EVENT_TYPE_TABLE[eventType].sample;
-  const told = { runStatus: status, runStatusCode: RUN_STATUS_CODES[status], runStatusMessage: message };
-  return createEvent(eventType, identity, { ...run, ...told }, timeOf);
-}
 
 /** The status in which the event tells its run to be. `runStatus` itself is free text of the publisher. */
 export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {

@@ -1,11 +1,7 @@
 export {
   HEADER_LIMITS,
-  type KeptHeaders,
-  keptHeaders,
   MASK,
-  maskedHeaders,
   SIGNATURE_HEADER,
-  toldHeaders,
 } from './delivery-headers.ts';
 export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export {
@@ -23,8 +19,6 @@ export {
   attemptsLeft,
   batchedEvents,
   type CycleProgress,
-  createEvent,
-  createSampleEvent,
   type DeliveryJob,
   type DeliveryPayload,
   deliveryJobId,
@@ -48,29 +42,34 @@ export {
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
+export { type KeptHeaders, keptHeaders, loggedBody, maskedHeaders, toldHeaders } from './logged-exchange.ts';
+export { createEvent, orderedData, renderPayload } from './payload.ts';
+export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
   createHmacSecret,
   deliveryHeaders,
-  orderedData,
+  HMAC_SECRET_PATTERN,
   type RotatingSecret,
-  renderPayload,
   rotatingSecret,
   type SigningSecrets,
   secretsAt,
   sign,
   standardWebhooksHeaders,
   verify,
-} from './payload.ts';
+} from './signing.ts';
 export {
   DEPLOYMENTS,
   type Deployment,
+  type EndpointTestFields,
   PLANS,
   type Plan,
+  parseEndpointTest,
   parseSubscription,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
   subscriptionMatches,
+  TESTED_BY_DEFAULT,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';

@@ -9,6 +9,10 @@ import {
   textWithoutNul,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
+import { HMAC_SECRET_PATTERN } from './signing.ts';
+
+/** What a test sends when nobody says what. */
+export const TESTED_BY_DEFAULT: EventType = 'job.run.completed';
 
 /** What a subscription may hold at most (docs/contract.md#subscriptions). */
 export const SUBSCRIPTION_LIMITS = {
@@ -49,8 +53,41 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
+/** The body of a test before anything is saved (docs/contract.md#test-endpoint), with defaults filled in. */
+export interface EndpointTestFields {
+  client_url: string;
+  event_type: EventType;
+  /** Of the sample's `webhookName`. */
+  name: string;
+  /** Undefined when the request left it out: one is made for this call. */
+  hmac_secret?: string | undefined;
+  signature_header?: string | null | undefined;
+  headers?: Record<string, string> | null | undefined;
+}
+
+export type EndpointTestParsing =
+  | { fields: EndpointTestFields; problems?: never }
+  | { fields?: never; problems: Problem[] };
+
+/** By the rules that the fields of a subscription have; unknown fields are ignored. */
+export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): EndpointTestParsing {
+  const { value, error } = endpointTestSchema
+    .required()
+    .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
+  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+}
+
+const nameSchema = textWithoutNul(SUBSCRIPTION_LIMITS.nameCharactersMax);
+
+const clientUrlSchema = textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
+  .required()
+  .custom((url: string, helpers) => {
+    const problem = (helpers.prefs.context as { urlProblem: UrlProblem }).urlProblem(url);
+    return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
+  });
+
 const schema = Joi.object<SubscriptionFields>({
-  name: textWithoutNul(SUBSCRIPTION_LIMITS.nameCharactersMax).required(),
+  name: nameSchema.required(),
   description: textWithoutNul(SUBSCRIPTION_LIMITS.descriptionCharactersMax)
     .allow('', null)
     .empty(null)
@@ -65,13 +102,26 @@ const schema = Joi.object<SubscriptionFields>({
       'array.unique': '{{#label}} repeats an event type',
     }),
   job_ids: Joi.any().custom(readJobIds).default([]),
-  client_url: textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
-    .required()
-    .custom((url: string, helpers) => {
-      const problem = (helpers.prefs.context as { urlProblem: UrlProblem }).urlProblem(url);
-      return problem === null ? url : helpers.message({ custom: `{{#label}} ${problem}` });
-    }),
+  client_url: clientUrlSchema,
   active: Joi.boolean(),
+  signature_header: signatureHeaderSchema,
+  headers: headersSchema,
+});
+
+const endpointTestSchema = Joi.object<EndpointTestFields>({
+  client_url: clientUrlSchema,
+  event_type: Joi.string()
+    .valid(...EVENT_TYPES)
+    .default(TESTED_BY_DEFAULT),
+  name: nameSchema.allow('', null).empty(['', null]).default('Not saved yet'),
+  hmac_secret: Joi.string()
+    .pattern(HMAC_SECRET_PATTERN)
+    .messages({
+      'string.pattern.base':
+        '{{#label}} must be a secret as webhooks have them: whsec_ and 44 characters of base64',
+    })
+    .allow(null)
+    .empty(null),
   signature_header: signatureHeaderSchema,
   headers: headersSchema,
 });

@@ -33,7 +33,7 @@ import type { Settings } from './settings.ts';
 import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
 import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
-import { testSubscriptionEndpoint } from './subscriptions/test-endpoint.ts';
+import { testSubscriptionEndpoint, testUnsavedEndpoint } from './subscriptions/test-endpoint.ts';
 
 const REQUEST_LIMIT_WINDOW_SECONDS = 60;
 
@@ -114,6 +114,14 @@ export function createEndpoints(
     rotateSecretEndpoint({ prisma, secrets }),
     finishRotationEndpoint({ prisma }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
+    testUnsavedEndpoint({
+      prisma,
+      secrets,
+      egress,
+      deliveryTimeoutMs,
+      logger,
+      urlProblem: guard.urlProblem,
+    }),
     changesEndpoint(changes),
     ...deliveryEndpoints({ prisma, pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),

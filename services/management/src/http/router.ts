@@ -132,7 +132,7 @@ async function admit(
       gate.requireOpen();
       return handleOnce(endpoint, idempotency, { request, params, key }, keeper);
     };
-    if (endpoint.extraMs !== undefined) return await work();
+    if (endpoint.extraMs !== undefined) return await work(KEEPS_NOTHING);
     if (isTogether && key === null) {
       try {
         return await places.beside(account.id, () => work(KEEPS_NOTHING));

@@ -1,6 +1,5 @@
 import {
   answerObject,
-  httpStatusText,
   type Paths,
   prefixedId,
   type Schema,
@@ -21,7 +20,6 @@ import {
 import { HEALTH } from './health.ts';
 import { ROTATION_SCHEMAS, type SecretRotation } from './rotation.ts';
 import { SUBSCRIPTION_ORDERS } from './statements.ts';
-import type { Verification } from './test-endpoint.ts';
 
 export { EVENT_TYPE, SUBSCRIPTION_FIELDS_EXAMPLE } from './fields.ts';
 
@@ -47,7 +45,6 @@ const ROTATED_SUBSCRIPTION_EXAMPLE: SubscriptionView = {
 };
 
 const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
-const VERIFICATION_EXAMPLE = { verification_error: null, verification_status_code: '200' };
 
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
@@ -58,11 +55,6 @@ const INCLUDE = inQuery(
   'What to answer beside the rest, names with commas between them. `error_code`: why the latest attempt failed; `health`: how the endpoint does.',
   { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
 );
-const INCLUDE_ERROR_CODE = inQuery('include', '`error_code`: why it failed, for programs.', {
-  type: 'string',
-  enum: ['error_code'],
-});
-
 /** See docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscriptions': {
@@ -208,24 +200,6 @@ export const subscriptionPaths: Paths = {
       }),
     }),
   },
-
-  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/test': {
-    parameters: [parameter('AccountId'), parameter('WebhookId')],
-    get: {
-      operationId: 'testSubscription',
-      tags,
-      summary: 'Send a signed sample to the endpoint',
-      parameters: [INCLUDE_ERROR_CODE],
-      description: `Active or not, and without a trace: no entry in the log, no new status. How the endpoint took it is the answer, so a failure of the endpoint is a 200 too. ${WEBHOOK_WRITERS}`,
-      responses: answers(
-        'account',
-        {
-          200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
-        },
-        [400],
-      ),
-    },
-  },
 };
 
 export const subscriptionSchemas: Record<string, Schema> = {
@@ -261,30 +235,11 @@ export const subscriptionSchemas: Record<string, Schema> = {
 
   SubscriptionFields: FIELDS_OF_REQUESTS,
 
-  Verification: answerObject<Verification>(
-    'How the endpoint took the sample.',
-    {
-      verification_error: {
-        type: ['string', 'null'],
-        description: 'What went wrong, in a sentence; null when the endpoint answered with a 2xx.',
-      },
-      verification_status_code: httpStatusText(
-        'What the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `verification_error_code` tells them apart.',
-      ),
-      verification_error_code: {
-        type: ['string', 'null'],
-        description:
-          'What went wrong, for programs; `unsuccessful_status` when the endpoint answered. Null when nothing did. Absent unless asked for with `include=error_code`.',
-      },
-    },
-    ['verification_error_code'],
-  ),
-
   DeletedSubscription: answerObject<{ id: string }>('What was deleted.', {
     id: prefixedId('wsu_', 'Id of the subscription that is gone.'),
   }),
 };
 
-function newSecret(description: string): Schema {
+export function newSecret(description: string): Schema {
   return { type: 'string', pattern: '^whsec_[0-9A-Za-z+/]{43}=$', description };
 }

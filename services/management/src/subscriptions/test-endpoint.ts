@@ -1,31 +1,34 @@
 import {
+  createHmacSecret,
   createId,
-  createSampleEvent,
-  deliveryHeaders,
-  type JobRunEvent,
-  nanosecondTimestamp,
-  renderPayload,
-  secondsTimestamp,
+  EVENT_TYPES,
+  parseEndpointTest,
   secretsAt,
+  TESTED_BY_DEFAULT,
+  type UrlProblem,
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
-import { type Egress, type EgressResult, outwardCode } from '@runhook/egress';
+import type { Egress } from '@runhook/egress';
 import type { Logger } from '@runhook/runtime';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
-import { QueryReader, someOf } from '../http/query-parameters.ts';
-import { ownHeadersOf } from './own-headers.ts';
+import { InvalidRequestError } from '../http/errors.ts';
+import { oneOf, QueryReader, someOf } from '../http/query-parameters.ts';
+import { headerColumns, ownHeadersOf } from './own-headers.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
+import { sendSample } from './sample-delivery.ts';
 import { rotatingSecretOf } from './statements.ts';
 
-/** Sends a signed sample to the endpoint, active or not, and leaves no trace in the database (docs/contract.md#test-endpoint). */
-export function testSubscriptionEndpoint(deps: {
+interface Dependencies {
   prisma: PrismaClient;
   secrets: SecretBox;
   egress: Pick<Egress, 'post'>;
   deliveryTimeoutMs: number;
   logger: Pick<Logger, 'info'>;
-}): AccountEndpoint {
+}
+
+/** Of a subscription, active or not (docs/contract.md#test-endpoint). */
+export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
   return {
     method: 'GET',
     path: `${SUBSCRIPTION_PATH}/test`,
@@ -34,90 +37,65 @@ export function testSubscriptionEndpoint(deps: {
     extraMs: deps.deliveryTimeoutMs,
     async handle(request) {
       const reader = new QueryReader(request.query);
-      const included = reader.optional('include', someOf(['error_code']));
+      const included = reader.optional('include', someOf(['error_code', 'exchange']));
+      const eventType = reader.optional('event_type', oneOf(EVENT_TYPES)) ?? TESTED_BY_DEFAULT;
       reader.check();
       const row = await requiredSubscription(deps.prisma, request);
-      const sentAt = new Date();
-      const event = sampleEvent(request.account.id, createId('event', sentAt.getTime()), sentAt);
-      const body = renderPayload(event, row);
-      const hmacSecrets = secretsAt(rotatingSecretOf(row), sentAt.getTime(), deps.secrets.decrypt);
-      request.beforeCommit();
-      const result = await deps.egress.post({
+      const sample = {
+        accountId: request.account.id,
+        eventType,
+        subscription: row,
         url: row.clientUrl,
-        headers: deliveryHeaders({
-          body,
-          eventId: event.eventId,
-          hmacSecrets,
-          sentAt,
-          signatureHeader: row.signatureHeader,
-          ownHeaders: ownHeadersOf(row, deps.secrets),
-        }),
-        body: Buffer.from(body),
-      });
-      if (result.error?.detail !== undefined) {
-        // The answer says neither which rule refused nor what a name stands for; this is for whoever runs the service.
-        const { code: errorCode, detail: errorDetail } = result.error;
-        const accountId = request.account.id;
-        deps.logger.info(
-          { accountId, subscriptionId: row.id, errorCode, errorDetail },
-          'an endpoint was not tested',
-        );
-      }
-      const { verification_error_code, ...verification } = verificationOf(result);
-      const data = included?.has('error_code') ? { ...verification, verification_error_code } : verification;
+        signatureHeader: row.signatureHeader,
+        ownHeaders: ownHeadersOf(row, deps.secrets),
+        secretsAt: (nowMs: number) => secretsAt(rotatingSecretOf(row), nowMs, deps.secrets.decrypt),
+      };
+      const { verification_error_code, exchange, ...verification } = await sendSample(
+        deps,
+        sample,
+        request.beforeCommit,
+      );
+      const data = {
+        ...verification,
+        ...(included?.has('error_code') && { verification_error_code }),
+        ...(included?.has('exchange') && { exchange }),
+      };
       return { code: 200, data };
     },
   };
 }
 
-/** What the test endpoint answers (docs/contract.md#test-endpoint). */
-export interface Verification {
-  /** One plain sentence, or null when the endpoint answered with a 2xx. */
-  verification_error: string | null;
-  /** The endpoint's status; when no answer came, "504" (not in time) or "502". */
-  verification_status_code: string;
-  /** Null when the endpoint answered with a 2xx; absent unless the request asks for it. */
-  verification_error_code?: string | null;
-}
-
-function verificationOf({
-  response,
-  error,
-}: Pick<EgressResult, 'response' | 'error'>): Required<Verification> {
-  if (error || !response) {
-    return {
-      verification_error: error?.message ?? 'The endpoint did not answer.',
-      verification_status_code: error?.code === 'timeout' ? '504' : '502',
-      verification_error_code: error === null ? 'request_failed' : outwardCode(error.code),
-    };
-  }
-  const { statusCode } = response;
-  const delivered = statusCode >= 200 && statusCode < 300;
+/** Of what is not saved, by the rules that it would be saved by (docs/contract.md#test-endpoint). Stores nothing. */
+export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProblem }): AccountEndpoint {
+  const { prisma, secrets, urlProblem, deliveryTimeoutMs } = deps;
   return {
-    verification_error: delivered ? null : `The endpoint answered ${statusCode}.`,
-    verification_status_code: String(statusCode),
-    verification_error_code: delivered ? null : 'unsuccessful_status',
+    method: 'POST',
+    path: '/api/v3/accounts/:account_id/webhooks/test',
+    access: WRITE_WEBHOOKS,
+    extraMs: deliveryTimeoutMs,
+    async handle({ account, body, keep, beforeCommit }) {
+      const { fields, problems } = parseEndpointTest(body, urlProblem);
+      if (problems) throw new InvalidRequestError(problems);
+      const columns = headerColumns(fields, null, secrets);
+      const hmacSecret = fields.hmac_secret ?? createHmacSecret();
+      const verification = await sendSample(
+        deps,
+        {
+          accountId: account.id,
+          eventType: fields.event_type,
+          subscription: { id: createId('subscription'), name: fields.name },
+          url: fields.client_url,
+          signatureHeader: columns.signatureHeader,
+          ownHeaders: ownHeadersOf(columns, secrets),
+          secretsAt: () => [hmacSecret],
+        },
+        beforeCommit,
+      );
+      const isMade = fields.hmac_secret === undefined;
+      const answer = { code: 200, data: { ...verification, ...(isMade && { hmac_secret: hmacSecret }) } };
+      // It is sent by now, so nothing of the database may refuse it, but for an answer that is to be kept.
+      if (keep.withoutKey) return keep.withoutKey.answer(answer);
+      return await prisma.$transaction((transaction) => keep.withinPrisma(transaction, answer));
+    },
   };
-}
-
-const RUN_SECONDS = 94;
-
-/** What the test endpoint sends: a run that has just succeeded. Only the account and the ids around it are real. */
-export function sampleEvent(accountId: number, eventId: string, now: Date): JobRunEvent {
-  const timestamp = nanosecondTimestamp(now.toISOString()) as string;
-  const run = {
-    jobId: '123',
-    jobName: 'Daily job (sample)',
-    runId: '12345',
-    environmentId: '1234',
-    environmentName: 'Production',
-    engineVersion: '1.9.0',
-    projectName: 'Analytics',
-    projectId: '167194',
-    runReason: 'Webhook test',
-    runStartedAt: secondsTimestamp(new Date(now.getTime() - RUN_SECONDS * 1000)),
-  };
-  return createSampleEvent('job.run.completed', { eventId, accountId, timestamp }, run, () =>
-    secondsTimestamp(now),
-  );
 }

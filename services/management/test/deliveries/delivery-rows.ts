@@ -1,6 +1,5 @@
-import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import { createId, deliveryIdFor, idDay, type JobRunEvent, sampleEvent } from '@runhook/contract';
 import type { Database } from '@runhook/database';
-import { sampleEvent } from '../../src/subscriptions/test-endpoint.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -49,7 +48,7 @@ export async function insertDelivery(
 ): Promise<{ id: string; day: string; event: JobRunEvent }> {
   const { eventTime = new Date(), eventType = 'job.run.completed', runId = 12345 } = fields;
   const eventId = createId('event', eventTime.getTime());
-  const sample = sampleEvent(fields.accountId, eventId, eventTime);
+  const sample = sampleEvent('job.run.completed', { accountId: fields.accountId, eventId, now: eventTime });
   const data = { ...sample.data, jobName: fields.jobName ?? 'Nightly', runId: String(runId) };
   const event = { ...sample, eventType, data } as JobRunEvent;
   const day = idDay('event', eventId);

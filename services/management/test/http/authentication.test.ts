@@ -113,6 +113,7 @@ describe('an account without webhooks', () => {
     ['PUT', '/subscription/wsu_x'],
     ['DELETE', '/subscription/wsu_x'],
     ['GET', '/subscription/wsu_x/test'],
+    ['POST', '/test'],
     ['GET', '/subscription/wsu_x/deliveries'],
     ['GET', '/subscription/wsu_x/delivery/wdl_x'],
     ['POST', '/subscription/wsu_x/delivery/wdl_x/redeliver'],

@@ -6,6 +6,7 @@ import {
   type JobRunEvent,
   renderPayload,
   SUBSCRIPTION_LIMITS,
+  sampleEvent,
 } from '@runhook/contract';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
@@ -13,7 +14,6 @@ import type { MediaType, OpenApiDocument, PathItem, Schema } from '../../src/htt
 import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
 import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/webhooks.ts';
 import { readSettings } from '../../src/settings.ts';
-import { sampleEvent } from '../../src/subscriptions/test-endpoint.ts';
 import { createSchemaChecker } from '../answer-checker.ts';
 import { type Harness, SUBSCRIPTION_FIELDS, startHarness } from '../harness.ts';
 
@@ -189,9 +189,9 @@ describe('deliveries', () => {
     }
   });
 
-  test('that the test endpoint sends fit too', () => {
-    const body = JSON.parse(renderPayload(sampleEvent(1, createId('event'), new Date()), subscription));
-    expect(check(DeliveryPayload, body, 'payload')).toEqual([]);
+  test.each(EVENT_TYPES)('that the test endpoint sends of %s fit too', (eventType) => {
+    const event = sampleEvent(eventType, { accountId: 1, eventId: createId('event'), now: new Date() });
+    expect(check(DeliveryPayload, JSON.parse(renderPayload(event, subscription)), 'payload')).toEqual([]);
   });
 });
 

@@ -127,6 +127,12 @@ const WRITES: [string, () => Promise<Write>, string][] = [
     'subscriptions IN ACCESS EXCLUSIVE',
   ],
   [
+    'POST /api/v3/accounts/:account_id/webhooks/test',
+    async () => ({ path: account.path('/test'), body: { client_url: receiver.url } }),
+    // It writes nothing: only whether the caller may is asked of the database.
+    'service_tokens IN ACCESS EXCLUSIVE',
+  ],
+  [
     'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/recover',
     async () => {
       const { subscriptionId } = await failedDelivery();

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { verify } from '@runhook/contract';
+import { createHmacSecret, EVENT_TYPES, verify } from '@runhook/contract';
 import { type Receiver, startReceiver } from '@runhook/testing';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
@@ -151,6 +151,56 @@ describe('testing a subscription', () => {
     expect((await runTest(id, '?include=all')).status).toBe(400);
   });
 
+  test.each(EVENT_TYPES)('sends a sample of %s when it is asked for', async (eventType) => {
+    const { id } = await newSubscription({ event_types: ['job.run.started'] });
+    await runTest(id, `?event_type=${eventType}`);
+    const [request] = await receiver.waitFor(1);
+    expect(JSON.parse(String(request?.body))).toMatchObject({ eventType, webhooksID: id });
+  });
+
+  test('refuses an event type that there is none of', async () => {
+    const { id } = await newSubscription();
+    const { status, json } = await runTest(id, '?event_type=job.run.paused');
+    expect([status, json.status.errors[0].field]).toEqual([400, 'event_type']);
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test('answers the whole exchange when it is asked for, and no secret in it', async () => {
+    receiver.respondWith({
+      status: 418,
+      headers: { 'x-teapot': 'yes' },
+      body: `short\0${'x'.repeat(20_000)}`,
+    });
+    const headers = { 'X-Gateway-Key': 'a key of the gateway' };
+    const { id, hmac_secret: secret } = await newSubscription({ headers, signature_header: 'X-Signature' });
+    const { data } = (await runTest(id, '?include=exchange')).json;
+    expect(data).not.toHaveProperty('verification_error_code');
+    const [request] = await receiver.waitFor(1);
+    expect(verify(request?.body ?? '', secret, request?.headers['x-signature'] as string)).toBe(true);
+    expect(data.exchange).toEqual({
+      method: 'POST',
+      url: `${receiver.url}/hook`,
+      started_at: expect.stringMatching(/^\d{16}$/),
+      duration_ms: expect.any(Number),
+      http_status_code: '418',
+      error: { code: 'unsuccessful_status', message: 'The endpoint answered 418.' },
+      request_headers: {
+        'content-type': 'application/json',
+        'user-agent': request?.headers['user-agent'],
+        'webhook-id': request?.headers['webhook-id'],
+        'webhook-timestamp': request?.headers['webhook-timestamp'],
+        'webhook-signature': '***',
+        'x-gateway-key': '***',
+        'x-signature': '***',
+      },
+      request_body: String(request?.body),
+      response_headers: expect.objectContaining({ 'x-teapot': 'yes' }),
+      response_body: `short\uFFFD${'x'.repeat(16_378)}`,
+      response_truncated: true,
+      timings: expect.objectContaining({ tls_ms: null, total_ms: expect.any(Number) }),
+    });
+  });
+
   test('works on an inactive subscription and leaves no trace, whatever the outcome', async () => {
     const { id } = await newSubscription({ active: false });
     const read = async () => {
@@ -165,5 +215,102 @@ describe('testing a subscription', () => {
     receiver.respondWith(500);
     expect(await runTest(id)).toMatchObject(verified('The endpoint answered 500.', '500'));
     expect(await read()).toEqual(before);
+  });
+});
+
+describe('testing what is not saved', () => {
+  const send = async (body: object, headers: Record<string, string> = {}) =>
+    await harness.call('POST', account.path('/test'), { token: account.token, body, headers });
+
+  test('sends a signed sample, tells what signed it, and stores nothing', async () => {
+    const before = await harness.rowCounts();
+    const { status, json } = await send({ client_url: `${receiver.url}/new`, event_type: 'job.run.errored' });
+    expect(status).toBe(200);
+    const [request] = await receiver.waitFor(1);
+    expect(json.data).toMatchObject({
+      verification_error: null,
+      verification_status_code: '200',
+      verification_error_code: null,
+      exchange: { url: `${receiver.url}/new`, request_body: String(request?.body), http_status_code: '200' },
+    });
+    expect(verify(request?.body ?? '', json.data.hmac_secret, request?.headers.authorization)).toBe(true);
+    expect(JSON.parse(String(request?.body))).toMatchObject({
+      accountId: account.id,
+      eventType: 'job.run.errored',
+      webhookName: 'Not saved yet',
+      data: { runStatus: 'Errored' },
+    });
+    expect(await harness.rowCounts()).toEqual(before);
+  });
+
+  test('signs with the secret and sends the headers of the request', async () => {
+    const secret = createHmacSecret();
+    const { json } = await send({
+      client_url: receiver.url,
+      name: 'To be',
+      hmac_secret: secret,
+      signature_header: 'X-Signature',
+      headers: { 'X-Gateway-Key': 'a key' },
+    });
+    expect(json.data).not.toHaveProperty('hmac_secret');
+    const [request] = await receiver.waitFor(1);
+    expect(verify(request?.body ?? '', secret, request?.headers['x-signature'] as string)).toBe(true);
+    expect(request?.headers).toMatchObject({ 'x-gateway-key': 'a key' });
+    expect(request?.headers).not.toHaveProperty('authorization');
+    expect(JSON.parse(String(request?.body)).webhookName).toBe('To be');
+    expect(JSON.stringify(json)).not.toMatch(/a key|whsec_/);
+  });
+
+  test('tells a failure as the test of a subscription does', async () => {
+    receiver.respondWith({ never: true });
+    expect((await send({ client_url: receiver.url })).json.data).toMatchObject({
+      verification_status_code: '504',
+      exchange: { error: { code: 'timeout' }, response_headers: null, response_body: null },
+    });
+    const unnamed = (await send({ client_url: 'http://no-such-name.invalid/' })).json.data;
+    expect(unnamed).toMatchObject({ verification_error_code: 'no_address', exchange: { timings: null } });
+  });
+
+  test.each([
+    ['no body', [], ['body']],
+    ['no address', {}, ['client_url']],
+    ['a forbidden address', { client_url: 'http://10.1.2.3/' }, ['client_url']],
+    [
+      'no address and no event',
+      { client_url: 'ftp://x', event_type: 'job.run' },
+      ['client_url', 'event_type'],
+    ],
+    ['what is no secret', { client_url: 'http://127.0.0.1/', hmac_secret: 'secret' }, ['hmac_secret']],
+    ['a reserved header', { client_url: 'http://127.0.0.1/', headers: { Host: 'a' } }, ['headers.Host']],
+    ['a masked header', { client_url: 'http://127.0.0.1/', headers: { 'X-Key': '***' } }, ['headers.X-Key']],
+    [
+      'a bad name of a header',
+      { client_url: 'http://127.0.0.1/', signature_header: 'a b' },
+      ['signature_header'],
+    ],
+  ])('refuses %s, by the rules of a subscription', async (_what, body, fields) => {
+    const { status, json } = await send(body);
+    expect(status).toBe(400);
+    expect(json.status.errors.map(({ field }: { field: string }) => field)).toEqual(fields);
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test('needs the permission to write webhooks', async () => {
+    const token = await harness.newToken(account, ['read_only']);
+    const answer = await harness.call('POST', account.path('/test'), {
+      token,
+      body: { client_url: receiver.url },
+    });
+    expect(answer.status).toBe(403);
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test('is sent once for an Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': 'one test' };
+    const first = await send({ client_url: receiver.url }, headers);
+    const second = await send({ client_url: receiver.url }, headers);
+    expect(second.headers.get('idempotent-replay')).toBe('true');
+    expect(second.json).toEqual(first.json);
+    expect(receiver.requests).toHaveLength(1);
   });
 });

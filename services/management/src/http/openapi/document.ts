@@ -11,6 +11,7 @@ import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
+import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
 import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
 import { envelopeSchemas, RESPONSES } from './responses.ts';
@@ -19,6 +20,7 @@ import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
 /** Every schema that has a name. */
 const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
+  ...testSchemas,
   ...deliverySchemas,
   ...recoverySchemas,
   ...statisticsSchemas,
@@ -67,6 +69,7 @@ const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session:
 /** One entry for every endpoint that is mounted; a test holds the two against each other. */
 const PATHS: Paths = {
   ...subscriptionPaths,
+  ...testPaths,
   ...deliveryPaths,
   ...changesPaths,
   ...statisticsPaths,

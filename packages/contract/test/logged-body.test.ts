@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { loggedBody } from '../src/attempt.ts';
+import { loggedBody } from '@runhook/contract';
 
 test.each([
   ['text as it is', Buffer.from('ünï'), 'ünï'],

@@ -1,0 +1,53 @@
+// Needs nothing of Node.js: the console shows what the test endpoints send (`@runhook/contract/samples`).
+import {
+  EVENT_TYPE_TABLE,
+  type EventType,
+  RUN_STATUS_CODES,
+  type RunDetails,
+  type RunTime,
+} from './event-types.ts';
+import type { EventIdentity, JobRunEvent } from './events.ts';
+import { createEvent } from './payload.ts';
+import { nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';
+
+export { renderPayload } from './payload.ts';
+
+/** An event as its type's sample has it. */
+export function createSampleEvent(
+  eventType: EventType,
+  identity: EventIdentity,
+  run: Omit<RunDetails, 'runStatus' | 'runStatusCode' | 'runStatusMessage'>,
+  timeOf: (time: RunTime) => string,
+): JobRunEvent {
+  const { status, message } = EVENT_TYPE_TABLE[eventType].sample;
+  const told = { runStatus: status, runStatusCode: RUN_STATUS_CODES[status], runStatusMessage: message };
+  return createEvent(eventType, identity, { ...run, ...told }, timeOf);
+}
+
+const RUN_SECONDS = 94;
+
+/**
+ * The sample of a type that is sent to try an endpoint, and shown before: an event that has just happened. Only the
+ * account and the ids around the run are real.
+ */
+export function sampleEvent(
+  eventType: EventType,
+  { accountId, eventId, now }: { accountId: number; eventId: string; now: Date },
+): JobRunEvent {
+  const timestamp = nanosecondTimestamp(now.toISOString()) as string;
+  const { statuses } = EVENT_TYPE_TABLE[eventType];
+  const startedMs = now.getTime() - (statuses[0] === 'Running' ? 0 : RUN_SECONDS * 1000);
+  const run = {
+    jobId: '123',
+    jobName: 'Daily job (sample)',
+    runId: '12345',
+    environmentId: '1234',
+    environmentName: 'Production',
+    engineVersion: '1.9.0',
+    projectName: 'Analytics',
+    projectId: '167194',
+    runReason: 'Webhook test',
+    runStartedAt: secondsTimestamp(new Date(startedMs)),
+  };
+  return createSampleEvent(eventType, { eventId, accountId, timestamp }, run, () => secondsTimestamp(now));
+}

@@ -1,0 +1,167 @@
+import {
+  createId,
+  deliveryHeaders,
+  type EventType,
+  loggedBody,
+  MASK,
+  maskedHeaders,
+  renderPayload,
+  type SigningSecrets,
+  sampleEvent,
+} from '@runhook/contract';
+import { type Egress, type EgressResult, outwardCode } from '@runhook/egress';
+import type { Logger } from '@runhook/runtime';
+
+/** What a test sends, and where. */
+export interface Sample {
+  accountId: number;
+  eventType: EventType;
+  subscription: { id: string; name: string };
+  url: string;
+  /** Null: `Authorization`. */
+  signatureHeader: string | null;
+  /** Of the subscriber's own. */
+  ownHeaders: Record<string, string>;
+  /** The secrets of the moment at which it is sent. @param nowMs milliseconds since the epoch */
+  secretsAt(nowMs: number): SigningSecrets;
+}
+
+/** What the test endpoints answer (docs/contract.md#test-endpoint). */
+export interface Verification {
+  /** One plain sentence, or null when the endpoint answered with a 2xx. */
+  verification_error: string | null;
+  /** The endpoint's status; when no answer came, "504" (not in time) or "502". */
+  verification_status_code: string;
+  /** Null when the endpoint answered with a 2xx; absent unless the request asks for it. */
+  verification_error_code?: string | null;
+  /** Absent unless the request asks for it. */
+  exchange?: TestExchange;
+}
+
+/** What went over the wire, as the log has it of an attempt, with what an attempt shares with its delivery. */
+export interface TestExchange {
+  method: 'POST';
+  url: string;
+  /** Microseconds since the epoch, as digits. */
+  started_at: string;
+  duration_ms: number;
+  http_status_code: string;
+  error: { code: string; message: string } | null;
+  /** Masked. */
+  request_headers: Record<string, string>;
+  request_body: string;
+  /** Null when no answer came, as its body. */
+  response_headers: Record<string, string> | null;
+  response_body: string | null;
+  response_truncated: boolean;
+  /** Null when nothing was sent. */
+  timings: {
+    dns_ms: number | null;
+    connect_ms: number | null;
+    tls_ms: number | null;
+    first_byte_ms: number | null;
+    total_ms: number;
+  } | null;
+}
+
+/**
+ * Sends a signed sample, active or not, and leaves no trace in the database (docs/contract.md#test-endpoint).
+ * @param beforeSending the last thing before it: throws when the caller was refused meanwhile
+ */
+export async function sendSample(
+  { egress, logger }: { egress: Pick<Egress, 'post'>; logger: Pick<Logger, 'info'> },
+  sample: Sample,
+  beforeSending: () => void,
+): Promise<Required<Verification>> {
+  const { accountId, eventType, subscription, url, signatureHeader, ownHeaders } = sample;
+  const sentAt = new Date();
+  const eventId = createId('event', sentAt.getTime());
+  const body = renderPayload(sampleEvent(eventType, { accountId, eventId, now: sentAt }), subscription);
+  const headers = deliveryHeaders({
+    body,
+    eventId,
+    hmacSecrets: sample.secretsAt(sentAt.getTime()),
+    sentAt,
+    signatureHeader,
+    ownHeaders,
+  });
+  beforeSending();
+  const result = await egress.post({ url, headers, body: Buffer.from(body) });
+  if (result.error?.detail !== undefined) {
+    // The answer says neither which rule refused nor what a name stands for; this is for whoever runs the service.
+    const { code: errorCode, detail: errorDetail } = result.error;
+    logger.info(
+      { accountId, subscriptionId: subscription.id, errorCode, errorDetail },
+      'an endpoint was not tested',
+    );
+  }
+  const verification = verificationOf(result);
+  return { ...verification, exchange: exchangeOf(result, { url, headers, body }, verification) };
+}
+
+function verificationOf({
+  response,
+  error,
+}: Pick<EgressResult, 'response' | 'error'>): Required<Omit<Verification, 'exchange'>> {
+  if (error || !response) {
+    return {
+      verification_error: error?.message ?? 'The endpoint did not answer.',
+      verification_status_code: error?.code === 'timeout' ? '504' : '502',
+      verification_error_code: error === null ? 'request_failed' : outwardCode(error.code),
+    };
+  }
+  const { statusCode } = response;
+  const delivered = statusCode >= 200 && statusCode < 300;
+  return {
+    verification_error: delivered ? null : `The endpoint answered ${statusCode}.`,
+    verification_status_code: String(statusCode),
+    verification_error_code: delivered ? null : 'unsuccessful_status',
+  };
+}
+
+function exchangeOf(
+  { startedAt, durationMs, response, timings }: EgressResult,
+  sent: { url: string; headers: Record<string, string>; body: string },
+  verification: Required<Omit<Verification, 'exchange'>>,
+): TestExchange {
+  const { verification_error: message, verification_error_code: code } = verification;
+  const answered = response && loggedBody(response.body, response.truncated);
+  return {
+    method: 'POST',
+    url: sent.url,
+    started_at: `${startedAt.getTime()}000`,
+    duration_ms: durationMs,
+    http_status_code: verification.verification_status_code,
+    error: code === null ? null : { code, message: message ?? '' },
+    request_headers: maskedHeaders(sent.headers),
+    request_body: sent.body,
+    response_headers: response?.headers ?? null,
+    response_body: answered?.body ?? null,
+    response_truncated: answered?.truncated ?? false,
+    // How long a name took that may not be called is told to nobody.
+    timings:
+      timings === null || code === 'no_address'
+        ? null
+        : {
+            dns_ms: timings.dnsMs,
+            connect_ms: timings.connectMs,
+            tls_ms: timings.tlsMs,
+            first_byte_ms: timings.firstByteMs,
+            total_ms: timings.totalMs,
+          },
+  };
+}
+
+// For the OpenAPI document: a webhook of it that is not saved yet.
+export const EXCHANGE_EXAMPLE: Omit<TestExchange, 'request_body' | 'url'> = {
+  method: 'POST',
+  started_at: '1795168800123000',
+  duration_ms: 100,
+  http_status_code: '200',
+  error: null,
+  request_headers: { 'content-type': 'application/json', 'user-agent': 'Runhook/0.1.0', authorization: MASK },
+  response_headers: { 'content-type': 'text/plain' },
+  response_body: 'thanks',
+  response_truncated: false,
+  timings: { dns_ms: 4, connect_ms: 21, tls_ms: 27, first_byte_ms: 46, total_ms: 99 },
+};
