@@ -1,0 +1,142 @@
+// A relay, with nothing but Node (22 or newer): takes Runhook's deliveries, verifies them, and posts each to a chat or a
+// pager in the format that it wants.
+//
+//   TARGET=slack TARGET_URL=https://hooks.slack.com/services/… HMAC_SECRET=whsec_… PORT=3004 node relay.mjs
+//
+// and a webhook whose client_url leads here. TARGET is slack, teams, discord or pagerduty; pagerduty needs the ROUTING_KEY
+// of its integration, and a webhook of errored and completed runs. SIGNATURE_HEADER, when the webhook names another one.
+// It answers 2xx only when the target did, so Runhook tries again what the target refused.
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer } from 'node:http';
+
+const { TARGET, TARGET_URL, HMAC_SECRET, ROUTING_KEY, HOST = '127.0.0.1', PORT = '3004' } = process.env;
+const SIGNATURE_HEADER = (process.env.SIGNATURE_HEADER ?? 'authorization').toLowerCase();
+const BODY_BYTES_MAX = 1_000_000;
+/** Runhook waits for ten seconds. */
+const TARGET_TIMEOUT_MS = 8_000;
+const EVENTS_REMEMBERED = 10_000;
+
+/** What each target is sent; null for an event that it needs not hear of. */
+const FORMATS = {
+  slack: (event) => ({ text: sentenceOf(event).replace(/[&<>]/g, (c) => SLACK_ESCAPES[c]) }),
+  // A connector and a workflow of Power Automate take the same card.
+  teams: (event) => ({
+    type: 'message',
+    attachments: [
+      {
+        contentType: 'application/vnd.microsoft.card.adaptive',
+        contentUrl: null,
+        content: {
+          $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+          type: 'AdaptiveCard',
+          version: '1.4',
+          body: [{ type: 'TextBlock', text: sentenceOf(event), wrap: true }],
+        },
+      },
+    ],
+  }),
+  // Nobody is called by a name that stands in a job's name.
+  discord: (event) => ({ content: sentenceOf(event).slice(0, 2_000), allowed_mentions: { parse: [] } }),
+  // A failed run opens the incident of its job, the next that succeeds resolves it.
+  pagerduty: (event) => {
+    const { jobId, jobName, runStatus } = event.data;
+    const common = { routing_key: ROUTING_KEY, dedup_key: `runhook-${event.accountId}-${jobId}` };
+    if (event.eventType === 'job.run.errored')
+      return {
+        ...common,
+        event_action: 'trigger',
+        payload: {
+          summary: sentenceOf(event).slice(0, 1_024),
+          source: jobName,
+          severity: 'error',
+          timestamp: event.timestamp,
+          custom_details: event.data,
+        },
+      };
+    return runStatus === 'Success' ? { ...common, event_action: 'resolve' } : null;
+  },
+};
+const SLACK_ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+if (!HMAC_SECRET) throw new Error('HMAC_SECRET is not set');
+if (!TARGET_URL) throw new Error('TARGET_URL is not set');
+if (!Object.hasOwn(FORMATS, TARGET ?? ''))
+  throw new Error(`TARGET must be one of ${Object.keys(FORMATS).join(', ')}`);
+if (TARGET === 'pagerduty' && !ROUTING_KEY) throw new Error('ROUTING_KEY is not set');
+
+function sentenceOf({ eventType, data }) {
+  const { jobName, runId, environmentName, runStatus, runStatusMessage } = data;
+  const ended = runStatus === 'Success' ? 'succeeded' : 'failed';
+  const what = eventType === 'job.run.started' ? 'started' : ended;
+  const why = runStatusMessage === 'None' ? '' : ` ${runStatusMessage}`;
+  return `${jobName} ${what}: run ${runId} in ${environmentName}.${why}`;
+}
+
+function isGenuine(body, signature) {
+  const expected = Buffer.from(createHmac('sha256', HMAC_SECRET).update(body).digest('hex'));
+  const given = Buffer.from(signature ?? '');
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+/** By eventId, what came or comes of it: an event that arrives twice is sent once, unless the target refused it. */
+const sent = new Map();
+
+async function sendOnce(event) {
+  const before = sent.get(event.eventId);
+  if (before) return await before;
+  const sending = send(event);
+  sent.set(event.eventId, sending);
+  if (sent.size > EVENTS_REMEMBERED) sent.delete(sent.keys().next().value);
+  const isTaken = await sending;
+  if (!isTaken) sent.delete(event.eventId);
+  return isTaken;
+}
+
+/** Whether the target took it. */
+async function send(event) {
+  const message = FORMATS[TARGET](event);
+  if (message === null) return true;
+  try {
+    const answer = await fetch(TARGET_URL, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(message),
+      signal: AbortSignal.timeout(TARGET_TIMEOUT_MS),
+    });
+    if (!answer.ok)
+      print({ eventId: event.eventId, target: answer.status, says: (await answer.text()).slice(0, 500) });
+    return answer.ok;
+  } catch (error) {
+    print({ eventId: event.eventId, target: String(error.cause ?? error) });
+    return false;
+  }
+}
+
+async function answerTo(request) {
+  if (request.method !== 'POST') return 405;
+  const chunks = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) return 413;
+    chunks.push(chunk);
+  }
+  // The signature covers the bytes that were sent: nothing in them means anything before it is verified.
+  const body = Buffer.concat(chunks);
+  if (!isGenuine(body, request.headers[SIGNATURE_HEADER])) return 401;
+  return (await sendOnce(JSON.parse(body))) ? 204 : 502;
+}
+
+const server = createServer((request, response) => {
+  answerTo(request).then(
+    (status) => response.writeHead(status).end(),
+    () => response.destroy(),
+  );
+});
+
+function print(line) {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+server.listen(Number(PORT), HOST, () => print({ listening: `http://${HOST}:${server.address().port}/` }));
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => server.close());

@@ -1,0 +1,280 @@
+import { renderPayload } from '@runhook/contract/samples';
+
+/** What is pasted. */
+export interface PastedDelivery {
+  body: string;
+  /** The value of the header, or headers as lines `name: value`. */
+  header: string;
+  secret: string;
+  /** Of the webhook, which other headers are told from. */
+  signatureHeader: string;
+}
+
+/** Why nothing can be said. */
+export type Unreadable = 'no-body' | 'no-header' | 'no-secret' | 'masked' | 'no-timestamp' | 'no-signature';
+
+/** What has to be undone for the signature to be right: the body, the header or the secret is not as it was. */
+export type Difference =
+  | 'newline-added'
+  | 'newline-removed'
+  | 'crlf'
+  | 'lf'
+  | 'spaces'
+  | 'escapes'
+  | 'key-order'
+  | 'secret-blanks'
+  | 'secret-quotes'
+  | 'secret-prefix'
+  | 'key-decoded'
+  | 'key-whole'
+  | 'header-scheme'
+  | 'header-capitals'
+  | 'header-base64'
+  | 'header-v1'
+  | 'header-blanks';
+
+/** Where the body is another first. `pasted` and `signed` are bytes, or null where it ends. */
+export interface ByteDifference {
+  /** In UTF-8, counted from 0. */
+  offset: number;
+  pasted: number | null;
+  signed: number | null;
+}
+
+export type Verdict =
+  | { kind: 'unreadable'; why: Unreadable }
+  | { kind: 'genuine' }
+  /** Right once these are undone. `byte` when the body is one of them. */
+  | { kind: 'nearly'; differences: Difference[]; byte: ByteDifference | null }
+  /** `isAsSent`: the body has the very form that Runhook sends, so it is the secret or a value in it. */
+  | { kind: 'wrong'; isAsSent: boolean; webhookId: string | null };
+
+/** Compares by WebCrypto, in the browser: nothing is sent. Tries what happens to bodies, headers and secrets on their way. */
+export async function checkSignature(delivery: PastedDelivery): Promise<Verdict> {
+  const { body, secret } = delivery;
+  if (body === '') return unreadable('no-body');
+  if (delivery.header.trim() === '') return unreadable('no-header');
+  if (secret.trim() === '') return unreadable('no-secret');
+  const given = readHeader(delivery);
+  if (typeof given === 'string') return unreadable(given);
+  const found = await firstMatch(delivery, given);
+  if (found === null) {
+    const canonical = asSent(body);
+    return { kind: 'wrong', isAsSent: canonical === body, webhookId: webhookIdOf(body) };
+  }
+  const { differences, signed } = found;
+  if (differences.length === 0) return { kind: 'genuine' };
+  return { kind: 'nearly', differences, byte: signed === body ? null : firstDifference(body, signed) };
+}
+
+function unreadable(why: Unreadable): Verdict {
+  return { kind: 'unreadable', why };
+}
+
+/** A signature as it was given: its bytes, what they are over, and what is odd about its form. */
+interface Given {
+  signatures: { bytes: Uint8Array; differences: Difference[] }[];
+  /** Of the Standard Webhooks scheme: what stands before the body; null for the plain one. */
+  prefix: string | null;
+}
+
+const LINE = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/;
+
+function readHeader({ header, signatureHeader, body }: PastedDelivery): Given | Unreadable {
+  const named = new Map<string, string>();
+  for (const line of header.split(/\r?\n/)) {
+    const [, name, value] = LINE.exec(line) ?? [];
+    if (name !== undefined && value !== undefined) named.set(name.toLowerCase(), value);
+  }
+  const standard = named.get('webhook-signature');
+  const plain = named.get(signatureHeader.toLowerCase());
+  const value = plain ?? standard ?? (named.size === 0 ? header.replace(/\r?\n$/, '') : undefined);
+  if (value === undefined) return 'no-signature';
+  if (/^\s*\*+\s*$/.test(value)) return 'masked';
+  const isStandard = /^\s*v1,/.test(value) || (plain === undefined && standard !== undefined);
+  if (!isStandard) return { signatures: [readSignature(value)], prefix: null };
+  const id = named.get('webhook-id')?.trim() ?? eventIdOf(body);
+  const timestamp = named.get('webhook-timestamp')?.trim();
+  if (id === null || timestamp === undefined) return 'no-timestamp';
+  const signatures = value
+    .trim()
+    .split(/\s+/)
+    .map((one) => ({
+      bytes: fromBase64(one.replace(/^v1,/, '')) ?? NOTHING,
+      differences: one.startsWith('v1,') ? [] : (['header-v1'] satisfies Difference[]),
+    }));
+  return { signatures, prefix: `${id}.${timestamp}.` };
+}
+
+const NOTHING = new Uint8Array();
+
+/** Of the plain scheme, whose form is 64 digits of lower-case hex and nothing else. */
+function readSignature(value: string): Given['signatures'][number] {
+  const differences: Difference[] = [];
+  let text = value.trim();
+  if (text !== value) differences.push('header-blanks');
+  const [, , rest] = /^(Bearer|Token|Basic|HMAC|sha256)[\s=:]+(.+)$/i.exec(text) ?? [];
+  if (rest !== undefined) {
+    text = rest;
+    differences.push('header-scheme');
+  }
+  if (/^[0-9a-f]{64}$/i.test(text)) {
+    if (text !== text.toLowerCase()) differences.push('header-capitals');
+    return { bytes: fromHex(text), differences };
+  }
+  const decoded = fromBase64(text);
+  if (decoded?.length === 32) return { bytes: decoded, differences: [...differences, 'header-base64'] };
+  return { bytes: NOTHING, differences };
+}
+
+interface Match {
+  differences: Difference[];
+  /** The body that was signed. */
+  signed: string;
+}
+
+/** The one with the fewest differences. */
+async function firstMatch({ body, secret }: PastedDelivery, given: Given): Promise<Match | null> {
+  const matches: Match[] = [];
+  for (const key of keysOf(secret, given.prefix !== null)) {
+    const hmac = await crypto.subtle.importKey('raw', key.bytes, HMAC, false, ['sign']);
+    for (const variant of bodiesOf(body)) {
+      const signed = new TextEncoder().encode((given.prefix ?? '') + variant.body);
+      const expected = new Uint8Array(await crypto.subtle.sign('HMAC', hmac, signed));
+      for (const { bytes, differences } of given.signatures)
+        if (isSame(bytes, expected))
+          matches.push({
+            differences: [...variant.differences, ...key.differences, ...differences],
+            signed: variant.body,
+          });
+    }
+  }
+  return matches.sort((a, b) => a.differences.length - b.differences.length)[0] ?? null;
+}
+
+const HMAC = { name: 'HMAC', hash: 'SHA-256' };
+const PREFIX = 'whsec_';
+
+/** What the secret may have become on its way, and the key that the other scheme makes of it. */
+function keysOf(
+  pasted: string,
+  isStandard: boolean,
+): { bytes: Uint8Array<ArrayBuffer>; differences: Difference[] }[] {
+  const texts: { text: string; differences: Difference[] }[] = [{ text: pasted, differences: [] }];
+  const trimmed = pasted.trim();
+  if (trimmed !== pasted) texts.push({ text: trimmed, differences: ['secret-blanks'] });
+  const unquoted = trimmed.replace(/^(["'])(.*)\1$/, '$2');
+  if (unquoted !== trimmed) texts.push({ text: unquoted, differences: ['secret-quotes'] });
+  if (!unquoted.startsWith(PREFIX)) texts.push({ text: PREFIX + unquoted, differences: ['secret-prefix'] });
+  return texts.flatMap(({ text, differences }) => {
+    const whole = new TextEncoder().encode(text);
+    const decoded = fromBase64(text.slice(text.startsWith(PREFIX) ? PREFIX.length : 0));
+    const byScheme = isStandard
+      ? [
+          { bytes: decoded, differences },
+          { bytes: whole, differences: [...differences, 'key-whole' as const] },
+        ]
+      : [
+          { bytes: whole, differences },
+          { bytes: decoded, differences: [...differences, 'key-decoded' as const] },
+        ];
+    return byScheme.flatMap(({ bytes, differences }) =>
+      bytes === null || bytes.length === 0 ? [] : [{ bytes, differences }],
+    );
+  });
+}
+
+/** What the body may have been before it was copied, read as text, or parsed and written again. */
+function bodiesOf(body: string): { body: string; differences: Difference[] }[] {
+  const variants: { body: string; differences: Difference[] }[] = [
+    { body, differences: [] },
+    { body: body.replace(/(\r?\n)+$/, ''), differences: ['newline-added'] },
+    { body: `${body}\n`, differences: ['newline-removed'] },
+    { body: `${body}\r\n`, differences: ['newline-removed'] },
+    { body: body.replaceAll('\r\n', '\n'), differences: ['crlf'] },
+    { body: body.replaceAll(/\r?\n/g, '\r\n'), differences: ['lf'] },
+  ];
+  const canonical = asSent(body);
+  const compact = written(body);
+  for (const rewritten of new Set([canonical, compact]))
+    if (rewritten !== null)
+      variants.push({ body: rewritten, differences: [howRewritten(body, compact, rewritten)] });
+  return variants.filter((variant, index) => index === 0 || variant.body !== body);
+}
+
+function howRewritten(body: string, compact: string | null, signed: string): Difference {
+  if (compact !== signed) return 'key-order';
+  return withoutSpaces(body) === signed ? 'spaces' : 'escapes';
+}
+
+/** Strings stay whole: a space inside them is theirs. */
+function withoutSpaces(json: string): string {
+  return json.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+}
+
+function parsed(body: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function written(body: string): string | null {
+  const value = parsed(body);
+  return value && JSON.stringify(value);
+}
+
+/** The body as Runhook writes it, whatever became of its spaces and the order of its keys; null for no payload. */
+function asSent(body: string): string | null {
+  const value = parsed(body);
+  if (value === null || typeof value.data !== 'object' || value.data === null) return null;
+  const { webhooksID, webhookName, ...event } = value;
+  if (typeof webhooksID !== 'string' || typeof webhookName !== 'string') return null;
+  try {
+    return renderPayload(event as unknown as Parameters<typeof renderPayload>[0], {
+      id: webhooksID,
+      name: webhookName,
+    });
+  } catch {
+    // A type of event that there is none of.
+    return null;
+  }
+}
+
+function webhookIdOf(body: string): string | null {
+  const id = parsed(body)?.webhooksID;
+  return typeof id === 'string' ? id : null;
+}
+
+function eventIdOf(body: string): string | null {
+  const id = parsed(body)?.eventId;
+  return typeof id === 'string' ? id : null;
+}
+
+function firstDifference(pasted: string, signed: string): ByteDifference {
+  const [a, b] = [new TextEncoder().encode(pasted), new TextEncoder().encode(signed)];
+  let offset = 0;
+  while (offset < a.length && offset < b.length && a[offset] === b[offset]) offset += 1;
+  return { offset, pasted: a[offset] ?? null, signed: b[offset] ?? null };
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
+
+function fromHex(text: string): Uint8Array {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  if (!/^[0-9A-Za-z+/_-]+=*$/.test(text)) return null;
+  try {
+    return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,201 @@
+import { describe, expect, test } from '@jest/globals';
+import { createHmacSecret, EVENT_TYPES, sign, standardWebhooksHeaders } from '@runhook/contract';
+import { renderPayload, sampleEvent } from '@runhook/contract/samples';
+import { checkSignature, type PastedDelivery } from '../src/signature/check-signature.ts';
+import { differenceWords, verdictWords } from '../src/words/signatures.ts';
+
+const SECRET = createHmacSecret();
+const WEBHOOK = { id: 'wsu_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x', name: 'Zoë’s “pager”' };
+const EVENT = sampleEvent('job.run.errored', {
+  accountId: 7,
+  eventId: 'wev_1',
+  now: new Date(1_795_168_800_000),
+});
+const BODY = renderPayload(EVENT, WEBHOOK);
+const HEADER = sign(BODY, SECRET);
+const base64 = (hex: string) => Buffer.from(hex, 'hex').toString('base64');
+const sorted = (value: unknown): unknown =>
+  typeof value === 'object' && value !== null
+    ? Object.fromEntries(
+        Object.entries(value)
+          .sort(([a], [b]) => a.localeCompare(b))
+          .map(([key, inner]) => [key, sorted(inner)]),
+      )
+    : value;
+
+const check = async (pasted: Partial<PastedDelivery> = {}) =>
+  await checkSignature({
+    body: BODY,
+    header: HEADER,
+    secret: SECRET,
+    signatureHeader: 'Authorization',
+    ...pasted,
+  });
+
+describe('a signature is right', () => {
+  test.each(EVENT_TYPES)('of a sample of %s', async (eventType) => {
+    const event = sampleEvent(eventType, { accountId: 7, eventId: 'wev_1', now: new Date() });
+    const body = renderPayload(event, WEBHOOK);
+    expect(await check({ body, header: sign(body, SECRET) })).toEqual({ kind: 'genuine' });
+  });
+
+  test.each([
+    ['as a line', `Authorization: ${HEADER}`],
+    ['among other headers', `host: a.example\r\nauthorization: ${HEADER}\r\nwebhook-id: wev_1\r\n`],
+    ['with the line end of a copied line', `${HEADER}\n`],
+  ])('with its header %s', async (_how, header) => {
+    expect(await check({ header })).toEqual({ kind: 'genuine' });
+  });
+
+  test('in a header of the webhook’s own', async () => {
+    const header = `authorization: Basic abc\nx-signature: ${HEADER}`;
+    expect(await check({ header, signatureHeader: 'X-Signature' })).toEqual({ kind: 'genuine' });
+  });
+
+  test('of what is no JSON', async () => {
+    expect(await check({ body: 'plain', header: sign('plain', SECRET) })).toEqual({ kind: 'genuine' });
+  });
+
+  test('in webhook-signature, by either secret of a rotation', async () => {
+    const headers = standardWebhooksHeaders('wev_1', 1_795_168_800, BODY, [createHmacSecret(), SECRET]);
+    const header = Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}`)
+      .join('\n');
+    expect(await check({ header })).toEqual({ kind: 'genuine' });
+    // The id stands in the body, too.
+    expect(await check({ header: header.replace(/^webhook-id.*\n/, '') })).toEqual({ kind: 'genuine' });
+    expect(await check({ header: headers['webhook-signature'] })).toEqual({
+      kind: 'unreadable',
+      why: 'no-timestamp',
+    });
+    expect(await check({ header: header.replaceAll('v1,', '') })).toMatchObject({
+      differences: ['header-v1'],
+    });
+  });
+});
+
+describe('what happened on the way is told', () => {
+  const parsed = JSON.parse(BODY);
+  const pretty = JSON.stringify(parsed, null, 2);
+  const escaped = BODY.replaceAll(
+    /[^\0-\x7f]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  const lines = 'a\nb';
+
+  test.each<[string, Partial<PastedDelivery>, string[], object | null]>([
+    ['a trailing newline added', { body: `${BODY}\n` }, ['newline-added'], { pasted: 10, signed: null }],
+    ['a trailing CRLF added', { body: `${BODY}\r\n` }, ['newline-added'], { pasted: 13, signed: null }],
+    [
+      'a trailing newline removed',
+      { header: sign(`${BODY}\n`, SECRET) },
+      ['newline-removed'],
+      { pasted: null, signed: 10 },
+    ],
+    [
+      'CRLF that was LF',
+      { body: 'a\r\nb', header: sign(lines, SECRET) },
+      ['crlf'],
+      { offset: 1, pasted: 13, signed: 10 },
+    ],
+    [
+      'LF that was CRLF',
+      { body: lines, header: sign('a\r\nb', SECRET) },
+      ['lf'],
+      { offset: 1, pasted: 10, signed: 13 },
+    ],
+    ['spaces of another writer', { body: pretty }, ['spaces'], { offset: 1, pasted: 10, signed: 34 }],
+    [
+      'spaces and a newline of another writer',
+      { body: `${pretty}\n` },
+      ['spaces'],
+      { offset: 1, pasted: 10, signed: 34 },
+    ],
+    ['escapes of another writer', { body: escaped }, ['escapes'], { pasted: 92, signed: 0xc3 }],
+    [
+      'sorted keys',
+      { body: JSON.stringify(sorted(parsed)) },
+      ['key-order'],
+      { offset: 16, pasted: 100, signed: 119 },
+    ],
+    [
+      'spaces in JSON that is not ours',
+      { body: '{ "a": 1 }', header: sign('{"a":1}', SECRET) },
+      ['spaces'],
+      { offset: 1, pasted: 32, signed: 34 },
+    ],
+    ['a secret with blanks', { secret: ` ${SECRET}\n` }, ['secret-blanks'], null],
+    ['a secret in quotes', { secret: `"${SECRET}"` }, ['secret-quotes'], null],
+    ['a secret without its prefix', { secret: SECRET.slice(6) }, ['secret-prefix'], null],
+    ['a signature in base64', { header: base64(HEADER) }, ['header-base64'], null],
+    ['a signature in capitals', { header: HEADER.toUpperCase() }, ['header-capitals'], null],
+    ['a signature behind Bearer', { header: `Bearer ${HEADER}` }, ['header-scheme'], null],
+    ['a signature behind sha256=', { header: `sha256=${HEADER}` }, ['header-scheme'], null],
+    ['a signature with blanks', { header: ` ${HEADER} ` }, ['header-blanks'], null],
+    [
+      'two things at once',
+      { body: `${BODY}\n`, secret: `${SECRET} ` },
+      ['newline-added', 'secret-blanks'],
+      { pasted: 10 },
+    ],
+  ])('%s', async (_what, pasted, differences, byte) => {
+    const verdict = await check(pasted);
+    expect(verdict).toMatchObject({ kind: 'nearly', differences });
+    if (byte === null) expect(verdict).toMatchObject({ byte: null });
+    else expect(verdict).toMatchObject({ byte });
+    for (const line of verdictWords(verdict, WEBHOOK.id).lines) expect(line).toMatch(/^\S.+\.$/);
+  });
+
+  test('a key of the other scheme', async () => {
+    const decoded = Buffer.from(SECRET.slice(6), 'base64');
+    const hmac = await crypto.subtle.importKey('raw', decoded, { name: 'HMAC', hash: 'SHA-256' }, false, [
+      'sign',
+    ]);
+    const signature = Buffer.from(await crypto.subtle.sign('HMAC', hmac, Buffer.from(BODY))).toString('hex');
+    expect(await check({ header: signature })).toMatchObject({ differences: ['key-decoded'] });
+    const whole = base64(sign(`wev_1.1.${BODY}`, SECRET));
+    const header = `webhook-timestamp: 1\nwebhook-signature: v1,${whole}`;
+    expect(await check({ header })).toMatchObject({ differences: ['key-whole'] });
+  });
+
+  test('which byte differs, counted in UTF-8', () => {
+    const words = differenceWords({ offset: 480, pasted: 10, signed: null });
+    expect(words).toBe(
+      'Byte 480 differs: what you pasted has a line feed (0x0a), what was signed has nothing: it ends there.',
+    );
+    expect(differenceWords({ offset: 0, pasted: 0xc3, signed: 0x7b })).toContain(
+      'has 0xc3, what was signed has “{” (0x7b)',
+    );
+  });
+});
+
+describe('what nothing mends', () => {
+  test('is the secret, when the body has the form in which it is sent', async () => {
+    const verdict = await check({ secret: createHmacSecret() });
+    expect(verdict).toEqual({ kind: 'wrong', isAsSent: true, webhookId: WEBHOOK.id });
+    expect(verdictWords(verdict, WEBHOOK.id).lines).toEqual([expect.stringContaining('the secret is wrong')]);
+    expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body is of another webhook/);
+  });
+
+  test('is told apart when the body has another form', async () => {
+    const body = JSON.stringify({ ...JSON.parse(BODY), more: 1 }, null, 1);
+    expect(await check({ body, secret: createHmacSecret() })).toMatchObject({
+      kind: 'wrong',
+      isAsSent: false,
+    });
+    expect(await check({ body: 'no JSON' })).toEqual({ kind: 'wrong', isAsSent: false, webhookId: null });
+    expect(await check({ header: HEADER.slice(1) })).toMatchObject({ kind: 'wrong' });
+  });
+
+  test.each([
+    ['no-body', { body: '' }],
+    ['no-header', { header: ' \n' }],
+    ['no-secret', { secret: '  ' }],
+    ['masked', { header: 'authorization: ***' }],
+    ['no-signature', { header: 'host: a.example' }],
+  ])('is %s', async (why, pasted) => {
+    const verdict = await check(pasted);
+    expect(verdict).toEqual({ kind: 'unreadable', why });
+    expect(verdictWords(verdict, WEBHOOK.id).tone).toBe('neutral');
+  });
+});
