@@ -1,9 +1,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { FILL_IN } from '../packages/console/src/webhook-help/fill-in.ts';
 
 const RECEIVERS = fileURLToPath(new URL('../examples/receivers', import.meta.url));
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
@@ -15,30 +19,50 @@ const sign = (body: string, secret = SECRET) => createHmac('sha256', secret).upd
 const python = spawnSync('python3', ['--version']).status === 0;
 if (!python) process.stderr.write('the Python receiver is not tested: python3 is not on the path\n');
 
-const receivers: [string, string, string[]][] = [
-  ['express', process.execPath, ['express/receiver.js']],
-  ...(python ? [['python', 'python3', ['python/receiver.py']] as [string, string, string[]]] : []),
+interface Example {
+  name: keyof typeof FILL_IN;
+  program: string;
+  /** Below examples/receivers. */
+  file: string;
+}
+
+const receivers: Example[] = [
+  { name: 'express', program: process.execPath, file: 'express/receiver.js' },
+  ...(python ? [{ name: 'python', program: 'python3', file: 'python/receiver.py' } as const] : []),
 ];
 
-describe.each(receivers)('the %s receiver', (_, file, args) => {
-  let child: ChildProcess;
-  let url: string;
-  let lines: AsyncIterator<string>;
+interface Running {
+  child: ChildProcess;
+  /** Where it says that it listens. */
+  url: string;
+  lines: AsyncIterator<string>;
+}
+
+async function run({ program }: Example, file: string): Promise<Running> {
+  const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: '0' };
+  const child = spawn(program, [file], { cwd: RECEIVERS, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+  const { listening: url } = JSON.parse((await lines.next()).value) as { listening: string };
+  return { child, url, lines };
+}
+
+async function stop({ child }: Running): Promise<void> {
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  expect(await exit).toEqual([0, null]);
+}
+
+describe.each(receivers)('the $name receiver', (example) => {
+  let running: Running;
 
   beforeAll(async () => {
-    const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: '0' };
-    child = spawn(file, args, { cwd: RECEIVERS, env, stdio: ['ignore', 'pipe', 'inherit'] });
-    lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
-    url = (JSON.parse((await lines.next()).value) as { listening: string }).listening;
+    running = await run(example, example.file);
   });
 
-  afterAll(async () => {
-    const exit = once(child, 'exit');
-    child.kill('SIGTERM');
-    expect(await exit).toEqual([0, null]);
-  });
+  afterAll(() => stop(running));
 
   async function deliver(body: string, authorization: string | null) {
+    const { url, lines } = running;
     const headers = { 'webhook-id': 'wev_1', ...(authorization === null ? {} : { authorization }) };
     const { status } = await fetch(url, { method: 'POST', body, headers });
     return { status, line: JSON.parse((await lines.next()).value) as Record<string, unknown> };
@@ -71,3 +95,31 @@ describe.each(receivers)('the %s receiver', (_, file, args) => {
     expect(line).toMatchObject({ verified: false, status: 401, eventId: null, eventType: null });
   });
 });
+
+// As the console's help page shows it. A path with characters that a route of Express would read as its own.
+test.each(receivers)(
+  'the $name receiver, filled in with a webhook, takes its deliveries by its header at its path',
+  async (example) => {
+    const folder = mkdtempSync(join(tmpdir(), 'runhook-receiver-'));
+    const from = join(RECEIVERS, dirname(example.file));
+    const isCode = (path: string) => !path.includes('node_modules');
+    cpSync(from, folder, { recursive: true, filter: isCode });
+    if (example.name === 'express') symlinkSync(join(from, 'node_modules'), join(folder, 'node_modules'));
+    const path = "/a+b/(c):d*/it's/%C3%A9";
+    const webhook = { clientUrl: `https://a.example${path}?key=1`, signatureHeader: 'X-Signature' };
+    const file = join(folder, basename(example.file));
+    writeFileSync(file, FILL_IN[example.name](readFileSync(join(RECEIVERS, example.file), 'utf8'), webhook));
+    const running = await run(example, file);
+    try {
+      const { origin } = new URL(running.url);
+      const post = async (at: string, headers: Record<string, string>) =>
+        (await fetch(origin + at, { method: 'POST', body: BODY, headers })).status;
+      expect(await post(`${path}?key=1`, { 'x-signature': sign(BODY) })).toBe(204);
+      expect(await post(path, { authorization: sign(BODY) })).toBe(401);
+      expect(await post('/webhooks', { 'x-signature': sign(BODY) })).toBe(404);
+    } finally {
+      await stop(running);
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+);

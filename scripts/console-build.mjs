@@ -8,6 +8,8 @@ import { hashOfSources } from './source-hash.mjs';
 
 /** Of a checkout: everything that the built console comes from. */
 const SOURCES = [
+  'examples/receivers',
+  'examples/relays',
   'packages/console/index.html',
   'packages/console/package.json',
   'packages/console/postcss.config.cjs',

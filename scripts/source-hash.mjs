@@ -12,7 +12,7 @@ export function hashOfSources(checkout, sources) {
   return hash.digest('hex');
 }
 
-/** The files of a folder, in order, or the file itself. */
+/** The files of a folder, in order, or the file itself; what is installed there is known by the lockfile. */
 function filesOf(checkout, path) {
   const absolute = join(checkout, path);
   if (!existsSync(absolute)) return [];
@@ -24,5 +24,6 @@ function filesOf(checkout, path) {
         .slice(checkout.length)
         .replace(/^[\\/]/, ''),
     )
+    .filter((file) => !/[\\/]node_modules[\\/]/.test(file))
     .sort();
 }

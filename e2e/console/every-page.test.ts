@@ -85,6 +85,14 @@ const PAGES: PageToWalk[] = [
         await page.getByRole('button', { name: 'Save' }).click();
         await page.getByText('Choose at least one event.').waitFor();
       },
+      'an event sent, to a target that is known': async ({ page, world }) => {
+        await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/tried`);
+        await page.getByRole('button', { name: 'Send this event now' }).click();
+        await page.getByRole('region', { name: 'Response headers of the test' }).waitFor();
+        await page.getByRole('textbox', { name: 'Endpoint' }).fill('https://events.pagerduty.com/v2/enqueue');
+        await page.getByRole('button', { name: 'Show the relay for PagerDuty' }).click();
+        await page.getByRole('region', { name: 'relay.mjs' }).waitFor();
+      },
       'choosing jobs': async ({ page }) => {
         await page.getByLabel('Jobs', { exact: true }).first().click();
         await page.getByRole('option', { name: /^Nightly build/ }).click();
@@ -115,11 +123,41 @@ const PAGES: PageToWalk[] = [
   },
   { name: 'edit', person: 'ada', path: (world) => `${webhook(world)}/edit`, heading: 'Edit webhook' },
   {
+    name: 'help',
+    person: 'ada',
+    path: (world) => `${webhook(world)}/help`,
+    heading: 'How to receive it',
+    states: {
+      'in another language': async ({ page }) => {
+        await page.getByRole('tab', { name: 'Python' }).click();
+        await page.getByRole('region', { name: 'receiver.py' }).waitFor();
+      },
+    },
+  },
+  {
+    name: 'signature',
+    person: 'rita',
+    path: (world) => `${webhook(world)}/signature`,
+    heading: 'Check a signature',
+    states: {
+      wrong: async ({ page }) => {
+        await page.getByRole('textbox', { name: 'Body' }).fill('{"a": 1}\n');
+        await page.getByRole('textbox', { name: 'Header' }).fill('0'.repeat(64));
+        await page.getByLabel('Secret', { exact: true }).fill('whsec_x');
+        await page.getByText('The signature is wrong').waitFor();
+      },
+    },
+  },
+  {
     name: 'webhook',
     person: 'ada',
     path: webhook,
     heading: 'Walked',
     states: {
+      'its endpoint tested': async ({ page }) => {
+        await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
+        await page.getByRole('region', { name: 'Response headers of the test' }).waitFor();
+      },
       'asking before rotating its secret': async ({ page }) => {
         await page.getByRole('button', { name: 'Rotate the secret' }).click();
         await page.getByRole('dialog').waitFor();

@@ -8,6 +8,9 @@ import express from 'express';
 import { createAttemptCounter } from './attempts.js';
 import { isGenuine } from './signature.js';
 
+// Of the webhook: the header of its signature, in lower case, and the path of its client_url.
+const SIGNATURE_HEADER = 'authorization';
+const PATH = '/webhooks';
 const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REFUSE_RUN_ID, REFUSE_ATTEMPTS = '2' } = process.env;
 if (!HMAC_SECRET) throw new Error('HMAC_SECRET is not set');
 
@@ -16,9 +19,9 @@ const app = express();
 app.disable('x-powered-by');
 
 // The signature covers the bytes that were sent, so the body is taken raw; no JSON parser may come before this.
-app.post('/webhooks', express.raw({ type: () => true, limit: '1mb' }), (request, response) => {
+app.post(PATH, express.raw({ type: () => true, limit: '1mb' }), (request, response) => {
   const body = request.body ?? Buffer.alloc(0);
-  const verified = isGenuine(body, request.headers.authorization, HMAC_SECRET);
+  const verified = isGenuine(body, request.headers[SIGNATURE_HEADER], HMAC_SECRET);
   // Nothing in the body means anything before it is verified.
   const event = verified ? JSON.parse(body) : null;
   const attempt = countAttempt(request.headers['webhook-id'], event?.webhooksID);
@@ -53,6 +56,6 @@ function print(line) {
 
 const server = app.listen(Number(PORT), HOST, (error) => {
   if (error) throw error;
-  print({ listening: `http://${HOST}:${server.address().port}/webhooks` });
+  print({ listening: `http://${HOST}:${server.address().port}${PATH}` });
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => server.close());

@@ -1,16 +1,16 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * Whether a delivery is genuine: its `Authorization` header must be the lowercase hex HMAC-SHA256 of the body, keyed
+ * Whether a delivery is genuine: its `Authorization` header, or the one that the webhook names, must be the lowercase hex HMAC-SHA256 of the body, keyed
  * with the subscription's `hmac_secret`.
  *
  * @param {Buffer} body the bytes exactly as they arrived; JSON that was parsed and written again may differ from them
- * @param {string | undefined} authorization
+ * @param {string | undefined} signature
  * @param {string} secret
  */
-export function isGenuine(body, authorization, secret) {
+export function isGenuine(body, signature, secret) {
   const expected = Buffer.from(createHmac('sha256', secret).update(body).digest('hex'));
-  const given = Buffer.from(authorization ?? '');
+  const given = Buffer.from(signature ?? '');
   // timingSafeEqual takes equal lengths only. The time it takes does not tell how much of a guess was right.
   return given.length === expected.length && timingSafeEqual(given, expected);
 }

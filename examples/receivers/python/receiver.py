@@ -14,13 +14,16 @@ import os
 import signal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+# Of the webhook: the header of its signature, and the path of its client_url.
+SIGNATURE_HEADER = "authorization"
+PATH = "/webhooks"
 BODY_BYTES_MAX = 1_000_000
 
 
-def is_genuine(body: bytes, authorization: str, secret: str) -> bool:
+def is_genuine(body: bytes, signature: str, secret: str) -> bool:
     """The header must be the lowercase hex HMAC-SHA256 of the body exactly as it arrived, compared in constant time."""
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(expected.encode(), authorization.encode("utf-8", "replace"))
+    return hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -29,11 +32,11 @@ class Receiver(BaseHTTPRequestHandler):
 
     def do_POST(self):
         length = self.headers.get("Content-Length", "")
-        if self.path != "/webhooks" or not length.isdigit() or int(length) > BODY_BYTES_MAX:
+        if self.path.split("?")[0] != PATH or not length.isdigit() or int(length) > BODY_BYTES_MAX:
             self.close_connection = True
-            return self.answer(404 if self.path != "/webhooks" else 413)
+            return self.answer(404 if self.path.split("?")[0] != PATH else 413)
         body = self.rfile.read(int(length))
-        verified = is_genuine(body, self.headers.get("Authorization", ""), SECRET)
+        verified = is_genuine(body, self.headers.get(SIGNATURE_HEADER, ""), SECRET)
         # Nothing in the body means anything before it is verified.
         event = json.loads(body) if verified else {}
         status = 204 if verified else 401
@@ -74,5 +77,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, stop)
     with ThreadingHTTPServer((HOST, int(os.environ.get("PORT", "3003"))), Receiver) as server:
         server.daemon_threads = True
-        print_line(listening=f"http://{HOST}:{server.server_address[1]}/webhooks")
+        print_line(listening=f"http://{HOST}:{server.server_address[1]}{PATH}")
         server.serve_forever()

@@ -23,6 +23,14 @@ export function editWebhookPath(accountId: number, webhookId: string): string {
   return `${webhookPath(accountId, webhookId)}/edit`;
 }
 
+export function webhookHelpPath(accountId: number, webhookId: string): string {
+  return `${webhookPath(accountId, webhookId)}/help`;
+}
+
+export function signaturePath(accountId: number, webhookId: string): string {
+  return `${webhookPath(accountId, webhookId)}/signature`;
+}
+
 export function deliveryPath(accountId: number, webhookId: string, deliveryId: string): string {
   return `${webhookPath(accountId, webhookId)}/deliveries/${deliveryId}`;
 }

@@ -37,6 +37,14 @@ export function createRouter() {
                             lazy: () => import('./webhook-form/edit-webhook-page.tsx'),
                           },
                           {
+                            path: ':webhookId/help',
+                            lazy: () => import('./webhook-help/help-page.tsx'),
+                          },
+                          {
+                            path: ':webhookId/signature',
+                            lazy: () => import('./signature/signature-page.tsx'),
+                          },
+                          {
                             path: ':webhookId/deliveries/:deliveryId',
                             lazy: () => import('./delivery/delivery-page.tsx'),
                           },

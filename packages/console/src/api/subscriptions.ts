@@ -1,13 +1,20 @@
+import type { EventType } from '@runhook/contract/event-types';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { type Answer, type Query, request } from './request.ts';
-import type { CreatedSubscription, Subscription, SubscriptionFields, Verification } from './types.ts';
+import type {
+  CreatedSubscription,
+  EndpointTest,
+  EndpointTestFields,
+  Subscription,
+  SubscriptionFields,
+} from './types.ts';
 
 const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const UNSAVED_TEST = '/api/v3/accounts/{account_id}/webhooks/test';
 const JOBS = '/api/v2/accounts/{account_id}/jobs/';
 
 /** Why an attempt failed decides the words for it: its status alone does not tell whose it is. */
-const WITH_ERROR_CODE = { include: 'error_code' } as const;
 const WITH_MORE = { include: 'error_code,health' } as const;
 
 /** One webhook that belongs to an account. */
@@ -91,8 +98,14 @@ export async function finishRotation(key: WebhookKey): Promise<void> {
 }
 
 /** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */
-export async function testEndpoint(key: WebhookKey): Promise<Verification> {
-  return (await request('get', `${ONE}/test`, { path: inPath(key), query: WITH_ERROR_CODE })).data;
+export async function testEndpoint(key: WebhookKey, eventType: EventType): Promise<EndpointTest> {
+  const query = { event_type: eventType, include: 'error_code,exchange' };
+  return (await request('get', `${ONE}/test`, { path: inPath(key), query })).data;
+}
+
+/** The same before anything is saved. Without a secret in `body`, the answer tells the one that was made for it. */
+export async function testUnsaved(accountId: number, body: EndpointTestFields): Promise<EndpointTest> {
+  return (await request('post', UNSAVED_TEST, { path: { account_id: accountId }, body })).data;
 }
 
 /** As many as one call takes. */

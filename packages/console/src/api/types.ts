@@ -13,6 +13,9 @@ export type Health = Schemas['Health'];
 export type Incident = Schemas['Incident'];
 export type Rates = Schemas['Rates'];
 export type Verification = Schemas['Verification'];
+export type EndpointTestFields = Schemas['EndpointTest'];
+/** How a test went. `hmac_secret` when one was made for it. */
+export type EndpointTest = Verification & Pick<Schemas['UnsavedVerification'], 'hmac_secret'>;
 export type AuditEntry = Schemas['AuditEntry'];
 export type Job = Schemas['Job'];
 export type Delivery = Schemas['Delivery'];

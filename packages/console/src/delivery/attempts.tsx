@@ -2,13 +2,12 @@ import { Button, Text, Title } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useId, useState } from 'react';
 import type { Attempt, DeliveryDetail } from '../api/types.ts';
-import { CodeBlock } from '../components/copy.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
-import { readableBody } from '../words/code.ts';
 import { answerAdvice } from '../words/deliveries.ts';
 import { statusTone, statusWords } from '../words/http-status.ts';
 import { durationWords } from '../words/time.ts';
 import classes from './attempts.module.css';
+import { Exchange } from './exchange.tsx';
 
 /** Every attempt, newest first: the last one says how it stands. */
 export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
@@ -89,69 +88,14 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
         </Text>
       )}
       <div id={exchangeId} hidden={!isOpen}>
-        {isOpen && <Exchange attempt={attempt} />}
+        {isOpen && (
+          <Exchange
+            of={`of attempt ${number}`}
+            exchange={attempt}
+            note="The body is the payload below, the same bytes each time. Signatures are not kept in the log."
+          />
+        )}
       </div>
     </li>
   );
-}
-
-const HEIGHT_MAX = 280;
-
-/** What was sent, but for its body, which is the payload each time, and what came back. */
-function Exchange({ attempt }: { attempt: Attempt }) {
-  const { number, request_headers, response_headers, response_body, response_truncated } = attempt;
-  return (
-    <div className={classes.exchange}>
-      <div className={classes.column}>
-        <CodeBlock
-          label={`Request headers of attempt ${number}`}
-          code={headerLines(request_headers)}
-          wrap
-          heightMax={HEIGHT_MAX}
-        />
-        <Text size="xs" c="dimmed">
-          The body is the payload below, the same bytes each time. Signatures are not kept in the log.
-        </Text>
-      </div>
-      <div className={classes.column}>
-        {response_headers === null ? (
-          <Text size="sm">No answer came back.</Text>
-        ) : (
-          <>
-            <CodeBlock
-              label={`Response headers of attempt ${number}`}
-              code={headerLines(response_headers)}
-              wrap
-              heightMax={HEIGHT_MAX}
-            />
-            <ResponseBody number={number} body={response_body ?? ''} isTruncated={response_truncated} />
-          </>
-        )}
-      </div>
-    </div>
-  );
-}
-
-function ResponseBody({ number, body, isTruncated }: { number: number; body: string; isTruncated: boolean }) {
-  if (body === '') return <Text size="sm">The answer had no body.</Text>;
-  const readable = readableBody(body);
-  if (readable.kind === 'binary') return <Text size="sm">The body of the answer is no text.</Text>;
-  const label = `Response body of attempt ${number}`;
-  return (
-    <>
-      <CodeBlock label={label} code={readable.text} copyValue={body} wrap heightMax={HEIGHT_MAX} />
-      {readable.kind === 'json' && (
-        <Text size="xs" c="dimmed">
-          Laid out for reading. Copying gives it as it came.
-        </Text>
-      )}
-      {isTruncated && <Text size="sm">The body was longer. Only its beginning is kept.</Text>}
-    </>
-  );
-}
-
-function headerLines(headers: Readonly<Record<string, string>>): string {
-  return Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join('\n');
 }

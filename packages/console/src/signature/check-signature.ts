@@ -167,7 +167,7 @@ function keysOf(
   if (unquoted !== trimmed) texts.push({ text: unquoted, differences: ['secret-quotes'] });
   if (!unquoted.startsWith(PREFIX)) texts.push({ text: PREFIX + unquoted, differences: ['secret-prefix'] });
   return texts.flatMap(({ text, differences }) => {
-    const whole = new TextEncoder().encode(text);
+    const whole = Uint8Array.from(new TextEncoder().encode(text));
     const decoded = fromBase64(text.slice(text.startsWith(PREFIX) ? PREFIX.length : 0));
     const byScheme = isStandard
       ? [

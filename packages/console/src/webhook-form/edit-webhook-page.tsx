@@ -7,6 +7,8 @@ import {
   readSubscription,
   replaceSubscription,
   subscriptionQuery,
+  testEndpoint,
+  testUnsaved,
   webhooksKey,
 } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
@@ -17,7 +19,7 @@ import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { writeRefusal } from '../words/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { fieldsOf, valuesOf } from './webhook-values.ts';
+import { fieldsOf, isSentAsBefore, testFieldsOf, valuesOf, type WebhookValues } from './webhook-values.ts';
 
 export function Component() {
   const account = useAccount();
@@ -79,6 +81,13 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       submitLabel="Save"
       problemTitle="The changes were not saved"
       cancelTo={webhookPath(account.id, webhook.id)}
+      webhookId={webhook.id}
+      onTest={(values, type) =>
+        isSentAsBefore(values, initial)
+          ? testEndpoint(key, type)
+          : testUnsaved(account.id, testFieldsOf(values, type))
+      }
+      testNote={(values) => testNote(values, initial)}
       onSave={async (values) => {
         const saved = await replaceSubscription(key, fieldsOf(values), seen.current.updated_at).catch(
           async (error: unknown) => {
@@ -97,6 +106,14 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       }}
     />
   );
+}
+
+/** A stored value does not leave the server before the change is saved, nor does the secret sign what goes elsewhere. */
+function testNote(values: WebhookValues, initial: WebhookValues): string {
+  if (isSentAsBefore(values, initial)) return 'Signed with the secret of the webhook.';
+  const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
+  const names = stored.map(({ name }) => name).join(', ');
+  return `Nothing is saved by it, and it is signed with a secret of its own.${names === '' ? '' : ` Without ${names}, whose stored values are not sent before the change is saved.`}`;
 }
 
 const CHANGED_MEANWHILE = 412;

@@ -3,7 +3,7 @@ import { IconKey } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Link, useNavigate } from 'react-router';
-import { createSubscription, webhooksKey } from '../api/subscriptions.ts';
+import { createSubscription, testUnsaved, webhooksKey } from '../api/subscriptions.ts';
 import type { CreatedSubscription } from '../api/types.ts';
 import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
@@ -14,7 +14,7 @@ import { useAccount } from '../session/session.ts';
 import { writeRefusal } from '../words/webhooks.ts';
 import { verificationSamples } from './verification-samples.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { fieldsOf, NEW_WEBHOOK } from './webhook-values.ts';
+import { fieldsOf, NEW_WEBHOOK, testFieldsOf } from './webhook-values.ts';
 
 /** Create New Webhook (docs/contract.md#subscriptions), and the secret once it is saved. */
 export function Component() {
@@ -44,6 +44,9 @@ export function Component() {
           submitLabel="Save"
           problemTitle="The webhook was not created"
           cancelTo={webhooksPath(account.id)}
+          webhookId={null}
+          onTest={(values, type) => testUnsaved(account.id, testFieldsOf(values, type))}
+          testNote={() => 'Nothing is saved by it.'}
           onSave={async (values) => {
             setCreated(await createSubscription(account.id, fieldsOf(values)));
             void client.invalidateQueries({ queryKey: webhooksKey(account.id) });

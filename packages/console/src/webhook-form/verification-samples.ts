@@ -1,4 +1,4 @@
-import { shellQuoted } from '../words/code.ts';
+import { routePattern, shellQuoted, singleQuoted } from '../words/code.ts';
 
 /** How a receiver checks a delivery, for the webhook's own endpoint (docs/contract.md#signing). A test runs each of them. */
 interface VerificationSample {
@@ -70,13 +70,4 @@ curl -i ${shellQuoted(url)} \\
   -H 'Content-Type: application/json' \\
   --data-binary @body.json
 `;
-}
-
-/** Characters that mean something in a route of Express 5 mean themselves behind a backslash. Escapes stay: it matches the path as sent. */
-function routePattern(path: string): string {
-  return path.replaceAll(/[\\:*?+()[\]{}!]/g, '\\$&');
-}
-
-function singleQuoted(text: string): string {
-  return `'${text.replaceAll(/[\\']/g, '\\$&')}'`;
 }

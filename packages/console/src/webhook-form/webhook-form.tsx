@@ -1,15 +1,21 @@
 import { Anchor, Button, Checkbox, Group, Stack, Switch, Text, Textarea, TextInput } from '@mantine/core';
 import { type FormErrors, type UseFormReturnType, useForm } from '@mantine/form';
+import type { EventType } from '@runhook/contract/event-types';
 import { useRef, useState } from 'react';
 import { Link } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
+import type { EndpointTest } from '../api/types.ts';
 import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
+import { BesideForm, SamplePanel } from '../sample/sample-panel.tsx';
+import { knownTarget } from '../targets/known-targets.ts';
+import { TargetNotice } from '../targets/target-notice.tsx';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
 import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
 import {
+  checkTested,
   checkWebhook,
   FIELDS_IN_ORDER,
   LIMITS,
@@ -24,6 +30,12 @@ interface WebhookFormProps {
   /** Title of what went wrong when saving does. */
   problemTitle: string;
   cancelTo: string;
+  /** The webhook that is edited; null for one that is not saved yet. */
+  webhookId: string | null;
+  /** Sends a sample to the endpoint as it stands in the form. Rejects as `onSave` does. */
+  onTest: (values: WebhookValues, type: EventType) => Promise<EndpointTest>;
+  /** What else is to be known of such a test; null when there is nothing. */
+  testNote: (values: WebhookValues) => string | null;
   /** Rejects with an ApiError when the server refuses. What was saved is not asked about when the page is left then. */
   onSave: (values: WebhookValues) => Promise<void>;
 }
@@ -35,10 +47,14 @@ export function WebhookForm({
   submitLabel,
   problemTitle,
   cancelTo,
+  webhookId,
+  onTest,
+  testNote,
   onSave,
 }: WebhookFormProps) {
   const form = useForm({ initialValues: initial, validate: checkWebhook });
   const [refusal, setRefusal] = useState<unknown>(null);
+  const [shownType, setShownType] = useState(initial.eventTypes[0] ?? EVENT_TYPES_IN_ORDER[0]);
   const isSaved = useRef(false);
   const blocker = useLeaveGuard(() => !isSaved.current && form.isDirty());
 
@@ -62,10 +78,26 @@ export function WebhookForm({
     }
   }
 
-  return (
+  /** What the server refuses of the fields stands beside them. */
+  async function test(type: EventType): Promise<EndpointTest | null> {
+    const problems = checkTested(form.values);
+    const told = await (Object.keys(problems).length > 0
+      ? problems
+      : onTest(form.values, type).catch((error: unknown) => {
+          const found = error instanceof ApiError ? problemsOfServer(error.fieldProblems) : {};
+          if (Object.keys(found).length === 0) throw error;
+          return found;
+        }));
+    if ('verification_status_code' in told) return told;
+    form.setErrors(told);
+    focusFirst(told);
+    return null;
+  }
+
+  const fields = (
     <form onSubmit={form.onSubmit(save, focusFirst)} noValidate aria-label="Webhook">
       <Stack gap="lg" maw={640}>
-        <WebhookFields accountId={accountId} form={form} />
+        <WebhookFields accountId={accountId} form={form} onChosen={setShownType} />
         {refusal !== null && <SaveProblem title={problemTitle} error={refusal} />}
         <Group gap="xs">
           <Button type="submit" loading={form.submitting}>
@@ -85,9 +117,34 @@ export function WebhookForm({
       />
     </form>
   );
+  return (
+    <BesideForm
+      form={fields}
+      panel={
+        <SamplePanel
+          accountId={accountId}
+          webhook={{ id: webhookId, name: form.values.name.trim() || UNNAMED }}
+          eventType={shownType}
+          onEventType={setShownType}
+          send={test}
+          note={testNote(form.values)}
+        />
+      }
+    />
+  );
 }
 
-function WebhookFields({ accountId, form }: { accountId: number; form: UseFormReturnType<WebhookValues> }) {
+const UNNAMED = 'Not saved yet';
+
+interface WebhookFieldsProps {
+  accountId: number;
+  form: UseFormReturnType<WebhookValues>;
+  /** Told of an event that has just been chosen. */
+  onChosen: (type: EventType) => void;
+}
+
+function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
+  const target = knownTarget(form.values.clientUrl);
   return (
     <>
       <TextInput label="Name" required maxLength={LIMITS.name} {...form.getInputProps('name')} />
@@ -105,12 +162,12 @@ function WebhookFields({ accountId, form }: { accountId: number; form: UseFormRe
         description={ERRORED_IS_PART_OF_COMPLETED}
         withAsterisk
         {...form.getInputProps('eventTypes')}
-        onChange={(chosen) =>
-          form.setFieldValue(
-            'eventTypes',
-            EVENT_TYPES_IN_ORDER.filter((type) => chosen.includes(type)),
-          )
-        }
+        onChange={(chosen) => {
+          const types = EVENT_TYPES_IN_ORDER.filter((type) => chosen.includes(type));
+          const added = types.find((type) => !form.values.eventTypes.includes(type));
+          form.setFieldValue('eventTypes', types);
+          if (added !== undefined) onChosen(added);
+        }}
       >
         <Stack gap="sm" my="xs">
           {EVENT_TYPES_IN_ORDER.map((type) => (
@@ -143,6 +200,14 @@ function WebhookFields({ accountId, form }: { accountId: number; form: UseFormRe
         styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
         {...form.getInputProps('clientUrl')}
       />
+      {target !== null && (
+        <TargetNotice
+          key={target.key}
+          target={target}
+          clientUrl={form.values.clientUrl}
+          signatureHeader={form.values.signatureHeader}
+        />
+      )}
       <TextInput
         label="Header of the signature"
         description="For gateways that refuse or eat Authorization: name another one."

@@ -1,5 +1,5 @@
 import type { EventType } from '@runhook/contract';
-import type { Subscription, SubscriptionFields } from '../api/types.ts';
+import type { EndpointTestFields, Subscription, SubscriptionFields } from '../api/types.ts';
 
 /** What the form holds. */
 export interface WebhookValues {
@@ -73,6 +73,29 @@ export function fieldsOf(values: WebhookValues): SubscriptionFields {
     ),
     active: values.active,
   };
+}
+
+/** What a test sends before these are saved. A stored value is not known here, and so not sent. */
+export function testFieldsOf(values: WebhookValues, eventType: EventType): EndpointTestFields {
+  const { name, client_url, signature_header = null } = fieldsOf(values);
+  const told = values.headers.filter((header) => header.value !== '' || !header.isStored);
+  const headers = Object.fromEntries(told.map((header) => [header.name.trim(), header.value]));
+  return { name, client_url, event_type: eventType, signature_header, headers };
+}
+
+/** Whether deliveries go where they went, by the same headers: what is stored can be tested then, with its own secret. */
+export function isSentAsBefore(values: WebhookValues, before: WebhookValues): boolean {
+  const sent = (of: WebhookValues) => {
+    const { client_url, signature_header, headers } = fieldsOf(of);
+    return JSON.stringify([client_url, signature_header, headers]);
+  };
+  return sent(values) === sent(before);
+}
+
+/** What stands in the way of a test; the rest of the form may wait. */
+export function checkTested(values: WebhookValues): FieldProblems {
+  const { clientUrl, headers } = checkWebhook(values);
+  return { ...(clientUrl !== undefined && { clientUrl }), ...(headers !== undefined && { headers }) };
 }
 
 export type WebhookField = keyof WebhookValues;

@@ -1,70 +1,59 @@
-import { Alert, Code, Stack, Text, Title } from '@mantine/core';
-import { IconCircleCheck, IconCircleX } from '@tabler/icons-react';
+import { Anchor, Button, Group, Stack, Text, Title } from '@mantine/core';
+import type { EventType } from '@runhook/contract/event-types';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import { Link } from 'react-router';
 import { jobSearchQuery, testEndpoint, type WebhookKey } from '../api/subscriptions.ts';
-import type { Subscription, Verification } from '../api/types.ts';
+import type { Subscription } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
 import { GuardedButton } from '../components/guarded.tsx';
 import { Problem } from '../components/page.tsx';
+import { signaturePath, webhookHelpPath } from '../paths.ts';
+import { EventSelect } from '../sample/event-select.tsx';
+import { TestAnswer } from '../sample/test-answer.tsx';
 import { ownUrl } from '../served-page.ts';
 import { runSample } from '../words/code.ts';
-import { verificationWords } from '../words/deliveries.ts';
 import { EVENT_WORDS } from '../words/webhooks.ts';
 
 /** One test at a time, wherever it was started from. */
 export function useTestEndpoint(key: WebhookKey) {
-  return useMutation({ mutationFn: () => testEndpoint(key) });
+  return useMutation({ mutationFn: (type: EventType) => testEndpoint(key, type) });
 }
 
-type EndpointTest = ReturnType<typeof useTestEndpoint>;
+type Test = ReturnType<typeof useTestEndpoint>;
 
-export function TestButton({ test, reason }: { test: EndpointTest; reason: string | null }) {
+/** Of what is tried first; another is chosen beside the answer. */
+const FIRST_TYPE: EventType = 'job.run.completed';
+
+export function TestButton({ test, reason }: { test: Test; reason: string | null }) {
   return (
-    <GuardedButton reason={reason} variant="default" loading={test.isPending} onClick={() => test.mutate()}>
+    <GuardedButton
+      reason={reason}
+      variant="default"
+      loading={test.isPending}
+      onClick={() => test.mutate(FIRST_TYPE)}
+    >
       Test Endpoint
     </GuardedButton>
   );
 }
 
-/** What the endpoint answered, in words. */
-export function TestOutcome({ test, url }: { test: EndpointTest; url: string }) {
-  if (test.isError)
-    return <Problem title="The endpoint was not tested" error={test.error} onRetry={() => test.mutate()} />;
-  if (test.data === undefined) return null;
-  return <Answer verification={test.data} url={url} onClose={() => test.reset()} />;
-}
-
-function Answer({
-  verification,
-  url,
-  onClose,
-}: {
-  verification: Verification;
-  url: string;
-  onClose: () => void;
-}) {
-  const { isGood, title, advice } = verificationWords(verification);
+/** What the endpoint answered, in words and in full, and the choice of the next sample. */
+export function TestOutcome({ test }: { test: Test }) {
+  const [type, setType] = useState(FIRST_TYPE);
+  const again = () => test.mutate(type);
+  if (test.isError) return <Problem title="The endpoint was not tested" error={test.error} onRetry={again} />;
+  if (test.data === undefined && !test.isPending) return null;
   return (
-    <Alert
-      color={isGood ? 'green' : 'red'}
-      role="status"
-      title={title}
-      icon={isGood ? <IconCircleCheck aria-hidden /> : <IconCircleX aria-hidden />}
-      withCloseButton
-      closeButtonLabel="Close the answer"
-      onClose={onClose}
-    >
-      {advice !== null && (
-        <Text size="sm" mb={4}>
-          {advice}
-        </Text>
-      )}
-      <Text size="sm">
-        A signed sample was sent to <Code style={{ overflowWrap: 'anywhere' }}>{url}</Code>. Nothing of it is
-        logged.
-      </Text>
-    </Alert>
+    <Stack gap="sm" component="section" aria-label="Test of the endpoint">
+      {test.data && <TestAnswer test={test.data} onClose={() => test.reset()} />}
+      <Group gap="sm" align="flex-end">
+        <EventSelect value={type} onChange={setType} />
+        <Button variant="default" loading={test.isPending} onClick={again}>
+          Send this event now
+        </Button>
+      </Group>
+    </Stack>
   );
 }
 
@@ -94,6 +83,7 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
         To see whether the endpoint answers, send it a signed sample. It is not part of this log.
       </Text>
       <div>{testButton}</div>
+      <HelpLinks accountId={accountId} webhookId={webhook.id} />
       <Text size="sm">For a real delivery, report a run, with a token that may report runs:</Text>
       <CodeBlock
         label="Report a run"
@@ -106,6 +96,22 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
         })}
       />
     </Stack>
+  );
+}
+
+/** To the code that receives it, and to what finds out why a signature is refused. */
+export function HelpLinks({ accountId, webhookId }: { accountId: number; webhookId: string }) {
+  return (
+    <Text size="sm">
+      <Anchor component={Link} to={webhookHelpPath(accountId, webhookId)} underline="always" inherit>
+        How to receive it
+      </Anchor>
+      : a receiver to copy, for this webhook.{' '}
+      <Anchor component={Link} to={signaturePath(accountId, webhookId)} underline="always" inherit>
+        Check a signature
+      </Anchor>{' '}
+      that your endpoint refuses.
+    </Text>
   );
 }
 

@@ -17,7 +17,7 @@ import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook-actions.tsx';
 import { eventsWords, writeRefusal } from '../words/webhooks.ts';
-import { EmptyLog, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
+import { EmptyLog, HelpLinks, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
 import { LastDay } from './last-day/last-day.tsx';
 import { addressOfHour, writeLogAddress } from './log/log-address.ts';
 import { LOG_HEADING_ID, RecentDeliveries } from './log/recent-deliveries.tsx';
@@ -123,7 +123,7 @@ function WebhookPage({
             active && webhook.health?.status === 'failing' && <FailingNotice health={webhook.health} />
           }
         />
-        <TestOutcome test={test} url={webhook.client_url} />
+        <TestOutcome test={test} />
         <LastDay webhook={key} onHour={showHour} />
         <RecentDeliveries
           webhook={key}
@@ -138,6 +138,7 @@ function WebhookPage({
         />
         <WebhookFacts accountId={account.id} webhook={webhook} />
         <Secret webhook={key} subscription={webhook} refusal={reason} />
+        <HelpLinks accountId={account.id} webhookId={webhook.id} />
       </Stack>
       <DeleteDialog
         accountId={account.id}

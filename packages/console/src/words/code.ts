@@ -76,6 +76,16 @@ export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** Characters that mean something in a route of Express 5 mean themselves behind a backslash. Escapes stay: it matches the path as sent. */
+export function routePattern(path: string): string {
+  return path.replaceAll(/[\\:*?+()[\]{}!]/g, '\\$&');
+}
+
+/** A text of JavaScript, on one line. */
+export function singleQuoted(text: string): string {
+  return `'${text.replaceAll(/[\\']/g, '\\$&')}'`;
+}
+
 interface RunSample {
   /** Without a slash at its end. */
   baseUrl: string;

@@ -1,5 +1,5 @@
 import { causeOf, type FailedAttempt } from '@runhook/contract/causes';
-import type { Delivery, DeliveryStatus, Verification } from '../api/types.ts';
+import type { Attempt, Delivery, DeliveryStatus, Verification } from '../api/types.ts';
 import { statusWords, type Tone } from './http-status.ts';
 import { durationWords, parseTime } from './time.ts';
 
@@ -134,4 +134,17 @@ export function verificationWords({
 
 function withoutFullStop(sentence: string): string {
   return sentence.replace(/\.$/, '');
+}
+
+/** The phases that took place, in their order, and the whole. */
+export function phasesOf(timings: NonNullable<Attempt['timings']>): { name: string; ms: number }[] {
+  const { dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms } = timings;
+  const phases = [
+    { name: 'Name', ms: dns_ms },
+    { name: 'Connection', ms: connect_ms },
+    { name: 'TLS', ms: tls_ms },
+    { name: 'Wait for the answer', ms: first_byte_ms },
+    { name: 'In all', ms: total_ms },
+  ];
+  return phases.flatMap(({ name, ms }) => (ms === null ? [] : [{ name, ms }]));
 }

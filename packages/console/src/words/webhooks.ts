@@ -6,11 +6,19 @@ interface EventWords {
   label: string;
   /** When it fires, one line. */
   fires: string;
+  /** What else whoever receives it should know. May be empty. */
+  remark: string;
 }
 
-export const EVENT_WORDS: Readonly<Record<EventType, EventWords>> = EVENT_TYPE_TABLE;
-
 export const EVENT_TYPES_IN_ORDER = EVENT_TYPES;
+
+/** The contract's own, whose remarks have the marks of Markdown. */
+export const EVENT_WORDS = Object.fromEntries(
+  EVENT_TYPES.map((type) => {
+    const { label, fires, remark } = EVENT_TYPE_TABLE[type];
+    return [type, { label, fires, remark: remark.replaceAll('`', '') }];
+  }),
+) as Readonly<Record<EventType, EventWords>>;
 
 /** Why somebody who takes both gets two deliveries for one failed run. */
 export const ERRORED_IS_PART_OF_COMPLETED =

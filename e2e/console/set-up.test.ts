@@ -1,0 +1,136 @@
+import { createHmac } from 'node:crypto';
+import { expect } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { expectCopied, expectFocus, headingOf } from './support/page-parts.ts';
+import { onThePage } from './support/waiting.ts';
+import { subscribe, webhookPathOf } from './support/webhooks.ts';
+
+const sign = (body: string | Buffer, secret: string) =>
+  createHmac('sha256', secret).update(body).digest('hex');
+
+describeConsole('setting a webhook up, with proof', (story) => {
+  story('an event is seen, sent to the endpoint and answered before anything is saved', async (visit) => {
+    const { page, world } = visit;
+    await open(visit, 'new');
+    const sample = page.getByRole('region', { name: 'What is sent' });
+    await page.getByRole('checkbox', { name: /Run errored/ }).check();
+    await sample.getByText('At once when a run fails', { exact: false }).waitFor();
+    const payload = sample.getByRole('region', { name: 'Sample payload' });
+    await onThePage(async () => expect(await payload.textContent()).toContain('"runStatus": "Errored"'));
+
+    await sample.getByRole('button', { name: 'Send this event now' }).click();
+    await page.getByText('Enter the address that deliveries are sent to.').waitFor();
+    const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
+    await expectFocus(endpoint);
+    await endpoint.fill('http://10.0.0.1/hook');
+    await sample.getByRole('button', { name: 'Send this event now' }).click();
+    await page.getByText(/^The endpoint .*\.$/).waitFor();
+    await endpoint.fill(`${world.receiver.url}/tried`);
+    world.receiver.respondWith({ status: 401, body: '{"why":"unknown secret"}' });
+    await sample.getByRole('button', { name: 'Send this event now' }).click();
+    await sample.getByText('Your endpoint answered 401 Unauthorized').waitFor();
+    await sample.getByText('verifies with the secret of this webhook', { exact: false }).waitFor();
+    const answer = sample.getByRole('region', { name: 'Response body of the test' });
+    await onThePage(async () => expect(await answer.textContent()).toContain('unknown secret'));
+    await sample.getByText('Wait for the answer').waitFor();
+    const [request] = await world.receiver.waitFor((one) => one.path === '/tried');
+    const secret = (await page.getByTestId('sample-secret').textContent()) ?? '';
+    expect(request?.headers.authorization).toBe(sign(request?.body ?? '', secret));
+
+    world.receiver.respondWith(200);
+    await sample.getByRole('button', { name: 'Send this event now' }).click();
+    await sample.getByText('Your endpoint answered 200 OK').waitFor();
+    await page.getByRole('textbox', { name: 'Name' }).fill('With proof');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await headingOf(page, '“With proof” is created');
+    await page.getByRole('button', { name: 'Copy the secret' }).click();
+    await page.getByText('The secret is copied.').waitFor();
+    await page.getByRole('button', { name: 'Go to the webhook' }).click();
+
+    // What is saved is tested with its own secret, by any event.
+    await headingOf(page, 'With proof');
+    await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
+    const test = page.getByRole('region', { name: 'Test of the endpoint' });
+    await test.getByText('Your endpoint answered 200 OK').waitFor();
+    await test.getByLabel('Sample of').selectOption('job.run.started');
+    await test.getByRole('button', { name: 'Send this event now' }).click();
+    await onThePage(async () => {
+      const sent = await test.getByRole('region', { name: 'Request body of the test' }).textContent();
+      expect(sent).toContain('"eventType": "job.run.started"');
+    });
+    expect(await page.getByTestId('sample-secret').count()).toBe(0);
+  });
+
+  story('an edited endpoint is tried before it is saved, and nothing stored goes there', async (visit) => {
+    const { page, world } = visit;
+    const headers = { 'X-Gateway-Key': 'a stored value' };
+    const id = await subscribe(world, { name: 'To be moved', headers });
+    await open(visit, `${id}/edit`);
+    const sample = page.getByRole('region', { name: 'What is sent' });
+    await sample.getByText('Signed with the secret of the webhook.', { exact: false }).waitFor();
+    await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/moved`);
+    await sample.getByText('Without X-Gateway-Key', { exact: false }).waitFor();
+    await sample.getByRole('button', { name: 'Send this event now' }).click();
+    await sample.getByText('Your endpoint answered 200 OK').waitFor();
+    const [request] = await world.receiver.waitFor((one) => one.path === '/moved');
+    expect(request?.headers).not.toHaveProperty('x-gateway-key');
+    expect(JSON.parse(String(request?.body)).webhookName).toBe('To be moved');
+  });
+
+  story('a known target is told what it needs, and offered a relay to copy', async (visit) => {
+    const { page } = visit;
+    await open(visit, 'new');
+    const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
+    await endpoint.fill('https://hooks.slack.com/services/T0/B0/x');
+    await page.getByText('Slack refuses what Runhook sends').waitFor();
+    await page.getByRole('button', { name: 'Show the relay for Slack' }).click();
+    await page.getByText("TARGET_URL='https://hooks.slack.com/services/T0/B0/x'", { exact: false }).waitFor();
+    await page.getByRole('button', { name: 'Copy relay.mjs' }).click();
+    await expectCopied(page, /^\/\/ A relay[\s\S]+timingSafeEqual/);
+    await endpoint.fill('https://relay.example.com/slack');
+    await page.getByText('Slack refuses what Runhook sends').waitFor({ state: 'hidden' });
+  });
+
+  story(
+    'a refused signature is explained, and the receivers are filled in with the webhook',
+    async (visit) => {
+      const { page, world, at } = visit;
+      const id = await subscribe(world, { name: 'Explained', signature_header: 'X-Signature' });
+      await visit.as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      await headingOf(page, 'Explained');
+      await page.getByRole('link', { name: 'Check a signature' }).first().click();
+      await headingOf(page, 'Check a signature');
+      const verdict = page.getByRole('status', { name: 'Verdict' });
+      const body = '{"eventId":"wev_1"}';
+      await page.getByRole('textbox', { name: 'Body' }).fill(`${body}\n`);
+      await page.getByRole('textbox', { name: 'Header' }).fill(`x-signature: ${sign(body, 'whsec_x')}`);
+      await page.getByLabel('Secret', { exact: true }).fill('whsec_x');
+      await verdict.getByText('A trailing newline was added to the body.', { exact: false }).waitFor();
+      await verdict.getByText('Byte 19 differs', { exact: false }).waitFor();
+      await page.getByRole('textbox', { name: 'Body' }).fill(body);
+      await verdict.getByText('The signature is right').waitFor();
+
+      await page.goto(at(`${webhookPathOf(world, id)}/help`));
+      await headingOf(page, 'How to receive it');
+      await codeOf(page, 'receiver.js', "const SIGNATURE_HEADER = 'x-signature';");
+      await page.getByRole('tab', { name: 'Python' }).click();
+      await codeOf(page, 'receiver.py', 'PATH = "/hook"');
+      expect(new URL(page.url()).search).toBe('?language=python');
+      await page.getByRole('link', { name: 'check a signature' }).click();
+      await headingOf(page, 'Check a signature');
+    },
+  );
+});
+
+async function codeOf(page: Page, file: string, text: string): Promise<void> {
+  const code = page.getByRole('region', { name: file });
+  await onThePage(async () => expect(await code.textContent()).toContain(text));
+}
+
+async function open({ page, at, as, world }: Visit, rest: string): Promise<void> {
+  await as('ada');
+  await page.goto(at(`/accounts/${world.accounts.enterprise.id}/settings/webhooks/${rest}`));
+  await page.getByRole('heading', { level: 1 }).waitFor();
+}

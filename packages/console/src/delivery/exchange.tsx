@@ -1,0 +1,106 @@
+import { Text } from '@mantine/core';
+import type { Attempt } from '../api/types.ts';
+import { CodeBlock } from '../components/copy.tsx';
+import { prettyJson, readableBody } from '../words/code.ts';
+import { phasesOf } from '../words/deliveries.ts';
+import { durationWords } from '../words/time.ts';
+import classes from './exchange.module.css';
+
+const HEIGHT_MAX = 280;
+
+interface ExchangeProps {
+  /** Whose it is: "of attempt 1". */
+  of: string;
+  exchange: Pick<
+    Attempt,
+    'request_headers' | 'response_headers' | 'response_body' | 'response_truncated' | 'timings'
+  >;
+  /** Left out where it stands elsewhere. */
+  requestBody?: string;
+  /** Below what was sent. */
+  note: string;
+}
+
+/** What was sent, what came back, and how long each phase took. */
+export function Exchange({ of, exchange, requestBody, note }: ExchangeProps) {
+  const { request_headers, response_headers, response_body, response_truncated, timings } = exchange;
+  return (
+    <>
+      {timings !== null && <Phases timings={timings} />}
+      <div className={classes.exchange}>
+        <div className={classes.column}>
+          <CodeBlock
+            label={`Request headers ${of}`}
+            code={headerLines(request_headers)}
+            wrap
+            heightMax={HEIGHT_MAX}
+          />
+          {requestBody !== undefined && (
+            <CodeBlock
+              label={`Request body ${of}`}
+              code={prettyJson(requestBody) ?? requestBody}
+              copyValue={requestBody}
+              wrap
+              heightMax={HEIGHT_MAX}
+            />
+          )}
+          <Text size="xs" c="dimmed">
+            {note}
+          </Text>
+        </div>
+        <div className={classes.column}>
+          {response_headers === null ? (
+            <Text size="sm">No answer came back.</Text>
+          ) : (
+            <>
+              <CodeBlock
+                label={`Response headers ${of}`}
+                code={headerLines(response_headers)}
+                wrap
+                heightMax={HEIGHT_MAX}
+              />
+              <ResponseBody of={of} body={response_body ?? ''} isTruncated={response_truncated} />
+            </>
+          )}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Phases({ timings }: { timings: NonNullable<Attempt['timings']> }) {
+  return (
+    <dl className={classes.phases} aria-label="How long it took">
+      {phasesOf(timings).map(({ name, ms }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{durationWords(ms)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function ResponseBody({ of, body, isTruncated }: { of: string; body: string; isTruncated: boolean }) {
+  if (body === '') return <Text size="sm">The answer had no body.</Text>;
+  const readable = readableBody(body);
+  if (readable.kind === 'binary') return <Text size="sm">The body of the answer is no text.</Text>;
+  const label = `Response body ${of}`;
+  return (
+    <>
+      <CodeBlock label={label} code={readable.text} copyValue={body} wrap heightMax={HEIGHT_MAX} />
+      {readable.kind === 'json' && (
+        <Text size="xs" c="dimmed">
+          Laid out for reading. Copying gives it as it came.
+        </Text>
+      )}
+      {isTruncated && <Text size="sm">The body was longer. Only its beginning is kept.</Text>}
+    </>
+  );
+}
+
+function headerLines(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}

@@ -1,0 +1,89 @@
+import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import type { EventType } from '@runhook/contract/event-types';
+import { renderPayload, sampleEvent } from '@runhook/contract/samples';
+import { useMutation } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+import type { EndpointTest } from '../api/types.ts';
+import { CodeBlock } from '../components/copy.tsx';
+import { Problem } from '../components/page.tsx';
+import { prettyJson } from '../words/code.ts';
+import { EVENT_WORDS } from '../words/webhooks.ts';
+import { EventSelect } from './event-select.tsx';
+import classes from './sample-panel.module.css';
+import { TestAnswer } from './test-answer.tsx';
+
+interface SamplePanelProps {
+  accountId: number;
+  /** As far as it is known: before it is saved it has no id. */
+  webhook: { id: string | null; name: string };
+  eventType: EventType;
+  onEventType: (type: EventType) => void;
+  /** Sends it; null when the form has to be mended first, which then says so itself. */
+  send: (type: EventType) => Promise<EndpointTest | null>;
+  /** What else is to be known of what is sent. */
+  note: string | null;
+}
+
+/** An event, what it means, what of it is sent, and how the endpoint takes it. */
+export function SamplePanel({ accountId, webhook, eventType, onEventType, send, note }: SamplePanelProps) {
+  const headingId = useId();
+  const test = useMutation({ mutationFn: send, gcTime: 0 });
+  const payload = useSamplePayload(accountId, webhook, eventType);
+  const { fires, remark } = EVENT_WORDS[eventType];
+  return (
+    <section className={classes.panel} aria-labelledby={headingId}>
+      <Stack gap="sm">
+        <Title order={2} size="h4" id={headingId}>
+          What is sent
+        </Title>
+        <EventSelect value={eventType} onChange={onEventType} />
+        <Text size="sm">
+          {fires} {remark}
+        </Text>
+        <CodeBlock
+          label="Sample payload"
+          code={prettyJson(payload) ?? payload}
+          copyValue={payload}
+          wrap
+          heightMax={HEIGHT_MAX}
+        />
+        <Group gap="sm">
+          <Button variant="light" loading={test.isPending} onClick={() => test.mutate(eventType)}>
+            Send this event now
+          </Button>
+          <Text size="xs" c="dimmed" flex={1} miw={200}>
+            To the endpoint as it stands in the form. {note}
+          </Text>
+        </Group>
+        {test.isError && <Problem title="The event was not sent" error={test.error} />}
+        {test.data && <TestAnswer test={test.data} onClose={() => test.reset()} />}
+      </Stack>
+    </section>
+  );
+}
+
+const HEIGHT_MAX = 360;
+/** Stand for the ids that an event and a webhook get. */
+const EVENT_ID = 'wev_3MMmRDA51yZpHdvPtc0ABzoUBAh';
+const WEBHOOK_ID = 'wsu_3MMmRIeb7hwtfgePeQ9Hc50jDdn';
+
+/** By what makes the one that is sent. */
+function useSamplePayload(
+  accountId: number,
+  { id, name }: SamplePanelProps['webhook'],
+  eventType: EventType,
+): string {
+  const [now] = useState(() => new Date());
+  const event = sampleEvent(eventType, { accountId, eventId: EVENT_ID, now });
+  return renderPayload(event, { id: id ?? WEBHOOK_ID, name });
+}
+
+/** A form with the panel beside it, or below where there is no room. */
+export function BesideForm({ form, panel }: { form: React.ReactNode; panel: React.ReactNode }) {
+  return (
+    <div className={classes.beside}>
+      {form}
+      {panel}
+    </div>
+  );
+}

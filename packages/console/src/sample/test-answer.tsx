@@ -1,0 +1,57 @@
+import { Alert, Code, Stack, Text } from '@mantine/core';
+import { IconCircleCheck, IconCircleX } from '@tabler/icons-react';
+import type { EndpointTest } from '../api/types.ts';
+import { CopiedText, CopyButton } from '../components/copy.tsx';
+import { Exchange } from '../delivery/exchange.tsx';
+import { verificationWords } from '../words/deliveries.ts';
+
+/** How the endpoint took a sample, what to do about it, and all that went over the wire. */
+export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () => void }) {
+  const { exchange, hmac_secret: secret } = test;
+  const { isGood, title, advice } = verificationWords(test);
+  return (
+    <Stack gap="xs" style={{ minWidth: 0 }}>
+      <Alert
+        color={isGood ? 'green' : 'red'}
+        role="status"
+        title={title}
+        icon={isGood ? <IconCircleCheck aria-hidden /> : <IconCircleX aria-hidden />}
+        withCloseButton
+        closeButtonLabel="Close the answer"
+        onClose={onClose}
+      >
+        {advice !== null && (
+          <Text size="sm" mb={4}>
+            {advice}
+          </Text>
+        )}
+        <Text size="sm">
+          A signed sample was sent to{' '}
+          <Code style={{ overflowWrap: 'anywhere', whiteSpace: 'normal' }}>{exchange?.url}</Code>. Nothing of
+          it is logged.
+        </Text>
+      </Alert>
+      {exchange !== undefined && (
+        <Exchange
+          of="of the test"
+          exchange={exchange}
+          requestBody={exchange.request_body}
+          note="Signatures and the values of headers of your own are masked. The body is laid out for reading; copying gives the exact bytes."
+        />
+      )}
+      {secret !== undefined && (
+        <>
+          <Text size="sm">
+            This one sample was signed with a secret made for it. The webhook gets another when it is saved:
+            an endpoint that verifies already refuses this sample, and rightly so. To see it accepted, let the
+            endpoint verify with:
+          </Text>
+          <div style={{ display: 'flex', flexWrap: 'wrap', gap: 8, alignItems: 'center' }}>
+            <CopiedText testId="sample-secret">{secret}</CopiedText>
+            <CopyButton value={secret} what="the secret of the sample" />
+          </div>
+        </>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,115 @@
+import { Alert, PasswordInput, Stack, Text, Textarea } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useState } from 'react';
+import { useParams } from 'react-router';
+import { ApiError } from '../api/api-error.ts';
+import { subscriptionQuery } from '../api/subscriptions.ts';
+import { PageHeading } from '../components/page.tsx';
+import { StatusBadge } from '../components/state.tsx';
+import { useAccount } from '../session/session.ts';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { WayTo } from '../webhook-help/way.tsx';
+import { verdictWords } from '../words/signatures.ts';
+import { checkSignature, type PastedDelivery, type Verdict } from './check-signature.ts';
+
+/** Why an endpoint refuses a signature: what is pasted stays in the page. */
+export function Component() {
+  const account = useAccount();
+  const { webhookId = '' } = useParams();
+  const webhook = useQuery(subscriptionQuery({ accountId: account.id, webhookId }));
+  const [body, setBody] = useState('');
+  const [header, setHeader] = useState('');
+  const [secret, setSecret] = useState('');
+  const signatureHeader = webhook.data?.signature_header ?? 'Authorization';
+  const verdict = useVerdict({ body, header, secret, signatureHeader });
+  if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
+  return (
+    <>
+      <PageHeading
+        title="Check a signature"
+        above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
+        below="Finds out why your endpoint takes a delivery for forged. All of it happens in your browser: nothing that you paste is sent or kept."
+      />
+      <Stack gap="md" maw={860}>
+        <Textarea
+          label="Body"
+          description="The bytes that your endpoint got, before anything parsed them."
+          autosize
+          minRows={5}
+          maxRows={16}
+          value={body}
+          onChange={(event) => setBody(event.currentTarget.value)}
+          {...CODE}
+        />
+        <Textarea
+          label="Header"
+          description={`The value of ${signatureHeader}; or whole headers in lines, with webhook-signature and webhook-timestamp if you verify by these.`}
+          autosize
+          minRows={2}
+          maxRows={10}
+          value={header}
+          onChange={(event) => setHeader(event.currentTarget.value)}
+          {...CODE}
+        />
+        <PasswordInput
+          label="Secret"
+          description="As your endpoint reads it."
+          autoComplete="off"
+          value={secret}
+          onChange={(event) => setSecret(event.currentTarget.value)}
+          {...CODE}
+        />
+        <div role="status" aria-label="Verdict">
+          {verdict === null ? <NoCrypto /> : <VerdictView verdict={verdict} webhookId={webhookId} />}
+        </div>
+      </Stack>
+    </>
+  );
+}
+
+const CODE = {
+  spellCheck: false,
+  autoCapitalize: 'off',
+  styles: { input: { fontFamily: 'var(--mantine-font-family-monospace)' } },
+};
+
+/** Of what is pasted now; null where the browser does not compute signatures. */
+function useVerdict({ body, header, secret, signatureHeader }: PastedDelivery): Verdict | null {
+  const [verdict, setVerdict] = useState<Verdict>({ kind: 'unreadable', why: 'no-body' });
+  useEffect(() => {
+    if (!HAS_CRYPTO) return;
+    let isCurrent = true;
+    void checkSignature({ body, header, secret, signatureHeader }).then((found) => {
+      if (isCurrent) setVerdict(found);
+    });
+    return () => {
+      isCurrent = false;
+    };
+  }, [body, header, secret, signatureHeader]);
+  return HAS_CRYPTO ? verdict : null;
+}
+
+/** Pages served over plain http from another machine have none. */
+const HAS_CRYPTO = globalThis.crypto?.subtle !== undefined;
+
+function NoCrypto() {
+  return (
+    <Alert color="yellow" title="Not in this browser">
+      Browsers compute signatures only on pages that came over https. Open the console over https.
+    </Alert>
+  );
+}
+
+function VerdictView({ verdict, webhookId }: { verdict: Verdict; webhookId: string }): ReactNode {
+  const { tone, title, lines } = verdictWords(verdict, webhookId);
+  return (
+    <Stack gap={4}>
+      <StatusBadge tone={tone}>{title}</StatusBadge>
+      {lines.map((line) => (
+        <Text size="sm" key={line}>
+          {line}
+        </Text>
+      ))}
+    </Stack>
+  );
+}

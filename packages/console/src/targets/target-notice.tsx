@@ -1,0 +1,93 @@
+import { Alert, Button, Stack, Text } from '@mantine/core';
+import { IconArrowsExchange } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+import { CodeBlock } from '../components/copy.tsx';
+import { Problem } from '../components/page.tsx';
+import { shellQuoted } from '../words/code.ts';
+import type { KnownTarget } from './known-targets.ts';
+
+interface TargetNoticeProps {
+  target: KnownTarget;
+  clientUrl: string;
+  /** Empty: `Authorization`. */
+  signatureHeader: string;
+}
+
+/** Of an endpoint that takes a format of its own: what it needs, and a relay to copy (`examples/relays`). */
+export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNoticeProps) {
+  const [isOpen, setOpen] = useState(false);
+  const relayId = useId();
+  const relay = useQuery({
+    queryKey: ['examples', 'relay'],
+    queryFn: async () => (await import('../../../../examples/relays/relay.mjs?raw')).default,
+    enabled: isOpen,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const { name } = target;
+  return (
+    <Alert
+      color="yellow"
+      role="status"
+      icon={<IconArrowsExchange aria-hidden />}
+      title={`${name} refuses what Runhook sends`}
+    >
+      <Stack gap="sm">
+        <Text size="sm">
+          {name} takes messages in a format of its own, and Runhook’s payload is the same for everybody. Put a
+          small relay in between: it verifies each delivery, posts it as {name} wants it, and answers 2xx only
+          when {name} did. Then enter the relay’s address as the endpoint, in place of this one.
+        </Text>
+        <div>
+          <Button
+            size="xs"
+            variant="default"
+            aria-expanded={isOpen}
+            aria-controls={relayId}
+            onClick={() => setOpen(!isOpen)}
+          >
+            {isOpen ? 'Hide the relay' : `Show the relay for ${name}`}
+          </Button>
+        </div>
+        <div id={relayId} hidden={!isOpen}>
+          {isOpen && (
+            <Stack gap="sm">
+              <CodeBlock
+                label="Run the relay"
+                code={runCommand(target, clientUrl.trim(), signatureHeader.trim())}
+                wrap
+              />
+              {relay.isError && (
+                <Problem
+                  title="The relay could not be loaded"
+                  error={relay.error}
+                  onRetry={() => void relay.refetch()}
+                />
+              )}
+              {relay.data !== undefined && (
+                <CodeBlock label="relay.mjs" code={relay.data} heightMax={HEIGHT_MAX} />
+              )}
+            </Stack>
+          )}
+        </div>
+      </Stack>
+    </Alert>
+  );
+}
+
+const HEIGHT_MAX = 360;
+
+/** The secret is the reader's to put in: it is shown once, when the webhook is saved. */
+function runCommand({ key, needs }: KnownTarget, url: string, signatureHeader: string): string {
+  return [
+    '# Node 22 or newer, no packages. HMAC_SECRET is the secret of this webhook, shown once it is saved.',
+    'export HMAC_SECRET=…',
+    ...(needs === 'routing-key' ? ['export ROUTING_KEY=…  # of the integration “Events API v2”'] : []),
+    [
+      `TARGET=${key}`,
+      `TARGET_URL=${shellQuoted(url)}`,
+      ...(signatureHeader === '' ? [] : [`SIGNATURE_HEADER=${shellQuoted(signatureHeader)}`]),
+      'HOST=0.0.0.0 PORT=3004 node relay.mjs',
+    ].join(' \\\n  '),
+  ].join('\n');
+}

@@ -1,0 +1,194 @@
+import { Anchor, Code, List, Skeleton, Stack, Tabs, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams, useSearchParams } from 'react-router';
+import { ApiError } from '../api/api-error.ts';
+import { subscriptionQuery } from '../api/subscriptions.ts';
+import type { Subscription } from '../api/types.ts';
+import { CodeBlock } from '../components/copy.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
+import { signaturePath } from '../paths.ts';
+import { ownUrl } from '../served-page.ts';
+import { useAccount } from '../session/session.ts';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { EVENT_WORDS } from '../words/webhooks.ts';
+import { RECEIVERS, type Receiver } from './receivers.ts';
+import { WayTo } from './way.tsx';
+
+/** How to receive what a webhook sends, in each language that there is an example in. */
+export function Component() {
+  const account = useAccount();
+  const { webhookId = '' } = useParams();
+  const webhook = useQuery({
+    ...subscriptionQuery({ accountId: account.id, webhookId }),
+    refetchOnWindowFocus: false,
+  });
+  if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
+  return (
+    <>
+      <PageHeading
+        title="How to receive it"
+        tabTitle={webhook.data ? `How to receive ${webhook.data.name}` : 'How to receive it'}
+        above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
+        below="A receiver that verifies each delivery, filled in with this webhook’s header and path. Our tests run these very files."
+      />
+      {webhook.isError && webhook.data === undefined && (
+        <Problem
+          title="The webhook could not be loaded"
+          error={webhook.error}
+          onRetry={() => void webhook.refetch()}
+          isRetrying={webhook.isFetching}
+        />
+      )}
+      {webhook.isPending && <Skeleton height={420} role="status" aria-label="Loading" />}
+      {webhook.data && (
+        <Stack gap="lg" maw={960}>
+          <Languages webhook={webhook.data} />
+          <Rules accountId={account.id} webhook={webhook.data} />
+        </Stack>
+      )}
+    </>
+  );
+}
+
+function Languages({ webhook }: { webhook: Subscription }) {
+  const [search, setSearch] = useSearchParams();
+  const asked = RECEIVERS.find(({ key }) => key === search.get('language'));
+  const shown = asked ?? RECEIVERS[0];
+  return (
+    <Tabs
+      value={shown?.key ?? null}
+      onChange={(key) => setSearch({ language: key ?? '' }, { replace: true, preventScrollReset: true })}
+      keepMounted={false}
+    >
+      <Tabs.List aria-label="Languages">
+        {RECEIVERS.map(({ key, label }) => (
+          <Tabs.Tab key={key} value={key}>
+            {label}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      {RECEIVERS.map((receiver) => (
+        <Tabs.Panel key={receiver.key} value={receiver.key} pt="sm">
+          <Files receiver={receiver} webhook={webhook} />
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
+}
+
+const HEIGHT_MAX = 520;
+
+function Files({ receiver, webhook }: { receiver: Receiver; webhook: Subscription }) {
+  const files = useQuery({
+    queryKey: ['examples', receiver.key],
+    queryFn: receiver.load,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const of = { clientUrl: webhook.client_url, signatureHeader: signatureHeaderOf(webhook) };
+  return (
+    <Stack gap="sm">
+      {files.isError && (
+        <Problem
+          title="The receiver could not be loaded"
+          error={files.error}
+          onRetry={() => void files.refetch()}
+        />
+      )}
+      {files.isPending && <Skeleton height={320} role="status" aria-label="Loading" />}
+      {files.data?.map(({ name, code }, index) => (
+        <CodeBlock
+          key={name}
+          label={name}
+          code={index === 0 ? receiver.fill(code, of) : code}
+          heightMax={HEIGHT_MAX}
+        />
+      ))}
+      <CodeBlock label="Run it" code={receiver.run} wrap />
+      <Text size="sm">
+        It listens on the port that <Code>PORT</Code> says. What stands before it has to lead{' '}
+        <Code style={{ overflowWrap: 'anywhere', whiteSpace: 'normal' }}>{webhook.client_url}</Code> there,
+        with the path as it is.
+      </Text>
+    </Stack>
+  );
+}
+
+function signatureHeaderOf({ signature_header = 'Authorization' }: Subscription): string {
+  return signature_header;
+}
+
+/** What every receiver has to do, whatever it is written in (docs/contract.md#signing). */
+function Rules({ accountId, webhook }: { accountId: number; webhook: Subscription }) {
+  const docs = (
+    <Anchor href={ownUrl('docs')} underline="always" inherit>
+      the reference
+    </Anchor>
+  );
+  return (
+    <>
+      <section aria-labelledby="arrives">
+        <Title order={2} size="h4" id="arrives" mb={6}>
+          What arrives
+        </Title>
+        <List size="sm" spacing={4}>
+          {webhook.event_types.map((type) => (
+            <List.Item key={type}>
+              <Code>{type}</Code>: {EVENT_WORDS[type].fires} {EVENT_WORDS[type].remark}
+            </List.Item>
+          ))}
+          <List.Item>Every field of the body, with an example of each event, is in {docs}.</List.Item>
+        </List>
+      </section>
+      <section aria-labelledby="headers">
+        <Title order={2} size="h4" id="headers" mb={6}>
+          Headers
+        </Title>
+        <List size="sm" spacing={4}>
+          <List.Item>
+            <Code>{signatureHeaderOf(webhook)}</Code>: HMAC-SHA256 of the raw body in lower-case hex, keyed
+            with the whole text of the secret, <Code>whsec_</Code> included.
+          </List.Item>
+          <List.Item>
+            <Code>webhook-id</Code>: the event’s id, the same in every attempt.
+          </List.Item>
+          <List.Item>
+            <Code>webhook-timestamp</Code> and <Code>webhook-signature</Code>: what libraries of Standard
+            Webhooks verify, against replays too.
+          </List.Item>
+          {webhook.headers !== undefined && (
+            <List.Item>
+              Of your own: <Code>{Object.keys(webhook.headers).join(', ')}</Code>.
+            </List.Item>
+          )}
+        </List>
+      </section>
+      <section aria-labelledby="verify">
+        <Title order={2} size="h4" id="verify" mb={6}>
+          Verify, answer, then work
+        </Title>
+        <List size="sm" spacing={4}>
+          <List.Item>
+            Verify the bytes as they came, before any parsing, and compare in constant time. Answer 401 to
+            what is not genuine. When yours refuses what is,{' '}
+            <Anchor component={Link} to={signaturePath(accountId, webhook.id)} underline="always" inherit>
+              check a signature
+            </Anchor>{' '}
+            here: it tells which byte differs.
+          </List.Item>
+          <List.Item>Answer with a 2xx within ten seconds, and do the work afterwards.</List.Item>
+          <List.Item>
+            What was not answered so is tried again: up to five times, 30 seconds later and then after twice
+            as long each time. <Code>Retry-After</Code> of a 429 or 503 lengthens the wait.
+          </List.Item>
+          <List.Item>
+            The same event may arrive more than once. Drop what has an <Code>eventId</Code> that you have
+            seen; keep these ids for a day at least.
+          </List.Item>
+          <List.Item>
+            Events may arrive in another order than they happened: <Code>timestamp</Code> tells it.
+          </List.Item>
+        </List>
+      </section>
+    </>
+  );
+}

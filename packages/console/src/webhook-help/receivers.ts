@@ -1,0 +1,52 @@
+import { FILL_IN, type OfWebhook } from './fill-in.ts';
+
+interface ReceiverFile {
+  name: string;
+  code: string;
+}
+
+/** A language of the help page. Its code is the example itself, loaded when it is shown. */
+export interface Receiver {
+  key: string;
+  label: string;
+  /** The first is the one that is filled in. */
+  load: () => Promise<ReceiverFile[]>;
+  fill: (code: string, webhook: OfWebhook) => string;
+  /** Commands that run it, in a folder with its files. */
+  run: string;
+}
+
+const SECRET_NOTE = '# The secret of this webhook. It was shown when it was made; a lost one is rotated.';
+
+export const RECEIVERS: readonly Receiver[] = [
+  {
+    key: 'express',
+    label: 'Node.js (Express)',
+    load: () =>
+      filesOf({
+        'receiver.js': import('../../../../examples/receivers/express/receiver.js?raw'),
+        'signature.js': import('../../../../examples/receivers/express/signature.js?raw'),
+        'attempts.js': import('../../../../examples/receivers/express/attempts.js?raw'),
+      }),
+    fill: FILL_IN.express,
+    run: [
+      'npm init --yes && npm pkg set type=module && npm install express@5',
+      SECRET_NOTE,
+      'export HMAC_SECRET=…',
+      'HOST=0.0.0.0 PORT=3002 node receiver.js',
+    ].join('\n'),
+  },
+  {
+    key: 'python',
+    label: 'Python',
+    load: () => filesOf({ 'receiver.py': import('../../../../examples/receivers/python/receiver.py?raw') }),
+    fill: FILL_IN.python,
+    run: [SECRET_NOTE, 'export HMAC_SECRET=…', 'HOST=0.0.0.0 PORT=3003 python3 receiver.py'].join('\n'),
+  },
+];
+
+async function filesOf(files: Record<string, Promise<{ default: string }>>): Promise<ReceiverFile[]> {
+  return await Promise.all(
+    Object.entries(files).map(async ([name, file]) => ({ name, code: (await file).default })),
+  );
+}
