@@ -53,7 +53,7 @@ describeConsole('setting a webhook up, with proof', (story) => {
     await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
     const test = page.getByRole('region', { name: 'Test of the endpoint' });
     await test.getByText('Your endpoint answered 200 OK').waitFor();
-    await test.getByLabel('Sample of').selectOption('job.run.started');
+    await test.getByRole('radio', { name: 'Run started' }).check();
     await test.getByRole('button', { name: 'Send this event now' }).click();
     await onThePage(async () => {
       const sent = await test.getByRole('region', { name: 'Request body of the test' }).textContent();

@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * Whether a delivery is genuine: its `Authorization` header, or the one that the webhook names, must be the lowercase hex HMAC-SHA256 of the body, keyed
- * with the subscription's `hmac_secret`.
+ * Whether a delivery is genuine: its `Authorization` header, or the one that the webhook names, must be the lowercase
+ * hex HMAC-SHA256 of the body, keyed with the subscription's `hmac_secret`.
  *
  * @param {Buffer} body the bytes exactly as they arrived; JSON that was parsed and written again may differ from them
  * @param {string | undefined} signature

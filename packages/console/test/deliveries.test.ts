@@ -11,6 +11,7 @@ import {
   deliveryWords,
   lastAnswerWords,
   nextAttemptWords,
+  phasesOf,
   stateSentence,
   verificationWords,
 } from '../src/words/deliveries.ts';
@@ -117,4 +118,12 @@ test('a recovery says how far it is', () => {
   expect(words('done', 10, 8)).toContain('other 2');
   expect(words('done', 0, 0)).toContain('nothing');
   expect(words('cancelled', 10, 4)).toContain('inactive');
+});
+
+test('only phases that took place are told, and the whole', () => {
+  const kept = { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: 0, total_ms: 3 };
+  expect(phasesOf(kept)).toEqual([
+    { name: 'Wait for the answer', ms: 0 },
+    { name: 'In all', ms: 3 },
+  ]);
 });

@@ -15,14 +15,14 @@ interface ExchangeProps {
     Attempt,
     'request_headers' | 'response_headers' | 'response_body' | 'response_truncated' | 'timings'
   >;
-  /** Left out where it stands elsewhere. */
-  requestBody?: string;
+  /** Method and address, and the body: left out where they stand elsewhere. */
+  request?: { line: string; body: string };
   /** Below what was sent. */
   note: string;
 }
 
 /** What was sent, what came back, and how long each phase took. */
-export function Exchange({ of, exchange, requestBody, note }: ExchangeProps) {
+export function Exchange({ of, exchange, request, note }: ExchangeProps) {
   const { request_headers, response_headers, response_body, response_truncated, timings } = exchange;
   return (
     <>
@@ -31,15 +31,15 @@ export function Exchange({ of, exchange, requestBody, note }: ExchangeProps) {
         <div className={classes.column}>
           <CodeBlock
             label={`Request headers ${of}`}
-            code={headerLines(request_headers)}
+            code={(request ? `${request.line}\n` : '') + headerLines(request_headers)}
             wrap
             heightMax={HEIGHT_MAX}
           />
-          {requestBody !== undefined && (
+          {request !== undefined && (
             <CodeBlock
               label={`Request body ${of}`}
-              code={prettyJson(requestBody) ?? requestBody}
-              copyValue={requestBody}
+              code={prettyJson(request.body) ?? request.body}
+              copyValue={request.body}
               wrap
               heightMax={HEIGHT_MAX}
             />

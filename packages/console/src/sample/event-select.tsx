@@ -1,4 +1,4 @@
-import { NativeSelect } from '@mantine/core';
+import { Group, Radio } from '@mantine/core';
 import { type EventType, isEventType } from '@runhook/contract/event-types';
 import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
 
@@ -10,16 +10,18 @@ interface EventSelectProps {
 /** Which event a sample is of: any, whichever the webhook fires for. */
 export function EventSelect({ value, onChange }: EventSelectProps) {
   return (
-    <NativeSelect
+    <Radio.Group
       label="Sample of"
-      data={EVENT_TYPES_IN_ORDER.map((type) => ({
-        value: type,
-        label: `${EVENT_WORDS[type].label} (${type})`,
-      }))}
       value={value}
-      onChange={({ currentTarget }) => {
-        if (isEventType(currentTarget.value)) onChange(currentTarget.value);
+      onChange={(chosen) => {
+        if (isEventType(chosen)) onChange(chosen);
       }}
-    />
+    >
+      <Group gap="6px 16px" mt={4}>
+        {EVENT_TYPES_IN_ORDER.map((type) => (
+          <Radio key={type} value={type} label={EVENT_WORDS[type].label} />
+        ))}
+      </Group>
+    </Radio.Group>
   );
 }

@@ -35,7 +35,7 @@ export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () 
         <Exchange
           of="of the test"
           exchange={exchange}
-          requestBody={exchange.request_body}
+          request={{ line: `${exchange.method} ${exchange.url}`, body: exchange.request_body }}
           note="Signatures and the values of headers of your own are masked. The body is laid out for reading; copying gives the exact bytes."
         />
       )}

@@ -26,52 +26,50 @@ export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNotic
   });
   const { name } = target;
   return (
-    <Alert
-      color="yellow"
-      role="status"
-      icon={<IconArrowsExchange aria-hidden />}
-      title={`${name} refuses what Runhook sends`}
-    >
-      <Stack gap="sm">
-        <Text size="sm">
+    <Stack gap="sm" style={{ minWidth: 0 }}>
+      <Alert
+        color="yellow"
+        role="status"
+        icon={<IconArrowsExchange aria-hidden />}
+        title={`${name} refuses what Runhook sends`}
+      >
+        <Text size="sm" mb="sm">
           {name} takes messages in a format of its own, and Runhook’s payload is the same for everybody. Put a
           small relay in between: it verifies each delivery, posts it as {name} wants it, and answers 2xx only
           when {name} did. Then enter the relay’s address as the endpoint, in place of this one.
         </Text>
-        <div>
-          <Button
-            size="xs"
-            variant="default"
-            aria-expanded={isOpen}
-            aria-controls={relayId}
-            onClick={() => setOpen(!isOpen)}
-          >
-            {isOpen ? 'Hide the relay' : `Show the relay for ${name}`}
-          </Button>
-        </div>
-        <div id={relayId} hidden={!isOpen}>
-          {isOpen && (
-            <Stack gap="sm">
-              <CodeBlock
-                label="Run the relay"
-                code={runCommand(target, clientUrl.trim(), signatureHeader.trim())}
-                wrap
+        <Button
+          size="xs"
+          variant="default"
+          aria-expanded={isOpen}
+          aria-controls={relayId}
+          onClick={() => setOpen(!isOpen)}
+        >
+          {isOpen ? 'Hide the relay' : `Show the relay for ${name}`}
+        </Button>
+      </Alert>
+      <div id={relayId} hidden={!isOpen}>
+        {isOpen && (
+          <Stack gap="sm">
+            <CodeBlock
+              label="Run the relay"
+              code={runCommand(target, clientUrl.trim(), signatureHeader.trim())}
+              wrap
+            />
+            {relay.isError && (
+              <Problem
+                title="The relay could not be loaded"
+                error={relay.error}
+                onRetry={() => void relay.refetch()}
               />
-              {relay.isError && (
-                <Problem
-                  title="The relay could not be loaded"
-                  error={relay.error}
-                  onRetry={() => void relay.refetch()}
-                />
-              )}
-              {relay.data !== undefined && (
-                <CodeBlock label="relay.mjs" code={relay.data} heightMax={HEIGHT_MAX} />
-              )}
-            </Stack>
-          )}
-        </div>
-      </Stack>
-    </Alert>
+            )}
+            {relay.data !== undefined && (
+              <CodeBlock label="relay.mjs" code={relay.data} heightMax={HEIGHT_MAX} />
+            )}
+          </Stack>
+        )}
+      </div>
+    </Stack>
   );
 }
 

@@ -46,13 +46,13 @@ export function TestOutcome({ test }: { test: Test }) {
   if (test.data === undefined && !test.isPending) return null;
   return (
     <Stack gap="sm" component="section" aria-label="Test of the endpoint">
-      {test.data && <TestAnswer test={test.data} onClose={() => test.reset()} />}
       <Group gap="sm" align="flex-end">
         <EventSelect value={type} onChange={setType} />
         <Button variant="default" loading={test.isPending} onClick={again}>
           Send this event now
         </Button>
       </Group>
+      {test.data && <TestAnswer test={test.data} onClose={() => test.reset()} />}
     </Stack>
   );
 }
