@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -94,6 +94,11 @@ describe.each(receivers)('the $name receiver', (example) => {
     expect(status).toBe(401);
     expect(line).toMatchObject({ verified: false, status: 401, eventId: null, eventType: null });
   });
+});
+
+test('the help page of the console has every language that there is a receiver in', () => {
+  const folders = readdirSync(RECEIVERS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  expect(Object.keys(FILL_IN).sort()).toEqual(folders.map(({ name }) => name).sort());
 });
 
 // As the console's help page shows it. A path with characters that a route of Express would read as its own.

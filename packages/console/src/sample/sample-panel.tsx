@@ -2,15 +2,14 @@ import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import type { EventType } from '@runhook/contract/event-types';
 import { renderPayload, sampleEvent } from '@runhook/contract/samples';
 import { useMutation } from '@tanstack/react-query';
-import { useId, useState } from 'react';
+import { type ReactNode, useId, useState } from 'react';
 import type { EndpointTest } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
 import { Problem } from '../components/page.tsx';
 import { prettyJson } from '../words/code.ts';
 import { EVENT_WORDS } from '../words/webhooks.ts';
-import { EventSelect } from './event-select.tsx';
+import { EventSelect, TestAnswer } from './endpoint-test.tsx';
 import classes from './sample-panel.module.css';
-import { TestAnswer } from './test-answer.tsx';
 
 interface SamplePanelProps {
   accountId: number;
@@ -79,7 +78,7 @@ function useSamplePayload(
 }
 
 /** A form with the panel beside it, or below where there is no room. */
-export function BesideForm({ form, panel }: { form: React.ReactNode; panel: React.ReactNode }) {
+export function BesideForm({ form, panel }: { form: ReactNode; panel: ReactNode }) {
   return (
     <div className={classes.beside}>
       {form}

@@ -7,7 +7,7 @@ interface ReceiverFile {
 
 /** A language of the help page. Its code is the example itself, loaded when it is shown. */
 export interface Receiver {
-  key: string;
+  key: keyof typeof FILL_IN;
   label: string;
   /** The first is the one that is filled in. */
   load: () => Promise<ReceiverFile[]>;
