@@ -25,14 +25,14 @@ test('the page and everything that it loads are served to anyone, with and witho
     expect({ path, status }).toEqual({ path, status: 200 });
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
     const links = linksOf(text, harness.origin + path);
-    expect(links).toHaveLength(4);
+    expect(links).toHaveLength(5);
     const types = [];
     for (const link of links) {
       const asset = await read(link);
       expect({ link, status: asset.status }).toEqual({ link, status: 200 });
       types.push(asset.headers.get('content-type')?.split(';')[0]);
     }
-    expect(types).toEqual(['text/css', 'image/png', 'text/javascript', 'text/javascript']);
+    expect(types).toEqual(['text/css', 'text/css', 'image/png', 'text/javascript', 'text/javascript']);
   }
 });
 
@@ -48,7 +48,7 @@ test('its links are relative, so it works below a sub-path', async () => {
 });
 
 test('nothing of it comes from another host, and a browser would not let it', async () => {
-  for (const path of ['/docs', '/docs/', '/docs/initializer.js', '/docs/swagger-ui.css']) {
+  for (const path of ['/docs', '/docs/', '/docs/initializer.js', '/docs/own.css', '/docs/swagger-ui.css']) {
     const { headers, text } = await read(path);
     // Names of vocabularies within inlined images are no addresses that anything is loaded from.
     const addresses = text

@@ -4,10 +4,12 @@ import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { MethodNotAllowedError } from '../errors.ts';
 import { requestState } from '../request-telemetry.ts';
+import { INITIALIZER, OWN_STYLES } from './docs-for-everyone.ts';
 import { openApiDocument } from './document.ts';
 
 /** Names below `/docs/`: what the page loads, all of it served by us. */
 const INITIALIZER_NAME = 'initializer.js';
+const OWN_STYLES_NAME = 'own.css';
 const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
 
 const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
@@ -23,7 +25,9 @@ function docsPage(assetsPath: '' | 'docs/'): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Runhook API</title>
+<meta name="color-scheme" content="light dark">
 <link rel="stylesheet" href="${assetsPath}${STYLES}">
+<link rel="stylesheet" href="${assetsPath}${OWN_STYLES_NAME}">
 <link rel="icon" type="image/png" href="${assetsPath}${ICON}">
 </head>
 <body>
@@ -35,19 +39,6 @@ function docsPage(assetsPath: '' | 'docs/'): string {
 </html>
 `;
 }
-
-/**
- * Starts the page. The document is found from this script's own address. `validatorUrl: null`: Swagger UI would
- * otherwise show a badge from another host.
- */
-const INITIALIZER = `window.ui = SwaggerUIBundle({
-  url: new URL('../openapi.json', document.currentScript.src).href,
-  dom_id: '#swagger-ui',
-  deepLinking: true,
-  defaultModelsExpandDepth: 0,
-  validatorUrl: null,
-});
-`;
 
 /**
  * Narrower than the policy of everything else: nothing from another host, not even styles. Swagger UI writes styles of
@@ -81,9 +72,15 @@ export function docsRoutes(): Router {
     const assetsPath = request.path.endsWith('/') ? '' : 'docs/';
     response.set('cache-control', 'no-cache').type('html').send(docsPage(assetsPath));
   });
-  route(router, `/docs/${INITIALIZER_NAME}`, POLICY, (_request, response) => {
-    response.set('cache-control', 'no-cache').type('js').send(INITIALIZER);
-  });
+  const own = [
+    { name: INITIALIZER_NAME, type: 'js', content: INITIALIZER },
+    { name: OWN_STYLES_NAME, type: 'css', content: OWN_STYLES },
+  ];
+  for (const { name, type, content } of own) {
+    route(router, `/docs/${name}`, POLICY, (_request, response) => {
+      response.set('cache-control', 'no-cache').type(type).send(content);
+    });
+  }
   // By name: the package's own page and initializer, which load another host's document, are not for anyone to see.
   for (const name of ASSET_NAMES) {
     route(router, `/docs/${name}`, POLICY, (_request, response, next) => {
