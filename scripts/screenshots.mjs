@@ -1,99 +1,24 @@
 // npm run screenshots: the main pages of the console, with a day of believable data, into docs/screenshots.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { bootstrap } from './bootstrap.mjs';
 import { step } from './command.mjs';
-import { seedDemoData } from './screenshots/demo-data.mjs';
-import { startTestServers } from './test-servers.mjs';
+import { withConsoleWorld } from './console-world.mjs';
 import { root } from './workspace.mjs';
 
 const FOLDER = join(root, 'docs', 'screenshots');
 const BYTES_MAX = 150_000;
 const SIZE = { width: 1280, height: 800 };
 
-await bootstrap();
-const databasePackage = await import('../packages/database/dist/index.js');
-const contract = await import('../packages/contract/dist/index.js');
-const testing = await import('../packages/testing/dist/index.js');
-const { chromium } = createRequire(join(root, 'e2e', 'package.json'))('playwright-core');
-
-const closers = [];
-const opened = (closer) => closers.unshift(closer);
-try {
-  await run();
-} finally {
-  for (const close of closers) await close();
-}
-
-async function run() {
-  const executablePath = testing.findChromium();
-  if (executablePath === null) throw new Error(`no screenshots: ${testing.NO_CHROMIUM}`);
-  const folder = await mkdtemp(join(tmpdir(), 'runhook-screenshots-'));
-  opened(() => rm(folder, { recursive: true, force: true }));
-  await chmod(folder, 0o711);
-  const servers = await startTestServers({ folder, runId: `${process.pid}` });
-  opened(() => servers.close());
-  Object.assign(process.env, servers.environment);
-  const testDatabase = await testing.createTestDatabase();
-  opened(() => testDatabase.drop());
-  const database = databasePackage.openDatabase({ url: testDatabase.url });
-  opened(() => database.close());
-  const receiver = await testing.startReceiver();
-  opened(() => receiver.close());
-  const demo = await step('seeding', () =>
-    seedDemoData({ database, contract, testing, databasePackage, receiverUrl: receiver.url }),
-  );
-  const [management] = await Promise.all(
-    ['management', 'dispatcher'].map((name) => startService(name, testDatabase.url)),
-  );
-  const deliveryId = await step('a run that is delivered with the third attempt', () =>
-    failingRun(management, demo, receiver),
-  );
-  const browser = await chromium.launch({
-    executablePath,
-    args: ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
-  });
+await withConsoleWorld(async (world) => {
+  const { chromium, executablePath, chromiumArgs, opened } = world;
+  const deliveryId = await step('a run that is delivered with the third attempt', () => failingRun(world));
+  const browser = await chromium.launch({ executablePath, args: chromiumArgs });
   opened(() => browser.close());
-  await step('taking the pictures', () => takePictures(browser, management, demo, deliveryId));
-}
-
-async function startService(name, databaseUrl) {
-  const child = spawn(process.execPath, [join(root, 'services', name, 'dist', 'main.js')], {
-    env: {
-      ...process.env,
-      DATABASE_URL: databaseUrl,
-      QUEUE_URL: databaseUrl,
-      ENCRYPTION_KEYS: testing.testEncryptionKeysText,
-      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
-      RETRY_BASE_DELAY_MS: '700',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      OPERATIONS_PORT: '0',
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  opened(async () => {
-    child.kill('SIGTERM');
-    await exited;
-  });
-  for await (const line of createInterface({ input: child.stdout })) {
-    const { port } = line.startsWith('{') ? JSON.parse(line) : {};
-    if (port !== undefined) {
-      child.stdout.resume();
-      return `http://127.0.0.1:${port}`;
-    }
-  }
-  throw new Error(`${name} ended before it was ready`);
-}
+  await step('taking the pictures', () => takePictures(browser, world, deliveryId));
+});
 
 /** Answers the id of its delivery. */
-async function failingRun(management, demo, receiver) {
+async function failingRun({ management, demo, receiver, testing }) {
   receiver.respondWith((_request, index) =>
     index < 2
       ? {
@@ -124,7 +49,7 @@ async function failingRun(management, demo, receiver) {
   );
 }
 
-async function takePictures(browser, management, demo, deliveryId) {
+async function takePictures(browser, { management, demo, testing }, deliveryId) {
   await mkdir(FOLDER, { recursive: true });
   const list = `/accounts/${demo.account.id}/settings/webhooks`;
   const webhook = `${list}/${demo.webhookIds[0]}`;
@@ -149,8 +74,13 @@ async function takePictures(browser, management, demo, deliveryId) {
     const page = await context.newPage();
     await page.goto(management + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    await page.waitForFunction(
-      "document.querySelectorAll('.mantine-Skeleton-root, .mantine-Loader-root').length === 0",
+    // The page's policy lets nobody evaluate a text again and again, as `waitForFunction` would.
+    await testing.eventually(
+      async () => {
+        const unfinished = await page.locator('.mantine-Skeleton-root, .mantine-Loader-root').count();
+        if (unfinished > 0) throw new Error(`${path} is not finished`);
+      },
+      { timeoutMs: 30_000 },
     );
     await prepare?.(page);
     const file = join(FOLDER, `${name}.webp`);

@@ -61,8 +61,18 @@ const WEBHOOKS = [
 ];
 const JOBS = ['Nightly build', 'Hourly load', 'Finance marts', 'Marketing attribution'];
 
-/** An account that has been in use for a day. Answers who signs in and what the pages are about. */
-export async function seedDemoData({ database, contract, testing, databasePackage, receiverUrl }) {
+/**
+ * An account that has been in use for a day. Answers who signs in and what the pages are about. With the same `nowMs` and
+ * a `createId` and a `seedSubscription` that do not draw lots, it is the same every time.
+ */
+export async function seedDemoData({
+  database,
+  contract,
+  testing,
+  databasePackage,
+  receiverUrl,
+  nowMs = Date.now(),
+}) {
   const { prisma, pool } = database;
   const account = await databasePackage.createAccount(prisma, {
     name: 'Northwind Analytics',
@@ -100,27 +110,27 @@ export async function seedDemoData({ database, contract, testing, databasePackag
       where: { id },
       data: {
         description: webhook.description,
-        createdAt: new Date(Date.now() - (20 + index) * 24 * HOUR_MS),
+        createdAt: new Date(nowMs - (20 + index) * 24 * HOUR_MS),
         ...(webhook.last && {
           httpStatusCode: webhook.last,
           errorCode: webhook.last < 300 ? null : webhook.last === 504 ? 'timeout' : 'unsuccessful_status',
-          dispatchedAt: new Date(Date.now() - (3 + index * 11) * 60_000),
+          dispatchedAt: new Date(nowMs - (3 + index * 11) * 60_000),
         }),
       },
     });
-    await seedLog({ pool, contract, account, jobs, webhook, subscriptionId: id, random });
+    await seedLog({ pool, contract, account, jobs, webhook, subscriptionId: id, random, nowMs });
     webhooks[index] = id;
   }
   return { account, user, person, jobs, webhookIds: webhooks };
 }
 
 /** Deliveries of the last 24 hours with their events and last attempts, as the dispatcher leaves them. */
-async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId, random }) {
-  const startMs = Date.now() - HOURS * HOUR_MS;
+async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId, random, nowMs }) {
+  const startMs = nowMs - HOURS * HOUR_MS;
   for (let hour = 0; hour < HOURS; hour += 1) {
     const count = Math.round(webhook.perHour * (0.6 + random() * 0.8));
     for (let number = 0; number < count; number += 1) {
-      const createdMs = Math.min(startMs + (hour + random()) * HOUR_MS, Date.now() - 120_000);
+      const createdMs = Math.min(startMs + (hour + random()) * HOUR_MS, nowMs - 120_000);
       const isFailed = random() < webhook.failing(hour);
       const type = webhook.event_types[Math.floor(random() * webhook.event_types.length)];
       const durationMs = Math.round(
@@ -132,8 +142,8 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
       const eventId = contract.createId('event', createdMs);
       const job = jobs[Math.floor(random() * jobs.length)];
       await pool.query(
-        `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at, fanned_out_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)`,
+        `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
         [
           day,
           eventId,

@@ -81,11 +81,11 @@ export function describeConsole(
 }
 
 /** The browser of the machine. Root cannot have Chromium's sandbox, and a container's /dev/shm may be small. */
-export async function launchBrowser(): Promise<Browser> {
+export async function launchBrowser(moreArgs: string[] = []): Promise<Browser> {
   if (chromiumPath === null) throw new Error(NO_CHROMIUM);
   return await chromium.launch({
     executablePath: chromiumPath,
-    args: ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
+    args: ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), ...moreArgs],
   });
 }
 

@@ -1,0 +1,181 @@
+import { crc32, deflateSync } from 'node:zlib';
+import type { Page } from 'playwright-core';
+
+/**
+ * How alike two pictures must be. A pixel counts as another when its colour is outside of what is around its place in the
+ * other picture: edges of letters that are drawn a little differently are not, what has moved or changed colour is.
+ */
+export interface Likeness {
+  /** How far around its place, in pixels. */
+  radius: number;
+  /** Of 255, in each channel. */
+  tolerance: number;
+  /** Other pixels at most in any square of 32 by 32. */
+  othersMax: number;
+}
+
+/** Of pictures that the same release of Chromium drew. */
+export const SAME_BROWSER: Likeness = { radius: 1, tolerance: 8, othersMax: 12 };
+/** Another one hints and spaces letters in its own way. */
+export const OTHER_BROWSER: Likeness = { radius: 4, tolerance: 16, othersMax: 24 };
+
+export interface Comparison {
+  /** In the square that has most; null: the pictures have other sizes. */
+  others: number | null;
+  isAlike: boolean;
+  /** What is other in red on the picture, pale; PNG as base64, empty when they are alike. */
+  difference: string;
+}
+
+/**
+ * @param page any, to calculate in
+ * @param kept as `toKept` made it
+ * @param now as it was taken, as base64
+ */
+export async function compare(
+  page: Page,
+  kept: Buffer,
+  now: string,
+  likeness: Likeness,
+): Promise<Comparison> {
+  return await page.evaluate(
+    `(${COMPARE})(${JSON.stringify([kept.toString('base64'), now])}, ${JSON.stringify(likeness)})`,
+  );
+}
+
+interface Indexed {
+  width: number;
+  height: number;
+  /** Colours as numbers, 0xRRGGBB; 256 at most. */
+  palette: number[];
+  /** Of the palette, a byte for each pixel, as base64. */
+  indices: string;
+}
+
+/** A picture as it is kept: PNG with a palette, a tenth of what Chromium writes. */
+export async function toKept(page: Page, picture: string): Promise<Buffer> {
+  const { width, height, palette, indices }: Indexed = await page.evaluate(
+    `(${INDEXED})(${JSON.stringify(picture)})`,
+  );
+  const pixels = Buffer.from(indices, 'base64');
+  const lines = Array.from({ length: height }, (_, y) =>
+    Buffer.concat([Buffer.of(0), pixels.subarray(y * width, (y + 1) * width)]),
+  );
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([8, 3], 8);
+  return Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'),
+    chunk('IHDR', header),
+    chunk(
+      'PLTE',
+      Buffer.from(palette.flatMap((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255])),
+    ),
+    chunk('IDAT', deflateSync(Buffer.concat(lines), { level: 9 })),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+function chunk(name: string, content: Buffer): Buffer {
+  const named = Buffer.concat([Buffer.from(name, 'latin1'), content]);
+  const ends = Buffer.alloc(8);
+  ends.writeUInt32BE(content.length, 0);
+  ends.writeUInt32BE(crc32(named), 4);
+  return Buffer.concat([ends.subarray(0, 4), named, ends.subarray(4)]);
+}
+
+const READ = `
+  const pixelsOf = async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes]));
+    const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d', { willReadFrequently: true });
+    context.drawImage(bitmap, 0, 0);
+    return { context, width: bitmap.width, height: bitmap.height };
+  };
+  const written = async (context, options) => {
+    const blob = await context.canvas.convertToBlob(options);
+    const url = await new Promise((resolve) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.readAsDataURL(blob);
+    });
+    return url.slice(url.indexOf(',') + 1);
+  };`;
+
+/** Surfaces and most of the text keep their very colours; the many of the edges of letters are rounded. */
+const FEWER_COLOURS = `
+  const readPixels = ({ context, width, height }) => {
+    const { data: bytes } = context.getImageData(0, 0, width, height);
+    return { pixels: new Uint32Array(bytes.buffer), bytes, width, height };
+  };
+  const fewerColours = (picture) => {
+    const read = readPixels(picture);
+    const { pixels } = read;
+    const counts = new Map();
+    for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+    const byCount = [...counts].sort(([one, ofOne], [other, ofOther]) => ofOther - ofOne || one - other);
+    const rounded = (pixel) =>
+      [0, 8, 16].reduce((sum, shift) => sum + (Math.min(255, Math.round(((pixel >>> shift) & 255) / 32) * 32) << shift), 0);
+    const colours = new Map(byCount.map(([pixel], rank) => [pixel, (rank < 64 ? pixel & 0xffffff : rounded(pixel)) | 0xff000000]));
+    for (let index = 0; index < pixels.length; index += 1) pixels[index] = colours.get(pixels[index]);
+    return read;
+  };`;
+
+const INDEXED = `async (base64) => {${READ}${FEWER_COLOURS}
+  const { pixels, width, height } = fewerColours(await pixelsOf(base64));
+  const colours = [...new Set(pixels)];
+  if (colours.length > 256) throw new Error('a palette has 256 colours, not ' + colours.length);
+  const places = new Map(colours.map((colour, place) => [colour, place]));
+  const indices = Uint8Array.from(pixels, (pixel) => places.get(pixel));
+  let text = '';
+  for (let start = 0; start < indices.length; start += 8192)
+    text += String.fromCharCode(...indices.subarray(start, start + 8192));
+  const palette = colours.map((colour) => ((colour & 255) << 16) | (colour & 0xff00) | ((colour >>> 16) & 255));
+  return { width, height, palette, indices: btoa(text) };
+}`;
+
+const COMPARE = `async (pictures, { radius, tolerance, othersMax }) => {${READ}${FEWER_COLOURS}
+  const [kept, now] = await Promise.all(pictures.map(pixelsOf));
+  const { width, height } = kept;
+  if (now.width !== width || now.height !== height)
+    return { others: null, isAlike: false, difference: await written(now.context, { type: 'image/png' }) };
+  // What is kept has fewer already.
+  const both = [readPixels(kept), fewerColours(now)];
+  const [one, other] = both.map(({ pixels }) => pixels);
+  const data = both.map(({ bytes }) => bytes);
+  const isStrange = (pixels, around, x, y) => {
+    for (let channel = 0; channel < 3; channel += 1) {
+      let least = 255;
+      let most = 0;
+      for (let row = Math.max(0, y - radius); row <= Math.min(height - 1, y + radius); row += 1)
+        for (let column = Math.max(0, x - radius); column <= Math.min(width - 1, x + radius); column += 1) {
+          const value = around[(row * width + column) * 4 + channel];
+          if (value < least) least = value;
+          if (value > most) most = value;
+        }
+      const value = pixels[(y * width + x) * 4 + channel];
+      if (value < least - tolerance || value > most + tolerance) return true;
+    }
+    return false;
+  };
+  const squares = new Map();
+  const found = [];
+  for (let index = 0; index < one.length; index += 1) {
+    if (one[index] === other[index]) continue;
+    const x = index % width;
+    const y = (index - x) / width;
+    if (!isStrange(data[0], data[1], x, y) && !isStrange(data[1], data[0], x, y)) continue;
+    const square = (y >> 5) * 4096 + (x >> 5);
+    squares.set(square, (squares.get(square) ?? 0) + 1);
+    found.push(index);
+  }
+  const others = Math.max(0, ...squares.values());
+  if (others <= othersMax) return { others, isAlike: true, difference: '' };
+  const { context } = now;
+  context.fillStyle = 'rgb(255 255 255 / 0.7)';
+  context.fillRect(0, 0, width, height);
+  context.fillStyle = '#e00';
+  for (const index of found) context.fillRect(index % width, Math.floor(index / width), 1, 1);
+  return { others, isAlike: false, difference: await written(context, { type: 'image/png' }) };
+}`;

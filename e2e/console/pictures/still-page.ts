@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect } from '@jest/globals';
+import type { Browser, CDPSession, Page } from 'playwright-core';
+import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
+import { STILL_NOW_MS, type StillWorld } from './still-world.ts';
+
+export const WIDTHS = [360, 768, 1024, 1440, 2560] as const;
+export const THEMES = ['light', 'dark'] as const;
+const HEIGHT = 900;
+
+const { resolve } = createRequire(import.meta.url);
+const fontFile = (family: string, file: string) =>
+  readFileSync(resolve(`@fontsource-variable/${family}/files/${file}-latin-wght-normal.woff2`), 'base64');
+
+/** The fonts of the machine look like those of no other; nothing moves, and nothing blinks. */
+const STILL = `
+  const fonts = ${JSON.stringify({
+    'Still Sans': fontFile('inter', 'inter'),
+    'Still Mono': fontFile('jetbrains-mono', 'jetbrains-mono'),
+  })};
+  for (const [family, base64] of Object.entries(fonts)) {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    document.fonts.add(new FontFace(family, bytes, { weight: '100 900' }));
+  }
+  const styles = new CSSStyleSheet();
+  styles.replaceSync(\`
+    :root {
+      --mantine-font-family: 'Still Sans' !important;
+      --mantine-font-family-headings: 'Still Sans' !important;
+      --mantine-font-family-monospace: 'Still Mono' !important;
+    }
+    code, pre, kbd, samp { font-family: 'Still Mono' !important; }
+    *, ::before, ::after { animation: none !important; transition: none !important; caret-color: transparent !important; }
+  \`);
+  document.adoptedStyleSheets = [styles];
+`;
+
+/** A page of the still world, of which pictures are taken. */
+export interface StillPage {
+  page: Page;
+  open(path: string): Promise<void>;
+  /** Of an open page, PNG as base64, of what is seen without scrolling. */
+  take(width: number, theme: (typeof THEMES)[number]): Promise<string>;
+}
+
+export async function openStillPage(browser: Browser, { url, cookie }: StillWorld): Promise<StillPage> {
+  const context = await browser.newContext({
+    viewport: { width: WIDTHS[0], height: HEIGHT },
+    locale: 'en-GB',
+    timezoneId: 'UTC',
+    reducedMotion: 'reduce',
+  });
+  context.setDefaultTimeout(ELEMENT_TIMEOUT_MS);
+  await context.addCookies([{ ...cookie, url, httpOnly: true, sameSite: 'Strict' }]);
+  await context.clock.setFixedTime(STILL_NOW_MS);
+  await context.addInitScript(STILL);
+  const page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  return {
+    page,
+    async open(path) {
+      await page.goto(url + path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    },
+    async take(width, theme) {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.setViewportSize({ width, height: HEIGHT });
+      await page.locator(`html[data-mantine-color-scheme=${theme}]`).waitFor();
+      return await onceStill(page, session);
+    },
+  };
+}
+
+const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
+
+/** Two in a row that are the same: what the page still had to do is done. */
+async function onceStill(page: Page, session: CDPSession): Promise<string> {
+  let before = '';
+  for (let tries = 0; tries < 50; tries += 1) {
+    await onThePage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
+    await page.evaluate(
+      'document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => null)',
+    );
+    const { data } = await session.send('Page.captureScreenshot', { format: 'png', optimizeForSpeed: true });
+    if (data === before) return data;
+    before = data;
+  }
+  throw new Error(`${page.url()} does not come to rest`);
+}
