@@ -82,7 +82,7 @@ async function install(step, signal) {
 }
 
 /** The npx that belongs to the npm which runs us, else the one on the path. */
-function npx() {
+export function npx() {
   const script = join(dirname(process.env.npm_execpath ?? ''), 'npx-cli.js');
   return existsSync(script) ? { file: process.execPath, args: [script] } : { file: 'npx', args: [] };
 }

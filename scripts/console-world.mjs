@@ -21,6 +21,7 @@ import { root } from './workspace.mjs';
 export async function withConsoleWorld(use) {
   await bootstrap();
   const databasePackage = await import('../packages/database/dist/index.js');
+  const { openPrismaDatabase } = await import('../packages/database/dist/open-prisma.js');
   const contract = await import('../packages/contract/dist/index.js');
   const testing = await import('../packages/testing/dist/index.js');
   const { chromium } = createRequire(join(root, 'e2e', 'package.json'))('playwright-core');
@@ -37,7 +38,7 @@ export async function withConsoleWorld(use) {
     Object.assign(process.env, servers.environment);
     const testDatabase = await testing.createTestDatabase();
     opened(() => testDatabase.drop());
-    const database = databasePackage.openDatabase({ url: testDatabase.url });
+    const database = openPrismaDatabase({ url: testDatabase.url });
     opened(() => database.close());
     const receiver = await testing.startReceiver();
     opened(() => receiver.close());

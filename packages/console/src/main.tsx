@@ -9,7 +9,7 @@ import { createRoot } from 'react-dom/client';
 import { RouterProvider } from 'react-router';
 import { createRouter } from './routes.tsx';
 import { styleNonce } from './served-page.ts';
-import { createQueryClient } from './session/session.ts';
+import { createQueryClient, sessionQuery } from './session/session.ts';
 import { cssVariables, theme } from './theme.ts';
 
 // Where the library that keeps the page from scrolling behind a dialog looks for the nonce of its style.
@@ -24,7 +24,12 @@ createRoot(root).render(
 );
 
 function App() {
-  const [client] = useState(createQueryClient);
+  const [client] = useState(() => {
+    const created = createQueryClient();
+    // Beside the page's own scripts, not after them.
+    void created.prefetchQuery(sessionQuery);
+    return created;
+  });
   const [router] = useState(createRouter);
   return (
     <MantineProvider

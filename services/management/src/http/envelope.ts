@@ -45,8 +45,8 @@ export function sendAnswer(response: Response, answer: Answer): void {
     .json(extra === undefined ? { data, status } : { data, status, extra });
 }
 
-/** Below what proxies take for a connection that nobody uses. */
-const SIGN_OF_LIFE_MS = 20_000;
+/** Below what proxies take for a connection that nobody uses, and small: most tabs that are open hear nothing else. */
+export const SIGN_OF_LIFE = { everyMs: 20_000, text: ':\n\n' };
 /** Who does not read is not waited for. */
 const UNREAD_BYTES_MAX = 65_536;
 
@@ -65,7 +65,7 @@ function sendStream(response: Response, stream: EventStream): void {
     else if (!response.writableEnded) response.write(text);
   };
   write('retry: 2000\n\n');
-  const signs = setInterval(write, SIGN_OF_LIFE_MS, ':\n\n');
+  const signs = setInterval(write, SIGN_OF_LIFE.everyMs, SIGN_OF_LIFE.text);
   const leave = stream.begin({
     send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
     end: () => response.end(),

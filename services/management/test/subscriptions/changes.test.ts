@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
 import express from 'express';
-import { sendAnswer } from '../../src/http/envelope.ts';
+import { SIGN_OF_LIFE, sendAnswer } from '../../src/http/envelope.ts';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import {
   failure,
@@ -148,6 +148,11 @@ test('says that it lives, and HEAD ends at once', async () => {
   const head = await listen('', { method: 'HEAD' });
   expect(head.answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
   await once(head.answer, 'end');
+});
+
+test('ten minutes of signs of life are under a kilobyte', () => {
+  const chunkBytes = '3\r\n\r\n'.length + SIGN_OF_LIFE.text.length;
+  expect((600_000 / SIGN_OF_LIFE.everyMs) * chunkBytes).toBeLessThan(1_000);
 });
 
 test('an id that is none is refused by its name', async () => {

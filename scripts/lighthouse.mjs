@@ -1,0 +1,83 @@
+// npm run lighthouse: performance of the list and of a webhook's page on a slow telephone. `-- --runs <n>` takes the median of as many (1).
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { npx } from './bootstrap.mjs';
+import { run, step } from './command.mjs';
+import { signIn, withConsoleWorld } from './console-world.mjs';
+import { root } from './workspace.mjs';
+
+/** Fetched for this command only: it is ten times as large as the console with all that it is built from. */
+const LIGHTHOUSE = 'lighthouse@13.5.0';
+const SCORE_MIN = 90;
+const INTERACTIVE_MS_MAX = 3_500;
+/** Four times as slow a processor, 1.6 Mbit/s and 150 ms to and fro: what Lighthouse means by a telephone. It loads the page as fast as it can and calculates how that would have gone. */
+const CONDITIONS = [
+  '--form-factor=mobile',
+  '--throttling-method=simulate',
+  '--throttling.cpuSlowdownMultiplier=4',
+];
+
+const { values } = parseArgs({ options: { runs: { type: 'string', default: '1' } } });
+const runs = Number(values.runs);
+if (!(Number.isInteger(runs) && runs > 0)) {
+  process.stderr.write('--runs must be a whole number above 0\n');
+  process.exit(2);
+}
+
+await withConsoleWorld(async ({ management, demo, executablePath, chromiumArgs, opened }) => {
+  const cookie = await signIn(management, demo.person);
+  const folder = await mkdtemp(join(tmpdir(), 'runhook-lighthouse-'));
+  opened(() => rm(folder, { recursive: true, force: true }));
+  const list = `${management}/accounts/${demo.account.id}/settings/webhooks`;
+  const pages = { 'list of webhooks': list, webhook: `${list}/${demo.webhookIds[0]}` };
+  for (const [name, url] of Object.entries(pages)) {
+    const found = [];
+    for (let number = 1; number <= runs; number += 1)
+      found.push(
+        await step(`${name}, ${number} of ${runs}`, () =>
+          measure({ url, cookie, folder, executablePath, chromiumArgs }),
+        ),
+      );
+    const { score, ...times } = found.sort((one, other) => one.score - other.score)[Math.floor(runs / 2)];
+    const isGood = score >= SCORE_MIN && times.interactive < INTERACTIVE_MS_MAX;
+    const told = Object.entries(times).map(([metric, value]) => `${metric} ${value}`);
+    process.stdout.write(`${isGood ? '✓' : '✗'} ${name}: performance ${score}; ${told.join(', ')}\n`);
+    if (!isGood) process.exitCode = 1;
+  }
+});
+
+async function measure({ url, cookie, folder, executablePath, chromiumArgs }) {
+  const report = join(folder, 'report.json');
+  const { file, args } = npx();
+  await run(
+    file,
+    [
+      ...args,
+      '--yes',
+      LIGHTHOUSE,
+      url,
+      '--quiet',
+      '--only-categories=performance',
+      '--output=json',
+      `--output-path=${report}`,
+      `--extra-headers=${JSON.stringify({ cookie })}`,
+      `--chrome-flags=--headless=new ${chromiumArgs.join(' ')}`,
+      ...CONDITIONS,
+    ],
+    { cwd: root, env: { ...process.env, CHROME_PATH: executablePath }, name: LIGHTHOUSE },
+  );
+  const { categories, audits } = JSON.parse(await readFile(report, 'utf8'));
+  const ms = (audit) => Math.round(audits[audit].numericValue);
+  return {
+    score: Math.round(categories.performance.score * 100),
+    interactive: ms('interactive'),
+    FCP: ms('first-contentful-paint'),
+    LCP: ms('largest-contentful-paint'),
+    TBT: ms('total-blocking-time'),
+    'speed index': ms('speed-index'),
+    CLS: Number(audits['cumulative-layout-shift'].numericValue.toFixed(3)),
+    kB: Math.round(audits['total-byte-weight'].numericValue / 1_000),
+  };
+}
