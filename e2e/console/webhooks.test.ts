@@ -261,6 +261,8 @@ describeConsole(
 
     story('a list that cannot be loaded says so and is asked for again', async ({ page, at, as, world }) => {
       await as('ada');
+      // What it hears would make it ask again by itself.
+      await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));
       await page.route('**/webhooks/subscriptions?*', (route) =>
         route.fulfill({
           status: 500,

@@ -3,7 +3,7 @@ import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useId, useState } from 'react';
 import type { Attempt, DeliveryDetail } from '../api/types.ts';
 import { Moment, StatusBadge } from '../components/state.tsx';
-import { answerAdvice } from '../words/deliveries.ts';
+import { answerAdvice, wordsOf } from '../words/deliveries.ts';
 import { statusTone, statusWords } from '../words/http-status.ts';
 import { durationWords } from '../words/time.ts';
 import classes from './attempts.module.css';
@@ -46,13 +46,7 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
   const exchangeId = useId();
   const { number, http_status_code, error } = attempt;
   const Chevron = isOpen ? IconChevronDown : IconChevronRight;
-  const advice =
-    error &&
-    answerAdvice(http_status_code, error.code, {
-      errorMessage: error.message,
-      responseHeaders: attempt.response_headers,
-      responseBody: attempt.response_body,
-    });
+  const advice = error && answerAdvice(http_status_code, error.code, wordsOf(attempt));
   return (
     <li className={classes.attempt} data-good={error === null}>
       <div className={classes.head}>

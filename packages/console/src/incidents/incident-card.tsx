@@ -30,7 +30,7 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
   const titleId = useId();
   const { subscription_id: webhookId, subscription_name, since, moved_at, last_success_at } = incident;
   const key = { accountId, webhookId };
-  const test = useMutation({ mutationFn: () => testEndpoint(key) });
+  const test = useMutation({ mutationFn: () => testEndpoint(key, 'job.run.errored') });
   const others = otherCausesWords(incident);
   return (
     <Paper
@@ -66,8 +66,8 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
         {incident.causes[0] !== undefined && <Text size="sm">{incident.causes[0].advice}</Text>}
         {moved_at !== null && (
           <Text size="sm">
-            Its endpoint was changed <Moment at={moved_at} />. Nothing has arrived there yet: test it, and
-            send again what failed.
+            The webhook was changed <Moment at={moved_at} />. Nothing has arrived since: test it, and send
+            again what failed.
           </Text>
         )}
         <Text size="sm">

@@ -10,7 +10,9 @@ import { causeTitle, harmWords } from '../words/incidents.ts';
 import { IncidentCard, Resend } from './incident-card.tsx';
 import classes from './incidents.module.css';
 
-const SHOWN = 10;
+const ASKED_FOR = 10;
+/** More would hide the list, which begins with those that fail. */
+const CARDS = 3;
 const CLOSED_SHOWN = 3;
 /** What ended longer ago is not news. */
 const NEWS_MS = 24 * 3_600_000;
@@ -18,14 +20,14 @@ const NEWS_MS = 24 * 3_600_000;
 /** The open ones and the news, of one webhook or of all. */
 export function useIncidents(accountId: number, webhookId?: string) {
   const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
-  const query = useQuery(incidentsQuery(accountId, { ...ofOne, limit: SHOWN }));
+  const query = useQuery(incidentsQuery(accountId, { ...ofOne, limit: ASKED_FOR }));
   const rows = query.data?.rows ?? [];
   const open = rows.filter(({ status }) => status === 'open');
   return {
     isKnown: query.data !== undefined,
     open,
     /** Whether there may be more that are open. */
-    isMore: open.length === SHOWN,
+    isMore: open.length === ASKED_FOR,
     news: rows.filter(isNews).slice(0, CLOSED_SHOWN),
   };
 }
@@ -54,7 +56,7 @@ export function Incidents({ accountId, refusal, webhookId, whenNone }: Incidents
               : `${openWords(open.length, isMore)} webhooks need you`}
           </Title>
         )}
-        {open.map((incident) => (
+        {open.slice(0, CARDS).map((incident) => (
           <IncidentCard
             key={incident.subscription_id}
             accountId={accountId}
@@ -63,9 +65,9 @@ export function Incidents({ accountId, refusal, webhookId, whenNone }: Incidents
             isOfPage={isOfPage}
           />
         ))}
-        {isMore && (
+        {open.length > CARDS && (
           <Anchor component={Link} to={`${webhooksPath(accountId)}?failing=true`} size="sm">
-            All that fail
+            {openWords(open.length - CARDS, isMore)} more that fail
           </Anchor>
         )}
         {isKnown && open.length === 0 && whenNone}

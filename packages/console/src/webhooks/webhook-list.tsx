@@ -34,7 +34,7 @@ export function WebhookList(props: WebhookListProps) {
 
 /** Narrower, the column of the endpoint would have the width of a word. */
 const TABLE_MIN_EM = 78;
-const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last 24 hours', 'Last status', 'Active'];
+const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last 24 h', 'Last status', 'Active'];
 const SKELETON_ROWS_MAX = 10;
 const SKELETON_CARDS_MAX = 4;
 

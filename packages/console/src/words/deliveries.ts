@@ -1,5 +1,5 @@
 import { causeOf, type FailedAttempt } from '@runhook/contract/causes';
-import type { Attempt, Delivery, DeliveryStatus, Verification } from '../api/types.ts';
+import type { Attempt, Delivery, DeliveryStatus, EndpointTest } from '../api/types.ts';
 import { statusWords, type Tone } from './http-status.ts';
 import { durationWords, parseTime } from './time.ts';
 
@@ -120,7 +120,8 @@ export function verificationWords({
   verification_error,
   verification_status_code: status,
   verification_error_code: errorCode = null,
-}: Verification): VerificationWords {
+  exchange,
+}: EndpointTest): VerificationWords {
   const isGood = verification_error === null;
   const isAnswered = isGood || errorCode === 'unsuccessful_status';
   return {
@@ -128,7 +129,19 @@ export function verificationWords({
     title: isAnswered
       ? `Your endpoint answered ${statusWords(status, errorCode)}`
       : withoutFullStop(verification_error),
-    advice: isGood ? null : answerAdvice(status, errorCode),
+    advice: isGood ? null : answerAdvice(status, errorCode, exchange && wordsOf(exchange)),
+  };
+}
+
+/** What an exchange says of how it failed. */
+export function wordsOf(
+  exchange: Pick<Attempt, 'error' | 'response_headers' | 'response_body'>,
+): AttemptWords {
+  const { error, response_headers, response_body } = exchange;
+  return {
+    errorMessage: error?.message ?? null,
+    responseHeaders: response_headers,
+    responseBody: response_body,
   };
 }
 

@@ -58,7 +58,7 @@ export const incidentPaths: Paths = {
       tags: ['Webhooks'],
       summary: 'List which webhooks fail, since when and why',
       description:
-        'Those that fail now first, then those that have ended; each the newest first. An incident begins with the first of five attempts in a row that fail, or of those that fail for a minute, and ends by itself with the first that succeeds; also at another endpoint, which is judged anew.',
+        'Those that fail now first, then those that have ended; each the newest first. An incident begins with the first of five attempts in a row that fail, or of those that fail for a minute, and ends by itself with the first that succeeds; another endpoint, and one that is switched on again, has to prove itself so.',
       parameters: [
         inQuery('status', 'Only those.', { type: 'string', enum: INCIDENT_STATUSES }),
         inQuery('subscription_id', 'Only those of this webhook.', prefixedId('wsu_', 'Id of the webhook.')),
@@ -113,7 +113,7 @@ export const incidentSchemas: Record<string, Schema> = {
     until: orNull(microsTime('Start of the attempt that ended it, or `moved_at`; null while it is open.')),
     moved_at: orNull(
       microsTime(
-        'When its endpoint was changed: it is open until an attempt at the new one succeeds. Null otherwise.',
+        'When its endpoint was changed, or it was switched on again: it is open until an attempt since then succeeds. Null otherwise.',
       ),
     ),
     failure_count: count('Attempts that failed.'),

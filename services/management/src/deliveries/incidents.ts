@@ -17,7 +17,7 @@ export interface IncidentView {
   since: string;
   /** Start of the attempt that succeeded; null while it is open. */
   until: string | null;
-  /** When the endpoint was changed, which ends its failures; open until an attempt at the new one succeeds. */
+  /** When its endpoint was changed or it was switched on, which ends its failures; open until an attempt since succeeds. */
   moved_at: string | null;
   /** Attempts in a row. */
   failure_count: number;

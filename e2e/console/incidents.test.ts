@@ -1,0 +1,115 @@
+import { expect } from '@jest/globals';
+import type { Locator } from 'playwright-core';
+import { describeConsole } from './support/describe-console.ts';
+import { coversOf } from './support/page-parts.ts';
+import { onThePage } from './support/waiting.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+import type { World } from './support/world.ts';
+
+const RUNS = 126;
+const AT_ONCE = 9;
+const CLICKS_MAX = 9;
+
+/** Starts runs, each an event, and waits until the log says that each has failed for good. */
+async function failAll(world: World, webhookId: string, runs: number): Promise<void> {
+  const { id: accountId, jobs } = world.accounts.enterprise;
+  const body = { job_id: jobs[0]?.id, engine_version: '1.9.2' };
+  for (let first = 0; first < runs; first += AT_ONCE)
+    await Promise.all(
+      Array.from({ length: AT_ONCE }, () =>
+        world.call('ada', 'POST', `/v2/accounts/${accountId}/runs/`, body),
+      ),
+    );
+  await onThePage(async () =>
+    expect(
+      (await world.call<unknown[]>('ada', 'GET', webhookApiOf(world, webhookId, 'deliveries?status=pending')))
+        .length,
+    ).toBe(0),
+  );
+}
+
+describeConsole(
+  'incidents',
+  (story) => {
+    story('from the first page to a webhook that works again, in under ten clicks', async (visit) => {
+      const { world, page, at, as } = visit;
+      // As Slack does it; the relay beside it takes what comes.
+      world.receiver.respondWith(({ path }) => (path === '/slack' ? { status: 400, body: 'no_text' } : {}));
+      const id = await subscribe(world, {
+        name: 'Runs to Slack',
+        event_types: ['job.run.started'],
+        client_url: `${world.receiver.url}/slack`,
+      });
+      await failAll(world, id, RUNS);
+      await as('ada');
+      let clicks = 0;
+      const click = async (button: Locator) => {
+        await button.scrollIntoViewIfNeeded();
+        expect(await coversOf(button)).toEqual([]);
+        await button.click();
+        clicks += 1;
+      };
+
+      await page.goto(at('/'));
+      await page.getByRole('heading', { name: '1 webhook needs you' }).waitFor();
+      const incident = page.getByRole('article', { name: '400 no_text: Slack needs a `text` field' });
+      await incident.getByText(`${RUNS} deliveries of ${RUNS} runs: ${RUNS} have failed.`).waitFor();
+      await incident.getByText('Put a relay between them').waitFor();
+      expect(await page.title()).toMatch(/^1 failing: Webhooks/);
+
+      await click(incident.getByRole('link', { name: 'Edit the webhook' }));
+      const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
+      await click(endpoint);
+      await endpoint.fill(`${world.receiver.url}/relay`);
+      await click(page.getByRole('button', { name: 'Save', exact: true }));
+
+      await page.getByText('The webhook was changed').waitFor();
+      await click(page.getByRole('button', { name: 'Test Endpoint' }).first());
+      await page.getByText('Your endpoint answered 200 OK').waitFor();
+      await click(page.getByRole('button', { name: `Resend these ${RUNS}` }));
+      const state = page.getByRole('region', { name: 'Incidents of the webhook' });
+      await state.getByText('Incident closed').waitFor();
+      await state.getByText(`${RUNS} deliveries of ${RUNS} runs: all have arrived since.`).waitFor();
+      expect(clicks).toBeLessThanOrEqual(CLICKS_MAX);
+      const relayed = world.receiver.requests.filter(({ path }) => path === '/relay');
+      // One of them is the test.
+      expect(relayed).toHaveLength(RUNS + 1);
+    });
+
+    story('the list begins with what fails, narrows to it, and tests where it stands', async (visit) => {
+      const { world, page, at, as } = visit;
+      world.receiver.respondWith(({ path }) => (path === '/broken' ? { status: 404 } : {}));
+      const fields = { event_types: ['job.run.started'] };
+      const id = await subscribe(world, {
+        ...fields,
+        name: 'Broken',
+        client_url: `${world.receiver.url}/broken`,
+      });
+      await subscribe(world, { ...fields, name: 'Whole' });
+      await failAll(world, id, AT_ONCE);
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, '')));
+      const incident = page.getByRole('article', { name: '404: there is nothing at its path' });
+      await incident.getByRole('button', { name: 'Test the fix' }).click();
+      await incident.getByText('Your endpoint answered 404 Not found').waitFor();
+      const names = page.getByRole('rowheader');
+      await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Broken'));
+      await page.getByText(`${AT_ONCE}, 100 % failed`).waitFor();
+      await page
+        .getByText(/^\d+, none failed$/)
+        .first()
+        .waitFor();
+
+      await page.getByRole('combobox', { name: 'Order of the webhooks' }).selectOption('Newest first');
+      await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
+      await page.getByRole('checkbox', { name: 'Failing only' }).click();
+      await onThePage(async () => expect(await names.allInnerTexts()).toEqual(['Broken']));
+      expect(new URL(page.url()).search).toBe('?sort=created_at&failing=true');
+      await page.getByRole('searchbox').fill('Whole');
+      await page.getByText('No name, endpoint or description of one that fails has “Whole” in it.').waitFor();
+      await page.getByRole('button', { name: 'Show all webhooks' }).click();
+      await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
+    });
+  },
+  { environment: { DELIVERY_MAX_RETRIES: '0' } },
+);
