@@ -4,6 +4,7 @@ import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Logger, Traces } from '@runhook/runtime';
 import { auditEndpoint } from './audit/routes.ts';
+import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
 import { ratesEndpoint } from './deliveries/rates.ts';
 import { recoveryEndpoints } from './deliveries/recover.ts';
@@ -124,6 +125,7 @@ export function createEndpoints(
     }),
     changesEndpoint(changes),
     ...deliveryEndpoints({ prisma, pool }),
+    ...accountLogEndpoints({ pool }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     ...recoveryEndpoints({ prisma }),
     statisticsEndpoint({ prisma, pool }),

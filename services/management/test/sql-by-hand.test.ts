@@ -9,13 +9,19 @@ const SOURCES = new URL('../src/', import.meta.url);
  */
 const BY_HAND: Record<string, string> = {
   'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',
+  'deliveries/account-log.ts':
+    'the log of all webhooks of an account, read through the index of each, in stretches that are bounded.',
   'deliveries/begin-recovery.ts':
     'counts the log and begins in one statement, its window exact to the microsecond.',
   'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',
+  'deliveries/histogram.ts':
+    'the log of all webhooks of an account, counted by index into bars of one width.',
   'deliveries/hourly-counts.ts': 'the log, of which millions are counted by the hour.',
   'deliveries/log-statements.ts': 'the log, whose pages are found among millions by their place.',
   'deliveries/redeliver.ts': 'the log; begun in one statement, under the lock of the delivery.',
   'deliveries/rates.ts': 'the log of a whole page of webhooks, counted by the hour from its indexes.',
+  'deliveries/run-events.ts':
+    'a run’s deliveries by the index of runs, and among the events that nobody has fanned out, which are few.',
   'deliveries/statistics.ts': 'the log, counted and ranked in one statement.',
   'deliveries/incident-evidence.ts':
     'the log of several subscriptions, each read in its own time and its own days, in one statement.',

@@ -22,7 +22,7 @@ import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscripti
 import { type AttemptView, DELIVERY_STATUSES, type DeliveryView, type TimingsView } from './delivery.ts';
 import { READ_COUNT_MAX, TOTAL_COUNT_MAX } from './log-statements.ts';
 
-const DELIVERY_STATUS: Schema = {
+export const DELIVERY_STATUS: Schema = {
   type: 'string',
   enum: DELIVERY_STATUSES,
   description:
@@ -30,7 +30,7 @@ const DELIVERY_STATUS: Schema = {
 };
 
 /** See docs/contract.md#deliveries. */
-const properties: PropertiesOf<DeliveryView> = {
+export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
   id: prefixedId('wdl_', 'Id of the delivery.'),
   subscription_id: prefixedId('wsu_', 'The webhook that it is for.'),
   event_id: prefixedId('wev_', 'The event; one event has one id for all webhooks and all attempts.'),
@@ -66,12 +66,12 @@ const HEADERS: Schema = {
 };
 
 export const deliverySchemas: Record<string, Schema> = {
-  Delivery: answerObject<DeliveryView>('One event on its way to one webhook.', properties),
+  Delivery: answerObject<DeliveryView>('One event on its way to one webhook.', DELIVERY_PROPERTIES),
 
   DeliveryWithAttempts: answerObject<DeliveryView & { payload: string | null; attempts: AttemptView[] }>(
     'One delivery, with what was sent and how each attempt went.',
     {
-      ...properties,
+      ...DELIVERY_PROPERTIES,
       payload: {
         type: ['string', 'null'],
         contentMediaType: 'application/json',

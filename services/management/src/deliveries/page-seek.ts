@@ -150,7 +150,7 @@ export interface DeliveryFilters {
   until: string | null;
 }
 
-const DAY_MICROS = 86_400_000_000n;
+export const DAY_MICROS = 86_400_000_000n;
 
 /** What a query asks of `deliveries d`; `sql` gets the name of the parameter that holds `value`. */
 export interface Condition {
@@ -196,13 +196,13 @@ function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
 }
 
 /** PostgreSQL's dates are not bound to four digits of a year, nor to years after the first. */
-function dayOf(micros: bigint): string {
+export function dayOf(micros: bigint): string {
   const bounded = micros < 0n ? 0n : micros > LAST_MICROS ? LAST_MICROS : micros;
   return new Date(Number(bounded / 1000n)).toISOString().slice(0, 10);
 }
 
 /** In the last day of the year 9999. */
-const LAST_MICROS = 253_402_300_799_000_000n;
+export const LAST_MICROS = 253_402_300_799_000_000n;
 
 /** The conditions in SQL, and those of days by themselves. @param taken how many parameters the statement has before theirs */
 export function whereOf(conditions: readonly Condition[], taken: number): { all: string; ofDays: string } {

@@ -2,6 +2,8 @@ import { RUN_STATUS_CODES } from '@runhook/contract';
 import {
   answerObject,
   integerId,
+  MOMENT,
+  MOMENT_FORMS,
   optionalText,
   orNull,
   type Paths,
@@ -12,7 +14,7 @@ import {
   secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, keyed, PAGE, parameter, requestBody } from '../http/openapi/parameters.ts';
+import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
 import { FINISH_STATUSES } from './transitions.ts';
@@ -145,6 +147,9 @@ export const runPaths: Paths = {
       parameters: [
         inQuery('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
         inQuery('status', 'Only runs in this status.', RUN_STATUS),
+        searchParameter('in the name of their job, or the run of that id'),
+        inQuery('since', `Only runs that started at this moment or later. ${MOMENT_FORMS}`, MOMENT),
+        inQuery('until', `Only runs that started before this moment. ${MOMENT_FORMS}`, MOMENT),
         ...PAGE,
       ],
       responses: answers(

@@ -22,7 +22,7 @@ import {
 import { type Answer, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { KeptAnswer } from '../http/idempotency.ts';
-import { integer, oneOf, QueryReader } from '../http/query-parameters.ts';
+import { integer, moment, oneOf, QueryReader, searchText } from '../http/query-parameters.ts';
 import type { Reporting, Runs, Settle } from './runs.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
@@ -116,8 +116,12 @@ async function list(runs: Runs, { account, query }: AccountRequest): Promise<Ans
   const jobId = reader.optional('job_id', integer(1, Number.MAX_SAFE_INTEGER)) ?? undefined;
   const status = reader.optional('status', oneOf(STATUSES)) ?? undefined;
   const page = reader.page();
+  const search = reader.optional('search', searchText);
+  const since = reader.optional('since', moment);
+  const until = reader.optional('until', moment);
   reader.check();
-  const { runs: listed, totalCount } = await runs.list(account.id, { jobId, status }, page);
+  const filters = { jobId, status, search, since, until };
+  const { runs: listed, totalCount } = await runs.list(account.id, filters, page);
   return { code: 200, data: listed, extra: pageExtra(page, totalCount, listed.length) };
 }
 

@@ -1,5 +1,5 @@
 // SQL by hand: runs as the hot path writes them, read in the same columns.
-import { RUN_STATUS_CODES, type RunStatus } from '@runhook/contract';
+import { integerIdFromText, RUN_STATUS_CODES, type RunStatus } from '@runhook/contract';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import type { RunView } from './routes.ts';
 
@@ -69,7 +69,15 @@ export async function findRun(
 export interface RunFilters {
   jobId?: number | undefined;
   status?: RunStatus | undefined;
+  /** In the job's name, or the whole id of the run. Null or left out: all. */
+  search?: string | null | undefined;
+  /** Microseconds since the epoch, as digits: started at or after it. */
+  since?: string | null | undefined;
+  /** As `since`; started before it. */
+  until?: string | null | undefined;
 }
+
+const moment = (parameter: string) => `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
 
 /** A page of the account's runs, newest first, and how many match. */
 export async function listRuns(
@@ -78,14 +86,31 @@ export async function listRuns(
   filters: RunFilters,
   page: { limit: number; offset: number },
 ): Promise<{ runs: RunView[]; totalCount: number }> {
-  const matching = `FROM runs
-    WHERE account_id = $1 AND ($2::bigint IS NULL OR job_id = $2) AND ($3::text IS NULL OR status = $3)`;
-  const values = [accountId, filters.jobId ?? null, filters.status ?? null];
+  const values: unknown[] = [accountId];
+  const conditions = ['account_id = $1'];
+  const narrow = (value: unknown, sql: (parameter: string) => string) => {
+    if (value === undefined || value === null) return;
+    values.push(value);
+    conditions.push(sql(`$${values.length}`));
+  };
+  const { jobId, status, search, since, until } = filters;
+  narrow(jobId, (parameter) => `job_id = ${parameter}`);
+  narrow(status, (parameter) => `status = ${parameter}`);
+  narrow(since, (parameter) => `started_at >= ${moment(parameter)}`);
+  narrow(until, (parameter) => `started_at < ${moment(parameter)}`);
+  const runId = integerIdFromText(search ?? '');
+  const byName = (parameter: string) => `job_name ILIKE ${parameter}`;
+  const pattern = search === undefined || search === null ? null : `%${search.replace(/[\\%_]/g, '\\$&')}%`;
+  narrow(pattern, (parameter) =>
+    runId === null ? byName(parameter) : `(${byName(parameter)} OR id = ${runId})`,
+  );
+  const matching = `FROM runs WHERE ${conditions.join(' AND ')}`;
+  const limits = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`;
   const [rows, [total]] = await Promise.all([
     queryRows(
       database,
       RUN,
-      `SELECT ${RUN_COLUMNS} ${matching} ORDER BY created_at DESC, id DESC LIMIT $4 OFFSET $5`,
+      `SELECT ${RUN_COLUMNS} ${matching} ORDER BY created_at DESC, id DESC ${limits}`,
       [...values, page.limit, page.offset],
     ),
     queryRows(database, { count: column.digits }, `SELECT count(*) ${matching}`, values),

@@ -42,6 +42,36 @@ describe('GET …/runs/', () => {
     expect(await ids('job_id=4711')).toEqual({ ids: [], total: 0 });
   });
 
+  test('search finds a run by its whole id and runs by the name of their job; since and until tell when they started', async () => {
+    const odd = await server.createJob('100% of 12');
+    await start(nightly.id, 12);
+    await start(odd.id, 120);
+    await server.call('POST', '/runs/', {
+      job_id: nightly.id,
+      run_id: 3,
+      engine_version: '1.9.0',
+      started_at: '2026-11-20T10:00:00Z',
+    });
+    const found: [string, number[]][] = [
+      ['search=12', [120, 12]],
+      ['search=120', [120]],
+      ['search=nightLY', [3, 12]],
+      ['search=0%25%20o', [120]],
+      ['search=_', []],
+      ['search=', [3, 120, 12]],
+      ['until=2026-11-20T10:00:01Z', [3]],
+      ['since=2026-11-20T10:00:01Z', [120, 12]],
+      ['since=2026-11-20T10:00:00Z&until=2026-11-20T10:00:00Z', []],
+      ['search=nightly&status=Running&until=2026-11-21', [3]],
+    ];
+    for (const [query, ids] of found) {
+      const { json } = await server.call('GET', `/runs/?${query}`);
+      expect([query, json.data.map((run: Json) => run.id)]).toEqual([query, ids]);
+      expect(json.extra.pagination.total_count).toBe(ids.length);
+    }
+    expect((await server.call('GET', '/runs/?since=now&search=%00')).json.status.errors).toHaveLength(2);
+  });
+
   test('bad parameters are a 400 that names each', async () => {
     const { status, json } = await server.call('GET', '/runs/?job_id=x&status=done&limit=101&offset=a');
     expect(status).toBe(400);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
+import { accountLogPaths, accountLogSchemas } from '../../deliveries/account-log-openapi.ts';
 import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
 import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
@@ -22,6 +23,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...testSchemas,
   ...deliverySchemas,
+  ...accountLogSchemas,
   ...recoverySchemas,
   ...statisticsSchemas,
   ...incidentSchemas,
@@ -71,6 +73,7 @@ const PATHS: Paths = {
   ...subscriptionPaths,
   ...testPaths,
   ...deliveryPaths,
+  ...accountLogPaths,
   ...changesPaths,
   ...statisticsPaths,
   ...incidentPaths,

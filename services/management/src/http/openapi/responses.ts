@@ -212,11 +212,17 @@ export function success(
   description: string,
   data: Schema,
   example: unknown,
-  kind: 'single' | 'list' | 'deleted' = 'single',
+  kind: EnvelopeKind = 'single',
 ): Response {
   const status = kind === 'deleted' ? { code, is_success: true } : { code };
-  const extra = { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } };
-  const body = kind === 'list' ? { data: [example], status, extra } : { data: example, status };
+  const extra = {
+    list: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
+    log: { pagination: { count: 1, next_before: null, looked_until: null }, filters: { limit: 10 } },
+  };
+  const body =
+    kind === 'list' || kind === 'log'
+      ? { data: [example], status, extra: extra[kind] }
+      : { data: example, status };
   return {
     description,
     content: { 'application/json': { schema: envelope(code, data, kind), example: body } },
@@ -279,8 +285,11 @@ export const envelopeSchemas: Record<string, Schema> = {
   }),
 };
 
-/** A whole answer to a call that succeeded: `data` in its envelope. `list` adds the `extra` of a page. */
-function envelope(code: number, data: Schema, kind: 'single' | 'list' | 'deleted' = 'single'): Schema {
+/** `log` is a list that is gone on from by the end of a page. */
+type EnvelopeKind = 'single' | 'list' | 'log' | 'deleted';
+
+/** A whole answer to a call that succeeded: `data` in its envelope. Lists add the `extra` of a page. */
+function envelope(code: number, data: Schema, kind: EnvelopeKind = 'single'): Schema {
   const statusCode: Schema = { type: 'integer', const: code, description: 'The HTTP status.' };
   const status =
     kind === 'deleted'
@@ -289,11 +298,11 @@ function envelope(code: number, data: Schema, kind: 'single' | 'list' | 'deleted
           is_success: { type: 'boolean', const: true, description: 'It is gone.' },
         })
       : answerObject<{ code: number }>('The outcome.', { code: statusCode });
-  return kind === 'list'
+  return kind === 'list' || kind === 'log'
     ? answerObject<{ data: unknown[]; status: object; extra: object }>('A page of a list.', {
         data: { type: 'array', items: data, description: 'The page.' },
         status,
-        extra: schemaRef('PageExtra'),
+        extra: schemaRef(kind === 'list' ? 'PageExtra' : 'LogPageExtra'),
       })
     : answerObject<{ data: object; status: object }>('The envelope.', { data, status });
 }

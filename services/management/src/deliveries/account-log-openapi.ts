@@ -1,0 +1,218 @@
+import {
+  answerObject,
+  count,
+  integerId,
+  MOMENT,
+  MOMENT_FORMS,
+  microsTime,
+  orNull,
+  type Parameter,
+  type Paths,
+  prefixedId,
+  type Schema,
+  schemaRef,
+  text,
+} from '../http/openapi/field-schemas.ts';
+import { inQuery, parameter } from '../http/openapi/parameters.ts';
+import { answers, success } from '../http/openapi/responses.ts';
+import { LIMIT_MAX } from '../http/query-parameters.ts';
+import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE } from '../subscriptions/openapi.ts';
+import type { AccountDeliveryView } from './account-log.ts';
+import { type AccountLogExtra, HISTOGRAM_DAYS_MAX } from './account-log-routes.ts';
+import { BUCKETS_WANTED, type HistogramBucket, type HistogramView } from './histogram.ts';
+import { DELIVERY_EXAMPLE, DELIVERY_PROPERTIES, DELIVERY_STATUS } from './openapi.ts';
+import { RUN_EVENT_STATES, type RunEventView } from './run-events.ts';
+
+const COUNTS = {
+  delivered_count: count('Delivered by now.'),
+  failed_count: count('Failed.'),
+  pending_count: count('With attempts left.'),
+  cancelled_count: count('Cancelled.'),
+};
+
+/** See docs/contract.md#the-log-of-an-account. */
+export const accountLogSchemas: Record<string, Schema> = {
+  AccountDelivery: answerObject<AccountDeliveryView>('A delivery beside those of other webhooks.', {
+    ...DELIVERY_PROPERTIES,
+    webhook_name: text('What the webhook is called now.'),
+    webhook_state: {
+      type: 'string',
+      enum: ['active', 'inactive', 'deleted'],
+      description:
+        'Whether the webhook is there and active now. One that is `deleted` answers nothing else any more.',
+    },
+  }),
+
+  LogPageExtra: answerObject<AccountLogExtra>('Where in the log this page is.', {
+    pagination: answerObject<AccountLogExtra['pagination']>('How to go on.', {
+      count: count('How many are in this answer.'),
+      next_before: orNull(text('Given as `before`, it leads to the next page; null at the end of the log.')),
+      looked_until: orNull(
+        microsTime(
+          'When fewer were found than asked for because much had to be read: what was created before it was not looked at. Else null.',
+        ),
+      ),
+    }),
+    filters: answerObject<AccountLogExtra['filters']>('What was applied.', {
+      limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'How many were asked for.' },
+    }),
+  }),
+
+  Histogram: answerObject<HistogramView>('Deliveries of a window by when they were created.', {
+    since: microsTime('The beginning of the window.'),
+    until: microsTime('Its end.'),
+    bucket_seconds: { type: 'integer', minimum: 1, description: 'The width of a bucket.' },
+    counted_since: orNull(
+      microsTime(
+        'What was created before it is not counted, because too much would have to be read; null when all is.',
+      ),
+    ),
+    totals: answerObject<HistogramView['totals']>('Of all buckets.', COUNTS),
+    buckets: {
+      type: 'array',
+      items: answerObject<HistogramBucket>('What was created in a span of time, as of now.', {
+        start: microsTime('Its beginning; a multiple of the width in UTC.'),
+        ...COUNTS,
+      }),
+      description: 'The oldest first, empty ones too.',
+    },
+  }),
+
+  RunEvent: answerObject<RunEventView>('An event of a run, and whether anybody heard of it.', {
+    event_type: EVENT_TYPE,
+    event_id: orNull(prefixedId('wev_', 'The event; null when no webhook has a delivery of it.')),
+    happened_at: microsTime('When it went to webhooks, or as far as the run tells when it happened.'),
+    state: {
+      type: 'string',
+      enum: RUN_EVENT_STATES,
+      description:
+        '`told`: webhooks have deliveries of it; `waiting`: it has not been matched with webhooks yet; `unmatched`: no webhook matched it; `forgotten`: it is older than the log.',
+    },
+    delivery_count: count('How many webhooks have a delivery of it.'),
+  }),
+};
+
+const FILTERS: Parameter[] = [
+  inQuery('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
+  inQuery('event_id', 'Only those of this event.', prefixedId('wev_', 'Id of the event.')),
+  inQuery('subscription_id', 'Only those of these webhooks: ids with commas between them, at most 100.', {
+    type: 'string',
+    examples: [SUBSCRIPTION_EXAMPLE.id],
+  }),
+  inQuery('job_id', 'Only those of runs of this job.', integerId('Id of the job.', 12)),
+  inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
+  inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),
+  inQuery('http_status_code', 'Only those whose latest attempt has this status; 0: before the first.', {
+    type: 'integer',
+    minimum: 0,
+    maximum: 999,
+  }),
+  inQuery('error_code', 'Only those whose latest attempt failed so.', {
+    type: 'string',
+    pattern: '^[a-z_]{1,64}$',
+    examples: ['timeout'],
+  }),
+  ...(['min', 'max'] as const).map((end) =>
+    inQuery(
+      `duration_${end}_ms`,
+      `Only those whose latest attempt took so long at ${end === 'min' ? 'least' : 'most'}.`,
+      {
+        type: 'integer',
+        minimum: 0,
+        maximum: 3_600_000,
+      },
+    ),
+  ),
+  inQuery('since', `Only those created at this moment or later. ${MOMENT_FORMS}`, MOMENT),
+  inQuery('until', `Only those created before this moment. ${MOMENT_FORMS}`, MOMENT),
+];
+
+const DELETED = 'Those of webhooks that were deleted since are told, too, as long as the log has them.';
+const tags = ['Deliveries'];
+
+const ACCOUNT_DELIVERY_EXAMPLE: AccountDeliveryView = {
+  ...DELIVERY_EXAMPLE,
+  webhook_name: SUBSCRIPTION_EXAMPLE.name,
+  webhook_state: 'active',
+};
+
+const TOTALS = { delivered_count: 41, failed_count: 1, pending_count: 0, cancelled_count: 0 };
+const HISTOGRAM_EXAMPLE: HistogramView = {
+  since: '1795168800000000',
+  until: '1795172400000000',
+  bucket_seconds: 60,
+  counted_since: null,
+  totals: TOTALS,
+  buckets: [{ start: '1795168800000000', ...TOTALS }],
+};
+
+const RUN_EVENT_EXAMPLE: RunEventView = {
+  event_type: 'job.run.errored',
+  event_id: DELIVERY_EXAMPLE.event_id,
+  happened_at: DELIVERY_EXAMPLE.created_at,
+  state: 'told',
+  delivery_count: 22,
+};
+
+/** See docs/contract.md#the-log-of-an-account. */
+export const accountLogPaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/deliveries': {
+    parameters: [parameter('AccountId')],
+    get: {
+      operationId: 'listAccountDeliveries',
+      tags,
+      summary: 'List the deliveries of all webhooks of an account',
+      description: `Newest first: by the day of the event's id, in it by when the delivery was created. ${DELETED} Nothing is counted, and a page is reached from the one before it. Where rows have to be read to be told apart, a page ends after some 50,000 of them: \`looked_until\` tells so, and \`next_before\` goes on from there.`,
+      parameters: [
+        ...FILTERS,
+        inQuery('before', '`next_before` of the page before.', {
+          type: 'string',
+          pattern: '^\\d{4}-\\d{2}-\\d{2}\\.\\d{1,18}(\\.wdl_[0-9A-Za-z]{27})?$',
+        }),
+        parameter('Limit'),
+      ],
+      responses: answers(
+        'account',
+        {
+          200: success(200, 'A page of them.', schemaRef('AccountDelivery'), ACCOUNT_DELIVERY_EXAMPLE, 'log'),
+        },
+        [400],
+      ),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram': {
+    parameters: [parameter('AccountId')],
+    get: {
+      operationId: 'getDeliveryHistogram',
+      tags,
+      summary: 'Count the deliveries of all webhooks of an account over time',
+      description: `By status, in about ${BUCKETS_WANTED} buckets of one width. Without \`since\`, of the 24 hours before \`until\`, which is now when it is left out; at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED}`,
+      parameters: FILTERS,
+      responses: answers(
+        'account',
+        { 200: success(200, 'The counts.', schemaRef('Histogram'), HISTOGRAM_EXAMPLE) },
+        [400],
+      ),
+    },
+  },
+
+  '/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events': {
+    parameters: [parameter('AccountId'), parameter('RunId')],
+    get: {
+      operationId: 'listRunEvents',
+      tags,
+      summary: 'List the events of a run, and whether anybody heard of them',
+      description:
+        'In the order of a run’s life, those too that no webhook matched. Their deliveries are in the log of the account, by `run_id`.',
+      responses: answers('account', {
+        200: success(
+          200,
+          'They.',
+          { type: 'array', items: schemaRef('RunEvent'), description: 'In order.' },
+          [RUN_EVENT_EXAMPLE],
+        ),
+      }),
+    },
+  },
+};

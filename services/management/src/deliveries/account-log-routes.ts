@@ -1,0 +1,159 @@
+import { EVENT_TYPES, integerIdFromText, isId } from '@runhook/contract';
+import type { Pool } from '@runhook/database';
+import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
+import { InvalidRequestError } from '../http/errors.ts';
+import {
+  integer,
+  LIMIT_DEFAULT,
+  LIMIT_MAX,
+  moment,
+  oneOf,
+  QueryReader,
+  readBy,
+} from '../http/query-parameters.ts';
+import { type AccountLogFilters, readAccountLog, webhooksOf } from './account-log.ts';
+import { DELIVERY_STATUSES } from './delivery.ts';
+import { readHistogram } from './histogram.ts';
+import { createHourlyCounts } from './hourly-counts.ts';
+import { DAY_MICROS } from './page-seek.ts';
+import { runEventsEndpoint } from './run-events.ts';
+import type { DayPlace } from './stretches.ts';
+
+const LOG_PATH = '/api/v3/accounts/:account_id/webhooks/deliveries';
+
+/** The `extra` of a page that is gone on from by its end, not by a number. */
+export interface AccountLogExtra {
+  pagination: {
+    count: number;
+    /** For `before` of the next page; null at the end. */
+    next_before: string | null;
+    /** When the page is not full although there may be more: deliveries created before it were not looked at. */
+    looked_until: string | null;
+  };
+  filters: { limit: number };
+}
+
+/** The log of all webhooks of an account, as rows and as a histogram (docs/contract.md#the-log-of-an-account). */
+export function accountLogEndpoints({ pool }: { pool: Pool }): AccountEndpoint[] {
+  return [listEndpoint(pool), histogramEndpoint(pool), runEventsEndpoint({ pool })];
+}
+
+function listEndpoint(pool: Pool): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: LOG_PATH,
+    access: READ_WEBHOOKS,
+    async handle({ account, query }) {
+      const reader = new QueryReader(query);
+      const limit = reader.optional('limit', integer(1, LIMIT_MAX)) ?? LIMIT_DEFAULT;
+      const from = reader.optional('before', readBy(placeFromText, 'must be the next_before of a page'));
+      const filters = readFilters(reader);
+      reader.check();
+      const webhooks = await webhooksOf(pool, account.id, filters);
+      const { rows, next, isCut } = await readAccountLog(pool, {
+        accountId: account.id,
+        webhooks,
+        filters,
+        from,
+        limit,
+      });
+      const extra: AccountLogExtra = {
+        pagination: {
+          count: rows.length,
+          next_before: next === null ? null : textOfPlace(next),
+          looked_until: isCut && next !== null ? momentOf(next) : null,
+        },
+        filters: { limit },
+      };
+      return { code: 200, data: rows, extra };
+    },
+  };
+}
+
+const HISTOGRAM_DAYS_DEFAULT = 1n;
+export const HISTOGRAM_DAYS_MAX = 400;
+
+function histogramEndpoint(pool: Pool): AccountEndpoint {
+  const hourlyCounts = createHourlyCounts(pool);
+  return {
+    method: 'GET',
+    path: `${LOG_PATH}/histogram`,
+    access: READ_WEBHOOKS,
+    async handle({ account, query }) {
+      const reader = new QueryReader(query);
+      const filters = readFilters(reader);
+      reader.check();
+      const until = BigInt(filters.until ?? String(Date.now() * 1000));
+      const since = BigInt(filters.since ?? String(until - HISTOGRAM_DAYS_DEFAULT * DAY_MICROS));
+      if (since >= until) throw problem('until', 'until must be later than since');
+      if (until - since > BigInt(HISTOGRAM_DAYS_MAX) * DAY_MICROS)
+        throw problem('since', `since must not be more than ${HISTOGRAM_DAYS_MAX} days before until`);
+      const webhooks = await webhooksOf(pool, account.id, filters);
+      const asked = { accountId: account.id, webhooks, filters, window: { since, until } };
+      return { code: 200, data: await readHistogram(pool, hourlyCounts, asked) };
+    },
+  };
+}
+
+function problem(field: string, message: string): InvalidRequestError {
+  return new InvalidRequestError([{ field, message }]);
+}
+
+const id = readBy(integerIdFromText, 'must be an id: digits');
+const ERROR_CODE = /^[a-z_]{1,64}$/;
+const SUBSCRIPTIONS_MAX = 100;
+const DURATION_MAX_MS = 3_600_000;
+
+function readFilters(reader: QueryReader): AccountLogFilters {
+  const duration = integer(0, DURATION_MAX_MS);
+  return {
+    runId: reader.optional('run_id', id),
+    eventId: reader.optional(
+      'event_id',
+      readBy((text) => (isId('event', text) ? text : null), 'must be the id of an event: wev_…'),
+    ),
+    subscriptionIds: reader.optional(
+      'subscription_id',
+      readBy(
+        subscriptionIds,
+        `must be ids of webhooks, at most ${SUBSCRIPTIONS_MAX}, with commas between them`,
+      ),
+    ),
+    jobId: reader.optional('job_id', id),
+    status: reader.optional('status', oneOf(DELIVERY_STATUSES)),
+    eventType: reader.optional('event_type', oneOf(EVENT_TYPES)),
+    httpStatusCode: reader.optional('http_status_code', integer(0, 999)),
+    errorCode: reader.optional(
+      'error_code',
+      readBy((text) => (ERROR_CODE.test(text) ? text : null), 'must be an error code, such as timeout'),
+    ),
+    durationMinMs: reader.optional('duration_min_ms', duration),
+    durationMaxMs: reader.optional('duration_max_ms', duration),
+    since: reader.optional('since', moment),
+    until: reader.optional('until', moment),
+  };
+}
+
+function subscriptionIds(text: string): string[] | null {
+  const ids = text.split(',');
+  return ids.length <= SUBSCRIPTIONS_MAX && ids.every((one) => isId('subscription', one)) ? ids : null;
+}
+
+const PLACE = /^(\d{4}-\d{2}-\d{2})\.(\d{1,18})(?:\.(wdl_[0-9A-Za-z]{27}))?$/;
+
+function placeFromText(text: string): DayPlace | null {
+  const [, day, createdAt, deliveryId = ''] = PLACE.exec(text) ?? [];
+  if (day === undefined || createdAt === undefined || Number.isNaN(Date.parse(`${day}T00:00Z`))) return null;
+  if (new Date(`${day}T00:00Z`).toISOString().slice(0, 10) !== day) return null;
+  return { day, createdAt: BigInt(createdAt), id: deliveryId };
+}
+
+function textOfPlace({ day, createdAt, id: deliveryId }: DayPlace): string {
+  return `${day}.${createdAt}${deliveryId === '' ? '' : `.${deliveryId}`}`;
+}
+
+/** The end of its day at the latest. */
+function momentOf({ day, createdAt }: DayPlace): string {
+  const end = BigInt(Date.parse(`${day}T00:00Z`)) * 1000n + DAY_MICROS;
+  return String(createdAt < end ? createdAt : end);
+}

@@ -1,0 +1,344 @@
+// SQL by hand: the log of all webhooks of an account, counted by index into bars of one width.
+import { column, type Pool, queryRows } from '@runhook/database';
+import {
+  type AccountLogFilters,
+  type AccountLogQuery,
+  namedConditions,
+  placeConditions,
+  rowConditions,
+  type Source,
+  sourceConditions,
+  sourcesOf,
+  spanOf,
+  Values,
+} from './account-log.ts';
+import { DELIVERY_STATUSES, type DeliveryStatus } from './delivery.ts';
+import { HOUR_MICROS, type HourlyCounts } from './hourly-counts.ts';
+import { DAY_MICROS } from './page-seek.ts';
+import { type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
+
+export interface HistogramBucket {
+  /** Its beginning, in microseconds since the epoch, as digits. */
+  start: string;
+  delivered_count: number;
+  failed_count: number;
+  pending_count: number;
+  cancelled_count: number;
+}
+
+/** Answer of `GET …/deliveries/histogram`; times are microseconds since the epoch, as digits. */
+export interface HistogramView {
+  since: string;
+  until: string;
+  bucket_seconds: number;
+  /** What was created before it is not counted: too much would have to be read. Null when all is. */
+  counted_since: string | null;
+  totals: Omit<HistogramBucket, 'start'>;
+  /** Every one of the window, the oldest first; the first and the last may begin before it and end after it. */
+  buckets: HistogramBucket[];
+}
+
+export const BUCKETS_WANTED = 60;
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+/** In seconds; each has whole ones of UTC's days. */
+const WIDTHS = [
+  1,
+  5,
+  15,
+  MINUTE,
+  2 * MINUTE,
+  5 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  3 * HOUR,
+  6 * HOUR,
+  12 * HOUR,
+];
+const DAY = 24 * HOUR;
+
+/** The narrowest that gives no more than about as many as are wanted. @param spanMicros of the window */
+export function bucketSeconds(spanMicros: bigint): number {
+  const least = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
+  return WIDTHS.find((width) => width >= least) ?? DAY * Math.ceil(least / DAY);
+}
+
+interface Window {
+  since: bigint;
+  until: bigint;
+}
+
+/** Counts by the bucket's start in microseconds. */
+type Counts = Map<string, Record<DeliveryStatus, number>>;
+
+/** What is read at most where rows are, and where an index alone is. */
+const LIMITS = {
+  rows: { atOnce: 20_000, inAll: 60_000 },
+  index: { atOnce: 150_000, inAll: 600_000 },
+};
+
+/**
+ * Counts the deliveries of an account that were created in a window. What is known of long logs by the hour is not read
+ * again; what did not go well is counted by an index of its own, so that everything else was delivered. Counting stops
+ * after a bounded number of rows, from the newest on, and the answer tells where.
+ */
+export async function readHistogram(
+  pool: Pool,
+  hourlyCounts: HourlyCounts,
+  query: AccountLogQuery & { window: Window },
+  limits = LIMITS,
+): Promise<HistogramView> {
+  const { filters, window, webhooks } = query;
+  const width = BigInt(bucketSeconds(window.until - window.since)) * 1_000_000n;
+  const counts: Counts = new Map();
+  const counting: Counting = { pool, query, width, counts, limits };
+  let countedSince: bigint | null = null;
+  if (webhooks.size > 0) {
+    if (filters.runId !== null || filters.eventId !== null) await countNamed(counting);
+    else if (isCountable(filters)) countedSince = await countByIndex(counting, hourlyCounts);
+    else countedSince = await countRows(counting, sourcesOf(filters), [...webhooks.keys()], window);
+  }
+  return histogramView(window, width, counts, countedSince);
+}
+
+interface Counting {
+  pool: Pool;
+  query: AccountLogQuery & { window: Window };
+  width: bigint;
+  counts: Counts;
+  limits: typeof LIMITS;
+}
+
+/** Whether the indexes have all that is asked for. */
+function isCountable(filters: AccountLogFilters): boolean {
+  const asked = rowConditions(new Values(), filters);
+  return asked.length === 0 || (asked.length === 1 && filters.status === 'delivered');
+}
+
+async function countByIndex(counting: Counting, hourlyCounts: HourlyCounts): Promise<bigint | null> {
+  const { query, width } = counting;
+  const { filters, webhooks, window } = query;
+  const ids = [...webhooks.keys()];
+  const sources = sourcesOf(filters);
+  const isOfFew = sources.every((source) => source !== 'all');
+  const few: Source[] = isOfFew ? sources : ['recoverable', 'pending'];
+  const ofAll = { ...counting, query: { ...query, filters: { ...filters, status: null } } };
+  const ends = [await countRows(isOfFew ? counting : ofAll, few, ids, window)];
+  if (!isOfFew) {
+    const known = width % HOUR_MICROS === 0n ? knownOf(ids, hourlyCounts) : new Map();
+    const unknown = ids.filter((id) => !known.has(id));
+    ends.push(await countAll(counting, unknown, window, hourlyCounts));
+    ends.push(await addKnown(counting, known, hourlyCounts));
+    for (const count of counting.counts.values()) {
+      count.delivered = Math.max(0, count.delivered - count.failed - count.pending - count.cancelled);
+      if (filters.status === 'delivered') Object.assign(count, { failed: 0, pending: 0, cancelled: 0 });
+    }
+  }
+  return latest(ends);
+}
+
+function latest(ends: (bigint | null)[]): bigint | null {
+  return ends.reduce((last, end) => (end !== null && (last === null || end > last) ? end : last), null);
+}
+
+type KnownLogs = Map<string, NonNullable<ReturnType<HourlyCounts['known']>>>;
+
+function knownOf(ids: readonly string[], hourlyCounts: HourlyCounts): KnownLogs {
+  const known: KnownLogs = new Map();
+  for (const id of ids) {
+    const log = hourlyCounts.known(id);
+    if (log !== null) known.set(id, log);
+  }
+  return known;
+}
+
+/** The whole hours that are known, and what is left of the window on either side of them. */
+async function addKnown(
+  counting: Counting,
+  known: KnownLogs,
+  hourlyCounts: HourlyCounts,
+): Promise<bigint | null> {
+  if (known.size === 0) return null;
+  const { window } = counting.query;
+  const since = window.since + ((HOUR_MICROS - (window.since % HOUR_MICROS)) % HOUR_MICROS);
+  let until = window.until - (window.until % HOUR_MICROS);
+  for (const { closedBefore } of known.values()) if (closedBefore < until) until = closedBefore;
+  const ids = [...known.keys()];
+  if (until <= since) return await countAll(counting, ids, window, hourlyCounts);
+  for (const { counts } of known.values())
+    for (const { hour, deliveries } of counts) {
+      const start = BigInt(hour) * HOUR_MICROS;
+      if (start >= since && start < until) add(counting, start, 'delivered', deliveries);
+    }
+  const after = await countAll(counting, ids, { since: until, until: window.until }, hourlyCounts);
+  const before =
+    after ?? (await countAll(counting, ids, { since: window.since, until: since }, hourlyCounts));
+  return latest([after, before]);
+}
+
+/** Takes everything for delivered, for now. Of a log that turns out to be long, the hours are counted for the next time. */
+async function countAll(
+  counting: Counting,
+  ids: readonly string[],
+  window: Window,
+  hourlyCounts: HourlyCounts,
+): Promise<bigint | null> {
+  if (ids.length === 0 || window.until <= window.since) return null;
+  const read = new Map<string, number>();
+  const end = await countStretches(
+    counting,
+    window,
+    counting.limits.index,
+    (values, stretch, max) => {
+      const where = placeConditions(values, stretch, window).join(' AND ');
+      return `SELECT webhook.id AS webhook, d.created_at, 'delivered'::text AS status
+      FROM unnest(${values.$(ids)}::text[]) AS webhook (id)
+      CROSS JOIN LATERAL (SELECT d.created_at FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d
+      LIMIT ${values.$(max + 1)}`;
+    },
+    read,
+  );
+  for (const [id, count] of read)
+    if (count >= LONG_MIN || end !== null)
+      hourlyCounts.wasRead(id, { isLong: count >= LONG_MIN, durationMs: LONG_MS });
+  return end;
+}
+
+const LONG_MIN = 50_000;
+/** Long enough for a log to be counted in the background, which tells whether it is a long one. */
+const LONG_MS = 1_000;
+
+/** Reads rows of some sources, each with its status. */
+async function countRows(
+  counting: Counting,
+  sources: readonly Source[],
+  ids: readonly string[],
+  window: Window,
+): Promise<bigint | null> {
+  const { accountId, filters } = counting.query;
+  return await countStretches(counting, window, counting.limits.rows, (values, stretch, max) => {
+    const parts = sources.map((source) => {
+      const where = [
+        ...placeConditions(values, stretch, window),
+        ...sourceConditions(values, source, filters),
+      ].join(' AND ');
+      const list = `${values.$(ids)}::text[]`;
+      return source === 'pending'
+        ? `SELECT d.* FROM deliveries d WHERE d.account_id = ${values.$(accountId)} AND d.subscription_id = ANY (${list}) AND ${where}`
+        : `SELECT d.* FROM unnest(${list}) AS webhook (id)
+           CROSS JOIN LATERAL (SELECT * FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d`;
+    });
+    const matches = ['true', ...rowConditions(values, filters)].join(' AND ');
+    return `SELECT ''::text AS webhook, d.created_at, CASE WHEN ${matches} THEN d.status END AS status
+      FROM (${parts.join(' UNION ALL ')}) d LIMIT ${values.$(max + 1)}`;
+  });
+}
+
+const COUNTED = {
+  webhook: column.text,
+  start: column.digits,
+  status: column.orNull(column.oneOf(DELIVERY_STATUSES)),
+  deliveries: column.integer,
+};
+
+/** Counts stretch after stretch. @param perWebhook gets how many each has */
+async function countStretches(
+  { pool, query, width, counts }: Counting,
+  window: Window,
+  limits: { atOnce: number; inAll: number },
+  scan: (values: Values, stretch: Stretch, max: number) => string,
+  perWebhook: Map<string, number> = new Map(),
+): Promise<bigint | null> {
+  const span: Span = await spanOf(pool, { since: String(window.since), until: String(window.until) });
+  const end = await walk(stretchesOf(span, null), {
+    limits,
+    async read(stretch, max) {
+      const values = new Values();
+      const scanned = scan(values, stretch, max);
+      const rows = await queryRows(pool, COUNTED, countsOf(scanned, width, values), values.all);
+      return { count: rows.reduce((sum, { deliveries }) => sum + deliveries, 0), found: rows };
+    },
+    take(rows) {
+      for (const { webhook, start, status, deliveries } of rows) {
+        perWebhook.set(webhook, (perWebhook.get(webhook) ?? 0) + deliveries);
+        if (status !== null) add({ width, counts }, BigInt(start), status, deliveries);
+      }
+      return false;
+    },
+  });
+  if (end === null) return null;
+  const dayStart = BigInt(Date.parse(`${end.day}T00:00Z`)) * 1000n;
+  const bound =
+    end.id === '' && end.createdAt < dayStart + DAY_MICROS ? end.createdAt : dayStart + DAY_MICROS;
+  return bound > query.window.until ? query.window.until : bound;
+}
+
+function countsOf(scanned: string, width: bigint, values: Values): string {
+  const seconds = values.$(Number(width / 1_000_000n));
+  return `SELECT webhook, (extract(epoch FROM date_bin(${seconds} * interval '1 second', created_at, timestamptz 'epoch')) * 1000000)::bigint::text AS start,
+      status, count(*)::int AS deliveries
+    FROM (${scanned}) scanned GROUP BY 1, 2, 3`;
+}
+
+async function countNamed({ pool, query, width, counts }: Counting): Promise<void> {
+  const { window, filters } = query;
+  const values = new Values();
+  const within = { ...filters, since: String(window.since), until: String(window.until) };
+  const where = namedConditions(values, { ...query, filters: within }).join(' AND ');
+  const scanned = `SELECT ''::text AS webhook, d.created_at, d.status FROM deliveries d WHERE ${where}`;
+  for (const row of await queryRows(pool, COUNTED, countsOf(scanned, width, values), values.all))
+    if (row.status !== null) add({ width, counts }, BigInt(row.start), row.status, row.deliveries);
+}
+
+const NOTHING: Readonly<Record<DeliveryStatus, number>> = {
+  delivered: 0,
+  failed: 0,
+  pending: 0,
+  cancelled: 0,
+};
+
+function add(
+  { width, counts }: Pick<Counting, 'width' | 'counts'>,
+  at: bigint,
+  status: DeliveryStatus,
+  deliveries: number,
+): void {
+  const start = String(at - (at % width));
+  const count = counts.get(start) ?? { ...NOTHING };
+  count[status] += deliveries;
+  counts.set(start, count);
+}
+
+function histogramView(
+  { since, until }: Window,
+  width: bigint,
+  counts: Counts,
+  countedSince: bigint | null,
+): HistogramView {
+  const buckets: HistogramBucket[] = [];
+  const sums = { ...NOTHING };
+  for (let start = since - (since % width); start < until; start += width) {
+    const isCounted = countedSince === null || start + width > countedSince;
+    const count = (isCounted ? counts.get(String(start)) : undefined) ?? NOTHING;
+    for (const status of DELIVERY_STATUSES) sums[status] += count[status];
+    buckets.push({ start: String(start), ...countsView(count) });
+  }
+  return {
+    since: String(since),
+    until: String(until),
+    bucket_seconds: Number(width / 1_000_000n),
+    counted_since: countedSince === null ? null : String(countedSince),
+    totals: countsView(sums),
+    buckets,
+  };
+}
+
+function countsView(count: Readonly<Record<DeliveryStatus, number>>): HistogramView['totals'] {
+  return {
+    delivered_count: count.delivered,
+    failed_count: count.failed,
+    pending_count: count.pending,
+    cancelled_count: count.cancelled,
+  };
+}

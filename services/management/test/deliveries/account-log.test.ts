@@ -1,0 +1,368 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, deliveryIdFor } from '@runhook/contract';
+import { ensureDayPartitions } from '@runhook/database';
+import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+import { at, DAY, type DeliveryFields, EVENT_TIME, insertDelivery, microsAt } from './delivery-rows.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let webhooks: { id: string; name: string }[];
+
+beforeAll(async () => {
+  harness = await startHarness();
+  await ensureDayPartitions(harness.database.pool);
+});
+
+beforeEach(async () => {
+  account = await harness.newAccount();
+  webhooks = [];
+  for (const name of ['One', 'Two', 'Three']) webhooks.push(await harness.newSubscription(account, { name }));
+});
+
+afterAll(() => harness.close());
+
+const insert = (webhook: number, fields: Partial<DeliveryFields> = {}) =>
+  insertDelivery(harness.database, {
+    subscriptionId: webhooks[webhook]?.id ?? '',
+    accountId: account.id,
+    eventTime: EVENT_TIME,
+    ...fields,
+  });
+
+async function list(query = '', of = account) {
+  return await harness.call('GET', of.path(`/deliveries?${query}`), { token: of.token });
+}
+
+const idsOf = ({ json }: { json: Json }): string[] => json.data.map(({ id }: Json) => id);
+
+/** All pages, one after another. */
+async function allIds(query: string): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let before = ''; ; ) {
+    const answer = await list(`${query}${before}`);
+    expect(answer.status).toBe(200);
+    pages.push(idsOf(answer));
+    const { next_before } = answer.json.extra.pagination;
+    if (next_before === null) return pages;
+    before = `&before=${encodeURIComponent(next_before)}`;
+  }
+}
+
+describe('the log of an account', () => {
+  test('has the deliveries of all webhooks, newest first, each with its webhook, and those of no other account', async () => {
+    const { id: oldest } = await insert(0, { createdAt: at('10:00:00') });
+    const { id: newest, event } = await insert(1, {
+      createdAt: at('10:00:02.5'),
+      runId: 2482,
+      durationMs: 7,
+    });
+    const { id: middle } = await insert(2, { createdAt: at('10:00:01') });
+    const other = await harness.newAccount();
+    await insertDelivery(harness.database, {
+      subscriptionId: (await harness.newSubscription(other)).id,
+      accountId: other.id,
+    });
+    const answer = await list();
+    expect(idsOf(answer)).toEqual([newest, middle, oldest]);
+    expect(answer.json.data[0]).toEqual({
+      id: newest,
+      subscription_id: webhooks[1]?.id,
+      event_id: event.eventId,
+      event_type: 'job.run.completed',
+      job_id: event.data.jobId,
+      job_name: 'Nightly',
+      run_id: '2482',
+      status: 'failed',
+      reason: null,
+      attempt_count: 6,
+      http_status_code: '500',
+      error_code: null,
+      created_at: microsAt('10:00:02.5'),
+      completed_at: null,
+      next_attempt_at: null,
+      duration_ms: 7,
+      webhook_name: 'Two',
+      webhook_state: 'active',
+    });
+    expect(answer.json.extra).toEqual({
+      pagination: { count: 3, next_before: null, looked_until: null },
+      filters: { limit: 10 },
+    });
+  });
+
+  test('is paged through to its end without a gap or a repeat, whatever days and webhooks its deliveries are of', async () => {
+    const inserted: { id: string; day: string; createdAt: string }[] = [];
+    for (let number = 0; number < 23; number += 1) {
+      const createdAt = new Date(EVENT_TIME.getTime() - (number % 5) * 20 * 3_600_000).toISOString();
+      const { id, day } = await insert(number % 3, { createdAt, eventTime: new Date(createdAt) });
+      inserted.push({ id, day, createdAt });
+    }
+    const key = ({ day, createdAt, id }: (typeof inserted)[number]) => `${day} ${createdAt} ${id}`;
+    const expected = inserted.sort((a, b) => (key(a) < key(b) ? 1 : -1)).map(({ id }) => id);
+    expect((await allIds('limit=4')).map((page) => page.length)).toEqual([4, 4, 4, 4, 4, 3]);
+    expect((await allIds('limit=4')).flat()).toEqual(expected);
+    expect((await allIds('limit=4&job_id=4711')).flat()).toEqual([]);
+    expect((await allIds('limit=3&http_status_code=500')).flat()).toEqual(expected);
+    expect((await allIds('limit=5&run_id=12345')).flat()).toEqual(expected);
+  });
+
+  test('is narrowed by what was sent, to whom, and how it went', async () => {
+    const { id: a } = await insert(0, {
+      createdAt: at('10:00:09'),
+      runId: 1,
+      status: 'delivered',
+      httpStatusCode: 204,
+    });
+    const { id: b } = await insert(1, {
+      createdAt: at('10:00:08'),
+      runId: 2,
+      errorCode: 'timeout',
+      httpStatusCode: 504,
+    });
+    const { id: c, event } = await insert(1, {
+      createdAt: at('10:00:07'),
+      runId: 2,
+      status: 'pending',
+      eventType: 'job.run.errored',
+      errorCode: 'timeout',
+      durationMs: 10_000,
+    });
+    const { id: d } = await insert(2, {
+      createdAt: at('10:00:06'),
+      runId: 3,
+      status: 'cancelled',
+      durationMs: 20,
+    });
+    const narrowed: [string, string[]][] = [
+      ['run_id=2', [b, c]],
+      [`run_id=2&subscription_id=${webhooks[0]?.id}`, []],
+      [`event_id=${event.eventId}`, [c]],
+      [`event_id=${event.eventId}&status=failed`, []],
+      [`subscription_id=${webhooks[0]?.id},${webhooks[2]?.id}`, [a, d]],
+      ['status=delivered', [a]],
+      ['status=pending', [c]],
+      ['status=failed', [b]],
+      ['status=cancelled', [d]],
+      ['event_type=job.run.errored', [c]],
+      ['http_status_code=204', [a]],
+      ['http_status_code=504', [b]],
+      ['error_code=timeout', [b, c]],
+      ['error_code=timeout&status=failed', [b]],
+      ['duration_min_ms=20', [c, d]],
+      ['duration_max_ms=20', [d]],
+      [`job_id=${event.data.jobId}`, [a, b, c, d]],
+      [`since=${at('10:00:07')}&until=${at('10:00:09')}`, [b, c]],
+      [`since=${at('10:00:07')}&status=failed`, [b]],
+      [`until=${at('10:00:08')}&job_id=${event.data.jobId}`, [c, d]],
+      ['since=2200-01-01', []],
+      ['until=1999-01-01', []],
+    ];
+    for (const [query, ids] of narrowed) expect([query, idsOf(await list(query))]).toEqual([query, ids]);
+  });
+
+  test('tells of a webhook that is switched off or gone', async () => {
+    const { event } = await insert(0, { runId: 9, createdAt: at('10:00:01') });
+    await insert(1, { runId: 9, createdAt: at('10:00:00') });
+    const path = account.path(`/subscription/${webhooks[0]?.id}`);
+    await harness.call('DELETE', path, { token: account.token });
+    const where = { id: webhooks[1]?.id ?? '' };
+    await harness.database.prisma.subscription.update({ where, data: { active: false } });
+    for (const query of ['', 'run_id=9', `job_id=${event.data.jobId}`]) {
+      const { json } = await list(query);
+      expect(json.data.map(({ webhook_name, webhook_state }: Json) => [webhook_name, webhook_state])).toEqual(
+        [
+          ['One', 'deleted'],
+          ['Two', 'inactive'],
+        ],
+      );
+    }
+  });
+
+  test('refuses what makes no sense, naming each, and whoever is not of the account', async () => {
+    const { status, json } = await list(
+      'run_id=x&event_id=wev_1&subscription_id=wsu_1&status=no&http_status_code=-1&error_code=A&since=now&before=x&limit=0',
+    );
+    expect(status).toBe(400);
+    expect(json.status.errors.map(({ field }: Json) => field).sort()).toEqual(
+      [
+        'run_id',
+        'event_id',
+        'subscription_id',
+        'status',
+        'http_status_code',
+        'error_code',
+        'since',
+        'before',
+        'limit',
+      ].sort(),
+    );
+    const other = await harness.newAccount();
+    const foreign = await harness.call('GET', account.path('/deliveries'), { token: other.token });
+    expect(foreign.status).toBe(403);
+    const team = await harness.newAccount({ plan: 'developer' });
+    expect((await list('', team)).status).toBe(403);
+    expect(idsOf(await list(`subscription_id=${createId('subscription')}`))).toEqual([]);
+  });
+});
+
+describe('the histogram', () => {
+  const histogram = (query: string) =>
+    harness.call('GET', account.path(`/deliveries/histogram?${query}`), { token: account.token });
+  const hour = `since=${at('10:00:00')}&until=${at('11:00:00')}`;
+  const counted = ({ json }: { json: Json }) =>
+    json.data.buckets.flatMap((bucket: Json) => {
+      const { start, ...counts } = bucket;
+      const names = Object.entries(counts).filter(([, count]) => count !== 0);
+      return names.length === 0
+        ? []
+        : [[new Date(Number(start) / 1_000).toISOString(), Object.fromEntries(names)]];
+    });
+
+  test('counts by status in about sixty buckets of UTC, the window’s ends cut where they are', async () => {
+    await insert(0, { createdAt: at('09:59:59.999999') });
+    await insert(0, { createdAt: at('10:00:00'), status: 'delivered' });
+    await insert(1, { createdAt: at('10:00:59'), status: 'delivered' });
+    await insert(2, { createdAt: at('10:00:59'), status: 'pending' });
+    await insert(2, { createdAt: at('10:59:59'), status: 'cancelled' });
+    await insert(2, { createdAt: at('11:00:00') });
+    const answer = await histogram(hour);
+    expect(answer.json.data).toMatchObject({
+      since: microsAt('10:00:00'),
+      until: microsAt('11:00:00'),
+      bucket_seconds: 60,
+      counted_since: null,
+      totals: { delivered_count: 2, failed_count: 0, pending_count: 1, cancelled_count: 1 },
+    });
+    expect(answer.json.data.buckets).toHaveLength(60);
+    expect(counted(answer)).toEqual([
+      [at('10:00:00.000'), { delivered_count: 2, pending_count: 1 }],
+      [at('10:59:00.000'), { cancelled_count: 1 }],
+    ]);
+  });
+
+  test('counts what the list with the same filters has', async () => {
+    const { event } = await insert(0, {
+      createdAt: at('10:00:01'),
+      status: 'delivered',
+      httpStatusCode: 200,
+      runId: 5,
+    });
+    await insert(1, {
+      createdAt: at('10:00:02'),
+      errorCode: 'timeout',
+      httpStatusCode: 504,
+      durationMs: 9_000,
+    });
+    await insert(1, {
+      createdAt: at('10:00:03'),
+      status: 'pending',
+      errorCode: 'timeout',
+      eventType: 'job.run.started',
+    });
+    await insert(2, { createdAt: at('10:00:04'), status: 'cancelled', runId: 5 });
+    const all = [
+      '',
+      'status=delivered',
+      'status=failed',
+      'status=pending',
+      'status=cancelled',
+      'error_code=timeout',
+      'http_status_code=200',
+      'http_status_code=504',
+      'duration_min_ms=100',
+      'event_type=job.run.started',
+      'event_type=job.run.completed&status=delivered',
+      'run_id=5',
+      'run_id=5&status=cancelled',
+      `event_id=${event.eventId}`,
+      `job_id=${event.data.jobId}`,
+      `subscription_id=${webhooks[1]?.id}`,
+    ];
+    for (const query of all) {
+      const rows = (await list(`limit=100&${hour}&${query}`)).json.data;
+      const count = (status: string) => rows.filter((row: Json) => row.status === status).length;
+      expect([query, (await histogram(`${hour}&${query}`)).json.data.totals]).toEqual([
+        query,
+        {
+          delivered_count: count('delivered'),
+          failed_count: count('failed'),
+          pending_count: count('pending'),
+          cancelled_count: count('cancelled'),
+        },
+      ]);
+    }
+  });
+
+  test.each([
+    ['1 h', 3_600, 60, 60],
+    ['6 h', 6 * 3_600, 300, 72],
+    ['24 h', 86_400, 1_800, 48],
+    ['7 d', 7 * 86_400, 10_800, 56],
+    ['30 d', 30 * 86_400, 43_200, 60],
+    ['90 d', 90 * 86_400, 172_800, 46],
+  ])('has bars of a fitting width for %s', async (_, seconds, width, bars) => {
+    const until = Date.parse(`${DAY}T00:00:00Z`) / 1_000;
+    const { json } = await histogram(`since=${until - seconds}000000&until=${until}000000`);
+    expect(json.data.bucket_seconds).toBe(width);
+    expect(Math.abs(json.data.buckets.length - bars)).toBeLessThanOrEqual(1);
+  });
+
+  test('refuses a window that ends before it begins, and one of years', async () => {
+    for (const query of [
+      `since=${at('11:00:00')}&until=${at('10:00:00')}`,
+      'since=2020-01-01&until=2026-01-01',
+    ])
+      expect((await histogram(query)).status).toBe(400);
+  });
+});
+
+describe('the events of a run', () => {
+  const events = async (runId: number | string, of = account) =>
+    await harness.call('GET', of.path(`/run/${runId}/events`), { token: of.token });
+  const report = async (path: string, body: object = {}) =>
+    await harness.call('POST', `/api/v2/accounts/${account.id}/runs/${path}`, { token: account.token, body });
+  const told = ({ json }: { json: Json }) =>
+    json.data.map(({ event_type, state, delivery_count }: Json) => [event_type, state, delivery_count]);
+
+  test('are those that its reports sent, heard of or not, and an event that nobody has looked at waits', async () => {
+    const jobId = await harness.newJob(account);
+    await report('', { job_id: jobId, run_id: 2482, engine_version: '1.9' });
+    expect(told(await events(2482))).toEqual([['job.run.started', 'waiting', 0]]);
+    await report('2482/finish/', { status: 'errored' });
+    await report('2482/artifacts/');
+    await harness.database.pool.query('DELETE FROM open_events');
+    const { event } = await insert(0, { runId: 2482, eventType: 'job.run.errored', eventTime: new Date() });
+    const id = deliveryIdFor(event.eventId, webhooks[1]?.id ?? '');
+    await harness.database.pool.query(
+      `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name)
+       SELECT day, $1, account_id, $2, event_id, event_type, job_id, run_id, 'Two' FROM deliveries WHERE event_id = $3`,
+      [id, webhooks[1]?.id, event.eventId],
+    );
+    const answer = await events(2482);
+    expect(told(answer)).toEqual([
+      ['job.run.started', 'unmatched', 0],
+      ['job.run.errored', 'told', 2],
+      ['job.run.completed', 'unmatched', 0],
+    ]);
+    expect(answer.json.data[1].event_id).toBe(event.eventId);
+  });
+
+  test('are forgotten where the log does not reach back to the run', async () => {
+    const jobId = await harness.newJob(account);
+    await report('', { job_id: jobId, run_id: 7, engine_version: '1.9' });
+    await harness.database.pool.query(`UPDATE runs SET created_at = '2020-01-01' WHERE account_id = $1`, [
+      account.id,
+    ]);
+    await harness.database.pool.query('DELETE FROM open_events');
+    expect(told(await events(7))).toEqual([['job.run.started', 'forgotten', 0]]);
+  });
+
+  test('of a run that there is not, or that is another account’s, are a 404', async () => {
+    await insert(0, { runId: 31 });
+    expect(told(await events(31))).toEqual([['job.run.completed', 'told', 1]]);
+    const other = await harness.newAccount();
+    expect((await events(31, other)).status).toBe(404);
+    expect((await events(4711)).status).toBe(404);
+    expect((await events('x')).status).toBe(404);
+  });
+});
