@@ -18,7 +18,7 @@ interface PageToWalk {
 }
 
 /** Found by their names when the world is ready. */
-const ids = { webhook: '', failed: '', delivered: '' };
+const ids = { webhook: '', failed: '', delivered: '', run: '' };
 
 const list = ({ accounts }: World) => `/accounts/${accounts.enterprise.id}/settings/webhooks`;
 const webhook = (world: World) => `${list(world)}/${ids.webhook}`;
@@ -169,6 +169,42 @@ const PAGES: PageToWalk[] = [
     person: 'ada',
     path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/settings/audit`,
     heading: 'Audit log',
+  },
+  {
+    name: 'runs',
+    person: 'ada',
+    path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/runs`,
+    heading: 'Runs',
+    states: {
+      'nothing found': async ({ page }) => {
+        await page.getByRole('searchbox').fill('xyz');
+        await page.getByText('No run matches.').waitFor();
+      },
+    },
+  },
+  {
+    name: 'run',
+    person: 'ada',
+    path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/runs/${ids.run}`,
+    heading: /^Run \d/,
+  },
+  {
+    name: 'run, looking only',
+    person: 'rita',
+    path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/runs/${ids.run}`,
+    heading: /^Run \d/,
+  },
+  {
+    name: 'events',
+    person: 'ada',
+    path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/events`,
+    heading: 'Events',
+    states: {
+      'nothing found': async ({ page }) => {
+        await page.getByLabel('Run id').fill('987654321');
+        await page.getByText('No delivery matches.').waitFor();
+      },
+    },
   },
   { name: 'webhook, looking only', person: 'rita', path: webhook, heading: 'Walked' },
   {
@@ -342,7 +378,7 @@ async function prepare(world: World): Promise<void> {
   await world.run();
   await receiver.waitFor(1, { timeoutMs: ELEMENT_TIMEOUT_MS });
   receiver.respondWith({ status: 500, body: '{"problem": "the endpoint is out of order"}' });
-  await world.run();
+  ids.run = String(await world.run());
   const ended = await onThePage(async () => {
     const found = await deliveries();
     expect(found.map(({ status }) => status).sort()).toEqual(['delivered', 'failed']);

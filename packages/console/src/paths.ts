@@ -7,6 +7,18 @@ export function webhooksPath(accountId: number): string {
   return `/accounts/${accountId}/settings/webhooks`;
 }
 
+export function runsPath(accountId: number): string {
+  return `/accounts/${accountId}/runs`;
+}
+
+export function runPath(accountId: number, runId: number | string): string {
+  return `${runsPath(accountId)}/${runId}`;
+}
+
+export function eventsPath(accountId: number): string {
+  return `/accounts/${accountId}/events`;
+}
+
 export function auditPath(accountId: number): string {
   return `/accounts/${accountId}/settings/audit`;
 }

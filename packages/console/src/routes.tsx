@@ -55,6 +55,19 @@ export function createRouter() {
                         element: <AccountLayout />,
                         children: [{ index: true, lazy: () => import('./audit/audit-page.tsx') }],
                       },
+                      {
+                        path: 'accounts/:accountId/runs',
+                        element: <AccountLayout />,
+                        children: [
+                          { index: true, lazy: () => import('./runs/runs-page.tsx') },
+                          { path: ':runId', lazy: () => import('./runs/run-page.tsx') },
+                        ],
+                      },
+                      {
+                        path: 'accounts/:accountId/events',
+                        element: <AccountLayout />,
+                        children: [{ index: true, lazy: () => import('./events/events-page.tsx') }],
+                      },
                       { path: '*', element: <NotFoundPage what="page" /> },
                     ],
                   },

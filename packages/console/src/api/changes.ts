@@ -1,6 +1,7 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { ownUrl } from '../served-page.ts';
+import { activityKey } from './activity.ts';
 import { logKey } from './deliveries.ts';
 import { incidentsKey, ratesKey } from './incidents.ts';
 import { isLive, setLive } from './live.ts';
@@ -94,6 +95,7 @@ class Changes {
     this.#refresh([...webhooks, 'list'], LIST_MS);
     this.#refresh(incidentsKey(this.#accountId), LIST_MS);
     this.#refresh(ratesKey(this.#accountId), STATISTICS_MS);
+    this.#refresh(activityKey(this.#accountId), LIST_MS);
     for (const webhookId of webhookIds) {
       const statistics = [...logKey({ accountId: this.#accountId, webhookId }), 'statistics'];
       this.#refresh(statistics, STATISTICS_MS);

@@ -1,5 +1,6 @@
-import { Text, Title } from '@mantine/core';
+import { Text, Title, VisuallyHidden } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { activityKey } from '../api/activity.ts';
 import { problemWords } from '../api/api-error.ts';
 import { deliveryQuery, redeliver } from '../api/deliveries.ts';
 import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
@@ -74,13 +75,15 @@ interface RedeliverButtonProps {
   isActive: boolean;
   /** Why the caller may not change webhooks; null when it may. */
   refusal: string | null;
+  /** Of a button among others: the name of the webhook. */
+  among?: string;
 }
 
 const INACTIVE = 'The webhook is switched off. Switch it on to send this again.';
 const PENDING = 'It is still being delivered.';
 
 /** Sends it again. What comes of it appears among the attempts. */
-export function RedeliverButton({ webhook, delivery, isActive, refusal }: RedeliverButtonProps) {
+export function RedeliverButton({ webhook, delivery, isActive, refusal, among }: RedeliverButtonProps) {
   const client = useQueryClient();
   const { queryKey } = deliveryQuery(webhook, delivery.id);
   const again = useMutation({
@@ -88,6 +91,7 @@ export function RedeliverButton({ webhook, delivery, isActive, refusal }: Redeli
     onSuccess: (now) => {
       toastDone('It is being sent again.');
       client.setQueryData<DeliveryDetail>(queryKey, (before) => before && { ...before, ...now });
+      void client.invalidateQueries({ queryKey: activityKey(webhook.accountId) });
     },
     onError: (error) => {
       toastProblem('It was not sent again', problemWords(error));
@@ -98,8 +102,14 @@ export function RedeliverButton({ webhook, delivery, isActive, refusal }: Redeli
   });
   const state = delivery.status === 'pending' ? PENDING : isActive ? null : INACTIVE;
   return (
-    <GuardedButton reason={refusal ?? state} loading={again.isPending} onClick={() => again.mutate()}>
+    <GuardedButton
+      reason={refusal ?? state}
+      loading={again.isPending}
+      onClick={() => again.mutate()}
+      {...(among !== undefined && { size: 'compact-sm', variant: 'default' })}
+    >
       Redeliver
+      {among !== undefined && <VisuallyHidden> to {among}</VisuallyHidden>}
     </GuardedButton>
   );
 }

@@ -7,6 +7,7 @@ const REASONS = {
   page: 'There is no page at this address.',
   account: 'There is no such account, or you are not a member of it.',
   webhook: 'There is no such webhook in this account. It may have been deleted.',
+  run: 'There is no such run in this account. Runs are kept for a year unless the operator set another time.',
   delivery: 'There is no such delivery. Deliveries are kept for a limited number of days.',
 };
 

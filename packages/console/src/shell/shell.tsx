@@ -12,9 +12,17 @@ import {
   VisuallyHidden,
 } from '@mantine/core';
 import { useDisclosure, useNetwork } from '@mantine/hooks';
-import { IconExternalLink, IconHistory, IconKey, IconPlugX, IconWebhook } from '@tabler/icons-react';
+import {
+  IconChartBar,
+  IconExternalLink,
+  IconHistory,
+  IconKey,
+  IconPlayerPlay,
+  IconPlugX,
+  IconWebhook,
+} from '@tabler/icons-react';
 import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
-import { API_ACCESS_PATH, auditPath, webhooksPath } from '../paths.ts';
+import { API_ACCESS_PATH, auditPath, eventsPath, runsPath, webhooksPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../session/session.ts';
 import { mayReadAudit } from '../words/audit.ts';
@@ -116,6 +124,12 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const account = useCurrentAccount();
   return (
     <Stack component="nav" gap="lg" aria-label="Main">
+      {account !== null && (
+        <Section title="Activity">
+          <Place to={runsPath(account.id)} label="Runs" Icon={IconPlayerPlay} onNavigate={onNavigate} />
+          <Place to={eventsPath(account.id)} label="Events" Icon={IconChartBar} onNavigate={onNavigate} />
+        </Section>
+      )}
       {account !== null && (
         <Section title="Account Settings">
           <Place to={webhooksPath(account.id)} label="Webhooks" Icon={IconWebhook} onNavigate={onNavigate} />

@@ -78,6 +78,23 @@ const WITHOUT_ANSWER: Readonly<Record<string, string>> = {
   request_failed: 'could not be sent',
 };
 
+/** Why an attempt can have failed, the most frequent first (docs/contract.md#attempts). */
+export const ERROR_CODES = [
+  ANSWERED,
+  'timeout',
+  'connection_refused',
+  'connection_reset',
+  'unreachable',
+  'dns_failed',
+  'tls_untrusted',
+  'tls_failed',
+  'invalid_response',
+  'address_forbidden',
+  'port_forbidden',
+  'invalid_url',
+  'request_failed',
+] as const;
+
 /**
  * A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (docs/contract.md#subscriptions).
  * @param errorCode what was recorded with it; null of a success, and of a failure before codes were recorded with states

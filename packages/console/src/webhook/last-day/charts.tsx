@@ -84,7 +84,7 @@ interface OutcomeRectProps {
   height: number;
 }
 
-function OutcomeRect({ id, outcome, ...box }: OutcomeRectProps) {
+export function OutcomeRect({ id, outcome, ...box }: OutcomeRectProps) {
   if (outcome === 'delivered') return <rect {...box} className={classes.delivered} />;
   const inner = {
     x: box.x + 0.5,
@@ -100,7 +100,7 @@ function OutcomeRect({ id, outcome, ...box }: OutcomeRectProps) {
   );
 }
 
-function OutcomeLegend({ id, outcomes }: { id: string; outcomes: readonly DeliveryStatus[] }) {
+export function OutcomeLegend({ id, outcomes }: { id: string; outcomes: readonly DeliveryStatus[] }) {
   return (
     <ul className={classes.legend}>
       {outcomes.map((outcome) => (
@@ -123,7 +123,7 @@ function patternId(id: string, outcome: DeliveryStatus): string {
 }
 
 /** What tells outcomes apart without their colours: stripes for failed, dots for pending, lines for cancelled. */
-function OutcomePatterns({ id }: { id: string }) {
+export function OutcomePatterns({ id }: { id: string }) {
   const pattern = { width: SIZE, height: SIZE, patternUnits: 'userSpaceOnUse' } as const;
   const ground = <rect width={SIZE} height={SIZE} className={classes.patternGround} />;
   return (

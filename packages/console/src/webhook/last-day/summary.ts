@@ -4,11 +4,14 @@ import { durationWords } from '../../words/time.ts';
 /** From the bottom of a bar to its top. */
 export const OUTCOMES: readonly DeliveryStatus[] = ['delivered', 'failed', 'pending', 'cancelled'];
 
-export function countOf(counts: StatisticsCounts, outcome: DeliveryStatus): number {
+/** Counts by outcome, whatever else is known of them. */
+type OutcomeCounts = Pick<StatisticsCounts, `${DeliveryStatus}_count`>;
+
+export function countOf(counts: OutcomeCounts, outcome: DeliveryStatus): number {
   return counts[`${outcome}_count`];
 }
 
-export function totalOf(counts: StatisticsCounts): number {
+export function totalOf(counts: OutcomeCounts): number {
   return OUTCOMES.reduce((sum, outcome) => sum + countOf(counts, outcome), 0);
 }
 
@@ -47,7 +50,7 @@ function latencySentence({ p50_ms, p95_ms }: StatisticsCounts): string {
 }
 
 /** One hour, as it is read out and shown on hover. */
-export function hourWords(counts: StatisticsCounts): string {
+export function hourWords(counts: OutcomeCounts): string {
   const parts = OUTCOMES.filter((outcome) => countOf(counts, outcome) > 0).map(
     (outcome) => `${numberFormat.format(countOf(counts, outcome))} ${outcome}`,
   );

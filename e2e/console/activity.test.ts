@@ -1,0 +1,220 @@
+import { expect } from '@jest/globals';
+import { createId } from '@runhook/contract';
+import { seedDeliveries, seedSubscription } from '@runhook/testing';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+import { ELEMENT_TIMEOUT_MS, onThePage } from './support/waiting.ts';
+import { subscribe } from './support/webhooks.ts';
+import type { World } from './support/world.ts';
+
+const WEBHOOKS = 22;
+const BROKEN = 'Team 07';
+const nameOf = (number: number) => `Team ${String(number).padStart(2, '0')}`;
+
+/** The run that the question is about, and one that nobody could hear about. */
+let runId = 0;
+
+async function prepare(world: World): Promise<void> {
+  const { receiver } = world;
+  for (let number = 1; number <= WEBHOOKS; number += 1) {
+    const name = nameOf(number);
+    await subscribe(world, {
+      name,
+      event_types: ['job.run.completed'],
+      client_url: `${receiver.url}/${name.replace(' ', '-')}`,
+    });
+  }
+  receiver.respondWith(({ path }) => ({ status: path === `/${BROKEN.replace(' ', '-')}` ? 500 : 200 }));
+  await world.run();
+  runId = await world.run();
+  await receiver.waitFor(2 * WEBHOOKS, { timeoutMs: ELEMENT_TIMEOUT_MS });
+}
+
+describeConsole(
+  'runs and events across webhooks',
+  (story) => {
+    story('did anyone hear about a run? two steps from the start tell it, of 22 webhooks', async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      await page.goto(at('/'));
+      await headingOf(page, 'Webhooks');
+      // One.
+      await page.getByRole('link', { name: 'Runs', exact: true }).click();
+      // Two.
+      await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
+      await page.keyboard.press('Enter');
+      await expectFocus(await headingOf(page, `Run ${runId}`));
+      expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
+      await page.getByText(`Webhooks matched 1 of its 2 events: ${WEBHOOKS} deliveries in all.`).waitFor();
+
+      const started = page.getByRole('region', { name: 'Run started' });
+      await started.getByText('No webhook matched this event.').waitFor();
+      const completed = page.getByRole('region', { name: 'Run completed' });
+      await completed.getByText(`${WEBHOOKS} webhooks`).waitFor();
+      const rows = completed.getByRole('row').filter({ hasText: /^Team/ });
+      await onThePage(async () => {
+        const told = (await rows.allInnerTexts()).map((text) => text.split(/\s*\t\s*/).slice(0, 3));
+        expect(told).toHaveLength(WEBHOOKS);
+        for (const [index, [name, status, answer]] of told.entries()) {
+          expect(name).toContain(nameOf(index + 1));
+          expect([status, answer]).toEqual(
+            nameOf(index + 1) === BROKEN ? ['Failed', '500 Internal server error'] : ['Delivered', '200 OK'],
+          );
+        }
+      });
+
+      world.receiver.respondWith(200);
+      await completed.getByRole('button', { name: `Redeliver to ${BROKEN}` }).click();
+      const row = rows.filter({ hasText: BROKEN });
+      await row.getByText('Delivered', { exact: true }).waitFor();
+      await row.getByText('200 OK').waitFor();
+      await row.getByRole('link', { name: BROKEN }).click();
+      await headingOf(page, `Run completed, run ${runId}`);
+    });
+
+    story(
+      'a run is found by its job, its status and its time, on a phone too, and only looked at by readers',
+      async (visit) => {
+        const { page, at, as, world } = visit;
+        await as('rita');
+        await page.goto(at('/'));
+        await page.getByRole('button', { name: 'Open the navigation' }).click();
+        await page
+          .getByRole('dialog', { name: 'Navigation' })
+          .getByRole('link', { name: 'Runs', exact: true })
+          .click();
+        const cards = page.getByRole('list', { name: 'Runs, newest first' }).getByRole('listitem');
+        await onThePage(async () => expect(await cards.count()).toBeGreaterThanOrEqual(2));
+        await page.getByRole('searchbox', { name: 'Run id or job' }).fill('no such job');
+        await page.getByText('No run matches.').waitFor();
+        await page.getByRole('searchbox', { name: 'Run id or job' }).fill('nightly');
+        await page.getByLabel('Status').selectOption('Succeeded');
+        await page.getByLabel('Started from (UTC)').fill('2026-01-01T00:00');
+        await cards
+          .filter({ hasText: `Run ${runId}` })
+          .first()
+          .waitFor();
+        await onThePage(() => {
+          const { search } = new URL(page.url());
+          expect(decodeURIComponent(search)).toBe('?search=nightly&status=Success&from=2026-01-01T00:00Z');
+        });
+        await page.getByLabel('To (UTC; empty: now)').fill('2026-01-02T00:00');
+        await page.getByText('No run matches.').waitFor();
+        await page.getByRole('button', { name: 'Clear filters' }).click();
+        await page.getByRole('link', { name: `Run ${runId}`, exact: true }).click();
+        await headingOf(page, `Run ${runId}`);
+        const again = page.getByRole('button', { name: `Redeliver to ${nameOf(1)}` });
+        expect(await again.getAttribute('aria-disabled')).toBe('true');
+        await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs/987654321`));
+        await headingOf(page, 'Not found');
+      },
+      { context: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true } },
+    );
+
+    story(
+      'a window is drawn over the histogram with the pointer and with the keys, and is in the address',
+      async (visit) => {
+        const { page, at, as } = visit;
+        await as('ada');
+        await page.goto(at('/'));
+        await page.getByRole('link', { name: 'Events', exact: true }).click();
+        await headingOf(page, 'Events');
+        const bars = page.getByRole('group', { name: 'Deliveries over time (UTC)' }).getByRole('button');
+        await onThePage(async () => expect(await bars.count()).toBeGreaterThan(40));
+        const window = () => {
+          const { searchParams } = new URL(page.url());
+          return [searchParams.get('from') ?? '', searchParams.get('to') ?? ''] as const;
+        };
+        const [opened] = window();
+        expect(opened).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/);
+
+        await bars.nth(10).scrollIntoViewIfNeeded();
+        const [first, last] = [await bars.nth(10).boundingBox(), await bars.nth(19).boundingBox()];
+        if (first === null || last === null) throw new Error('the bars are not in sight');
+        await page.mouse.move(first.x + first.width / 2, first.y + 20);
+        await page.mouse.down();
+        await page.mouse.move(last.x + last.width / 2, last.y + 30, { steps: 4 });
+        await page.getByText(/Enter looks into it/).waitFor();
+        await page.mouse.up();
+        await onThePage(() => expect(window()[1]).not.toBe(''));
+        const drawn = window();
+        expect(Date.parse(drawn[1]) - Date.parse(drawn[0])).toBe(10 * 30 * 60_000);
+
+        await onThePage(async () => expect(await bars.count()).toBe(60));
+        await bars.nth(59).focus();
+        await page.keyboard.press('Home');
+        await expectFocus(bars.nth(0));
+        for (let press = 0; press < 3; press += 1) await page.keyboard.press('Shift+ArrowRight');
+        await page.keyboard.press('Enter');
+        await onThePage(() => expect(window()[0]).toBe(drawn[0]));
+        await onThePage(() => expect(Date.parse(window()[1]) - Date.parse(window()[0])).toBe(4 * 5 * 60_000));
+        await page.goBack();
+        await onThePage(() => expect(window()).toEqual(drawn));
+        await page.getByText('7 d', { exact: true }).click();
+        await onThePage(() => expect(Date.now() - Date.parse(window()[0])).toBeGreaterThan(6.9 * 86_400_000));
+      },
+    );
+
+    story('an address tells the same in Berlin and in New York', async ({ page, at, as, world, context }) => {
+      await as('ada');
+      const path = `/accounts/${world.accounts.enterprise.id}/events?from=2026-11-01T22:00Z&to=2200-01-01T04:30Z&status=failed&code=500&slower=0`;
+      const tell = async (to: Visit['page']) => {
+        await to.goto(at(path));
+        await headingOf(to, 'Events');
+        await to.getByRole('table', { name: 'Deliveries, newest first' }).waitFor();
+        const bars = to.getByRole('group', { name: 'Deliveries over time (UTC)' }).getByRole('button');
+        await bars.first().waitFor();
+        return {
+          place: placeOf(to),
+          from: await to.getByLabel('Created from (UTC)').inputValue(),
+          to: await to.getByLabel('To (UTC; empty: now)').inputValue(),
+          first: await bars.first().getAttribute('aria-label'),
+        };
+      };
+      const berlin = await tell(page);
+      const browser = context.browser();
+      const elsewhere = await browser?.newContext({ locale: 'en-GB', timezoneId: 'America/New_York' });
+      if (!elsewhere) throw new Error('no browser');
+      try {
+        await elsewhere.addCookies(await context.cookies());
+        expect(await tell(await elsewhere.newPage())).toEqual(berlin);
+      } finally {
+        await elsewhere.close();
+      }
+      expect(berlin).toMatchObject({ place: path, from: '2026-11-01T22:00', to: '2200-01-01T04:30' });
+    });
+
+    story(
+      'filters narrow the list to what they say, and what was looked through is told where much was read',
+      async (visit) => {
+        const { page, at, as, world } = visit;
+        const { id: accountId } = world.accounts.enterprise;
+        const { id } = await seedSubscription(world.database, {
+          accountId,
+          name: 'Busy',
+          clientUrl: 'https://busy.example.com/',
+          eventTypes: ['job.run.started'],
+          active: false,
+        } as Parameters<typeof seedSubscription>[1]);
+        await seedDeliveries(world.database.pool, { accountId, subscriptionId: id, count: 60_000, days: 2 });
+        await as('ada');
+        await page.goto(at(`/accounts/${accountId}/events`));
+        await page.getByRole('textbox', { name: 'Webhook' }).fill('Busy');
+        await page.getByRole('option', { name: 'Busy' }).click();
+        await onThePage(() => expect(new URL(page.url()).searchParams.get('webhook')).toBe(id));
+        await page.getByText('2 d', { exact: true }).waitFor({ state: 'detached' });
+        await page.getByText('7 d', { exact: true }).click();
+        await page.getByLabel('Took at least (ms)').fill('5000');
+        await page.getByText(/^Nothing found so far: looked through everything back to/).waitFor();
+        await page.getByRole('button', { name: 'Look further back' }).click();
+        await page.getByText('No delivery matches.').waitFor();
+        await page.getByLabel('Event id').fill(createId('event'));
+        await page.getByLabel('Took at least (ms)').fill('');
+        await page.getByText('No delivery matches.').waitFor();
+        await page.getByRole('button', { name: 'Clear filters' }).click();
+        await page.getByRole('table', { name: 'Deliveries, newest first' }).waitFor();
+      },
+    );
+  },
+  { prepare },
+);

@@ -1,0 +1,84 @@
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { isLive, unlessLive } from './live.ts';
+import { type Query, request } from './request.ts';
+import { webhooksKey } from './subscriptions.ts';
+import type { Histogram, Run } from './types.ts';
+
+const RUNS = '/api/v2/accounts/{account_id}/runs/';
+const RUN = '/api/v2/accounts/{account_id}/runs/{run_id}/';
+const RUN_EVENTS = '/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events';
+const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
+const HISTOGRAM = '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram';
+
+const POLL_MS = 5_000;
+/** Of what may change without a webhook that is told of. */
+const RUNS_POLL_MS = 15_000;
+
+export type RunsQuery = Query<'get', typeof RUNS>;
+export type AccountLogQuery = Query<'get', typeof DELIVERIES>;
+export type HistogramQuery = Query<'get', typeof HISTOGRAM>;
+
+/** What all webhooks of an account did: asked for again when one of them has changed. */
+export function activityKey(accountId: number) {
+  return [...webhooksKey(accountId), 'activity'] as const;
+}
+
+const pollRuns = () => (isLive() ? RUNS_POLL_MS : POLL_MS);
+const pollLog = unlessLive(POLL_MS);
+
+/** A page of the account's runs, newest first. */
+export function runsQuery(accountId: number, query: RunsQuery) {
+  return queryOptions({
+    queryKey: [...activityKey(accountId), 'runs', query],
+    queryFn: ({ signal }) => request('get', RUNS, { path: { account_id: accountId }, query, signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: pollRuns,
+  });
+}
+
+export function runQuery(accountId: number, runId: number) {
+  const path = { account_id: accountId, run_id: runId };
+  return queryOptions({
+    queryKey: [...activityKey(accountId), 'run', runId],
+    queryFn: async ({ signal }): Promise<Run> => (await request('get', RUN, { path, signal })).data,
+    refetchInterval: pollRuns,
+  });
+}
+
+/** The events of a run, those too that nobody heard of. */
+export function runEventsQuery(accountId: number, runId: number) {
+  const path = { account_id: accountId, run_id: runId };
+  return queryOptions({
+    queryKey: [...activityKey(accountId), 'run', runId, 'events'],
+    queryFn: async ({ signal }) => (await request('get', RUN_EVENTS, { path, signal })).data,
+    refetchInterval: pollRuns,
+  });
+}
+
+/** The log of all webhooks, newest first, page after page. */
+export function accountLogQuery(accountId: number, query: AccountLogQuery) {
+  return infiniteQueryOptions({
+    queryKey: [...activityKey(accountId), 'log', query],
+    queryFn: ({ signal, pageParam }) =>
+      request('get', DELIVERIES, {
+        path: { account_id: accountId },
+        query: { ...query, before: pageParam },
+        signal,
+      }),
+    initialPageParam: '',
+    getNextPageParam: ({ extra }) => extra.pagination.next_before,
+    placeholderData: keepPreviousData,
+    refetchInterval: pollLog,
+  });
+}
+
+/** Deliveries of a window over time. @param isOpen whether it ends now, so that it is asked for again */
+export function histogramQuery(accountId: number, query: HistogramQuery, isOpen: boolean) {
+  return queryOptions({
+    queryKey: [...activityKey(accountId), 'histogram', query],
+    queryFn: async ({ signal }): Promise<Histogram> =>
+      (await request('get', HISTOGRAM, { path: { account_id: accountId }, query, signal })).data,
+    placeholderData: keepPreviousData,
+    refetchInterval: isOpen ? pollRuns : false,
+  });
+}

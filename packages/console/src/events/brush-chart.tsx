@@ -1,0 +1,276 @@
+import { useElementSize } from '@mantine/hooks';
+import { type KeyboardEvent, type PointerEvent, useId, useRef, useState } from 'react';
+import type { Histogram, HistogramBucket } from '../api/types.ts';
+import { OutcomeLegend, OutcomePatterns, OutcomeRect } from '../webhook/last-day/charts.tsx';
+import chart from '../webhook/last-day/hour-chart.module.css';
+import { axisOf, place, stackOf } from '../webhook/last-day/scale.ts';
+import { countOf, hourWords, OUTCOMES, totalOf } from '../webhook/last-day/summary.ts';
+import { type Brush, barLabel, brushed, brushKey, spanOfBars, spanWords } from './brush.ts';
+import classes from './events.module.css';
+
+const HEIGHT = 180;
+const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, right: 8 };
+const LABELS_WANTED = 6;
+const LABEL_PX = 70;
+/** The least that is still seen: one failure among thousands. */
+const SLICE_PX_MIN = 3;
+const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
+
+interface BrushChartProps {
+  histogram: Histogram;
+  /** A part was chosen, in milliseconds since the epoch. */
+  onBrush: (fromMs: number, toMs: number) => void;
+}
+
+/**
+ * Deliveries over time. The pointer draws a window over it. So does the keyboard: the chart is one stop of the Tab key,
+ * arrows, Home and End go from bar to bar, with Shift they draw, Enter looks into what is drawn, Escape drops it.
+ */
+export function BrushChart({ histogram, onBrush }: BrushChartProps) {
+  const { buckets, bucket_seconds } = histogram;
+  const id = useId();
+  const { ref, width } = useElementSize<HTMLDivElement>();
+  const bands = useRef<(SVGRectElement | null)[]>([]);
+  const [brush, setBrush] = useState<Brush | null>(null);
+  const [isDrawing, setDrawing] = useState(false);
+  const [wantedStop, setStop] = useState(buckets.length - 1);
+  const stop = Math.min(wantedStop, buckets.length - 1);
+  const bandWidth = Math.max(1, (width - PLOT.left - PLOT.right) / buckets.length);
+  const xOf = (index: number) => PLOT.left + index * bandWidth;
+  const axis = axisOf(Math.max(...buckets.map(totalOf)));
+  const yOf = (value: number) => place(value, axis.max, PLOT.bottom, PLOT.top);
+  const outcomes = OUTCOMES.filter((outcome) => countOf(histogram.totals, outcome) > 0);
+
+  function choose(chosen: Brush) {
+    setBrush(null);
+    const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, chosen);
+    onBrush(fromMs, toMs);
+  }
+  function press(event: KeyboardEvent) {
+    const key = brushKey(event, stop, buckets.length);
+    if (key === null) return;
+    event.preventDefault();
+    if (key.kind === 'choose') return choose(brush ?? { anchor: stop, head: stop });
+    if (key.kind === 'clear') return setBrush(null);
+    setBrush(key.kind === 'extend' ? { anchor: brush?.anchor ?? stop, head: key.to } : null);
+    setStop(key.to);
+    bands.current[key.to]?.focus();
+  }
+  const indexAt = (event: PointerEvent<SVGSVGElement>) => {
+    const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
+    return Math.min(buckets.length - 1, Math.max(0, Math.floor((x - PLOT.left) / bandWidth)));
+  };
+
+  return (
+    <figure className={chart.figure} aria-labelledby={id}>
+      <figcaption className={chart.caption}>
+        <span id={id} className={chart.title}>
+          Deliveries over time (UTC)
+        </span>
+        <OutcomeLegend id={`${id}-legend`} outcomes={outcomes} />
+      </figcaption>
+      <div ref={ref} className={chart.frame} style={{ height: HEIGHT }}>
+        {width > 0 && (
+          // biome-ignore lint/a11y/useSemanticElements: a drawing has no fieldset
+          <svg
+            role="group"
+            aria-labelledby={id}
+            className={classes.frame}
+            width={width}
+            height={HEIGHT}
+            onKeyDown={press}
+            onPointerDown={(event) => {
+              if (event.button !== 0) return;
+              event.currentTarget.setPointerCapture(event.pointerId);
+              setBrush({ anchor: indexAt(event), head: indexAt(event) });
+              setDrawing(true);
+            }}
+            onPointerMove={(event) => {
+              if (isDrawing && brush !== null) setBrush({ ...brush, head: indexAt(event) });
+            }}
+            onPointerUp={() => {
+              setDrawing(false);
+              if (isDrawing && brush !== null) choose(brush);
+            }}
+            onPointerCancel={() => {
+              setDrawing(false);
+              setBrush(null);
+            }}
+          >
+            <OutcomePatterns id={id} />
+            <g aria-hidden>
+              {axis.ticks.map((tick) => (
+                <g key={tick}>
+                  <line
+                    className={chart.gridLine}
+                    x1={PLOT.left}
+                    x2={width - PLOT.right}
+                    y1={yOf(tick)}
+                    y2={yOf(tick)}
+                  />
+                  <text
+                    className={chart.tick}
+                    x={PLOT.left - 6}
+                    y={yOf(tick)}
+                    textAnchor="end"
+                    dominantBaseline="middle"
+                  >
+                    {compactFormat.format(tick)}
+                  </text>
+                </g>
+              ))}
+              <Labels histogram={histogram} xOf={xOf} width={width} />
+              <Uncounted histogram={histogram} xOf={xOf} />
+              {buckets.map((bucket, index) => (
+                <Bar
+                  key={bucket.start}
+                  id={id}
+                  bucket={bucket}
+                  x={xOf(index)}
+                  bandWidth={bandWidth}
+                  yOf={yOf}
+                />
+              ))}
+            </g>
+            {buckets.map((bucket, index) => {
+              const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, { anchor: index, head: index });
+              return (
+                // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons, the chart has the keys
+                <rect
+                  // biome-ignore lint/suspicious/noArrayIndexKey: a bar keeps the focus when the window moves
+                  key={index}
+                  ref={(element) => {
+                    bands.current[index] = element;
+                  }}
+                  className={chart.band}
+                  x={xOf(index)}
+                  y={PLOT.top}
+                  width={bandWidth}
+                  height={PLOT.bottom - PLOT.top}
+                  role="button"
+                  tabIndex={index === stop ? 0 : -1}
+                  aria-label={`${spanWords(fromMs, toMs)}: ${hourWords(bucket)}`}
+                  onFocus={() => setStop(index)}
+                />
+              );
+            })}
+            {brush !== null && <Selection brush={brush} xOf={xOf} bandWidth={bandWidth} />}
+          </svg>
+        )}
+      </div>
+      <BarWords
+        histogram={histogram}
+        brush={brush ?? { anchor: stop, head: stop }}
+        isDrawn={brush !== null}
+      />
+    </figure>
+  );
+}
+
+/** What is drawn, or the bar that the keys are on. */
+function BarWords({ histogram, brush, isDrawn }: { histogram: Histogram; brush: Brush; isDrawn: boolean }) {
+  const { buckets, bucket_seconds } = histogram;
+  const { first, last } = brushed(brush);
+  const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, brush);
+  const sums = { delivered_count: 0, failed_count: 0, pending_count: 0, cancelled_count: 0 };
+  for (const bucket of buckets.slice(first, last + 1))
+    for (const outcome of OUTCOMES) sums[`${outcome}_count`] += bucket[`${outcome}_count`];
+  return (
+    <div style={{ fontSize: 'var(--mantine-font-size-xs)' }} aria-live={isDrawn ? 'polite' : 'off'}>
+      {spanWords(fromMs, toMs)}: {hourWords(sums)}.{' '}
+      {isDrawn
+        ? 'Enter looks into it, Escape drops it.'
+        : 'Drag over the bars, or use Shift and the arrow keys, to look closer.'}
+    </div>
+  );
+}
+
+function Selection({
+  brush,
+  xOf,
+  bandWidth,
+}: {
+  brush: Brush;
+  xOf: (index: number) => number;
+  bandWidth: number;
+}) {
+  const { first, last } = brushed(brush);
+  return (
+    <rect
+      className={classes.selection}
+      x={xOf(first)}
+      y={PLOT.top}
+      width={(last - first + 1) * bandWidth}
+      height={PLOT.bottom - PLOT.top}
+      aria-hidden
+    />
+  );
+}
+
+function Bar({
+  id,
+  bucket,
+  x,
+  bandWidth,
+  yOf,
+}: {
+  id: string;
+  bucket: HistogramBucket;
+  x: number;
+  bandWidth: number;
+  yOf: (value: number) => number;
+}) {
+  const counts = OUTCOMES.map((outcome) => [outcome, bucket[`${outcome}_count`]] as const);
+  const gap = Math.min(3, bandWidth * 0.2);
+  let top = PLOT.bottom;
+  return stackOf(counts).map(({ name, count, below }) => {
+    const height = Math.max(SLICE_PX_MIN, yOf(below) - yOf(below + count));
+    top -= height;
+    return (
+      <OutcomeRect
+        key={name}
+        id={id}
+        outcome={name}
+        x={x + gap / 2}
+        y={top}
+        width={bandWidth - gap}
+        height={height}
+      />
+    );
+  });
+}
+
+interface PartProps {
+  histogram: Histogram;
+  xOf: (index: number) => number;
+}
+
+function Labels({ histogram, xOf, width }: PartProps & { width: number }) {
+  const { buckets, bucket_seconds } = histogram;
+  const wanted = Math.max(1, Math.min(LABELS_WANTED, Math.floor((width - PLOT.left) / LABEL_PX)));
+  const every = Math.max(1, Math.ceil(buckets.length / wanted));
+  return buckets.map(
+    ({ start }, index) =>
+      index % every === 0 && (
+        <text key={start} className={chart.tick} x={xOf(index)} y={HEIGHT - 5}>
+          {barLabel(Math.floor(Number(start) / 1_000), buckets.length * bucket_seconds * 1_000)}
+        </text>
+      ),
+  );
+}
+
+/** What is too much to be counted. */
+function Uncounted({ histogram, xOf }: PartProps) {
+  const { buckets, counted_since } = histogram;
+  if (counted_since === null) return null;
+  const count = buckets.filter(({ start }) => BigInt(start) < BigInt(counted_since)).length;
+  return (
+    <rect
+      className={classes.uncounted}
+      x={xOf(0)}
+      y={PLOT.top}
+      width={xOf(count) - xOf(0)}
+      height={PLOT.bottom - PLOT.top}
+    />
+  );
+}

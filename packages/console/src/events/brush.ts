@@ -1,0 +1,76 @@
+import type { HistogramBucket } from '../api/types.ts';
+
+/** Bars from one to another, in either direction. */
+export interface Brush {
+  anchor: number;
+  head: number;
+}
+
+export function brushed({ anchor, head }: Brush): { first: number; last: number } {
+  return { first: Math.min(anchor, head), last: Math.max(anchor, head) };
+}
+
+export type BrushKey =
+  | { kind: 'move'; to: number }
+  | { kind: 'extend'; to: number }
+  | { kind: 'choose' }
+  | { kind: 'clear' }
+  | null;
+
+/** What a key does on the bar `at` of so many. */
+export function brushKey(
+  { key, shiftKey }: { key: string; shiftKey: boolean },
+  at: number,
+  count: number,
+): BrushKey {
+  if (key === 'Enter' || key === ' ') return { kind: 'choose' };
+  if (key === 'Escape') return { kind: 'clear' };
+  const targets: Record<string, number> = {
+    ArrowLeft: Math.max(0, at - 1),
+    ArrowRight: Math.min(count - 1, at + 1),
+    Home: 0,
+    End: count - 1,
+  };
+  const to = targets[key];
+  return to === undefined ? null : { kind: shiftKey ? 'extend' : 'move', to };
+}
+
+/** In milliseconds: from the beginning of a bar to the end of the last. */
+export function spanOfBars(
+  buckets: readonly Pick<HistogramBucket, 'start'>[],
+  bucketSeconds: number,
+  brush: Brush,
+) {
+  const { first, last } = brushed(brush);
+  const startMs = (index: number) => Math.floor(Number(buckets[index]?.start ?? 0) / 1_000);
+  return { fromMs: startMs(first), toMs: startMs(last) + bucketSeconds * 1_000 };
+}
+
+const DAY_MS = 86_400_000;
+const timeFormat = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+  timeZone: 'UTC',
+});
+const secondFormat = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+  timeZone: 'UTC',
+});
+const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
+
+/** What stands below a bar: a day of UTC where the window has several, else a time. */
+export function barLabel(startMs: number, spanMs: number): string {
+  return spanMs > 2 * DAY_MS ? dayFormat.format(startMs) : timeFormat.format(startMs);
+}
+
+/** "21 Nov, 10:00 to 10:30 UTC" */
+export function spanWords(fromMs: number, toMs: number): string {
+  const format = toMs - fromMs < 60_000 ? secondFormat : timeFormat;
+  const [from, to] = [`${dayFormat.format(fromMs)}, ${format.format(fromMs)}`, format.format(toMs)];
+  const isSameDay = Math.floor(fromMs / DAY_MS) === Math.floor(toMs / DAY_MS);
+  return `${from} to ${isSameDay ? to : `${dayFormat.format(toMs)}, ${to}`} UTC`;
+}

@@ -1,0 +1,143 @@
+import { Table, Text, VisuallyHidden } from '@mantine/core';
+import { Link } from 'react-router';
+import type { AccountDelivery } from '../api/types.ts';
+import { useIsNarrow } from '../components/page.tsx';
+import { Moment, StatusBadge } from '../components/state.tsx';
+import { RedeliverButton } from '../delivery/payload.tsx';
+import { deliveryPath } from '../paths.ts';
+import { useAccount } from '../session/session.ts';
+import classes from '../webhook/log/delivery-rows.module.css';
+import {
+  attemptsWords,
+  deliveryTone,
+  deliveryWords,
+  durationOf,
+  lastAnswerWords,
+} from '../words/deliveries.ts';
+import { writeRefusal } from '../words/webhooks.ts';
+
+const TABLE_MIN_EM = 68;
+
+interface HeardByProps {
+  deliveries: readonly AccountDelivery[];
+  /** Of the event. */
+  label: string;
+}
+
+/** Every webhook that an event went to, by name, and how it went. */
+export function HeardBy({ deliveries, label }: HeardByProps) {
+  const isNarrow = useIsNarrow(TABLE_MIN_EM);
+  const sorted = deliveries.toSorted((one, other) => one.webhook_name.localeCompare(other.webhook_name));
+  const name = `Webhooks that heard of ${label}`;
+  if (isNarrow)
+    return (
+      <ul className={classes.cards} aria-label={name}>
+        {sorted.map((delivery) => (
+          <li key={delivery.id} className={classes.card}>
+            <div className={classes.line}>
+              <WebhookOf delivery={delivery} />
+              <State delivery={delivery} />
+            </div>
+            <div className={`${classes.line} ${classes.dimmed}`}>
+              <span>{lastAnswerWords(delivery)}</span>
+              <span>
+                {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
+                {attemptsWords(delivery.attempt_count)}
+              </span>
+            </div>
+            <div className={classes.line}>
+              <span className={classes.dimmed}>
+                <Moment at={delivery.created_at} format="exact" />
+              </span>
+              <Again delivery={delivery} />
+            </div>
+          </li>
+        ))}
+      </ul>
+    );
+  return (
+    <Table className={classes.table ?? ''} verticalSpacing={4} aria-label={name}>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Webhook</Table.Th>
+          <Table.Th>Status</Table.Th>
+          <Table.Th>Last answer</Table.Th>
+          <Table.Th className={classes.number ?? ''}>Took</Table.Th>
+          <Table.Th className={classes.number ?? ''}>Attempts</Table.Th>
+          <Table.Th>When</Table.Th>
+          <Table.Th>
+            <VisuallyHidden>Deliver again</VisuallyHidden>
+          </Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {sorted.map((delivery) => (
+          <Table.Tr key={delivery.id}>
+            <Table.Td style={{ overflowWrap: 'anywhere' }}>
+              <WebhookOf delivery={delivery} />
+            </Table.Td>
+            <Table.Td>
+              <State delivery={delivery} />
+            </Table.Td>
+            <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
+            <Table.Td className={classes.number ?? ''}>{durationOf(delivery)}</Table.Td>
+            <Table.Td className={classes.number ?? ''}>{delivery.attempt_count}</Table.Td>
+            <Table.Td>
+              <Moment at={delivery.created_at} format="exact" />
+            </Table.Td>
+            <Table.Td className={classes.number ?? ''}>
+              <Again delivery={delivery} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function State({ delivery }: { delivery: AccountDelivery }) {
+  return <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>;
+}
+
+/** The way to the delivery, by the name of its webhook; one that is gone has no pages any more. */
+function WebhookOf({ delivery }: { delivery: AccountDelivery }) {
+  const account = useAccount();
+  const { id, subscription_id, webhook_name, webhook_state } = delivery;
+  if (webhook_state === 'deleted')
+    return (
+      <span>
+        {webhook_name}{' '}
+        <Text span size="xs" c="dimmed">
+          deleted since
+        </Text>
+      </span>
+    );
+  return (
+    <span>
+      <Link to={deliveryPath(account.id, subscription_id, id)}>
+        {webhook_name}
+        <VisuallyHidden>: the delivery</VisuallyHidden>
+      </Link>
+      {webhook_state === 'inactive' && (
+        <Text span size="xs" c="dimmed">
+          {' '}
+          switched off
+        </Text>
+      )}
+    </span>
+  );
+}
+
+function Again({ delivery }: { delivery: AccountDelivery }) {
+  const account = useAccount();
+  if (delivery.webhook_state === 'deleted') return null;
+  return (
+    <RedeliverButton
+      webhook={{ accountId: account.id, webhookId: delivery.subscription_id }}
+      delivery={delivery}
+      isActive={delivery.webhook_state === 'active'}
+      refusal={writeRefusal(account)}
+      among={delivery.webhook_name}
+    />
+  );
+}

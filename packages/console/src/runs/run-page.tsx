@@ -1,0 +1,193 @@
+import {
+  Anchor,
+  Button,
+  Code,
+  Group,
+  Paper,
+  Skeleton,
+  Stack,
+  Text,
+  Title,
+  VisuallyHidden,
+} from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+import { accountLogQuery, runEventsQuery, runQuery } from '../api/activity.ts';
+import { ApiError } from '../api/api-error.ts';
+import { useChanges } from '../api/changes.ts';
+import type { AccountDelivery, Run, RunEvent } from '../api/types.ts';
+import { CopyButton } from '../components/copy.tsx';
+import { WriteNotice } from '../components/guarded.tsx';
+import { PageHeading, Problem } from '../components/page.tsx';
+import { Moment, StatusBadge } from '../components/state.tsx';
+import { runsPath } from '../paths.ts';
+import { useAccount } from '../session/session.ts';
+import { NotFoundPage } from '../shell/dead-ends.tsx';
+import classes from '../webhook/webhook-facts.module.css';
+import { Fact } from '../webhook/webhook-facts.tsx';
+import {
+  heardWords,
+  NOBODY_WORDS,
+  RUN_STATUS_WORDS,
+  runDuration,
+  runTone,
+  webhooksWords,
+} from '../words/runs.ts';
+import { EVENT_WORDS } from '../words/webhooks.ts';
+import { HeardBy } from './heard-by.tsx';
+
+/** As many as one call answers: those of 33 webhooks and three events. */
+const DELIVERIES_AT_ONCE = 100;
+
+/** One run: whether anybody heard about it, who, and how that went. */
+export function Component() {
+  const account = useAccount();
+  const { runId: text = '' } = useParams();
+  const isNumber = /^[1-9]\d{0,15}$/.test(text);
+  const runId = Number(text);
+  useChanges(account.id, null);
+  const run = useQuery({ ...runQuery(account.id, runId), enabled: isNumber });
+  const events = useQuery({ ...runEventsQuery(account.id, runId), enabled: isNumber });
+  const log = useInfiniteQuery({
+    ...accountLogQuery(account.id, { run_id: runId, limit: DELIVERIES_AT_ONCE }),
+    enabled: isNumber,
+  });
+  const isNowhere = [run, events].every(({ error }) => error instanceof ApiError && error.code === 404);
+  if (!isNumber || isNowhere) return <NotFoundPage what="run" />;
+  const failed = [events, log].find(({ isError, data }) => isError && data === undefined);
+  const deliveries = log.data?.pages.flatMap(({ data }) => data) ?? [];
+  return (
+    <>
+      <PageHeading
+        title={`Run ${runId}`}
+        above={
+          <Anchor component={Link} to={runsPath(account.id)} size="sm">
+            Runs
+          </Anchor>
+        }
+        {...(events.data !== undefined && { below: heardWords(events.data) })}
+      />
+      <WriteNotice />
+      <Stack gap="md">
+        {run.data !== undefined && <RunFacts run={run.data} />}
+        {failed !== undefined && (
+          <Problem
+            title="The events of the run could not be loaded"
+            error={failed.error}
+            onRetry={() => void Promise.all([events.refetch(), log.refetch()])}
+            isRetrying={events.isFetching || log.isFetching}
+          />
+        )}
+        {failed === undefined && (events.data === undefined || log.data === undefined) && <Loading />}
+        {events.data !== undefined &&
+          log.data !== undefined &&
+          events.data.map((event) => (
+            <EventOfRun
+              key={`${event.event_type} ${event.event_id}`}
+              event={event}
+              deliveries={deliveries.filter(({ event_id }) => event_id === event.event_id)}
+            />
+          ))}
+        {events.data?.length === 0 && <Text size="sm">This run has sent no event yet.</Text>}
+        {log.hasNextPage && (
+          <Group>
+            <Button
+              variant="default"
+              onClick={() => void log.fetchNextPage()}
+              loading={log.isFetchingNextPage}
+            >
+              Show more deliveries
+            </Button>
+          </Group>
+        )}
+      </Stack>
+    </>
+  );
+}
+
+function Loading() {
+  return (
+    <Stack role="status">
+      <VisuallyHidden>Loading the run</VisuallyHidden>
+      <Skeleton height={80} />
+      <Skeleton height={240} />
+    </Stack>
+  );
+}
+
+function RunFacts({ run }: { run: Run }) {
+  return (
+    <dl className={classes.facts}>
+      <Fact name="Status">
+        <StatusBadge tone={runTone(run.status)}>{RUN_STATUS_WORDS[run.status]}</StatusBadge>
+      </Fact>
+      <Fact name="Started">
+        <Moment at={run.started_at} format="full" />
+      </Fact>
+      <Fact name="Finished">
+        {run.finished_at === null ? (
+          'not yet'
+        ) : (
+          <>
+            <Moment at={run.finished_at} format="full" /> after {runDuration(run)}
+          </>
+        )}
+      </Fact>
+      <Fact name="Artifacts ingested">
+        {run.artifacts_ingested_at === null ? (
+          'not yet'
+        ) : (
+          <Moment at={run.artifacts_ingested_at} format="full" />
+        )}
+      </Fact>
+      <Fact name="Job">
+        {run.job_name} <Code>{run.job_id}</Code>
+      </Fact>
+      <Fact name="Project">{run.project_name}</Fact>
+      <Fact name="Environment">{run.environment_name}</Fact>
+      <Fact name="Engine">{run.engine_version}</Fact>
+      {run.reason !== null && (
+        <Fact name="Reason" width="half">
+          {run.reason}
+        </Fact>
+      )}
+      {run.status_message !== null && (
+        <Fact name="Message" width="half">
+          {run.status_message}
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+/** An event, and every webhook that heard of it. */
+function EventOfRun({ event, deliveries }: { event: RunEvent; deliveries: readonly AccountDelivery[] }) {
+  const { label } = EVENT_WORDS[event.event_type];
+  const headingId = `${event.event_type}-${event.event_id ?? 'none'}`;
+  return (
+    <Paper component="section" withBorder p="md" aria-labelledby={headingId}>
+      <Group justify="space-between" gap="xs" mb="xs">
+        <Title order={2} size="h4" id={headingId}>
+          {label}
+        </Title>
+        <Text size="sm" c="dimmed" component="div">
+          {event.state === 'told' && `${webhooksWords(event.delivery_count)}, `}
+          <Moment at={event.happened_at} />
+        </Text>
+      </Group>
+      {event.state === 'told' ? (
+        <Stack gap="xs">
+          <HeardBy deliveries={deliveries} label={label} />
+          {event.event_id !== null && (
+            <Group gap={6} wrap="nowrap" align="flex-start">
+              <Code style={{ overflowWrap: 'anywhere' }}>{event.event_id}</Code>
+              <CopyButton value={event.event_id} what={`the id of the event ${label}`} size="compact-xs" />
+            </Group>
+          )}
+        </Stack>
+      ) : (
+        <Text size="sm">{NOBODY_WORDS[event.state]}</Text>
+      )}
+    </Paper>
+  );
+}

@@ -1,0 +1,236 @@
+import {
+  Button,
+  Group,
+  NativeSelect,
+  Pagination,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  TextInput,
+} from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { IconSearch } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { Link, useNavigate, useSearchParams } from 'react-router';
+import { runQuery, runsQuery } from '../api/activity.ts';
+import { useChanges } from '../api/changes.ts';
+import type { Run } from '../api/types.ts';
+import { PageHeading, Problem, useIsNarrow } from '../components/page.tsx';
+import { Moment, StatusBadge } from '../components/state.tsx';
+import { UtcRange } from '../events/utc-range.tsx';
+import { runPath } from '../paths.ts';
+import { useAccount } from '../session/session.ts';
+import classes from '../webhook/log/delivery-rows.module.css';
+import { RUN_STATUS_WORDS, RUN_STATUSES, runDuration, runTone } from '../words/runs.ts';
+import { hasRunFilters, type RunsAddress, readRunsAddress, writeRunsAddress } from './runs-address.ts';
+
+const PAGE_SIZE = 25;
+const TABLE_MIN_EM = 62;
+
+/** Activity, Runs: what job runners reported, to find the one that a question is about. */
+export function Component() {
+  const account = useAccount();
+  const [parameters, setParameters] = useSearchParams();
+  const address = readRunsAddress(parameters);
+  useChanges(account.id, null);
+  const runs = useQuery(
+    runsQuery(account.id, {
+      search: address.search,
+      status: address.status,
+      since: address.from,
+      until: address.to,
+      limit: PAGE_SIZE,
+      offset: (address.page - 1) * PAGE_SIZE,
+    }),
+  );
+  const go = (part: Partial<RunsAddress>) =>
+    setParameters(writeRunsAddress({ ...address, page: 1, ...part }), {
+      replace: part.page === undefined,
+      preventScrollReset: true,
+    });
+  const total = runs.data?.extra.pagination.total_count ?? 0;
+  const pageCount = Math.ceil(total / PAGE_SIZE);
+  return (
+    <>
+      <PageHeading title="Runs" below="Find a run to see which webhooks heard about it." />
+      <Stack gap="md">
+        <Group gap="sm" align="flex-end" role="search" aria-label="Find runs">
+          <RunSearch search={address.search} onSearch={(search) => go({ search })} />
+          <NativeSelect
+            label="Status"
+            value={address.status}
+            onChange={(event) => go({ status: event.currentTarget.value as RunsAddress['status'] })}
+            data={[
+              { value: '', label: 'Any' },
+              ...RUN_STATUSES.map((status) => ({ value: status, label: RUN_STATUS_WORDS[status] })),
+            ]}
+          />
+          <UtcRange what="Started" from={address.from} to={address.to} onChange={go} />
+          {hasRunFilters(address) && (
+            <Button variant="subtle" onClick={() => go({ search: '', status: '', from: '', to: '' })}>
+              Clear filters
+            </Button>
+          )}
+        </Group>
+        {runs.isError && runs.data === undefined && (
+          <Problem
+            title="The runs could not be loaded"
+            error={runs.error}
+            onRetry={() => void runs.refetch()}
+            isRetrying={runs.isFetching}
+          />
+        )}
+        {runs.isPending && <Skeleton height={320} role="status" aria-label="Loading" />}
+        {runs.data !== undefined && (
+          <div style={{ opacity: runs.isPlaceholderData ? 0.5 : 1 }} aria-busy={runs.isPlaceholderData}>
+            <Runs runs={runs.data.data} hasFilters={hasRunFilters(address)} />
+          </div>
+        )}
+        {pageCount > 1 && (
+          <Group justify="center">
+            <Pagination
+              total={pageCount}
+              value={Math.min(address.page, pageCount)}
+              onChange={(page) => go({ page })}
+              getControlProps={(control) => ({ 'aria-label': `${control} page` })}
+            />
+          </Group>
+        )}
+      </Stack>
+    </>
+  );
+}
+
+const TYPING_PAUSE_MS = 300;
+
+/** Narrows the list while it is typed into. Enter opens the run of that id, if there is one. */
+function RunSearch({ search, onSearch }: { search: string; onSearch: (search: string) => void }) {
+  const account = useAccount();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const field = useRef<HTMLInputElement>(null);
+  const [text, setText] = useState(search);
+  useEffect(() => {
+    if (document.activeElement !== field.current) setText(search);
+  }, [search]);
+  const searchLater = useDebouncedCallback(onSearch, TYPING_PAUSE_MS);
+
+  async function open(event: FormEvent) {
+    event.preventDefault();
+    const wanted = text.trim();
+    if (!/^\d{1,15}$/.test(wanted)) return onSearch(wanted);
+    const run = await client.fetchQuery(runQuery(account.id, Number(wanted))).catch(() => null);
+    if (run === null) onSearch(wanted);
+    else void navigate(runPath(account.id, run.id));
+  }
+
+  return (
+    <form onSubmit={(event) => void open(event)}>
+      <TextInput
+        ref={field}
+        type="search"
+        label="Run id or job"
+        placeholder="2482, Nightly"
+        leftSection={<IconSearch size={16} aria-hidden />}
+        value={text}
+        onChange={(event) => {
+          setText(event.currentTarget.value);
+          searchLater(event.currentTarget.value.trim());
+        }}
+      />
+    </form>
+  );
+}
+
+function Runs({ runs, hasFilters }: { runs: readonly Run[]; hasFilters: boolean }) {
+  const isNarrow = useIsNarrow(TABLE_MIN_EM);
+  if (runs.length === 0)
+    return (
+      <Text size="sm">
+        {hasFilters
+          ? 'No run matches. Change what you look for, or clear the filters.'
+          : 'No run has been reported yet. They appear here as soon as a job runner reports one.'}
+      </Text>
+    );
+  return isNarrow ? <RunCards runs={runs} /> : <RunTable runs={runs} />;
+}
+
+function RunTable({ runs }: { runs: readonly Run[] }) {
+  return (
+    <Table className={classes.table ?? ''} verticalSpacing={6} aria-label="Runs, newest first">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Run</Table.Th>
+          <Table.Th>Status</Table.Th>
+          <Table.Th>Job</Table.Th>
+          <Table.Th>Environment</Table.Th>
+          <Table.Th>Started</Table.Th>
+          <Table.Th className={classes.number ?? ''}>Took</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {runs.map((run) => (
+          <Table.Tr key={run.id} className={classes.row ?? ''}>
+            <Table.Td>
+              <RunLink run={run} />
+            </Table.Td>
+            <Table.Td>
+              <RunState run={run} />
+            </Table.Td>
+            <Table.Td>
+              <div className={classes.job} title={run.job_name}>
+                {run.job_name}
+              </div>
+            </Table.Td>
+            <Table.Td>
+              <div className={classes.job} title={run.environment_name}>
+                {run.environment_name}
+              </div>
+            </Table.Td>
+            <Table.Td>
+              <Moment at={run.started_at} format="exact" />
+            </Table.Td>
+            <Table.Td className={classes.number ?? ''}>{runDuration(run) ?? '–'}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function RunCards({ runs }: { runs: readonly Run[] }) {
+  return (
+    <ul className={classes.cards} aria-label="Runs, newest first">
+      {runs.map((run) => (
+        <li key={run.id} className={classes.card}>
+          <div className={classes.line}>
+            <RunLink run={run} />
+            <RunState run={run} />
+          </div>
+          <div className={classes.line}>
+            <span>{run.job_name}</span>
+            <Moment at={run.started_at} format="exact" />
+          </div>
+          <div className={`${classes.line} ${classes.dimmed}`}>
+            <span>{run.environment_name}</span>
+            <span>{runDuration(run) ?? ''}</span>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function RunState({ run: { status } }: { run: Run }) {
+  return <StatusBadge tone={runTone(status)}>{RUN_STATUS_WORDS[status]}</StatusBadge>;
+}
+
+function RunLink({ run }: { run: Run }) {
+  return (
+    <Link to={runPath(run.account_id, run.id)} className={classes.link ?? ''}>
+      Run {run.id}
+    </Link>
+  );
+}

@@ -1,0 +1,62 @@
+import type { RunEvent, RunStatus } from '../api/types.ts';
+import type { Tone } from './http-status.ts';
+import { durationWords } from './time.ts';
+
+export const RUN_STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
+  Running: 'Running',
+  Success: 'Succeeded',
+  Errored: 'Errored',
+  Canceled: 'Cancelled',
+};
+
+export const RUN_STATUSES: readonly RunStatus[] = ['Running', 'Success', 'Errored', 'Canceled'];
+
+const TONES: Readonly<Record<RunStatus, Tone>> = {
+  Running: 'waiting',
+  Success: 'good',
+  Errored: 'bad',
+  Canceled: 'neutral',
+};
+
+export function runTone(status: RunStatus): Tone {
+  return TONES[status];
+}
+
+/** "3 min 20 s"; null while it runs. */
+export function runDuration({
+  started_at,
+  finished_at,
+}: {
+  started_at: string;
+  finished_at: string | null;
+}): string | null {
+  if (finished_at === null) return null;
+  return durationWords(Math.max(0, Date.parse(finished_at) - Date.parse(started_at)));
+}
+
+/** What became of an event, where no delivery can say it. */
+export const NOBODY_WORDS: Readonly<Record<Exclude<RunEvent['state'], 'told'>, string>> = {
+  unmatched: 'No webhook matched this event.',
+  waiting: 'This event has not been matched with webhooks yet. It is on its way.',
+  forgotten: 'The log does not reach back to this event any more.',
+};
+
+export function webhooksWords(count: number): string {
+  return count === 1 ? '1 webhook' : `${count.toLocaleString()} webhooks`;
+}
+
+/** Whether anybody heard of a run, in a sentence. */
+export function heardWords(events: readonly Pick<RunEvent, 'state' | 'delivery_count'>[]): string {
+  const told = events.filter(({ state }) => state === 'told');
+  const deliveries = told.reduce((sum, { delivery_count }) => sum + delivery_count, 0);
+  const waits = events.some(({ state }) => state === 'waiting');
+  if (told.length === 0 && waits) return 'Nobody has heard about this run yet: its events are on their way.';
+  if (told.length === 0 && events.some(({ state }) => state === 'forgotten'))
+    return 'The log does not reach back to this run any more.';
+  if (told.length === 0) return 'Nobody heard about this run: no webhook matched any of its events.';
+  const ofEvents = `${told.length} of its ${events.length} events`;
+  const which =
+    events.length === 1 ? 'its event' : told.length === events.length ? 'each of its events' : ofEvents;
+  const noun = deliveries === 1 ? '1 delivery' : `${deliveries.toLocaleString()} deliveries`;
+  return `Webhooks matched ${which}: ${noun} in all.`;
+}
