@@ -32,8 +32,10 @@ const WEBHOOKS_SHOWN = 50;
 const ANY = { value: '', label: 'Any' };
 
 export function EventFilters({ accountId, address, onChange }: EventFiltersProps) {
+  // Begun anew, no field asks a moment later for what was typed before.
+  const [clearings, setClearings] = useState(0);
   return (
-    <Group gap="sm" align="flex-end" role="search" aria-label="Filter deliveries">
+    <Group key={clearings} gap="sm" align="flex-end" role="search" aria-label="Filter deliveries">
       <UtcRange what="Created" size="xs" from={address.from} to={address.to} onChange={onChange} />
       <Choice
         label="Status"
@@ -65,7 +67,14 @@ export function EventFilters({ accountId, address, onChange }: EventFiltersProps
       <TypedFilter name="slower" label="Took at least (ms)" address={address} onChange={onChange} />
       <TypedFilter name="faster" label="Took at most (ms)" address={address} onChange={onChange} />
       {hasEventFilters(address) && (
-        <Button size="xs" variant="subtle" onClick={() => onChange(NO_EVENT_FILTERS)}>
+        <Button
+          size="xs"
+          variant="subtle"
+          onClick={() => {
+            setClearings(clearings + 1);
+            onChange(NO_EVENT_FILTERS);
+          }}
+        >
           Clear filters
         </Button>
       )}
@@ -193,7 +202,7 @@ function TypedFilter({ name, label, address, onChange }: TypedFilterProps) {
       ref={field}
       size="xs"
       label={label}
-      w={isId ? 150 : 120}
+      w={name === 'run' || name === 'code' ? 110 : 150}
       {...(!isId && { inputMode: 'numeric' as const })}
       value={text}
       error={isFilter(name, text) ? null : isId ? 'wev_…' : 'Digits only'}

@@ -1,4 +1,5 @@
 import {
+  Anchor,
   Button,
   Group,
   Paper,
@@ -302,13 +303,15 @@ function RunLink({ runId }: { runId: string }) {
   const account = useAccount();
   return (
     // Above the link that covers the row.
-    <Link
+    <Anchor
+      component={Link}
       to={runPath(account.id, runId)}
+      size="sm"
       style={{ position: 'relative', zIndex: 1 }}
       aria-label={`Run ${runId}`}
     >
       {runId}
-    </Link>
+    </Anchor>
   );
 }
 

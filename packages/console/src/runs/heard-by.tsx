@@ -1,4 +1,4 @@
-import { Table, Text, VisuallyHidden } from '@mantine/core';
+import { Anchor, Table, Text, VisuallyHidden } from '@mantine/core';
 import { Link } from 'react-router';
 import type { AccountDelivery } from '../api/types.ts';
 import { useIsNarrow } from '../components/page.tsx';
@@ -114,10 +114,10 @@ function WebhookOf({ delivery }: { delivery: AccountDelivery }) {
     );
   return (
     <span>
-      <Link to={deliveryPath(account.id, subscription_id, id)}>
+      <Anchor component={Link} to={deliveryPath(account.id, subscription_id, id)} size="sm">
         {webhook_name}
         <VisuallyHidden>: the delivery</VisuallyHidden>
-      </Link>
+      </Anchor>
       {webhook_state === 'inactive' && (
         <Text span size="xs" c="dimmed">
           {' '}

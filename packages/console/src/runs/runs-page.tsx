@@ -35,6 +35,8 @@ export function Component() {
   const [parameters, setParameters] = useSearchParams();
   const address = readRunsAddress(parameters);
   useChanges(account.id, null);
+  // Begun anew, the search does not ask a moment later for what was typed before.
+  const [clearings, setClearings] = useState(0);
   const runs = useQuery(
     runsQuery(account.id, {
       search: address.search,
@@ -57,7 +59,7 @@ export function Component() {
       <PageHeading title="Runs" below="Find a run to see which webhooks heard about it." />
       <Stack gap="md">
         <Group gap="sm" align="flex-end" role="search" aria-label="Find runs">
-          <RunSearch search={address.search} onSearch={(search) => go({ search })} />
+          <RunSearch key={clearings} search={address.search} onSearch={(search) => go({ search })} />
           <NativeSelect
             label="Status"
             value={address.status}
@@ -69,7 +71,13 @@ export function Component() {
           />
           <UtcRange what="Started" from={address.from} to={address.to} onChange={go} />
           {hasRunFilters(address) && (
-            <Button variant="subtle" onClick={() => go({ search: '', status: '', from: '', to: '' })}>
+            <Button
+              variant="subtle"
+              onClick={() => {
+                setClearings(clearings + 1);
+                go({ search: '', status: '', from: '', to: '' });
+              }}
+            >
               Clear filters
             </Button>
           )}

@@ -4,6 +4,7 @@ import {
   type MantineColorScheme,
   Menu,
   Text,
+  TextInput,
   useCombobox,
   useMantineColorScheme,
   VisuallyHidden,
@@ -13,14 +14,16 @@ import {
   IconDeviceDesktop,
   IconLogout,
   IconMoon,
+  IconSearch,
   IconSelector,
   IconSun,
   IconUserCircle,
 } from '@tabler/icons-react';
-import { useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
 import type { Account } from '../api/types.ts';
-import { SIGN_OUT_PATH, webhooksPath } from '../paths.ts';
+import { isFilter, NO_EVENT_FILTERS, sinceNow, writeEventsAddress } from '../events/events-address.ts';
+import { eventsPath, runPath, runsPath, SIGN_OUT_PATH, webhooksPath } from '../paths.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
 import { PLAN_NAMES } from '../words/webhooks.ts';
 import classes from './shell.module.css';
@@ -116,6 +119,45 @@ function Plan({ account }: { account: Account }) {
       {PLAN_NAMES[account.plan]}
     </Text>
   );
+}
+
+/** A run's id leads to the run, an event's to its deliveries; anything else is looked for among the runs. */
+export function GoTo() {
+  const account = useCurrentAccount();
+  const navigate = useNavigate();
+  const [text, setText] = useState('');
+  if (account === null) return null;
+
+  function go(event: FormEvent) {
+    event.preventDefault();
+    const wanted = text.trim();
+    if (account === null || wanted === '') return;
+    setText('');
+    if (/^[1-9]\d{0,14}$/.test(wanted)) void navigate(runPath(account.id, wanted));
+    else if (isFilter('eventId', wanted)) void navigate(eventPath(account.id, wanted));
+    else void navigate(`${runsPath(account.id)}?${new URLSearchParams({ search: wanted })}`);
+  }
+
+  return (
+    <form onSubmit={go} className={classes.goTo}>
+      <TextInput
+        size="sm"
+        aria-label="Go to a run or an event"
+        placeholder="Run id, event id, job"
+        leftSection={<IconSearch size={16} aria-hidden />}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+    </form>
+  );
+}
+
+/** As far back as logs are kept, unless the operator has set another time. */
+const LOG_DAYS = 30;
+
+function eventPath(accountId: number, eventId: string): string {
+  const { from } = sinceNow(LOG_DAYS * 86_400_000, Date.now());
+  return `${eventsPath(accountId)}?${writeEventsAddress({ ...NO_EVENT_FILTERS, from, to: '', eventId })}`;
 }
 
 const SCHEMES: { value: MantineColorScheme; label: string; icon: typeof IconSun }[] = [

@@ -26,7 +26,7 @@ import { API_ACCESS_PATH, auditPath, eventsPath, runsPath, webhooksPath } from '
 import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../session/session.ts';
 import { mayReadAudit } from '../words/audit.ts';
-import { AccountSwitcher, UserMenu } from './header.tsx';
+import { AccountSwitcher, GoTo, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
 
 /** The library puts the navigation at 101: what opens in the header reaches over it. */
@@ -56,6 +56,7 @@ export function Shell() {
               <ProductMark />
             </Link>
             <AccountSwitcher />
+            <GoTo />
             <Box ml="auto" style={{ flexShrink: 0 }}>
               <UserMenu />
             </Box>

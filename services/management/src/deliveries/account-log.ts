@@ -33,7 +33,7 @@ export type WebhookState = 'active' | 'inactive' | 'deleted';
 
 /** A delivery beside those of other webhooks. */
 export interface AccountDeliveryView extends DeliveryView {
-  /** As it is called now. */
+  /** As it is called now, or was when it was deleted. */
   webhook_name: string;
   webhook_state: WebhookState;
 }
@@ -58,8 +58,16 @@ export interface Webhook {
   state: WebhookState;
 }
 
-/** More than an account may have; of the deleted ones the latest. */
-const WEBHOOKS_MAX = 5_000;
+/** Of the webhooks that were deleted, the latest. */
+const DELETED_MAX = 1_000;
+
+const SELECT_WEBHOOKS = `
+  SELECT id, name, CASE WHEN active THEN 'active' ELSE 'inactive' END AS state
+  FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL AND ($2::text[] IS NULL OR id = ANY ($2))
+  UNION ALL
+  (SELECT id, name, 'deleted' FROM subscriptions
+   WHERE account_id = $1 AND deleted_at IS NOT NULL AND ($2::text[] IS NULL OR id = ANY ($2))
+   ORDER BY deleted_at DESC LIMIT ${DELETED_MAX})`;
 
 /** The webhooks of the account that the filters leave, those too that were deleted since. */
 export async function webhooksOf(
@@ -67,15 +75,7 @@ export async function webhooksOf(
   accountId: number,
   { subscriptionIds }: Pick<AccountLogFilters, 'subscriptionIds'>,
 ): Promise<Map<string, Webhook>> {
-  const rows = await queryRows(
-    pool,
-    WEBHOOK,
-    `SELECT id, name, CASE WHEN deleted_at IS NOT NULL THEN 'deleted' WHEN active THEN 'active' ELSE 'inactive' END AS state
-     FROM subscriptions
-     WHERE account_id = $1 AND ($2::text[] IS NULL OR id = ANY ($2))
-     ORDER BY deleted_at DESC NULLS FIRST LIMIT ${WEBHOOKS_MAX}`,
-    [accountId, subscriptionIds],
-  );
+  const rows = await queryRows(pool, WEBHOOK, SELECT_WEBHOOKS, [accountId, subscriptionIds]);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -183,13 +183,13 @@ export function sourceConditions(values: Values, source: Source, { status }: Acc
 }
 
 const ORDER = 'day DESC, created_at DESC, id DESC';
-const FOUND = { ...DELIVERY_WITH_DATA, ordered_day: column.text };
+const FOUND = { ...DELIVERY_WITH_DATA, webhook_name: column.text, ordered_day: column.text };
 
-type FoundRow = DeliveryRow & { ordered_day: string };
+type FoundRow = DeliveryRow & { webhook_name: string; ordered_day: string };
 
 // Keys first; only the rows of the page are read whole, with their events.
 const rowsOf = (keys: string) => `
-  SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day::text AS ordered_day
+  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, e.data AS event_data, d.day::text AS ordered_day
   FROM (${keys}) k
   JOIN deliveries d ON d.day = k.day AND d.id = k.id
   LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id
@@ -249,7 +249,7 @@ function accountDeliveryView(row: FoundRow, webhooks: ReadonlyMap<string, Webhoo
   const webhook = webhooks.get(row.subscription_id);
   return {
     ...deliveryView(row),
-    webhook_name: webhook?.name ?? '',
+    webhook_name: webhook?.name ?? row.webhook_name,
     webhook_state: webhook?.state ?? 'deleted',
   };
 }
@@ -262,7 +262,8 @@ export function namedConditions(values: Values, { accountId, webhooks, filters }
   if (eventId !== null) {
     conditions.push(`d.day = ${values.$(idDay('event', eventId))}::date`);
     conditions.push(`d.id = ANY (${values.$(ids.map((id) => deliveryIdFor(eventId, id)))}::text[])`);
-  } else conditions.push(`d.subscription_id = ANY (${values.$(ids)}::text[])`);
+  } else if (filters.subscriptionIds !== null)
+    conditions.push(`d.subscription_id = ANY (${values.$(ids)}::text[])`);
   if (status !== null && status !== 'delivered') conditions.push(`d.status = ${values.$(status)}`);
   if (since !== null) conditions.push(`d.created_at >= ${timestampOf(values.$(since))}`);
   if (until !== null) conditions.push(`d.created_at < ${timestampOf(values.$(until))}`);

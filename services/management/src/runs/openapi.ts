@@ -17,6 +17,7 @@ import {
 import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
+import { RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
 export const RUNNING_EXAMPLE: RunView = {
@@ -143,11 +144,13 @@ export const runPaths: Paths = {
       operationId: 'listRuns',
       tags,
       summary: 'List the runs of an account',
-      description: 'Newest first.',
+      description: `Newest first. \`total_count\` stops at ${RUNS_COUNT_MAX}.`,
       parameters: [
         inQuery('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
         inQuery('status', 'Only runs in this status.', RUN_STATUS),
-        searchParameter('in the name of their job, or the run of that id'),
+        searchParameter(
+          `in the name of their job (of the newest ${RUNS_SEARCHED_MAX} that the other filters leave), or the run of that id`,
+        ),
         inQuery('since', `Only runs that started at this moment or later. ${MOMENT_FORMS}`, MOMENT),
         inQuery('until', `Only runs that started before this moment. ${MOMENT_FORMS}`, MOMENT),
         ...PAGE,

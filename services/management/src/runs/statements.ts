@@ -79,11 +79,16 @@ export interface RunFilters {
 
 const moment = (parameter: string) => `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
 
-/** A page of the account's runs, newest first, and how many match. */
+/** Counting stops here, as in the log of deliveries. */
+export const RUNS_COUNT_MAX = 1_000_000;
+/** A search by name reads so many, the newest: no index leads to a part of a name. */
+export const RUNS_SEARCHED_MAX = 200_000;
+
+/** A page of the account's runs, newest first, and how many match, up to {@link RUNS_COUNT_MAX}. */
 export async function listRuns(
   database: Queryable,
   accountId: number,
-  filters: RunFilters,
+  { jobId, status, search, since, until }: RunFilters,
   page: { limit: number; offset: number },
 ): Promise<{ runs: RunView[]; totalCount: number }> {
   const values: unknown[] = [accountId];
@@ -93,27 +98,33 @@ export async function listRuns(
     values.push(value);
     conditions.push(sql(`$${values.length}`));
   };
-  const { jobId, status, search, since, until } = filters;
   narrow(jobId, (parameter) => `job_id = ${parameter}`);
   narrow(status, (parameter) => `status = ${parameter}`);
   narrow(since, (parameter) => `started_at >= ${moment(parameter)}`);
   narrow(until, (parameter) => `started_at < ${moment(parameter)}`);
-  const runId = integerIdFromText(search ?? '');
-  const byName = (parameter: string) => `job_name ILIKE ${parameter}`;
-  const pattern = search === undefined || search === null ? null : `%${search.replace(/[\\%_]/g, '\\$&')}%`;
-  narrow(pattern, (parameter) =>
-    runId === null ? byName(parameter) : `(${byName(parameter)} OR id = ${runId})`,
-  );
-  const matching = `FROM runs WHERE ${conditions.join(' AND ')}`;
-  const limits = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`;
+  let from = `runs WHERE ${conditions.join(' AND ')}`;
+  if (search !== undefined && search !== null) {
+    const name = `$${values.push(`%${search.replace(/[\\%_]/g, '\\$&')}%`)}`;
+    const id = `$${values.push(integerIdFromText(search))}::bigint`;
+    from = `(
+      (SELECT * FROM (SELECT * FROM ${from} ORDER BY created_at DESC, id DESC LIMIT ${RUNS_SEARCHED_MAX}) newest
+       WHERE job_name ILIKE ${name} AND id IS DISTINCT FROM ${id})
+      UNION ALL SELECT * FROM ${from} AND id = ${id}) AS runs`;
+  }
   const [rows, [total]] = await Promise.all([
     queryRows(
       database,
       RUN,
-      `SELECT ${RUN_COLUMNS} ${matching} ORDER BY created_at DESC, id DESC ${limits}`,
+      `SELECT ${RUN_COLUMNS} FROM ${from} ORDER BY created_at DESC, id DESC
+       LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
       [...values, page.limit, page.offset],
     ),
-    queryRows(database, { count: column.digits }, `SELECT count(*) ${matching}`, values),
+    queryRows(
+      database,
+      { count: column.digits },
+      `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${RUNS_COUNT_MAX}) matching`,
+      values,
+    ),
   ]);
   return { runs: rows.map(toRunView), totalCount: Number(total?.count) };
 }

@@ -1,0 +1,160 @@
+import { describe, expect, test } from '@jest/globals';
+import { barLabel, brushed, brushKey, spanOfBars, spanWords } from '../src/events/brush.ts';
+import {
+  eventsQueryOf,
+  hasEventFilters,
+  isFilter,
+  NO_EVENT_FILTERS,
+  PRESETS,
+  readEventsAddress,
+  sinceNow,
+  writeEventsAddress,
+} from '../src/events/events-address.ts';
+import { fieldOf, readUtc, utcOfField, utcText } from '../src/events/utc.ts';
+import { hasRunFilters, readRunsAddress, writeRunsAddress } from '../src/runs/runs-address.ts';
+import { heardWords, runDuration } from '../src/words/runs.ts';
+
+const WEBHOOK = 'wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA';
+const EVENT = 'wev_2Zk0fHXpQ1aBcDeFgHiJkLmNoPq';
+
+describe('times of an address', () => {
+  test.each([
+    ['2026-01-31T19:28Z', '2026-01-31T19:28Z'],
+    ['2026-01-31T19:28:00.000Z', '2026-01-31T19:28Z'],
+    ['2026-01-31T19:28:07Z', '2026-01-31T19:28:07Z'],
+    ['2026-01-31T19:28', ''],
+    ['2026-01-31T19:28+01:00', ''],
+    ['2026-13-31T19:28Z', ''],
+    ['yesterday', ''],
+  ])('%s is read as "%s"', (text, read) => expect(readUtc(text)).toBe(read));
+
+  test('a field has them in UTC, wherever the reader is', () => {
+    expect(fieldOf('2026-01-31T19:28Z')).toBe('2026-01-31T19:28');
+    expect(utcOfField('2026-01-31T19:28:05')).toBe('2026-01-31T19:28:05Z');
+    expect(utcOfField('')).toBe('');
+    expect(utcText(Date.UTC(2026, 0, 31, 19, 28, 5, 900))).toBe('2026-01-31T19:28:05Z');
+  });
+});
+
+describe('the address of the events', () => {
+  const address = {
+    from: '2026-01-31T19:28Z',
+    to: '2026-02-01T00:00:01Z',
+    status: 'failed',
+    event: 'job.run.errored',
+    webhook: WEBHOOK,
+    job: '12',
+    run: '2482',
+    eventId: EVENT,
+    code: '504',
+    error: 'timeout',
+    slower: '1000',
+    faster: '20000',
+  } as const;
+
+  test('reads back as it was written, with times that people can read', () => {
+    const text = writeEventsAddress(address);
+    expect(text).toContain('from=2026-01-31T19:28Z&to=2026-02-01T00:00:01Z&status=failed');
+    expect(readEventsAddress(new URLSearchParams(text))).toEqual(address);
+    expect(writeEventsAddress({ ...NO_EVENT_FILTERS, from: address.from, to: '' })).toBe(
+      'from=2026-01-31T19:28Z',
+    );
+  });
+
+  test('leaves out what makes no sense', () => {
+    const text = 'from=now&status=lost&webhook=x&job=-1&code=2000&error=A&slower=1.5&eventId=wev_1&event=run';
+    expect(readEventsAddress(new URLSearchParams(text))).toEqual({ ...NO_EVENT_FILTERS, from: '', to: '' });
+    expect(isFilter('code', '20x')).toBe(false);
+    expect(isFilter('code', '')).toBe(true);
+  });
+
+  test('is asked for as it says; a window that ends before it begins is not', () => {
+    expect(eventsQueryOf(address)).toMatchObject({
+      since: address.from,
+      subscription_id: WEBHOOK,
+      run_id: 2482,
+      http_status_code: 504,
+      duration_min_ms: 1_000,
+    });
+    expect(eventsQueryOf({ ...address, to: address.from })).toBeNull();
+    expect(hasEventFilters({ ...NO_EVENT_FILTERS, from: address.from, to: '' })).toBe(false);
+    expect(hasEventFilters(address)).toBe(true);
+  });
+
+  test('a preset is the moment that it comes to', () => {
+    const now = Date.UTC(2026, 0, 31, 19, 28, 45);
+    expect(PRESETS.map(({ ms }) => sinceNow(ms, now).from)).toEqual([
+      '2026-01-31T18:28Z',
+      '2026-01-31T13:28Z',
+      '2026-01-30T19:28Z',
+      '2026-01-24T19:28Z',
+      '2026-01-01T19:28Z',
+    ]);
+  });
+});
+
+test('the address of the runs reads back as it was written', () => {
+  const address = { search: '2482', status: 'Errored', from: '2026-01-31T19:28Z', to: '', page: 3 } as const;
+  expect(readRunsAddress(writeRunsAddress(address))).toEqual(address);
+  expect(readRunsAddress(new URLSearchParams('status=done&page=0&to=x'))).toEqual({
+    search: '',
+    status: '',
+    from: '',
+    to: '',
+    page: 1,
+  });
+  expect(hasRunFilters(address)).toBe(true);
+  expect(hasRunFilters({ ...address, search: '', status: '', from: '' })).toBe(false);
+});
+
+describe('bars', () => {
+  const start = (hour: number) => ({ start: String(Date.UTC(2026, 0, 31, hour) * 1_000) });
+  const bars = [start(21), start(22), start(23)];
+
+  test('are drawn over in either direction', () => {
+    expect(brushed({ anchor: 5, head: 2 })).toEqual({ first: 2, last: 5 });
+    const { fromMs, toMs } = spanOfBars(bars, 3_600, { anchor: 2, head: 1 });
+    expect([fromMs, toMs]).toEqual([Date.UTC(2026, 0, 31, 22), Date.UTC(2026, 1, 1)]);
+    expect(spanWords(fromMs, toMs)).toMatch(/22:00 to .*00:00 UTC$/);
+    expect(spanWords(fromMs, fromMs + 1_800_000)).toMatch(/22:00 to 22:30 UTC$/);
+    expect(barLabel(fromMs, 3_600_000)).toBe('22:00');
+    expect(barLabel(fromMs, 30 * 86_400_000)).toContain('31');
+  });
+
+  test.each([
+    ['ArrowLeft', false, 0, { kind: 'move', to: 0 }],
+    ['ArrowRight', true, 1, { kind: 'extend', to: 2 }],
+    ['End', true, 0, { kind: 'extend', to: 2 }],
+    ['Home', false, 2, { kind: 'move', to: 0 }],
+    ['Enter', false, 2, { kind: 'choose' }],
+    ['Escape', false, 2, { kind: 'clear' }],
+    ['a', false, 2, null],
+  ])('the key %s, with Shift %s, on bar %d', (key, shiftKey, at, what) => {
+    expect(brushKey({ key, shiftKey }, at, 3)).toEqual(what);
+  });
+});
+
+describe('whether anybody heard about a run', () => {
+  const event = (state: 'told' | 'unmatched' | 'waiting' | 'forgotten', delivery_count = 0) => ({
+    state,
+    delivery_count,
+  });
+
+  test.each([
+    [[event('unmatched'), event('told', 22)], 'Webhooks matched 1 of its 2 events: 22 deliveries in all.'],
+    [[event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
+    [[event('told', 1), event('told', 2)], 'Webhooks matched each of its events: 3 deliveries in all.'],
+    [[event('unmatched')], 'Nobody heard about this run: no webhook matched any of its events.'],
+    [
+      [event('unmatched'), event('waiting')],
+      'Nobody has heard about this run yet: its events are on their way.',
+    ],
+    [[event('forgotten')], 'The log does not reach back to this run any more.'],
+  ])('%j', (events, words) => expect(heardWords(events)).toBe(words));
+
+  test('a run took what lies between its start and its end', () => {
+    const run = { started_at: '2026-01-31T19:28:00Z', finished_at: '2026-01-31T19:31:20Z' };
+    expect(runDuration(run)).toBe('3 min 20 s');
+    expect(runDuration({ ...run, finished_at: null })).toBeNull();
+  });
+});
