@@ -59,7 +59,7 @@ const WIDTHS = [
 const DAY = 24 * HOUR;
 
 /** The narrowest that gives no more than about as many as are wanted. @param spanMicros of the window */
-export function bucketSeconds(spanMicros: bigint): number {
+function bucketSeconds(spanMicros: bigint): number {
   const least = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
   return WIDTHS.find((width) => width >= least) ?? DAY * Math.ceil(least / DAY);
 }
