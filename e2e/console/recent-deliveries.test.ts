@@ -141,9 +141,9 @@ describeConsole(
       await page.getByText('of 4', { exact: false }).first().waitFor();
       expect(new URL(page.url()).searchParams.get('status')).toBe('failed');
       await onThePage(async () => expect(await rowsOf(page).count()).toBe(5));
-      await page.getByLabel('Event').selectOption({ label: 'Run started' });
+      await page.getByLabel('Event', { exact: true }).selectOption({ label: 'Run started' });
       await page.getByText('No delivery matches.').waitFor();
-      await page.getByLabel('Event').selectOption({ label: 'Any' });
+      await page.getByLabel('Event', { exact: true }).selectOption({ label: 'Any' });
 
       await page.getByLabel('Status').selectOption({ label: 'Any' });
       const { run_id } = await someDelivery(visit);

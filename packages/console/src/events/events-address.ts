@@ -102,6 +102,8 @@ export const NO_EVENT_FILTERS = {
   faster: '',
 } as const satisfies Partial<EventsAddress>;
 
+export type EventsQuery = NonNullable<ReturnType<typeof eventsQueryOf>>;
+
 /** The window as the API is asked for it, or null when it ends before it begins. */
 export function eventsQueryOf(address: EventsAddress) {
   const { from, to } = address;

@@ -1,44 +1,28 @@
-import {
-  Anchor,
-  Button,
-  Group,
-  Paper,
-  SegmentedControl,
-  Skeleton,
-  Stack,
-  Table,
-  Text,
-  Title,
-  VisuallyHidden,
-} from '@mantine/core';
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Group, Paper, SegmentedControl, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { Link, useNavigate, useSearchParams } from 'react-router';
-import { accountLogQuery, histogramQuery } from '../api/activity.ts';
+import { useNavigate, useSearchParams } from 'react-router';
+import { histogramQuery } from '../api/activity.ts';
 import { useChanges } from '../api/changes.ts';
-import type { AccountDelivery, Histogram } from '../api/types.ts';
-import { PageHeading, Problem, useIsNarrow } from '../components/page.tsx';
-import { Moment, StatusBadge } from '../components/state.tsx';
-import { deliveryPath, runPath } from '../paths.ts';
+import type { Histogram } from '../api/types.ts';
+import { PageHeading, Problem } from '../components/page.tsx';
+import { Moment } from '../components/state.tsx';
 import { useAccount } from '../session/session.ts';
 import { totalOf } from '../webhook/last-day/summary.ts';
-import classes from '../webhook/log/delivery-rows.module.css';
-import { deliveryTone, deliveryWords, durationOf, jobWords, lastAnswerWords } from '../words/deliveries.ts';
-import { EVENT_WORDS } from '../words/webhooks.ts';
 import { BrushChart } from './brush-chart.tsx';
 import { EventFilters } from './event-filters.tsx';
 import {
   type EventsAddress,
+  type EventsQuery,
   eventsQueryOf,
   PRESETS,
   readEventsAddress,
   sinceNow,
   writeEventsAddress,
 } from './events-address.ts';
+import { EventsLog } from './events-log.tsx';
 import { utcMs, utcText } from './utc.ts';
 
-const PAGE_SIZE = 25;
-const TABLE_MIN_EM = 75;
 const PRESET_USUAL = PRESETS[2];
 
 /** Activity, Events: what went to all webhooks, over time and one by one. All of what is looked at is in the address. */
@@ -93,7 +77,7 @@ function Events({ address, onChange }: EventsProps) {
             query={query}
             onBrush={(fromMs, toMs) => onChange({ from: utcText(fromMs), to: utcText(toMs) }, false)}
           />
-          <Log query={query} />
+          <EventsLog query={query} />
         </>
       )}
     </Stack>
@@ -131,9 +115,13 @@ function Presets({ address, onChange }: EventsProps) {
 /** A window that began with a press of one keeps its name while it grows a little. */
 const PRESET_TOLERANCE = 0.1;
 
-type Asked = NonNullable<ReturnType<typeof eventsQueryOf>>;
-
-function OverTime({ query, onBrush }: { query: Asked; onBrush: (fromMs: number, toMs: number) => void }) {
+function OverTime({
+  query,
+  onBrush,
+}: {
+  query: EventsQuery;
+  onBrush: (fromMs: number, toMs: number) => void;
+}) {
   const account = useAccount();
   const histogram = useQuery(histogramQuery(account.id, query, query.until === ''));
   if (histogram.data === undefined)
@@ -167,173 +155,4 @@ function totalWords({ totals, counted_since }: Histogram): string {
   const total = totalOf(totals);
   const noun = total === 1 ? 'delivery' : 'deliveries';
   return `${counted_since === null ? '' : 'At least '}${total.toLocaleString()} ${noun}, ${totals.failed_count.toLocaleString()} of them failed.`;
-}
-
-function Log({ query }: { query: Asked }) {
-  const account = useAccount();
-  const log = useInfiniteQuery(accountLogQuery(account.id, { ...query, limit: PAGE_SIZE }));
-  const rows = log.data?.pages.flatMap(({ data }) => data) ?? [];
-  const last = log.data?.pages.at(-1)?.extra.pagination;
-  return (
-    <Paper component="section" withBorder p="md" aria-labelledby={LOG_HEADING_ID}>
-      <Title order={2} size="h4" id={LOG_HEADING_ID} mb="sm">
-        Deliveries
-      </Title>
-      {log.isError && log.data === undefined && (
-        <Problem
-          title="The deliveries could not be loaded"
-          error={log.error}
-          onRetry={() => void log.refetch()}
-          isRetrying={log.isFetching}
-        />
-      )}
-      {log.isPending && <Skeleton height={240} role="status" aria-label="Loading" />}
-      <div style={{ opacity: log.isPlaceholderData ? 0.5 : 1 }} aria-busy={log.isPlaceholderData}>
-        {rows.length > 0 && <Rows rows={rows} />}
-      </div>
-      {last !== undefined && (
-        <Stack gap="xs" mt="sm" align="flex-start">
-          {rows.length === 0 && last.looked_until === null && <Text size="sm">No delivery matches.</Text>}
-          {last.looked_until !== null && (
-            <Text size="sm" role="status">
-              {rows.length === 0 ? 'Nothing found so far: looked' : 'Looked'} through everything back to{' '}
-              <Moment at={last.looked_until} format="full" />.
-            </Text>
-          )}
-          {log.hasNextPage && (
-            <Button
-              size="xs"
-              variant="default"
-              onClick={() => void log.fetchNextPage()}
-              loading={log.isFetchingNextPage}
-            >
-              {last.looked_until === null ? 'Show older ones' : 'Look further back'}
-            </Button>
-          )}
-        </Stack>
-      )}
-    </Paper>
-  );
-}
-
-const LOG_HEADING_ID = 'deliveries';
-const HEADINGS = ['Status', 'Event', 'Webhook', 'Job', 'Run', 'When', 'Last answer', 'Took'];
-
-function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
-  const isNarrow = useIsNarrow(TABLE_MIN_EM);
-  if (isNarrow)
-    return (
-      <ul className={classes.cards} aria-label="Deliveries, newest first">
-        {rows.map((delivery) => (
-          <li key={delivery.id} className={classes.card}>
-            <div className={classes.line}>
-              <EventLink delivery={delivery} />
-              <State delivery={delivery} />
-            </div>
-            <div className={classes.line}>
-              <span>{delivery.webhook_name}</span>
-              <Moment at={delivery.created_at} format="exact" />
-            </div>
-            <div className={`${classes.line} ${classes.dimmed}`}>
-              <span>
-                {jobWords(delivery)}, run {delivery.run_id}
-              </span>
-              <span>{lastAnswerWords(delivery)}</span>
-            </div>
-          </li>
-        ))}
-      </ul>
-    );
-  return (
-    <Table
-      className={classes.table ?? ''}
-      verticalSpacing={5}
-      horizontalSpacing="xs"
-      aria-label="Deliveries, newest first"
-    >
-      <Table.Thead>
-        <Table.Tr>
-          {HEADINGS.map((heading) => (
-            <Table.Th key={heading}>{heading}</Table.Th>
-          ))}
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {rows.map((delivery) => (
-          <Table.Tr
-            key={delivery.id}
-            className={delivery.webhook_state === 'deleted' ? '' : (classes.row ?? '')}
-          >
-            <Table.Td>
-              <State delivery={delivery} />
-            </Table.Td>
-            <Table.Td>
-              <EventLink delivery={delivery} />
-            </Table.Td>
-            <Table.Td>
-              <div className={classes.job} title={delivery.webhook_name}>
-                {delivery.webhook_name}
-              </div>
-            </Table.Td>
-            <Table.Td>
-              <div className={classes.job} title={delivery.job_name}>
-                {jobWords(delivery)}
-              </div>
-            </Table.Td>
-            <Table.Td>
-              <RunLink runId={delivery.run_id} />
-            </Table.Td>
-            <Table.Td>
-              <Moment at={delivery.created_at} format="exact" />
-            </Table.Td>
-            <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
-            <Table.Td>{durationOf(delivery)}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
-}
-
-function State({ delivery }: { delivery: AccountDelivery }) {
-  return <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>;
-}
-
-function RunLink({ runId }: { runId: string }) {
-  const account = useAccount();
-  return (
-    // Above the link that covers the row.
-    <Anchor
-      component={Link}
-      to={runPath(account.id, runId)}
-      size="sm"
-      style={{ position: 'relative', zIndex: 1 }}
-      aria-label={`Run ${runId}`}
-    >
-      {runId}
-    </Anchor>
-  );
-}
-
-/** Opens the delivery; one of a webhook that is gone has no page any more. */
-function EventLink({ delivery }: { delivery: AccountDelivery }) {
-  const account = useAccount();
-  const { label } = EVENT_WORDS[delivery.event_type];
-  if (delivery.webhook_state === 'deleted')
-    return (
-      <span>
-        {label}{' '}
-        <Text span size="xs" c="dimmed">
-          webhook deleted since
-        </Text>
-      </span>
-    );
-  return (
-    <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
-      {label}
-      <VisuallyHidden>
-        , run {delivery.run_id} to {delivery.webhook_name}, {deliveryWords(delivery).toLowerCase()}
-      </VisuallyHidden>
-    </Link>
-  );
 }

@@ -19,7 +19,7 @@ import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE } from '../subscriptions/openapi.ts';
 import type { AccountDeliveryView } from './account-log.ts';
 import { type AccountLogExtra, HISTOGRAM_DAYS_MAX } from './account-log-routes.ts';
-import { BUCKETS_WANTED, type HistogramBucket, type HistogramView } from './histogram.ts';
+import { BUCKETS_WANTED, type HistogramBucket, type HistogramView } from './histogram-buckets.ts';
 import { DELIVERY_EXAMPLE, DELIVERY_PROPERTIES, DELIVERY_STATUS } from './openapi.ts';
 import { RUN_EVENT_STATES, type RunEventView } from './run-events.ts';
 

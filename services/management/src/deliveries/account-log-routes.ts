@@ -11,7 +11,8 @@ import {
   QueryReader,
   readBy,
 } from '../http/query-parameters.ts';
-import { type AccountLogFilters, readAccountLog, webhooksOf } from './account-log.ts';
+import { readAccountLog } from './account-log.ts';
+import { type AccountLogFilters, webhooksOf } from './account-log-places.ts';
 import { DELIVERY_STATUSES } from './delivery.ts';
 import { readHistogram } from './histogram.ts';
 import { createHourlyCounts } from './hourly-counts.ts';

@@ -11,66 +11,19 @@ import {
   sourcesOf,
   spanOf,
   Values,
-} from './account-log.ts';
-import { DELIVERY_STATUSES, type DeliveryStatus, microsOf } from './delivery.ts';
+} from './account-log-places.ts';
+import { DELIVERY_STATUSES, microsOf } from './delivery.ts';
+import {
+  add,
+  bucketSeconds,
+  type Counts,
+  type HistogramView,
+  histogramView,
+  type Window,
+} from './histogram-buckets.ts';
 import { HOUR_MICROS, type HourlyCounts } from './hourly-counts.ts';
 import { DAY_MICROS } from './page-seek.ts';
 import { type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
-
-export interface HistogramBucket {
-  /** Its beginning, in microseconds since the epoch, as digits. */
-  start: string;
-  delivered_count: number;
-  failed_count: number;
-  pending_count: number;
-  cancelled_count: number;
-}
-
-/** Answer of `GET …/deliveries/histogram`; times are microseconds since the epoch, as digits. */
-export interface HistogramView {
-  since: string;
-  until: string;
-  bucket_seconds: number;
-  /** What was created before it is not counted: too much would have to be read. Null when all is. */
-  counted_since: string | null;
-  totals: Omit<HistogramBucket, 'start'>;
-  /** Every one of the window, the oldest first; the first and the last may begin before it and end after it. */
-  buckets: HistogramBucket[];
-}
-
-export const BUCKETS_WANTED = 60;
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
-/** In seconds; each has whole ones of UTC's days. */
-const WIDTHS = [
-  1,
-  5,
-  15,
-  MINUTE,
-  2 * MINUTE,
-  5 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  HOUR,
-  3 * HOUR,
-  6 * HOUR,
-  12 * HOUR,
-];
-const DAY = 24 * HOUR;
-
-/** The narrowest that gives no more than about as many as are wanted. @param spanMicros of the window */
-function bucketSeconds(spanMicros: bigint): number {
-  const least = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
-  return WIDTHS.find((width) => width >= least) ?? DAY * Math.ceil(least / DAY);
-}
-
-interface Window {
-  since: bigint;
-  until: bigint;
-}
-
-/** Counts by the bucket's start in microseconds. */
-type Counts = Map<string, Record<DeliveryStatus, number>>;
 
 /** What is read at most where rows are, and where an index alone is. */
 const LIMITS = {
@@ -293,56 +246,4 @@ async function countNamed({ pool, query, width, counts }: Counting): Promise<voi
   const scanned = `SELECT ''::text AS webhook, d.created_at, d.status FROM deliveries d WHERE ${where}`;
   for (const row of await queryRows(pool, COUNTED, countsOf(scanned, width, values), values.all))
     if (row.status !== null) add({ width, counts }, BigInt(row.start), row.status, row.deliveries);
-}
-
-const NOTHING: Readonly<Record<DeliveryStatus, number>> = {
-  delivered: 0,
-  failed: 0,
-  pending: 0,
-  cancelled: 0,
-};
-
-function add(
-  { width, counts }: Pick<Counting, 'width' | 'counts'>,
-  at: bigint,
-  status: DeliveryStatus,
-  deliveries: number,
-): void {
-  const start = String(at - (at % width));
-  const count = counts.get(start) ?? { ...NOTHING };
-  count[status] += deliveries;
-  counts.set(start, count);
-}
-
-function histogramView(
-  { since, until }: Window,
-  width: bigint,
-  counts: Counts,
-  countedSince: bigint | null,
-): HistogramView {
-  const buckets: HistogramBucket[] = [];
-  const sums = { ...NOTHING };
-  for (let start = since - (since % width); start < until; start += width) {
-    const isCounted = countedSince === null || start + width > countedSince;
-    const count = (isCounted ? counts.get(String(start)) : undefined) ?? NOTHING;
-    for (const status of DELIVERY_STATUSES) sums[status] += count[status];
-    buckets.push({ start: String(start), ...countsView(count) });
-  }
-  return {
-    since: String(since),
-    until: String(until),
-    bucket_seconds: Number(width / 1_000_000n),
-    counted_since: countedSince === null ? null : String(countedSince),
-    totals: countsView(sums),
-    buckets,
-  };
-}
-
-function countsView(count: Readonly<Record<DeliveryStatus, number>>): HistogramView['totals'] {
-  return {
-    delivered_count: count.delivered,
-    failed_count: count.failed,
-    pending_count: count.pending,
-    cancelled_count: count.cancelled,
-  };
 }

@@ -158,7 +158,7 @@ interface BandProps {
 /** An hour, from the top of the chart to its bottom. */
 function Band({ words, isShown, isStop, ...rest }: BandProps) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements lint/a11y/useKeyWithClickEvents: a drawing has no buttons, the chart has the keys
+    // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons, the chart has the keys
     <rect
       {...rest}
       className={classes.band}

@@ -1,0 +1,186 @@
+import { Anchor, Button, Paper, Skeleton, Stack, Table, Text, Title, VisuallyHidden } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+import { accountLogQuery } from '../api/activity.ts';
+import type { AccountDelivery } from '../api/types.ts';
+import { Problem, useIsNarrow } from '../components/page.tsx';
+import { Moment, StatusBadge } from '../components/state.tsx';
+import { deliveryPath, runPath } from '../paths.ts';
+import { useAccount } from '../session/session.ts';
+import classes from '../webhook/log/delivery-rows.module.css';
+import { deliveryTone, deliveryWords, durationOf, jobWords, lastAnswerWords } from '../words/deliveries.ts';
+import { EVENT_WORDS } from '../words/webhooks.ts';
+import type { EventsQuery } from './events-address.ts';
+
+const PAGE_SIZE = 25;
+const TABLE_MIN_EM = 75;
+
+/** What matches, newest first, a page more at a time. */
+export function EventsLog({ query }: { query: EventsQuery }) {
+  const account = useAccount();
+  const log = useInfiniteQuery(accountLogQuery(account.id, { ...query, limit: PAGE_SIZE }));
+  const rows = log.data?.pages.flatMap(({ data }) => data) ?? [];
+  const last = log.data?.pages.at(-1)?.extra.pagination;
+  return (
+    <Paper component="section" withBorder p="md" aria-labelledby={LOG_HEADING_ID}>
+      <Title order={2} size="h4" id={LOG_HEADING_ID} mb="sm">
+        Deliveries
+      </Title>
+      {log.isError && log.data === undefined && (
+        <Problem
+          title="The deliveries could not be loaded"
+          error={log.error}
+          onRetry={() => void log.refetch()}
+          isRetrying={log.isFetching}
+        />
+      )}
+      {log.isPending && <Skeleton height={240} role="status" aria-label="Loading" />}
+      <div style={{ opacity: log.isPlaceholderData ? 0.5 : 1 }} aria-busy={log.isPlaceholderData}>
+        {rows.length > 0 && <Rows rows={rows} />}
+      </div>
+      {last !== undefined && (
+        <Stack gap="xs" mt="sm" align="flex-start">
+          {rows.length === 0 && last.looked_until === null && <Text size="sm">No delivery matches.</Text>}
+          {last.looked_until !== null && (
+            <Text size="sm" role="status">
+              {rows.length === 0 ? 'Nothing found so far: looked' : 'Looked'} through everything back to{' '}
+              <Moment at={last.looked_until} format="full" />.
+            </Text>
+          )}
+          {log.hasNextPage && (
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => void log.fetchNextPage()}
+              loading={log.isFetchingNextPage}
+            >
+              {last.looked_until === null ? 'Show older ones' : 'Look further back'}
+            </Button>
+          )}
+        </Stack>
+      )}
+    </Paper>
+  );
+}
+
+const LOG_HEADING_ID = 'deliveries';
+const HEADINGS = ['Status', 'Event', 'Webhook', 'Job', 'Run', 'When', 'Last answer', 'Took'];
+
+function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
+  const isNarrow = useIsNarrow(TABLE_MIN_EM);
+  if (isNarrow)
+    return (
+      <ul className={classes.cards} aria-label="Deliveries, newest first">
+        {rows.map((delivery) => (
+          <li key={delivery.id} className={classes.card}>
+            <div className={classes.line}>
+              <EventLink delivery={delivery} />
+              <State delivery={delivery} />
+            </div>
+            <div className={classes.line}>
+              <span>{delivery.webhook_name}</span>
+              <Moment at={delivery.created_at} format="exact" />
+            </div>
+            <div className={`${classes.line} ${classes.dimmed}`}>
+              <span>
+                {jobWords(delivery)}, run {delivery.run_id}
+              </span>
+              <span>{lastAnswerWords(delivery)}</span>
+            </div>
+          </li>
+        ))}
+      </ul>
+    );
+  return (
+    <Table
+      className={classes.table ?? ''}
+      verticalSpacing={5}
+      horizontalSpacing="xs"
+      aria-label="Deliveries, newest first"
+    >
+      <Table.Thead>
+        <Table.Tr>
+          {HEADINGS.map((heading) => (
+            <Table.Th key={heading}>{heading}</Table.Th>
+          ))}
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {rows.map((delivery) => (
+          <Table.Tr
+            key={delivery.id}
+            className={delivery.webhook_state === 'deleted' ? '' : (classes.row ?? '')}
+          >
+            <Table.Td>
+              <State delivery={delivery} />
+            </Table.Td>
+            <Table.Td>
+              <EventLink delivery={delivery} />
+            </Table.Td>
+            <Table.Td>
+              <div className={classes.job} title={delivery.webhook_name}>
+                {delivery.webhook_name}
+              </div>
+            </Table.Td>
+            <Table.Td>
+              <div className={classes.job} title={delivery.job_name}>
+                {jobWords(delivery)}
+              </div>
+            </Table.Td>
+            <Table.Td>
+              <RunLink runId={delivery.run_id} />
+            </Table.Td>
+            <Table.Td>
+              <Moment at={delivery.created_at} format="exact" />
+            </Table.Td>
+            <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
+            <Table.Td>{durationOf(delivery)}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function State({ delivery }: { delivery: AccountDelivery }) {
+  return <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>;
+}
+
+function RunLink({ runId }: { runId: string }) {
+  const account = useAccount();
+  return (
+    // Above the link that covers the row.
+    <Anchor
+      component={Link}
+      to={runPath(account.id, runId)}
+      size="sm"
+      style={{ position: 'relative', zIndex: 1 }}
+      aria-label={`Run ${runId}`}
+    >
+      {runId}
+    </Anchor>
+  );
+}
+
+/** Opens the delivery; one of a webhook that is gone has no page any more. */
+function EventLink({ delivery }: { delivery: AccountDelivery }) {
+  const account = useAccount();
+  const { label } = EVENT_WORDS[delivery.event_type];
+  if (delivery.webhook_state === 'deleted')
+    return (
+      <span>
+        {label}{' '}
+        <Text span size="xs" c="dimmed">
+          webhook deleted since
+        </Text>
+      </span>
+    );
+  return (
+    <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
+      {label}
+      <VisuallyHidden>
+        , run {delivery.run_id} to {delivery.webhook_name}, {deliveryWords(delivery).toLowerCase()}
+      </VisuallyHidden>
+    </Link>
+  );
+}
