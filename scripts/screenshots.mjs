@@ -7,6 +7,8 @@ import { root } from './workspace.mjs';
 
 const FOLDER = join(root, 'docs', 'screenshots');
 const BYTES_MAX = 150_000;
+/** One that several webhooks have heard of. */
+const RUN_ID = 42_200;
 const SIZE = { width: 1280, height: 800 };
 
 await withConsoleWorld(async (world) => {
@@ -59,7 +61,9 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
     { name: 'webhook', path: webhook },
     { name: 'webhook-dark', path: webhook, colorScheme: 'dark' },
     { name: 'delivery', path: `${webhook}/deliveries/${deliveryId}` },
-    { name: 'api-access', path: '/profile/api-access' },
+    { name: 'events', path: `/accounts/${demo.account.id}/events`, prepare: waitForDeliveries },
+    { name: 'run', path: `/accounts/${demo.account.id}/runs/${RUN_ID}` },
+    { name: 'help', path: `${webhook}/help` },
   ];
   for (const { name, path, prepare, colorScheme = 'light' } of pictures) {
     const context = await browser.newContext({
@@ -100,6 +104,11 @@ async function writeWebp(page, file) {
   const bytes = Buffer.from(data, 'base64');
   await writeFile(file, bytes);
   return bytes.length;
+}
+
+/** The page writes its window into its address before it begins. */
+async function waitForDeliveries(page) {
+  await page.getByRole('heading', { level: 2, name: 'Deliveries' }).waitFor();
 }
 
 async function fillForm(page) {

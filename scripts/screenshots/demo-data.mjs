@@ -1,5 +1,7 @@
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
+/** For so long one of them has failed. */
+const BROKEN_HOURS = 3;
 
 const WEBHOOKS = [
   {
@@ -33,11 +35,12 @@ const WEBHOOKS = [
   {
     name: 'Chat: #data-runs',
     description: 'A line in the channel for each run.',
-    client_url: 'https://chat.example.com/hooks/T024/B061',
+    client_url: 'https://hooks.slack.com/services/T024/B061/demo',
     event_types: ['job.run.completed'],
     perHour: 20,
-    failing: () => 0,
-    last: 200,
+    failing: (hour) => (hour >= HOURS - BROKEN_HOURS ? 1 : 0),
+    last: 400,
+    broken: { status: 400, body: 'no_text' },
   },
   {
     name: 'Old warehouse sync',
@@ -97,6 +100,7 @@ export async function seedDemoData({
   );
   const random = seededRandom(7);
   const webhooks = [];
+  const told = new Map();
   for (const [index, webhook] of [...WEBHOOKS.entries()].reverse()) {
     const { id } = await testing.seedSubscription(database, {
       accountId: account.id,
@@ -116,44 +120,62 @@ export async function seedDemoData({
           errorCode: webhook.last < 300 ? null : webhook.last === 504 ? 'timeout' : 'unsuccessful_status',
           dispatchedAt: new Date(nowMs - (3 + index * 11) * 60_000),
         }),
+        ...(webhook.broken && {
+          failingSince: new Date(nowMs - BROKEN_HOURS * HOUR_MS),
+          lastSuccessAt: new Date(nowMs - BROKEN_HOURS * HOUR_MS - 100_000),
+          consecutiveFailures: 6 * BROKEN_HOURS * webhook.perHour,
+        }),
       },
     });
-    await seedLog({ pool, contract, account, jobs, webhook, subscriptionId: id, random, nowMs });
+    await seedLog({ pool, contract, account, jobs, webhook, subscriptionId: id, random, nowMs, told });
     webhooks[index] = id;
   }
+  await seedRuns({ pool, account, jobs, nowMs });
   return { account, user, person, jobs, webhookIds: webhooks };
 }
 
-/** Deliveries of the last 24 hours with their events and last attempts, as the dispatcher leaves them. */
-async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId, random, nowMs }) {
+/**
+ * Deliveries of the last 24 hours with their events and last attempts, as the dispatcher leaves them.
+ * @param told the events that there are already: webhooks hear of the same runs
+ */
+async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId, random, nowMs, told }) {
   const startMs = nowMs - HOURS * HOUR_MS;
   for (let hour = 0; hour < HOURS; hour += 1) {
     const count = Math.round(webhook.perHour * (0.6 + random() * 0.8));
     for (let number = 0; number < count; number += 1) {
-      const createdMs = Math.min(startMs + (hour + random()) * HOUR_MS, nowMs - 120_000);
+      const drawnMs = Math.min(startMs + (hour + random()) * HOUR_MS, nowMs - 120_000);
       const isFailed = random() < webhook.failing(hour);
       const type = webhook.event_types[Math.floor(random() * webhook.event_types.length)];
       const durationMs = Math.round(
         (60 + 140 * random() ** 3) * (isFailed ? 12 : 1) + (hour % 8 === 3 ? 90 : 0),
       );
+      const runId = 40_000 + hour * 100 + number;
+      const status = webhook.broken?.status ?? 503;
+      const event = told.get(`${runId} ${type}`) ?? {
+        id: contract.createId('event', drawnMs),
+        createdMs: drawnMs,
+        job: jobs[Math.floor(random() * jobs.length)],
+        isNew: true,
+      };
+      const { id: eventId, createdMs, job, isNew } = event;
+      told.set(`${runId} ${type}`, { ...event, isNew: false });
       const day = new Date(createdMs).toISOString().slice(0, 10);
       const created = new Date(createdMs);
       const id = contract.createId('delivery', createdMs);
-      const eventId = contract.createId('event', createdMs);
-      const job = jobs[Math.floor(random() * jobs.length)];
-      await pool.query(
-        `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-        [
-          day,
-          eventId,
-          account.id,
-          type,
-          created.toISOString(),
-          JSON.stringify({ jobName: job.name }),
-          created,
-        ],
-      );
+      if (isNew)
+        await pool.query(
+          `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
+           VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+          [
+            day,
+            eventId,
+            account.id,
+            type,
+            created.toISOString(),
+            JSON.stringify({ jobName: job.name }),
+            created,
+          ],
+        );
       await pool.query(
         `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id,
            webhook_name, status, reason, attempt_count, http_status_code, error_code, duration_ms, created_at,
@@ -167,20 +189,60 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
           eventId,
           type,
           job.id,
-          40_000 + hour * 100 + number,
+          runId,
           webhook.name,
           isFailed ? 'failed' : 'delivered',
-          isFailed ? 'All 6 attempts failed. Last: The endpoint answered 503.' : null,
+          isFailed ? `All 6 attempts failed. Last: The endpoint answered ${status}.` : null,
           isFailed ? 6 : 1,
-          isFailed ? 503 : 200,
+          isFailed ? status : 200,
           isFailed ? 'unsuccessful_status' : null,
           durationMs,
           created,
           new Date(createdMs + durationMs),
         ],
       );
+      if (isFailed && webhook.broken)
+        await pool.query(
+          `INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+             error_message, request_headers, response_headers, response_body, response_truncated)
+           VALUES ($1, $2, 6, 'automatic', $3, $4, $5, 'unsuccessful_status', $6, '{}', '{}', $7, false)`,
+          [day, id, created, durationMs, status, `The endpoint answered ${status}.`, webhook.broken.body],
+        );
     }
   }
+}
+
+const RUNS_PER_HOUR = 12;
+
+/** Runs that some of the deliveries tell of. */
+async function seedRuns({ pool, account, jobs, nowMs }) {
+  for (let hour = 0; hour < HOURS; hour += 1)
+    for (let number = 0; number < RUNS_PER_HOUR; number += 1) {
+      const startedMs = nowMs - (HOURS - hour) * HOUR_MS + (number * HOUR_MS) / RUNS_PER_HOUR;
+      const started = new Date(startedMs - (startedMs % 1_000));
+      const finished = new Date(started.getTime() + (40 + number * 17) * 1_000);
+      const isErrored = (hour * RUNS_PER_HOUR + number) % 23 === 0;
+      const isRunning = finished.getTime() > nowMs;
+      const job = jobs[number % jobs.length];
+      await pool.query(
+        `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+           engine_version, status, status_message, reason, started_at, finished_at, errored_at, artifacts_ingested_at,
+           created_at)
+         SELECT j.account_id, $1, j.id, j.name, p.id, p.name, e.id, e.name, '1.9.2', $2, $3, 'Scheduled', $4, $5, $6, $5, $4
+         FROM jobs j JOIN projects p ON p.id = j.project_id JOIN environments e ON e.id = j.environment_id
+         WHERE j.account_id = $7 AND j.id = $8`,
+        [
+          40_000 + hour * 100 + number,
+          isRunning ? 'Running' : isErrored ? 'Errored' : 'Success',
+          isErrored && !isRunning ? 'Model orders failed' : null,
+          started,
+          isRunning ? null : finished,
+          isErrored && !isRunning ? finished : null,
+          account.id,
+          job.id,
+        ],
+      );
+    }
 }
 
 /** The same picture every time. */

@@ -11,11 +11,13 @@ import { openStillPage, THEMES, WIDTHS } from './still-page.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
 
 /** Another page is another line. */
-const PAGES: Record<string, (place: { list: string; webhook: string; delivery: string }) => string> = {
+const PAGES: Record<string, (place: ReturnType<typeof places>) => string> = {
   webhooks: ({ list }) => list,
   'new-webhook': ({ list }) => `${list}/new`,
   webhook: ({ webhook }) => webhook,
   delivery: ({ delivery }) => delivery,
+  runs: ({ account }) => `${account}/runs`,
+  events: ({ account }) => `${account}/events`,
 };
 
 const KEPT = fileURLToPath(new URL('./kept/', import.meta.url));
@@ -27,9 +29,10 @@ let browser: Browser;
 let world: StillWorld;
 let calculator: Page;
 const places = () => {
-  const list = `/accounts/${world.accountId}/settings/webhooks`;
+  const account = `/accounts/${world.accountId}`;
+  const list = `${account}/settings/webhooks`;
   const webhook = `${list}/${world.webhookIds[0]}`;
-  return { list, webhook, delivery: `${webhook}/deliveries/${world.deliveryId}` };
+  return { account, list, webhook, delivery: `${webhook}/deliveries/${world.deliveryId}` };
 };
 
 describe('the console looks as it did', () => {
