@@ -318,7 +318,7 @@ async function problemsOf({ page }: Visit, name: string): Promise<string[]> {
   return [...found, ...wide.map((element) => `${name}, on a phone: ${element}`)];
 }
 
-/** Nothing scrolls sideways, and no column of a table is too narrow for its heading. */
+/** Nothing scrolls sideways, nothing covers what can be used, and no column of a table is too narrow for its heading. */
 async function problemsAtWidths({ page }: Visit, name: string): Promise<string[]> {
   const found: string[] = [];
   for (const width of [360, 768, 1024, 1440, 2560]) {
@@ -326,6 +326,7 @@ async function problemsAtWidths({ page }: Visit, name: string): Promise<string[]
     const problems = [
       ...(await overflowOnceSettled(page)),
       ...((await page.evaluate(CUT_HEADINGS)) as string[]),
+      ...((await page.evaluate(COVERED)) as string[]),
     ];
     found.push(...problems.map((problem) => `${name}, at ${width} px: ${problem}`));
   }
@@ -338,6 +339,20 @@ const CUT_HEADINGS = `[...document.querySelectorAll('th')]
   .filter(({ clientWidth }) => clientWidth > 0)
   .filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth || clientWidth < ${COLUMN_MIN_PX})
   .map((heading) => 'the column ' + heading.innerText + ' has ' + heading.clientWidth + ' px')`;
+
+/** Judged by what is on top in the middle of each, once it is scrolled to. A label may cover what it is the label of. */
+const COVERED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [role=tab]')]
+  .filter((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }))
+  .flatMap((element) => {
+    element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+    const { left, top, right, bottom, width, height } = element.getBoundingClientRect();
+    // Read out, or shown once it has the focus.
+    if (width < 2 || height < 2 || right <= 0 || bottom <= 0) return [];
+    const above = document.elementFromPoint(left + width / 2, top + height / 2);
+    const isOwn = above !== null && (element.contains(above) || above.contains(element) || (element.labels ?? []).length > 0
+      && [...element.labels].some((label) => label.contains(above)));
+    return isOwn ? [] : [element.outerHTML.slice(0, 100) + ' is under ' + (above?.outerHTML.slice(0, 100) ?? 'nothing')];
+  })`;
 
 /** The page has to hear of its width first. What is still too wide after that stays so. */
 async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
@@ -385,4 +400,9 @@ async function prepare(world: World): Promise<void> {
     return found;
   });
   for (const { id, status } of ended) ids[status as 'failed' | 'delivered'] = id;
+  // Long enough to be an incident, on the list and on its own page.
+  await database.prisma.subscription.update({
+    where: { id: walked.id },
+    data: { failingSince: new Date(Date.now() - 7_200_000), consecutiveFailures: 12 },
+  });
 }

@@ -75,9 +75,12 @@ export const statisticsPaths: Paths = {
       responses: answers(
         'account',
         {
-          200: success(200, 'One for each webhook.', { type: 'array', items: schemaRef('Rates') }, [
-            RATES_EXAMPLE,
-          ]),
+          200: success(
+            200,
+            'One for each webhook.',
+            { type: 'array', items: schemaRef('Rates'), description: 'By id.' },
+            [RATES_EXAMPLE],
+          ),
         },
         [400],
       ),
