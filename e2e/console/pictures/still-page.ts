@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect } from '@jest/globals';
-import type { Browser, CDPSession, Page } from 'playwright-core';
+import type { Browser, CDPSession, Page, Request } from 'playwright-core';
 import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
 import { STILL_NOW_MS, type StillWorld } from './still-world.ts';
 
@@ -57,6 +57,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
   await context.addInitScript(STILL);
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
+  const asked = callsUnderWay(page);
   return {
     page,
     async open(path) {
@@ -67,18 +68,33 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
       await page.emulateMedia({ colorScheme: theme });
       await page.setViewportSize({ width, height: HEIGHT });
       await page.locator(`html[data-mantine-color-scheme=${theme}]`).waitFor();
-      return await onceStill(page, session);
+      return await onceStill(page, session, asked);
     },
   };
 }
 
 const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
 
+/** What the page waits for, but for the changes that it listens to. */
+function callsUnderWay(page: Page): ReadonlySet<Request> {
+  const asked = new Set<Request>();
+  const forget = (request: Request) => asked.delete(request);
+  page.on('request', (request) => {
+    if (!new URL(request.url()).pathname.endsWith('/changes')) asked.add(request);
+  });
+  page.on('requestfinished', forget);
+  page.on('requestfailed', forget);
+  return asked;
+}
+
 /** Two in a row that are the same: what the page still had to do is done. */
-async function onceStill(page: Page, session: CDPSession): Promise<string> {
+async function onceStill(page: Page, session: CDPSession, asked: ReadonlySet<Request>): Promise<string> {
   let before = '';
   for (let tries = 0; tries < 50; tries += 1) {
-    await onThePage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
+    await onThePage(async () => {
+      expect(asked.size).toBe(0);
+      expect(await page.locator(UNFINISHED).count()).toBe(0);
+    });
     await page.evaluate(
       'document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => null)',
     );
