@@ -1,10 +1,23 @@
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
+
+/** What the page says before its styles are there is seen at once. Its scripts wait for the styles, wherever they stand. */
+const stylesBehindTheFirstWords: Plugin = {
+  name: 'styles-behind-the-first-words',
+  transformIndexHtml: {
+    order: 'post',
+    handler(html) {
+      const links = html.match(/<link rel="stylesheet"[^>]*>\n?/g) ?? [];
+      const without = links.reduce((rest, link) => rest.replace(link, ''), html);
+      return without.replace('<noscript>', `${links.map((link) => link.trim()).join('\n')}\n<noscript>`);
+    },
+  },
+};
 
 // Relative, so that the console works below any path. The server tells each page where its root is (`<base>`).
 export default defineConfig({
   base: './',
-  plugins: [react()],
+  plugins: [react(), stylesBehindTheFirstWords],
   build: {
     target: 'es2022',
     // What `light-dark()` needs. Told of older ones, the build would rewrite it into something that shows neither colour.

@@ -25,6 +25,7 @@ export function useIncidents(accountId: number, webhookId?: string) {
   const open = rows.filter(({ status }) => status === 'open');
   return {
     isKnown: query.data !== undefined,
+    isPending: query.isPending,
     open,
     /** Whether there may be more that are open. */
     isMore: open.length === ASKED_FOR,

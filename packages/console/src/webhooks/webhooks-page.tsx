@@ -1,4 +1,4 @@
-import { Group, Stack } from '@mantine/core';
+import { Group, Skeleton, Stack } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useChanges } from '../api/changes.ts';
@@ -55,7 +55,7 @@ export function Component() {
 
   const isEmpty = list.isSuccess && totalCount === 0;
   const isNarrowed = search !== '' || isFailingOnly;
-  const { open, isMore } = useIncidents(account.id);
+  const { open, isMore, isPending } = useIncidents(account.id);
   return (
     <>
       <PageHeading
@@ -69,54 +69,59 @@ export function Component() {
         }
       />
       <WriteNotice />
-      <Stack gap="md">
-        <Incidents accountId={account.id} refusal={refusal} />
-        {(!isEmpty || isNarrowed) && (
-          <Group>
-            <SearchField value={search} onSearch={(text) => change({ search: text })} />
-            <OrderSelect value={order} onChange={(wanted) => change({ order: wanted })} />
-            <FailingOnly isOn={isFailingOnly} onChange={(isOn) => change({ isFailingOnly: isOn })} />
-          </Group>
-        )}
-        {list.isError && list.data === undefined && (
-          <Problem
-            title="The webhooks could not be loaded"
-            error={list.error}
-            onRetry={() => void list.refetch()}
-            isRetrying={list.isFetching}
-          />
-        )}
-        {isEmpty && !isNarrowed && <EmptyList refusal={refusal} accountId={account.id} />}
-        {isEmpty && isNarrowed && (
-          <EmptySearch
-            search={search}
-            isFailingOnly={isFailingOnly}
-            onClear={() => change({ search: '', isFailingOnly: false })}
-          />
-        )}
-        {!isEmpty && !(list.isError && list.data === undefined) && (
-          <WebhookList
-            accountId={account.id}
-            subscriptions={list.data?.data ?? null}
-            skeletonCount={pageSize}
-            isOutdated={list.isPlaceholderData}
-            jobNames={names}
-            rates={rates.data ?? NO_RATES}
-            refusal={refusal}
-            onActive={(subscription, active) => changeActive.mutate({ subscription, active })}
-            onDelete={setDeleting}
-          />
-        )}
-        {list.isSuccess && !isEmpty && (
-          <Pager
-            page={Math.min(page, pageCount)}
-            pageSize={pageSize}
-            totalCount={totalCount}
-            onPage={(wanted) => change({ page: wanted })}
-            onPageSize={(wanted) => change({ pageSize: wanted })}
-          />
-        )}
-      </Stack>
+      {isPending ? (
+        // What stands above the list must not push it away when it comes.
+        <Skeleton height="60vh" role="status" aria-label="Loading the webhooks" />
+      ) : (
+        <Stack gap="md">
+          <Incidents accountId={account.id} refusal={refusal} />
+          {(!isEmpty || isNarrowed) && (
+            <Group>
+              <SearchField value={search} onSearch={(text) => change({ search: text })} />
+              <OrderSelect value={order} onChange={(wanted) => change({ order: wanted })} />
+              <FailingOnly isOn={isFailingOnly} onChange={(isOn) => change({ isFailingOnly: isOn })} />
+            </Group>
+          )}
+          {list.isError && list.data === undefined && (
+            <Problem
+              title="The webhooks could not be loaded"
+              error={list.error}
+              onRetry={() => void list.refetch()}
+              isRetrying={list.isFetching}
+            />
+          )}
+          {isEmpty && !isNarrowed && <EmptyList refusal={refusal} accountId={account.id} />}
+          {isEmpty && isNarrowed && (
+            <EmptySearch
+              search={search}
+              isFailingOnly={isFailingOnly}
+              onClear={() => change({ search: '', isFailingOnly: false })}
+            />
+          )}
+          {!isEmpty && !(list.isError && list.data === undefined) && (
+            <WebhookList
+              accountId={account.id}
+              subscriptions={list.data?.data ?? null}
+              skeletonCount={pageSize}
+              isOutdated={list.isPlaceholderData}
+              jobNames={names}
+              rates={rates.data ?? NO_RATES}
+              refusal={refusal}
+              onActive={(subscription, active) => changeActive.mutate({ subscription, active })}
+              onDelete={setDeleting}
+            />
+          )}
+          {list.isSuccess && !isEmpty && (
+            <Pager
+              page={Math.min(page, pageCount)}
+              pageSize={pageSize}
+              totalCount={totalCount}
+              onPage={(wanted) => change({ page: wanted })}
+              onPageSize={(wanted) => change({ pageSize: wanted })}
+            />
+          )}
+        </Stack>
+      )}
       <DeleteDialog accountId={account.id} webhook={deleting} onClose={() => setDeleting(null)} />
     </>
   );
