@@ -1,7 +1,10 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
-/** What the page says before its styles are there is seen at once. Its scripts wait for the styles, wherever they stand. */
+/**
+ * What the page says before its styles are there is seen at once. Its scripts wait for the styles, wherever they stand; those
+ * that the component library writes into the root come after them.
+ */
 const stylesBehindTheFirstWords: Plugin = {
   name: 'styles-behind-the-first-words',
   transformIndexHtml: {
@@ -9,7 +12,10 @@ const stylesBehindTheFirstWords: Plugin = {
     handler(html) {
       const links = html.match(/<link rel="stylesheet"[^>]*>\n?/g) ?? [];
       const without = links.reduce((rest, link) => rest.replace(link, ''), html);
-      return without.replace('<noscript>', `${links.map((link) => link.trim()).join('\n')}\n<noscript>`);
+      return without.replace(
+        '<div id="root">',
+        `${links.map((link) => link.trim()).join('\n')}\n<div id="root">`,
+      );
     },
   },
 };

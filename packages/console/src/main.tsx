@@ -1,9 +1,10 @@
-import '@mantine/core/styles.css';
-import '@mantine/notifications/styles.css';
+// In a layer: whatever is ours comes before the library's, wherever its file is linked.
+import '@mantine/core/styles.layer.css';
+import '@mantine/notifications/styles.layer.css';
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { StrictMode, useState } from 'react';
+import { StrictMode, useLayoutEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { RouterProvider } from 'react-router';
 import { createRouter } from './routes.tsx';
@@ -30,6 +31,7 @@ function App() {
     return created;
   });
   const [router] = useState(createRouter);
+  useLayoutEffect(() => document.getElementById('boot')?.remove(), []);
   return (
     <MantineProvider
       theme={theme}
