@@ -1,5 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { causeTitle, harmWords, otherCausesWords, rateWords, resendWords } from '../src/words/incidents.ts';
+import {
+  announcement,
+  causeTitle,
+  harmWords,
+  otherCausesWords,
+  rateWords,
+  resendWords,
+} from '../src/words/incidents.ts';
 
 const COUNTS = { delivery_count: 126, failed_count: 120, pending_count: 6, run_count: 118 };
 
@@ -44,6 +51,14 @@ test('the main cause is the title, the others are told beside it', () => {
   );
   expect(otherCausesWords({ causes: causes.slice(0, 1) })).toBe('');
   expect(causeTitle({ causes: [] })).toBe('It fails');
+});
+
+test('those who hear the page are told of what fails and of what has ended, without times', () => {
+  const slack = { subscription_name: 'Slack', causes: [cause('400 no_text', 9)] };
+  expect(announcement([slack], [{ subscription_name: 'Pager', causes: [] }])).toBe(
+    'Slack fails: 400 no_text. Incident of Pager closed.',
+  );
+  expect(announcement([], [])).toBe('');
 });
 
 test.each([

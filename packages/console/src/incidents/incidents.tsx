@@ -1,4 +1,4 @@
-import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Group, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
@@ -6,7 +6,7 @@ import { incidentsQuery } from '../api/incidents.ts';
 import type { Incident } from '../api/types.ts';
 import { Moment, StatusBadge } from '../components/state.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { causeTitle, harmWords } from '../words/incidents.ts';
+import { announcement, causeTitle, harmWords } from '../words/incidents.ts';
 import { IncidentCard, Resend } from './incident-card.tsx';
 import classes from './incidents.module.css';
 
@@ -46,9 +46,10 @@ interface IncidentsProps {
 export function Incidents({ accountId, refusal, webhookId, whenNone }: IncidentsProps) {
   const { isKnown, open, isMore, news } = useIncidents(accountId, webhookId);
   const isOfPage = webhookId !== undefined;
-  // It is read out when it changes, so it is there before it has anything to say.
   return (
-    <section aria-label={isOfPage ? 'Incidents of the webhook' : 'What needs you'} aria-live="polite">
+    <section aria-label={isOfPage ? 'Incidents of the webhook' : 'What needs you'}>
+      {/* Read out when it changes: the rest has times that change by themselves. */}
+      <VisuallyHidden role="status">{announcement(open, news)}</VisuallyHidden>
       <Stack gap="sm">
         {!isOfPage && open.length > 0 && (
           <Title order={2} size="h4">

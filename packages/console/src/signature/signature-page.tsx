@@ -1,28 +1,21 @@
 import { Alert, PasswordInput, Stack, Text, Textarea } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
-import { useParams } from 'react-router';
-import { ApiError } from '../api/api-error.ts';
-import { subscriptionQuery } from '../api/subscriptions.ts';
 import { PageHeading } from '../components/page.tsx';
 import { StatusBadge } from '../components/state.tsx';
-import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
-import { WayTo } from '../webhook-help/way.tsx';
+import { useWebhookOfPage, WayTo } from '../webhook/page-of-webhook.tsx';
 import { verdictWords } from '../words/signatures.ts';
 import { checkSignature, type PastedDelivery, type Verdict } from './check-signature.ts';
 
 /** Why an endpoint refuses a signature: what is pasted stays in the page. */
 export function Component() {
-  const account = useAccount();
-  const { webhookId = '' } = useParams();
-  const webhook = useQuery(subscriptionQuery({ accountId: account.id, webhookId }));
+  const { account, webhookId, webhook, isGone } = useWebhookOfPage();
   const [body, setBody] = useState('');
   const [header, setHeader] = useState('');
   const [secret, setSecret] = useState('');
   const signatureHeader = webhook.data?.signature_header ?? 'Authorization';
   const verdict = useVerdict({ body, header, secret, signatureHeader });
-  if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
+  if (isGone) return <NotFoundPage what="webhook" />;
   return (
     <>
       <PageHeading

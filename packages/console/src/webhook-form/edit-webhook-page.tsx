@@ -1,7 +1,7 @@
-import { Anchor, Skeleton, Stack } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Skeleton, Stack } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router';
+import { useNavigate } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import {
   readSubscription,
@@ -13,53 +13,28 @@ import {
 } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { WriteNotice } from '../components/guarded.tsx';
-import { PageHeading, Problem, toastDone } from '../components/page.tsx';
-import { webhookPath, webhooksPath } from '../paths.ts';
+import { PageHeading, toastDone } from '../components/page.tsx';
+import { webhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { useWebhookOfPage, WayTo, WebhookProblem } from '../webhook/page-of-webhook.tsx';
 import { writeRefusal } from '../words/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import { fieldsOf, isSentAsBefore, testFieldsOf, valuesOf, type WebhookValues } from './webhook-values.ts';
 
 export function Component() {
-  const account = useAccount();
-  const { webhookId = '' } = useParams();
-  const webhook = useQuery({
-    ...subscriptionQuery({ accountId: account.id, webhookId }),
-    refetchOnWindowFocus: false,
-  });
-  if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
+  const { account, webhookId, webhook, isGone } = useWebhookOfPage();
+  if (isGone) return <NotFoundPage what="webhook" />;
   return (
     <>
       <PageHeading
         title="Edit webhook"
         tabTitle={webhook.data ? `Edit ${webhook.data.name}` : 'Edit webhook'}
-        above={
-          <>
-            <Anchor component={Link} to={webhooksPath(account.id)} inherit>
-              Webhooks
-            </Anchor>
-            {webhook.data && (
-              <>
-                {' / '}
-                <Anchor component={Link} to={webhookPath(account.id, webhookId)} inherit>
-                  {webhook.data.name}
-                </Anchor>
-              </>
-            )}
-          </>
-        }
+        above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
         below="Deliveries that were made already stay as they are. The secret does not change."
       />
       <WriteNotice />
-      {webhook.isError && webhook.data === undefined && (
-        <Problem
-          title="The webhook could not be loaded"
-          error={webhook.error}
-          onRetry={() => void webhook.refetch()}
-          isRetrying={webhook.isFetching}
-        />
-      )}
+      <WebhookProblem webhook={webhook} />
       {webhook.isPending && <FormSkeleton />}
       {webhook.data && writeRefusal(account) === null && <EditForm key={webhookId} webhook={webhook.data} />}
     </>

@@ -1,28 +1,20 @@
 import { Anchor, Code, List, Skeleton, Stack, Tabs, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useParams, useSearchParams } from 'react-router';
-import { ApiError } from '../api/api-error.ts';
-import { subscriptionQuery } from '../api/subscriptions.ts';
+import { Link, useSearchParams } from 'react-router';
 import type { Subscription } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { signaturePath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
-import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { useWebhookOfPage, WayTo, WebhookProblem } from '../webhook/page-of-webhook.tsx';
 import { EVENT_WORDS } from '../words/webhooks.ts';
 import { RECEIVERS, type Receiver } from './receivers.ts';
-import { WayTo } from './way.tsx';
 
 /** How to receive what a webhook sends, in each language that there is an example in. */
 export function Component() {
-  const account = useAccount();
-  const { webhookId = '' } = useParams();
-  const webhook = useQuery({
-    ...subscriptionQuery({ accountId: account.id, webhookId }),
-    refetchOnWindowFocus: false,
-  });
-  if (webhook.error instanceof ApiError && webhook.error.code === 404) return <NotFoundPage what="webhook" />;
+  const { account, webhookId, webhook, isGone } = useWebhookOfPage();
+  if (isGone) return <NotFoundPage what="webhook" />;
   return (
     <>
       <PageHeading
@@ -31,14 +23,7 @@ export function Component() {
         above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
         below="A receiver that verifies each delivery, filled in with this webhook’s header and path. Our tests run these very files."
       />
-      {webhook.isError && webhook.data === undefined && (
-        <Problem
-          title="The webhook could not be loaded"
-          error={webhook.error}
-          onRetry={() => void webhook.refetch()}
-          isRetrying={webhook.isFetching}
-        />
-      )}
+      <WebhookProblem webhook={webhook} />
       {webhook.isPending && <Skeleton height={420} role="status" aria-label="Loading" />}
       {webhook.data && (
         <Stack gap="lg" maw={960}>

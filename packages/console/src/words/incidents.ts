@@ -41,6 +41,17 @@ export function otherCausesWords({ causes }: Pick<Incident, 'causes'>): string {
   return `Also: ${said.join('; ')}.`;
 }
 
+type Told = Pick<Incident, 'subscription_name' | 'causes'>;
+
+/** What those who hear the page are told when it changes; empty while all is well. */
+export function announcement(open: readonly Told[], ended: readonly Told[]): string {
+  const failing = open.map((incident) => `${incident.subscription_name} fails: ${causeTitle(incident)}.`);
+  return [
+    ...failing,
+    ...ended.map(({ subscription_name }) => `Incident of ${subscription_name} closed.`),
+  ].join(' ');
+}
+
 /** "Resend these 126" */
 export function resendWords({ failed_count }: Pick<Incident, 'failed_count'>): string {
   if (failed_count >= COUNT_MAX) return 'Resend all that failed';

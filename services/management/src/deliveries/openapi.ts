@@ -65,6 +65,20 @@ const HEADERS: Schema = {
   description: 'Headers by their lower-case names.',
 };
 
+/** What an endpoint answered, as far as it is kept. */
+export const ANSWERED = {
+  response_headers: {
+    ...HEADERS,
+    type: ['object', 'null'],
+    description: 'What was answered, by lower-case names; null when nothing was.',
+  },
+  response_body: {
+    type: ['string', 'null'],
+    description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
+  },
+  response_truncated: { type: 'boolean', description: 'Whether the answer was longer than is shown.' },
+} satisfies Record<string, Schema>;
+
 export const deliverySchemas: Record<string, Schema> = {
   Delivery: answerObject<DeliveryView>('One event on its way to one webhook.', DELIVERY_PROPERTIES),
 
@@ -108,16 +122,7 @@ export const deliverySchemas: Record<string, Schema> = {
       ...HEADERS,
       description: 'What was sent, by lower-case names. `***` stands for signatures.',
     },
-    response_headers: {
-      ...HEADERS,
-      type: ['object', 'null'],
-      description: 'What was answered, by lower-case names; null when nothing was.',
-    },
-    response_body: {
-      type: ['string', 'null'],
-      description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
-    },
-    response_truncated: { type: 'boolean', description: 'Whether the answer was longer than is shown.' },
+    ...ANSWERED,
     timings: {
       anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
       description: 'How long its phases took; null when nothing was sent.',

@@ -4,6 +4,7 @@ import {
   HMAC_SECRET_PATTERN,
   TESTED_BY_DEFAULT,
 } from '@runhook/contract';
+import { ANSWERED } from '../deliveries/openapi.ts';
 import {
   answerObject,
   count,
@@ -140,16 +141,7 @@ export const testSchemas: Record<string, Schema> = {
           'What was sent, by lower-case names. `***` stands for signatures and headers of your own.',
       },
       request_body: text('The exact text that was sent and signed.'),
-      response_headers: {
-        ...HEADERS,
-        type: ['object', 'null'],
-        description: 'What was answered, by lower-case names; null when nothing was.',
-      },
-      response_body: {
-        type: ['string', 'null'],
-        description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
-      },
-      response_truncated: { type: 'boolean', description: 'Whether the answer was longer than is shown.' },
+      ...ANSWERED,
       timings: {
         anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
         description: 'How long its phases took; null when nothing was sent.',

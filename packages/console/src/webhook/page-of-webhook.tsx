@@ -1,0 +1,60 @@
+import { Anchor, Group } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+import { ApiError } from '../api/api-error.ts';
+import { subscriptionQuery } from '../api/subscriptions.ts';
+import { Problem } from '../components/page.tsx';
+import { webhookPath, webhooksPath } from '../paths.ts';
+import { useAccount } from '../session/session.ts';
+
+/** The webhook that the address names, for a page about it that does not follow its changes. */
+export function useWebhookOfPage() {
+  const account = useAccount();
+  const { webhookId = '' } = useParams();
+  const webhook = useQuery({
+    ...subscriptionQuery({ accountId: account.id, webhookId }),
+    refetchOnWindowFocus: false,
+  });
+  const isGone = webhook.error instanceof ApiError && webhook.error.code === 404;
+  return { account, webhookId, webhook, isGone };
+}
+
+/** Instead of what cannot be told without it. */
+export function WebhookProblem({ webhook }: Pick<ReturnType<typeof useWebhookOfPage>, 'webhook'>) {
+  if (!webhook.isError || webhook.data !== undefined) return null;
+  return (
+    <Problem
+      title="The webhook could not be loaded"
+      error={webhook.error}
+      onRetry={() => void webhook.refetch()}
+      isRetrying={webhook.isFetching}
+    />
+  );
+}
+
+interface WayToProps {
+  accountId: number;
+  webhookId: string;
+  /** Undefined until it is known. */
+  name: string | undefined;
+}
+
+/** From the list to the webhook that a page is about. */
+export function WayTo({ accountId, webhookId, name = 'Webhook' }: WayToProps) {
+  return (
+    <Group gap={6} component="nav" aria-label="Where this page belongs">
+      <Anchor component={Link} to={webhooksPath(accountId)} size="sm">
+        Webhooks
+      </Anchor>
+      <span aria-hidden>/</span>
+      <Anchor
+        component={Link}
+        to={webhookPath(accountId, webhookId)}
+        size="sm"
+        style={{ overflowWrap: 'anywhere', minWidth: 0 }}
+      >
+        {name}
+      </Anchor>
+    </Group>
+  );
+}
