@@ -132,7 +132,8 @@ async function keep(taken: Map<string, string>): Promise<void> {
   for (const [file, picture] of taken) made.push({ file, content: await toKept(calculator, picture) });
   for (const file of readdirSync(KEPT)) rmSync(join(KEPT, file));
   for (const { file, content } of made) writeFileSync(join(KEPT, file), content);
-  writeFileSync(MADE_BY, `${JSON.stringify({ chromium: majorOf(browser) })}\n`);
+  // As the formatter has it.
+  writeFileSync(MADE_BY, `{ "chromium": ${majorOf(browser)} }\n`);
 }
 
 async function problemOf(
