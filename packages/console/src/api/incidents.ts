@@ -16,11 +16,8 @@ export function incidentsKey(accountId: number) {
 export function incidentsQuery(accountId: number, query: Query<'get', typeof INCIDENTS>) {
   return queryOptions({
     queryKey: [...incidentsKey(accountId), query],
-    queryFn: async ({ signal }) => {
-      const path = { account_id: accountId };
-      const { data, extra } = await request('get', INCIDENTS, { path, query, signal });
-      return { rows: data, totalCount: extra.pagination.total_count };
-    },
+    queryFn: async ({ signal }) =>
+      (await request('get', INCIDENTS, { path: { account_id: accountId }, query, signal })).data,
     placeholderData: keepPreviousData,
     refetchInterval: unlessLive(INCIDENTS_POLL_MS),
   });

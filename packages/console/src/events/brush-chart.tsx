@@ -1,9 +1,9 @@
 import { useElementSize } from '@mantine/hooks';
 import { type KeyboardEvent, type PointerEvent, useId, useRef, useState } from 'react';
-import type { Histogram, HistogramBucket } from '../api/types.ts';
-import { OutcomeLegend, OutcomePatterns, OutcomeRect } from '../webhook/last-day/charts.tsx';
+import type { Histogram } from '../api/types.ts';
+import { OutcomeBar, OutcomeLegend, OutcomePatterns } from '../webhook/last-day/charts.tsx';
 import chart from '../webhook/last-day/hour-chart.module.css';
-import { axisOf, place, stackOf } from '../webhook/last-day/scale.ts';
+import { axisOf, place } from '../webhook/last-day/scale.ts';
 import { countOf, hourWords, OUTCOMES, totalOf } from '../webhook/last-day/summary.ts';
 import { type Brush, barLabel, brushed, brushKey, spanOfBars, spanWords } from './brush.ts';
 import classes from './events.module.css';
@@ -12,8 +12,6 @@ const HEIGHT = 180;
 const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, right: 8 };
 const LABELS_WANTED = 6;
 const LABEL_PX = 70;
-/** The least that is still seen: one failure among thousands. */
-const SLICE_PX_MIN = 3;
 const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
 interface BrushChartProps {
@@ -122,13 +120,13 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
               <Labels histogram={histogram} xOf={xOf} width={width} />
               <Uncounted histogram={histogram} xOf={xOf} />
               {buckets.map((bucket, index) => (
-                <Bar
+                <OutcomeBar
                   key={bucket.start}
                   id={id}
                   bucket={bucket}
                   x={xOf(index)}
                   bandWidth={bandWidth}
-                  yOf={yOf}
+                  plot={{ bottom: PLOT.bottom, yOf }}
                 />
               ))}
             </g>
@@ -205,39 +203,6 @@ function Selection({
       aria-hidden
     />
   );
-}
-
-function Bar({
-  id,
-  bucket,
-  x,
-  bandWidth,
-  yOf,
-}: {
-  id: string;
-  bucket: HistogramBucket;
-  x: number;
-  bandWidth: number;
-  yOf: (value: number) => number;
-}) {
-  const counts = OUTCOMES.map((outcome) => [outcome, bucket[`${outcome}_count`]] as const);
-  const gap = Math.min(3, bandWidth * 0.2);
-  let top = PLOT.bottom;
-  return stackOf(counts).map(({ name, count, below }) => {
-    const height = Math.max(SLICE_PX_MIN, yOf(below) - yOf(below + count));
-    top -= height;
-    return (
-      <OutcomeRect
-        key={name}
-        id={id}
-        outcome={name}
-        x={x + gap / 2}
-        y={top}
-        width={bandWidth - gap}
-        height={height}
-      />
-    );
-  });
 }
 
 interface PartProps {

@@ -21,7 +21,7 @@ const NEWS_MS = 24 * 3_600_000;
 export function useIncidents(accountId: number, webhookId?: string) {
   const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
   const query = useQuery(incidentsQuery(accountId, { ...ofOne, limit: ASKED_FOR }));
-  const rows = query.data?.rows ?? [];
+  const rows = query.data ?? [];
   const open = rows.filter(({ status }) => status === 'open');
   return {
     isKnown: query.data !== undefined,

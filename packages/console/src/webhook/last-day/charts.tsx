@@ -36,7 +36,14 @@ export function OutcomeChart({ buckets, onHour }: ChartProps) {
         <>
           <OutcomePatterns id={id} />
           {buckets.map((bucket, index) => (
-            <Bar key={bucket.hour_start} id={id} bucket={bucket} index={index} plot={plot} />
+            <OutcomeBar
+              key={bucket.hour_start}
+              id={id}
+              bucket={bucket}
+              x={plot.xOf(index)}
+              bandWidth={plot.bandWidth}
+              plot={plot}
+            />
           ))}
         </>
       )}
@@ -44,19 +51,19 @@ export function OutcomeChart({ buckets, onHour }: ChartProps) {
   );
 }
 
-function Bar({
-  id,
-  bucket,
-  index,
-  plot,
-}: {
+interface OutcomeBarProps {
   id: string;
-  bucket: StatisticsBucket;
-  index: number;
-  plot: Plot;
-}) {
+  bucket: Parameters<typeof countOf>[0];
+  /** Of the band that it stands in. */
+  x: number;
+  bandWidth: number;
+  plot: Pick<Plot, 'bottom' | 'yOf'>;
+}
+
+/** One on top of the other, what became of the deliveries of a bucket. */
+export function OutcomeBar({ id, bucket, x, bandWidth, plot }: OutcomeBarProps) {
   const slices = stackOf(OUTCOMES.map((outcome) => [outcome, countOf(bucket, outcome)] as const));
-  const gap = Math.min(3, plot.bandWidth * 0.2);
+  const gap = Math.min(3, bandWidth * 0.2);
   let top = plot.bottom;
   return slices.map(({ name, count, below }) => {
     const height = Math.max(SLICE_PX_MIN, plot.yOf(below) - plot.yOf(below + count));
@@ -66,9 +73,9 @@ function Bar({
         key={name}
         id={id}
         outcome={name}
-        x={plot.xOf(index) + gap / 2}
+        x={x + gap / 2}
         y={top}
-        width={plot.bandWidth - gap}
+        width={bandWidth - gap}
         height={height}
       />
     );
@@ -84,7 +91,7 @@ interface OutcomeRectProps {
   height: number;
 }
 
-export function OutcomeRect({ id, outcome, ...box }: OutcomeRectProps) {
+function OutcomeRect({ id, outcome, ...box }: OutcomeRectProps) {
   if (outcome === 'delivered') return <rect {...box} className={classes.delivered} />;
   const inner = {
     x: box.x + 0.5,
