@@ -1,10 +1,11 @@
-import { Group, Pagination, Skeleton, Stack, Table, Text } from '@mantine/core';
+import { Group, Pagination, Skeleton, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useSearchParams } from 'react-router';
 import { request } from '../api/request.ts';
 import type { AuditEntry } from '../api/types.ts';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { Moment } from '../components/state.tsx';
+import { Table, TableScroll } from '../components/table.tsx';
 import { useAccount } from '../session/session.ts';
 import { actionWords, actorWords, detailWords } from '../words/audit.ts';
 
@@ -59,32 +60,32 @@ export function Component() {
 
 function Entries({ entries }: { entries: readonly AuditEntry[] }) {
   return (
-    <Table.ScrollContainer minWidth={640}>
+    <TableScroll minWidth={640}>
       <Table aria-label="Changes">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>When</Table.Th>
-            <Table.Th>Who</Table.Th>
-            <Table.Th>What</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
+        <thead>
+          <tr>
+            <th>When</th>
+            <th>Who</th>
+            <th>What</th>
+          </tr>
+        </thead>
+        <tbody>
           {entries.map((entry) => (
-            <Table.Tr key={entry.id}>
-              <Table.Td>
+            <tr key={entry.id}>
+              <td>
                 <Moment at={entry.created_at} />
-              </Table.Td>
-              <Table.Td style={{ overflowWrap: 'anywhere' }}>{actorWords(entry.actor)}</Table.Td>
-              <Table.Td style={{ overflowWrap: 'anywhere' }}>
+              </td>
+              <td style={{ overflowWrap: 'anywhere' }}>{actorWords(entry.actor)}</td>
+              <td style={{ overflowWrap: 'anywhere' }}>
                 {actionWords(entry)}
                 <Text span size="xs" c="dimmed" display="block">
                   {detailWords(entry.details)}
                 </Text>
-              </Table.Td>
-            </Table.Tr>
+              </td>
+            </tr>
           ))}
-        </Table.Tbody>
+        </tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }

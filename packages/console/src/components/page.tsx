@@ -2,7 +2,7 @@ import { Alert, Box, Button, Group, Stack, Text, Title } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react';
 import { useLocation } from 'react-router';
 import { problemWords } from '../api/api-error.ts';
 import classes from './components.module.css';
@@ -82,6 +82,20 @@ export function Problem({ title, error, onRetry, isRetrying = false }: ProblemPr
       </Stack>
     </Alert>
   );
+}
+
+interface InPiecesProps {
+  /** What stands there until the rest is drawn. */
+  meanwhile: ReactNode;
+  children: ReactNode;
+}
+
+/**
+ * Around what takes long to draw. What an answer brings is drawn at once and as a whole, which stops a slow device; what
+ * follows a deferred value is drawn in pieces of some milliseconds.
+ */
+export function InPieces({ meanwhile, children }: InPiecesProps) {
+  return useDeferredValue(true, false) ? children : meanwhile;
 }
 
 const SHOWN_MS = 6_000;

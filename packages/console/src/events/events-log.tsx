@@ -1,10 +1,11 @@
-import { Anchor, Button, Paper, Skeleton, Stack, Table, Text, Title, VisuallyHidden } from '@mantine/core';
+import { Anchor, Button, Paper, Skeleton, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { accountLogQuery } from '../api/activity.ts';
 import type { AccountDelivery } from '../api/types.ts';
 import { Problem, useIsNarrow } from '../components/page.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
+import { Table } from '../components/table.tsx';
 import { deliveryPath, runPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import classes from '../webhook/log/delivery-rows.module.css';
@@ -92,52 +93,44 @@ function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
       </ul>
     );
   return (
-    <Table
-      className={classes.table ?? ''}
-      verticalSpacing={5}
-      horizontalSpacing="xs"
-      aria-label="Deliveries, newest first"
-    >
-      <Table.Thead>
-        <Table.Tr>
+    <Table className={classes.table ?? ''} verticalSpacing={5} aria-label="Deliveries, newest first">
+      <thead>
+        <tr>
           {HEADINGS.map((heading) => (
-            <Table.Th key={heading}>{heading}</Table.Th>
+            <th key={heading}>{heading}</th>
           ))}
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
+        </tr>
+      </thead>
+      <tbody>
         {rows.map((delivery) => (
-          <Table.Tr
-            key={delivery.id}
-            className={delivery.webhook_state === 'deleted' ? '' : (classes.row ?? '')}
-          >
-            <Table.Td>
+          <tr key={delivery.id} className={delivery.webhook_state === 'deleted' ? '' : (classes.row ?? '')}>
+            <td>
               <State delivery={delivery} />
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <EventLink delivery={delivery} />
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <div className={classes.job} title={delivery.webhook_name}>
                 {delivery.webhook_name}
               </div>
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <div className={classes.job} title={delivery.job_name}>
                 {jobWords(delivery)}
               </div>
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <RunLink runId={delivery.run_id} />
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <Moment at={delivery.created_at} format="exact" />
-            </Table.Td>
-            <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
-            <Table.Td>{durationOf(delivery)}</Table.Td>
-          </Table.Tr>
+            </td>
+            <td>{lastAnswerWords(delivery)}</td>
+            <td>{durationOf(delivery)}</td>
+          </tr>
         ))}
-      </Table.Tbody>
+      </tbody>
     </Table>
   );
 }

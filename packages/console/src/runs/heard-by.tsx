@@ -1,8 +1,9 @@
-import { Anchor, Table, Text, VisuallyHidden } from '@mantine/core';
+import { Anchor, Text, VisuallyHidden } from '@mantine/core';
 import { Link } from 'react-router';
 import type { AccountDelivery } from '../api/types.ts';
 import { useIsNarrow } from '../components/page.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
+import { Table } from '../components/table.tsx';
 import { RedeliverButton } from '../delivery/payload.tsx';
 import { deliveryPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
@@ -57,40 +58,40 @@ export function HeardBy({ deliveries, label }: HeardByProps) {
     );
   return (
     <Table className={classes.table ?? ''} verticalSpacing={4} aria-label={name}>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Webhook</Table.Th>
-          <Table.Th>Status</Table.Th>
-          <Table.Th>Last answer</Table.Th>
-          <Table.Th className={classes.number ?? ''}>Took</Table.Th>
-          <Table.Th className={classes.number ?? ''}>Attempts</Table.Th>
-          <Table.Th>When</Table.Th>
-          <Table.Th>
+      <thead>
+        <tr>
+          <th>Webhook</th>
+          <th>Status</th>
+          <th>Last answer</th>
+          <th className={classes.number ?? ''}>Took</th>
+          <th className={classes.number ?? ''}>Attempts</th>
+          <th>When</th>
+          <th>
             <VisuallyHidden>Deliver again</VisuallyHidden>
-          </Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
         {sorted.map((delivery) => (
-          <Table.Tr key={delivery.id}>
-            <Table.Td style={{ overflowWrap: 'anywhere' }}>
+          <tr key={delivery.id}>
+            <td style={{ overflowWrap: 'anywhere' }}>
               <WebhookOf delivery={delivery} />
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <State delivery={delivery} />
-            </Table.Td>
-            <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
-            <Table.Td className={classes.number ?? ''}>{durationOf(delivery)}</Table.Td>
-            <Table.Td className={classes.number ?? ''}>{delivery.attempt_count}</Table.Td>
-            <Table.Td>
+            </td>
+            <td>{lastAnswerWords(delivery)}</td>
+            <td className={classes.number ?? ''}>{durationOf(delivery)}</td>
+            <td className={classes.number ?? ''}>{delivery.attempt_count}</td>
+            <td>
               <Moment at={delivery.created_at} format="exact" />
-            </Table.Td>
-            <Table.Td className={classes.number ?? ''}>
+            </td>
+            <td className={classes.number ?? ''}>
               <Again delivery={delivery} />
-            </Table.Td>
-          </Table.Tr>
+            </td>
+          </tr>
         ))}
-      </Table.Tbody>
+      </tbody>
     </Table>
   );
 }

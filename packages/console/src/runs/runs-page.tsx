@@ -1,14 +1,4 @@
-import {
-  Button,
-  Group,
-  NativeSelect,
-  Pagination,
-  Skeleton,
-  Stack,
-  Table,
-  Text,
-  TextInput,
-} from '@mantine/core';
+import { Button, Group, NativeSelect, Pagination, Skeleton, Stack, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
@@ -19,6 +9,7 @@ import { useChanges } from '../api/changes.ts';
 import type { Run } from '../api/types.ts';
 import { PageHeading, Problem, useIsNarrow } from '../components/page.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
+import { Table } from '../components/table.tsx';
 import { UtcRange } from '../events/utc-range.tsx';
 import { runPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
@@ -168,42 +159,42 @@ function Runs({ runs, hasFilters }: { runs: readonly Run[]; hasFilters: boolean 
 function RunTable({ runs }: { runs: readonly Run[] }) {
   return (
     <Table className={classes.table ?? ''} verticalSpacing={6} aria-label="Runs, newest first">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Run</Table.Th>
-          <Table.Th>Status</Table.Th>
-          <Table.Th>Job</Table.Th>
-          <Table.Th>Environment</Table.Th>
-          <Table.Th>Started</Table.Th>
-          <Table.Th className={classes.number ?? ''}>Took</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
+      <thead>
+        <tr>
+          <th>Run</th>
+          <th>Status</th>
+          <th>Job</th>
+          <th>Environment</th>
+          <th>Started</th>
+          <th className={classes.number ?? ''}>Took</th>
+        </tr>
+      </thead>
+      <tbody>
         {runs.map((run) => (
-          <Table.Tr key={run.id} className={classes.row ?? ''}>
-            <Table.Td>
+          <tr key={run.id} className={classes.row ?? ''}>
+            <td>
               <RunLink run={run} />
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <RunState run={run} />
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <div className={classes.job} title={run.job_name}>
                 {run.job_name}
               </div>
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <div className={classes.job} title={run.environment_name}>
                 {run.environment_name}
               </div>
-            </Table.Td>
-            <Table.Td>
+            </td>
+            <td>
               <Moment at={run.started_at} format="exact" />
-            </Table.Td>
-            <Table.Td className={classes.number ?? ''}>{runDuration(run) ?? '–'}</Table.Td>
-          </Table.Tr>
+            </td>
+            <td className={classes.number ?? ''}>{runDuration(run) ?? '–'}</td>
+          </tr>
         ))}
-      </Table.Tbody>
+      </tbody>
     </Table>
   );
 }

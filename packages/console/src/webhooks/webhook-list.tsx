@@ -1,9 +1,10 @@
-import { Anchor, Group, Paper, Skeleton, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
+import { Anchor, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Rates, Subscription } from '../api/types.ts';
-import { useIsNarrow } from '../components/page.tsx';
+import { InPieces, useIsNarrow } from '../components/page.tsx';
 import { LastStatus } from '../components/state.tsx';
+import { Table } from '../components/table.tsx';
 import { webhookPath } from '../paths.ts';
 import { eventsWords, jobsWords } from '../words/webhooks.ts';
 import { Rate } from './rate.tsx';
@@ -29,7 +30,13 @@ interface WebhookListProps {
 
 /** A table, or cards where there is no room for one. */
 export function WebhookList(props: WebhookListProps) {
-  return useIsNarrow(TABLE_MIN_EM) ? <WebhookCards {...props} /> : <WebhookTable {...props} />;
+  const List = useIsNarrow(TABLE_MIN_EM) ? WebhookCards : WebhookTable;
+  if (props.subscriptions === null) return <List {...props} />;
+  return (
+    <InPieces meanwhile={<List {...props} subscriptions={null} />}>
+      <List {...props} />
+    </InPieces>
+  );
 }
 
 /** Narrower, the column of the endpoint would have the width of a word. */
@@ -41,22 +48,22 @@ const SKELETON_CARDS_MAX = 4;
 function WebhookTable({ subscriptions, skeletonCount, isOutdated, ...row }: WebhookListProps) {
   return (
     <Table className={classes.table ?? ''} data-outdated={isOutdated} verticalSpacing={0} highlightOnHover>
-      <Table.Caption className={classes.caption ?? ''}>
+      <caption className={classes.caption ?? ''}>
         <VisuallyHidden>Webhooks</VisuallyHidden>
-      </Table.Caption>
-      <Table.Thead>
-        <Table.Tr>
+      </caption>
+      <thead>
+        <tr>
           {COLUMNS.map((column) => (
-            <Table.Th key={column} scope="col">
+            <th key={column} scope="col">
               {column}
-            </Table.Th>
+            </th>
           ))}
-          <Table.Th scope="col" w={52}>
+          <th scope="col" style={{ width: 52 }}>
             <VisuallyHidden>More</VisuallyHidden>
-          </Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody aria-busy={subscriptions === null}>
+          </th>
+        </tr>
+      </thead>
+      <tbody aria-busy={subscriptions === null}>
         {subscriptions?.map((subscription) => (
           <Row key={subscription.id} subscription={subscription} {...row} />
         )) ??
@@ -64,7 +71,7 @@ function WebhookTable({ subscriptions, skeletonCount, isOutdated, ...row }: Webh
             // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
             <SkeletonRow key={index} />
           ))}
-      </Table.Tbody>
+      </tbody>
     </Table>
   );
 }
@@ -76,45 +83,45 @@ type ItemProps = Omit<WebhookListProps, 'subscriptions' | 'skeletonCount' | 'isO
 function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDelete }: ItemProps) {
   const { id, name, event_types, job_ids, client_url } = subscription;
   return (
-    <Table.Tr>
-      <Table.Th scope="row" className={classes.name ?? ''}>
+    <tr>
+      <th scope="row" className={classes.name ?? ''}>
         <Anchor component={Link} to={webhookPath(accountId, id)} size="sm" fw={600}>
           <Text span inherit lineClamp={3} title={name}>
             {name}
           </Text>
         </Anchor>
-      </Table.Th>
-      <Table.Td>
+      </th>
+      <td>
         <Text size="sm">{eventsWords(event_types)}</Text>
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <Text size="sm" lineClamp={2} className={classes.anywhere ?? ''}>
           {jobsWords(job_ids, jobNames)}
         </Text>
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <Text size="sm" ff="monospace" lineClamp={2} className={classes.endpoint ?? ''}>
           {client_url}
         </Text>
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <Rate rates={rates.get(id)} />
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <LastStatus subscription={subscription} />
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <Activity subscription={subscription} refusal={refusal} onActive={onActive} />
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <RowActions
           accountId={accountId}
           subscription={subscription}
           mayWrite={refusal === null}
           onDelete={() => onDelete(subscription)}
         />
-      </Table.Td>
-    </Table.Tr>
+      </td>
+    </tr>
   );
 }
 
@@ -143,14 +150,14 @@ function Activity({
 /** As high as a row, so that nothing jumps. */
 function SkeletonRow() {
   return (
-    <Table.Tr>
+    <tr>
       {[70, 80, 50, 90, 75, 60, 40].map((width) => (
-        <Table.Td key={width}>
+        <td key={width}>
           <Skeleton h={14} w={`${width}%`} />
-        </Table.Td>
+        </td>
       ))}
-      <Table.Td />
-    </Table.Tr>
+      <td />
+    </tr>
   );
 }
 

@@ -7,7 +7,6 @@ import {
   SimpleGrid,
   Skeleton,
   Stack,
-  Table,
   Text,
   Title,
   VisuallyHidden,
@@ -17,11 +16,21 @@ import { useId, useState } from 'react';
 import { statisticsQuery } from '../../api/deliveries.ts';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Statistics, StatisticsBucket } from '../../api/types.ts';
-import { Problem } from '../../components/page.tsx';
+import { InPieces, Problem } from '../../components/page.tsx';
+import { Table, TableScroll, tableClasses } from '../../components/table.tsx';
 import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
 import { durationWords } from '../../words/time.ts';
 import { LatencyChart, OutcomeChart } from './charts.tsx';
-import { countOf, hourSpan, OUTCOMES, PERIODS, type PeriodHours, summaryWords, totalOf } from './summary.ts';
+import {
+  countOf,
+  hourSpan,
+  OUTCOMES,
+  PERIOD_DEFAULT,
+  PERIODS,
+  type PeriodHours,
+  summaryWords,
+  totalOf,
+} from './summary.ts';
 
 interface LastDayProps {
   webhook: WebhookKey;
@@ -31,7 +40,7 @@ interface LastDayProps {
 
 /** The last day or week of a webhook: in a sentence, in two charts, and as a table. */
 export function LastDay({ webhook, onHour }: LastDayProps) {
-  const [hours, setHours] = useState<PeriodHours>(24);
+  const [hours, setHours] = useState<PeriodHours>(PERIOD_DEFAULT);
   const statistics = useQuery({ ...statisticsQuery(webhook, hours), placeholderData: keepPreviousData });
   return (
     <Paper component="section" withBorder p="md" aria-labelledby="last-day">
@@ -48,11 +57,13 @@ export function LastDay({ webhook, onHour }: LastDayProps) {
         />
       </Group>
       {statistics.data ? (
-        <Charts
-          statistics={statistics.data}
-          hours={statistics.isPlaceholderData ? otherThan(hours) : hours}
-          onHour={onHour}
-        />
+        <InPieces meanwhile={<Loading hours={hours} />}>
+          <Charts
+            statistics={statistics.data}
+            hours={statistics.isPlaceholderData ? otherThan(hours) : hours}
+            onHour={onHour}
+          />
+        </InPieces>
       ) : statistics.isError ? (
         <Problem
           title="The statistics could not be loaded"
@@ -61,13 +72,19 @@ export function LastDay({ webhook, onHour }: LastDayProps) {
           isRetrying={statistics.isFetching}
         />
       ) : (
-        <Stack role="status">
-          <VisuallyHidden>Loading the last {PERIODS[hours]}</VisuallyHidden>
-          <Skeleton height={20} maw={520} />
-          <Skeleton height={180} />
-        </Stack>
+        <Loading hours={hours} />
       )}
     </Paper>
+  );
+}
+
+function Loading({ hours }: { hours: PeriodHours }) {
+  return (
+    <Stack role="status">
+      <VisuallyHidden>Loading the last {PERIODS[hours]}</VisuallyHidden>
+      <Skeleton height={20} maw={520} />
+      <Skeleton height={180} />
+    </Stack>
   );
 }
 
@@ -119,43 +136,38 @@ function Charts({ statistics, hours, onHour }: ChartsProps) {
 /** What the charts show, newest hour first. */
 function HoursTable({ buckets, hours }: { buckets: readonly StatisticsBucket[]; hours: PeriodHours }) {
   return (
-    <Table.ScrollContainer minWidth={520} maxHeight={360} type="native" tabIndex={0}>
-      <Table
-        verticalSpacing={4}
-        tabularNums
-        stickyHeader
-        aria-label={`The last ${PERIODS[hours]}, newest first`}
-      >
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Hour (your time)</Table.Th>
+    <TableScroll minWidth={520} maxHeight={360} tabIndex={0}>
+      <Table verticalSpacing={4} stickyHeader aria-label={`The last ${PERIODS[hours]}, newest first`}>
+        <thead>
+          <tr>
+            <th>Hour (your time)</th>
             {OUTCOMES.map((outcome) => (
-              <Table.Th key={outcome} ta="right">
+              <th key={outcome} className={tableClasses.number}>
                 {DELIVERY_STATUS_WORDS[outcome]}
-              </Table.Th>
+              </th>
             ))}
-            <Table.Th ta="right">p50</Table.Th>
-            <Table.Th ta="right">p95</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
+            <th className={tableClasses.number}>p50</th>
+            <th className={tableClasses.number}>p95</th>
+          </tr>
+        </thead>
+        <tbody>
           {buckets.toReversed().map((bucket) => (
-            <Table.Tr key={bucket.hour_start}>
-              <Table.Th scope="row" fw={400}>
+            <tr key={bucket.hour_start}>
+              <th scope="row" className={tableClasses.plain}>
                 {hourSpan(bucket.hour_start)}
-              </Table.Th>
+              </th>
               {OUTCOMES.map((outcome) => (
-                <Table.Td key={outcome} ta="right">
+                <td key={outcome} className={tableClasses.number}>
                   {countOf(bucket, outcome).toLocaleString()}
-                </Table.Td>
+                </td>
               ))}
-              <Table.Td ta="right">{latency(bucket.p50_ms)}</Table.Td>
-              <Table.Td ta="right">{latency(bucket.p95_ms)}</Table.Td>
-            </Table.Tr>
+              <td className={tableClasses.number}>{latency(bucket.p50_ms)}</td>
+              <td className={tableClasses.number}>{latency(bucket.p95_ms)}</td>
+            </tr>
           ))}
-        </Table.Tbody>
+        </tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }
 

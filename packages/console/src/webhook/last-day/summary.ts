@@ -21,6 +21,7 @@ const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maxim
 /** How far back one can look, by the number of hours. */
 export const PERIODS = { 24: '24 hours', 168: '7 days' } as const;
 export type PeriodHours = keyof typeof PERIODS;
+export const PERIOD_DEFAULT = 24;
 
 /** "1,204 deliveries in the last 24 hours: 1,190 delivered (98.8%), 14 failed. Half of …" */
 export function summaryWords({ totals }: Pick<Statistics, 'totals'>, hours: PeriodHours): string {

@@ -1,7 +1,8 @@
-import { Table, VisuallyHidden } from '@mantine/core';
+import { VisuallyHidden } from '@mantine/core';
 import { Link } from 'react-router';
 import type { Delivery } from '../../api/types.ts';
 import { Moment, StatusBadge } from '../../components/state.tsx';
+import { Table, TableScroll } from '../../components/table.tsx';
 import { deliveryPath } from '../../paths.ts';
 import { useAccount } from '../../session/session.ts';
 import {
@@ -31,54 +32,49 @@ const HEADING_CLASSES: Record<string, string> = {
 /** The log on a screen that is wide enough. */
 export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
   return (
-    <Table.ScrollContainer minWidth={640} type="native">
-      <Table
-        className={classes.table ?? ''}
-        verticalSpacing={5}
-        horizontalSpacing="xs"
-        aria-label="Deliveries, newest first"
-      >
-        <Table.Thead>
-          <Table.Tr>
+    <TableScroll minWidth={640}>
+      <Table className={classes.table ?? ''} verticalSpacing={5} aria-label="Deliveries, newest first">
+        <thead>
+          <tr>
             {HEADINGS.map((heading) => (
-              <Table.Th key={heading} className={HEADING_CLASSES[heading] ?? ''}>
+              <th key={heading} className={HEADING_CLASSES[heading] ?? ''}>
                 {heading}
-              </Table.Th>
+              </th>
             ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
+          </tr>
+        </thead>
+        <tbody>
           {rows.map((delivery) => (
             <DeliveryRow key={delivery.id} delivery={delivery} isArrived={arrived.has(delivery.id)} />
           ))}
-        </Table.Tbody>
+        </tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }
 
 function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: boolean }) {
   return (
-    <Table.Tr className={classes.row ?? ''} data-arrived={isArrived}>
-      <Table.Td>
+    <tr className={classes.row ?? ''} data-arrived={isArrived}>
+      <td>
         <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <DeliveryLink delivery={delivery} />
-      </Table.Td>
-      <Table.Td>
+      </td>
+      <td>
         <div className={classes.job} title={delivery.job_name}>
           {jobWords(delivery)}
         </div>
-      </Table.Td>
-      <Table.Td>{delivery.run_id}</Table.Td>
-      <Table.Td>
+      </td>
+      <td>{delivery.run_id}</td>
+      <td>
         <Moment at={delivery.created_at} format="exact" />
-      </Table.Td>
-      <Table.Td>{lastAnswerWords(delivery)}</Table.Td>
-      <Table.Td className={HEADING_CLASSES.Took ?? ''}>{durationOf(delivery)}</Table.Td>
-      <Table.Td className={HEADING_CLASSES.Attempts ?? ''}>{delivery.attempt_count}</Table.Td>
-    </Table.Tr>
+      </td>
+      <td>{lastAnswerWords(delivery)}</td>
+      <td className={HEADING_CLASSES.Took ?? ''}>{durationOf(delivery)}</td>
+      <td className={HEADING_CLASSES.Attempts ?? ''}>{delivery.attempt_count}</td>
+    </tr>
   );
 }
 
