@@ -4,11 +4,12 @@ import type { Response } from 'playwright-core';
 import { describeConsole, type Visit } from './support/describe-console.ts';
 import { headingOf } from './support/page-parts.ts';
 
-const SCRIPT_BYTES_MAX = 250_000;
+/** Of 250 KB at most: what opens over a page is not among it. */
+const SCRIPT_BYTES_MAX = 205_000;
 
 describeConsole('the first load', (story) => {
   story(
-    'the sign-in page and the list of webhooks each load under 250 KB of compressed script',
+    'the sign-in page and the list of webhooks each load under 205 KB of compressed script',
     async (visit) => {
       const { page, as } = visit;
       const signIn = await scriptBytesOf(visit, async () => {

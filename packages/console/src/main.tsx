@@ -1,12 +1,14 @@
-// In a layer: whatever is ours comes before the library's, wherever its file is linked.
-import '@mantine/core/styles.layer.css';
-import '@mantine/notifications/styles.layer.css';
+// In a layer: whatever is ours comes before the library's, wherever its file is linked. The build adds what each of its
+// components needs.
+import '@mantine/core/styles/baseline.layer.css';
+import '@mantine/core/styles/default-css-variables.layer.css';
+import '@mantine/core/styles/global.layer.css';
 import { MantineProvider } from '@mantine/core';
-import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { StrictMode, useLayoutEffect, useState } from 'react';
+import { StrictMode, startTransition, useLayoutEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { RouterProvider } from 'react-router';
+import { Toasts } from './components/opened-later.tsx';
 import { createRouter } from './routes.tsx';
 import { styleNonce } from './served-page.ts';
 import { createQueryClient, sessionQuery } from './session/session.ts';
@@ -17,10 +19,14 @@ Object.assign(globalThis, { __webpack_nonce__: styleNonce() });
 
 const root = document.getElementById('root');
 if (!root) throw new Error('The page has no #root.');
-createRoot(root).render(
-  <StrictMode>
-    <App />
-  </StrictMode>,
+const reactRoot = createRoot(root);
+// As a transition it is drawn in pieces, between which a slow device does other things.
+startTransition(() =>
+  reactRoot.render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  ),
 );
 
 function App() {
@@ -30,7 +36,7 @@ function App() {
     void created.prefetchQuery(sessionQuery);
     return created;
   });
-  const [router] = useState(createRouter);
+  const [router] = useState(() => createRouter(client));
   useLayoutEffect(() => document.getElementById('boot')?.remove(), []);
   return (
     <MantineProvider
@@ -40,7 +46,7 @@ function App() {
       getStyleNonce={styleNonce}
     >
       <QueryClientProvider client={client}>
-        <Notifications position="bottom-right" aria-live="polite" />
+        <Toasts />
         <RouterProvider router={router} />
       </QueryClientProvider>
     </MantineProvider>

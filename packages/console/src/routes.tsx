@@ -1,11 +1,17 @@
+import type { QueryClient } from '@tanstack/react-query';
 import { createBrowserRouter } from 'react-router';
 import { basePath } from './served-page.ts';
 import { AccountLayout, HomeRedirect, RequireSession } from './session/guards.tsx';
 import { NotFoundPage, PageErrorBoundary } from './shell/dead-ends.tsx';
 import { Shell } from './shell/shell.tsx';
+import * as webhookPage from './webhook/webhook-page.tsx';
+import * as webhooksPage from './webhooks/webhooks-page.tsx';
 
-/** Every page. Each is a chunk of its own, loaded when it is first opened: a page's module exports `Component`. */
-export function createRouter() {
+/**
+ * Every page: its module exports `Component`. The list and a webhook's page, which most begin with, are here at once and ask
+ * for what they show beside the question who is signed in; each other is a chunk of its own, loaded when it is first opened.
+ */
+export function createRouter(client: QueryClient) {
   return createBrowserRouter(
     [
       {
@@ -29,9 +35,25 @@ export function createRouter() {
                         path: 'accounts/:accountId/settings/webhooks',
                         element: <AccountLayout />,
                         children: [
-                          { index: true, lazy: () => import('./webhooks/webhooks-page.tsx') },
+                          {
+                            index: true,
+                            Component: webhooksPage.Component,
+                            loader: ({ params, request }) => {
+                              webhooksPage.askAhead(client, Number(params.accountId), searchOf(request));
+                              return null;
+                            },
+                          },
                           { path: 'new', lazy: () => import('./webhook-form/new-webhook-page.tsx') },
-                          { path: ':webhookId', lazy: () => import('./webhook/webhook-page.tsx') },
+                          {
+                            path: ':webhookId',
+                            Component: webhookPage.Component,
+                            loader: ({ params, request }) => {
+                              const { accountId, webhookId = '' } = params;
+                              const key = { accountId: Number(accountId), webhookId };
+                              webhookPage.askAhead(client, key, searchOf(request));
+                              return null;
+                            },
+                          },
                           {
                             path: ':webhookId/edit',
                             lazy: () => import('./webhook-form/edit-webhook-page.tsx'),
@@ -80,4 +102,8 @@ export function createRouter() {
     ],
     { basename: basePath },
   );
+}
+
+function searchOf({ url }: Request): URLSearchParams {
+  return new URL(url).searchParams;
 }

@@ -1,6 +1,7 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
 import { type Blocker, useBlocker } from 'react-router';
+import { Dialog } from './opened-later.tsx';
 import { Problem } from './page.tsx';
 
 interface ConfirmDialogProps {
@@ -54,13 +55,7 @@ export function ConfirmDialog({
   }
 
   return (
-    <Modal
-      opened={isOpen}
-      onClose={() => !isPending && close()}
-      title={title}
-      centered
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
+    <Dialog opened={isOpen} onClose={() => !isPending && close()} title={title}>
       <Stack>
         <div>{children}</div>
         {problem !== null && <Problem title={problemTitle} error={problem} />}
@@ -73,7 +68,7 @@ export function ConfirmDialog({
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

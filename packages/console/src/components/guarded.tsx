@@ -1,9 +1,10 @@
-import { Alert, Button, type ButtonProps, Tooltip, VisuallyHidden } from '@mantine/core';
+import { Alert, Button, type ButtonProps, VisuallyHidden } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
 import { type ComponentProps, type ReactNode, useId } from 'react';
 import { Link } from 'react-router';
 import { useAccount } from '../session/session.ts';
 import { writeRefusal } from '../words/webhooks.ts';
+import { Hint } from './opened-later.tsx';
 
 type GuardedButtonProps = ButtonProps &
   Pick<ComponentProps<'button'>, 'onClick' | 'type'> & {
@@ -17,16 +18,19 @@ export function GuardedButton({ reason, onClick, ...button }: GuardedButtonProps
   if (reason === null) return <Button {...button} onClick={onClick} />;
   return (
     <>
-      <Tooltip label={reason} events={{ hover: true, focus: true, touch: true }} multiline maw={320}>
-        <Button
-          {...button}
-          type="button"
-          data-disabled
-          aria-disabled
-          aria-describedby={reasonId}
-          onClick={(event) => event.preventDefault()}
-        />
-      </Tooltip>
+      <Hint label={reason}>
+        {(target) => (
+          <Button
+            {...button}
+            {...target}
+            type="button"
+            data-disabled
+            aria-disabled
+            aria-describedby={reasonId}
+            onClick={(event) => event.preventDefault()}
+          />
+        )}
+      </Hint>
       <VisuallyHidden id={reasonId}>{reason}</VisuallyHidden>
     </>
   );

@@ -1,4 +1,4 @@
-import { Group, Text, Tooltip } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { IconCircleCheck, IconCircleDashed, IconCircleX, IconClockHour4 } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { Subscription } from '../api/types.ts';
@@ -12,6 +12,7 @@ import {
   utcTime,
 } from '../words/time.ts';
 import classes from './components.module.css';
+import { Hint } from './opened-later.tsx';
 
 const ICONS = {
   good: IconCircleCheck,
@@ -53,7 +54,7 @@ export function Moment({ at, format = 'relative', focusable = format !== 'exact'
   if (date === null) return <span>{at}</span>;
   const relative = relativeTime(date, nowMs);
   return (
-    <Tooltip
+    <Hint
       label={
         <>
           {fullLocalTime(date)}
@@ -67,16 +68,21 @@ export function Moment({ at, format = 'relative', focusable = format !== 'exact'
           )}
         </>
       }
-      events={{ hover: true, focus: true, touch: true }}
-      openDelay={150}
     >
-      {/* In the tab order where the exact time could not be reached without a pointer. */}
-      <time dateTime={date.toISOString()} className={classes.moment} {...(focusable && { tabIndex: 0 })}>
-        {format === 'relative' && (relative ?? shortLocalTime(date))}
-        {format === 'exact' && exactLocalTime(date, nowMs)}
-        {format === 'full' && fullLocalTime(date)}
-      </time>
-    </Tooltip>
+      {(target) => (
+        // In the tab order where the exact time could not be reached without a pointer.
+        <time
+          {...target}
+          dateTime={date.toISOString()}
+          className={classes.moment}
+          {...(focusable && { tabIndex: 0 })}
+        >
+          {format === 'relative' && (relative ?? shortLocalTime(date))}
+          {format === 'exact' && exactLocalTime(date, nowMs)}
+          {format === 'full' && fullLocalTime(date)}
+        </time>
+      )}
+    </Hint>
   );
 }
 

@@ -17,10 +17,15 @@ const CLOSED_SHOWN = 3;
 /** What ended longer ago is not news. */
 const NEWS_MS = 24 * 3_600_000;
 
+/** Of one webhook, or of all. */
+export function incidentsOf(accountId: number, webhookId?: string) {
+  const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
+  return incidentsQuery(accountId, { ...ofOne, limit: ASKED_FOR });
+}
+
 /** The open ones and the news, of one webhook or of all. */
 export function useIncidents(accountId: number, webhookId?: string) {
-  const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
-  const query = useQuery(incidentsQuery(accountId, { ...ofOne, limit: ASKED_FOR }));
+  const query = useQuery(incidentsOf(accountId, webhookId));
   const rows = query.data ?? [];
   const open = rows.filter(({ status }) => status === 'open');
   return {

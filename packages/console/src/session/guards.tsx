@@ -2,7 +2,7 @@ import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Navigate, Outlet, useLocation, useParams } from 'react-router';
-import { Problem } from '../components/page.tsx';
+import { InPieces, Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH, webhooksPath } from '../paths.ts';
 import { NoAccountPage, NotFoundPage } from '../shell/dead-ends.tsx';
 import { UnavailablePage } from '../webhooks/empty-list.tsx';
@@ -16,16 +16,18 @@ import {
   useSession,
 } from './session.ts';
 
+const LOADING = (
+  <Center mih="60vh">
+    <Loader aria-label="Loading" />
+  </Center>
+);
+
 /** Lets its pages be seen by whoever is signed in, and sends everybody else to the sign-in and back. */
 export function RequireSession() {
   const session = useQuery(sessionQuery);
   const { pathname, search } = useLocation();
   if (session.isPending) {
-    return (
-      <Center mih="60vh">
-        <Loader aria-label="Loading" />
-      </Center>
-    );
+    return LOADING;
   }
   // One that is known stays when asking again fails: the page says itself what it cannot load.
   if (session.isError && session.data === undefined) {
@@ -51,7 +53,9 @@ export function RequireSession() {
   }
   return (
     <SessionContext value={session.data}>
-      <Outlet />
+      <InPieces meanwhile={LOADING}>
+        <Outlet />
+      </InPieces>
     </SessionContext>
   );
 }

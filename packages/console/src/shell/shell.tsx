@@ -1,16 +1,4 @@
-import {
-  Alert,
-  AppShell,
-  Box,
-  Burger,
-  Container,
-  Drawer,
-  Group,
-  NavLink,
-  Stack,
-  Text,
-  VisuallyHidden,
-} from '@mantine/core';
+import { Alert, Box, Burger, Container, NavLink, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { useDisclosure, useNetwork } from '@mantine/hooks';
 import {
   IconChartBar,
@@ -21,7 +9,9 @@ import {
   IconPlugX,
   IconWebhook,
 } from '@tabler/icons-react';
+import { lazy, Suspense } from 'react';
 import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
+import { useWasTrue } from '../components/opened-later.tsx';
 import { API_ACCESS_PATH, auditPath, eventsPath, runsPath, webhooksPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../session/session.ts';
@@ -29,59 +19,48 @@ import { mayReadAudit } from '../words/audit.ts';
 import { AccountSwitcher, GoTo, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
 
-/** The library puts the navigation at 101: what opens in the header reaches over it. */
-const HEADER_Z_INDEX = 102;
+const LazyDrawer = lazy(() => import('./drawer.tsx'));
 
 /** The frame of every page behind the sign-in. On narrow screens the navigation is a drawer. */
 export function Shell() {
   const [isDrawerOpen, drawer] = useDisclosure(false);
+  const wasDrawerOpen = useWasTrue(isDrawerOpen);
   return (
     <>
       <SkipLink />
-      <AppShell
-        header={{ height: 56 }}
-        navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: true } }}
-        padding={0}
-      >
-        <AppShell.Header zIndex={HEADER_Z_INDEX}>
-          <Group h="100%" px="md" gap="sm" wrap="nowrap">
-            <Burger
-              hiddenFrom="sm"
-              size="sm"
-              opened={isDrawerOpen}
-              onClick={drawer.open}
-              aria-label="Open the navigation"
-            />
-            <Link to="/" className={classes.home} aria-label="Runhook, your webhooks">
-              <ProductMark />
-            </Link>
-            <AccountSwitcher />
-            <GoTo />
-            <Box ml="auto" style={{ flexShrink: 0 }}>
-              <UserMenu />
-            </Box>
-          </Group>
-        </AppShell.Header>
-        <AppShell.Navbar component="div" p="md" visibleFrom="sm">
-          <Navigation />
-        </AppShell.Navbar>
-        <Drawer
-          opened={isDrawerOpen}
-          onClose={drawer.close}
-          title="Navigation"
-          size={280}
+      <header className={classes.header}>
+        <Burger
           hiddenFrom="sm"
-          closeButtonProps={{ 'aria-label': 'Close the navigation' }}
-        >
-          <Navigation onNavigate={drawer.close} />
-        </Drawer>
-        <AppShell.Main id={CONTENT_ID} tabIndex={-1} className={classes.main ?? ''}>
-          <Container size="xl" py="lg" px={{ base: 'md', sm: 'xl' }}>
-            <OfflineNotice />
-            <Outlet />
-          </Container>
-        </AppShell.Main>
-      </AppShell>
+          size="sm"
+          opened={isDrawerOpen}
+          onClick={drawer.open}
+          aria-label="Open the navigation"
+        />
+        <Link to="/" className={classes.home} aria-label="Runhook, your webhooks">
+          <ProductMark />
+        </Link>
+        <AccountSwitcher />
+        <GoTo />
+        <Box ml="auto" style={{ flexShrink: 0 }}>
+          <UserMenu />
+        </Box>
+      </header>
+      <div className={classes.navigation}>
+        <Navigation />
+      </div>
+      {wasDrawerOpen && (
+        <Suspense>
+          <LazyDrawer isOpen={isDrawerOpen} onClose={drawer.close}>
+            <Navigation onNavigate={drawer.close} />
+          </LazyDrawer>
+        </Suspense>
+      )}
+      <main id={CONTENT_ID} tabIndex={-1} className={classes.main}>
+        <Container size="xl" py="lg" px={{ base: 'md', sm: 'xl' }}>
+          <OfflineNotice />
+          <Outlet />
+        </Container>
+      </main>
     </>
   );
 }

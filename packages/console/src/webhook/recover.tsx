@@ -1,10 +1,11 @@
-import { Button, Group, Modal, Progress, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Progress, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { logKey, recoveriesKey, recoveriesQuery, stopRecovery } from '../api/deliveries.ts';
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded.tsx';
+import { Dialog } from '../components/opened-later.tsx';
 import { Problem } from '../components/page.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
 import type { Tone } from '../words/http-status.ts';
@@ -38,14 +39,7 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
       >
         {running === undefined ? 'Recover a time window' : `Recovery: ${shareWords(running)}`}
       </GuardedButton>
-      <Modal
-        opened={isOpen}
-        onClose={() => setOpen(false)}
-        title="Recover a time window"
-        size="lg"
-        centered
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
+      <Dialog opened={isOpen} onClose={() => setOpen(false)} title="Recover a time window" size="lg">
         <RecoverDialog
           webhook={webhook}
           recoveries={all}
@@ -54,7 +48,7 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
           refusal={refusal}
           onClose={() => setOpen(false)}
         />
-      </Modal>
+      </Dialog>
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Modal, Radio, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Group, Radio, Stack, Text, Title } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -7,6 +7,7 @@ import type { Subscription } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { CopiedText, CopyButton } from '../components/copy.tsx';
 import { GuardedButton } from '../components/guarded.tsx';
+import { Dialog } from '../components/opened-later.tsx';
 import { Problem, toastDone } from '../components/page.tsx';
 import { Moment } from '../components/state.tsx';
 
@@ -75,22 +76,20 @@ function RotateDialog({ webhook, isOpen, onClose }: DialogProps) {
     onClose();
   }
   return (
-    <Modal
+    <Dialog
       opened={isOpen}
       onClose={close}
       title={secret === null ? 'Rotate the secret?' : 'Copy the new secret now: it is shown this once'}
       size="lg"
-      centered
       closeOnClickOutside={secret === null}
       closeOnEscape={secret === null}
-      closeButtonProps={{ 'aria-label': 'Close' }}
     >
       {secret === null ? (
         <OverlapForm webhook={webhook} onRotated={setSecret} onCancel={close} />
       ) : (
         <NewSecret secret={secret} onDone={close} />
       )}
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,17 +1,18 @@
 import { Alert, Anchor, Group, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { type QueryClient, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams, useSearchParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { useChanges } from '../api/changes.ts';
+import { statisticsQuery } from '../api/deliveries.ts';
 import { unlessLive } from '../api/live.ts';
-import { subscriptionQuery } from '../api/subscriptions.ts';
+import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
 import type { Account, Health, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
-import { PageHeading, Problem } from '../components/page.tsx';
+import { InPieces, PageHeading, Problem } from '../components/page.tsx';
 import { Moment } from '../components/state.tsx';
-import { Incidents } from '../incidents/incidents.tsx';
+import { Incidents, incidentsOf } from '../incidents/incidents.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
@@ -19,13 +20,23 @@ import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook
 import { eventsWords, writeRefusal } from '../words/webhooks.ts';
 import { EmptyLog, HelpLinks, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
 import { LastDay } from './last-day/last-day.tsx';
-import { addressOfHour, writeLogAddress } from './log/log-address.ts';
+import { PERIOD_DEFAULT } from './last-day/summary.ts';
+import { addressOfHour, readLogAddress, writeLogAddress } from './log/log-address.ts';
 import { LOG_HEADING_ID, RecentDeliveries } from './log/recent-deliveries.tsx';
+import { logQuery } from './log/use-delivery-log.ts';
 import { Recover } from './recover.tsx';
 import { Secret } from './secret.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
 const pollWebhook = unlessLive(5_000);
+
+/** Asks for what the page begins with, before it is drawn. */
+export function askAhead(client: QueryClient, webhook: WebhookKey, search: URLSearchParams): void {
+  void client.prefetchQuery(subscriptionQuery(webhook));
+  void client.prefetchQuery(incidentsOf(webhook.accountId, webhook.webhookId));
+  void client.prefetchQuery(statisticsQuery(webhook, PERIOD_DEFAULT));
+  void client.prefetchQuery(logQuery(webhook, readLogAddress(search)));
+}
 
 export function Component() {
   const account = useAccount();
@@ -41,12 +52,9 @@ export function Component() {
   if (query.error instanceof ApiError && query.error.code === 404) return <NotFoundPage what="webhook" />;
   if (query.data) {
     return (
-      <WebhookPage
-        key={webhookId}
-        account={account}
-        webhook={query.data}
-        onDeleted={() => setDeleted(true)}
-      />
+      <InPieces key={webhookId} meanwhile={<Loading />}>
+        <WebhookPage account={account} webhook={query.data} onDeleted={() => setDeleted(true)} />
+      </InPieces>
     );
   }
   if (query.isError) {

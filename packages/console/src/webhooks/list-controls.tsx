@@ -7,7 +7,7 @@ import { useIsPhone } from '../components/page.tsx';
 const PAGE_SIZES = [10, 25, 50, 100] as const;
 const PAGE_SIZE_DEFAULT = 10;
 
-interface ListParameters {
+export interface ListParameters {
   search: string;
   /** From 1. */
   page: number;
@@ -30,17 +30,21 @@ const ORDER_DEFAULT: Order = 'failing_since';
 const ORDER_NAMES = Object.keys(ORDERS) as Order[];
 
 /** What part of the list the address asks for: `?search=&sort=&failing=&page=&size=`. What is not valid counts as not given. */
-export function useListParameters(): [ListParameters, (change: Partial<ListParameters>) => void] {
-  const [parameters, setParameters] = useSearchParams();
+export function readListParameters(parameters: URLSearchParams): ListParameters {
   const size = Number(parameters.get('size'));
   const page = Number(parameters.get('page'));
-  const current: ListParameters = {
+  return {
     search: parameters.get('search') ?? '',
     page: Number.isSafeInteger(page) && page >= 1 ? page : 1,
     pageSize: PAGE_SIZES.find((known) => known === size) ?? PAGE_SIZE_DEFAULT,
     order: ORDER_NAMES.find((known) => known === parameters.get('sort')) ?? ORDER_DEFAULT,
     isFailingOnly: parameters.get('failing') === 'true',
   };
+}
+
+export function useListParameters(): [ListParameters, (change: Partial<ListParameters>) => void] {
+  const [parameters, setParameters] = useSearchParams();
+  const current = readListParameters(parameters);
 
   function change(changed: Partial<ListParameters>) {
     const wanted = { ...current, page: 1, ...changed };

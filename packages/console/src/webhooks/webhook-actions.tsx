@@ -1,14 +1,14 @@
-import { ActionIcon, Group, Menu, Switch, Text, Tooltip, VisuallyHidden } from '@mantine/core';
-import { IconDots, IconEye, IconPencil, IconTrash } from '@tabler/icons-react';
+import { ActionIcon, Group, Switch, Text, VisuallyHidden } from '@mantine/core';
+import { IconDots } from '@tabler/icons-react';
 import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useId } from 'react';
-import { Link } from 'react-router';
 import { ApiError, problemWords } from '../api/api-error.ts';
 import { deleteSubscription, type SubscriptionPage, setActive, webhooksKey } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { fetchedLater, Hint, OpenedLater, type TriggerProps } from '../components/opened-later.tsx';
 import { toastDone, toastProblem } from '../components/page.tsx';
-import { editWebhookPath, webhookPath } from '../paths.ts';
+import type { RowActionsProps } from './row-menu.tsx';
 import classes from './webhook-list.module.css';
 
 interface ActiveSwitchProps {
@@ -22,28 +22,26 @@ interface ActiveSwitchProps {
 export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchProps) {
   const { name, active } = subscription;
   const reasonId = useId();
+  const control = (
+    <Switch
+      size="sm"
+      checked={active}
+      aria-label={`${name} is active`}
+      aria-disabled={refusal !== null}
+      {...(refusal !== null && { 'aria-describedby': reasonId })}
+      onChange={(event) => refusal === null && onChange(event.currentTarget.checked)}
+      withThumbIndicator={false}
+      classNames={{ track: classes.switchTrack ?? '', thumb: classes.switchThumb ?? '' }}
+      style={refusal === null ? {} : { opacity: 0.65 }}
+    />
+  );
   return (
     <Group gap={8} wrap="nowrap">
-      <Tooltip
-        label={refusal}
-        disabled={refusal === null}
-        events={{ hover: true, focus: true, touch: true }}
-        multiline
-        maw={320}
-        refProp="rootRef"
-      >
-        <Switch
-          size="sm"
-          checked={active}
-          aria-label={`${name} is active`}
-          aria-disabled={refusal !== null}
-          {...(refusal !== null && { 'aria-describedby': reasonId })}
-          onChange={(event) => refusal === null && onChange(event.currentTarget.checked)}
-          withThumbIndicator={false}
-          classNames={{ track: classes.switchTrack ?? '', thumb: classes.switchThumb ?? '' }}
-          style={refusal === null ? {} : { opacity: 0.65 }}
-        />
-      </Tooltip>
+      {refusal === null ? (
+        control
+      ) : (
+        <Hint label={refusal}>{(target) => <div {...target}>{control}</div>}</Hint>
+      )}
       <Text span size="sm" aria-hidden miw={24}>
         {active ? 'On' : 'Off'}
       </Text>
@@ -88,47 +86,25 @@ export function useChangeActive(accountId: number) {
   return change;
 }
 
-interface RowActionsProps {
-  accountId: number;
-  subscription: Subscription;
-  mayWrite: boolean;
-  onDelete: () => void;
-}
+const RowMenu = fetchedLater(() => import('./row-menu.tsx'));
 
 /** What can be done with one webhook of the list. */
-export function RowActions({ accountId, subscription: { id, name }, mayWrite, onDelete }: RowActionsProps) {
+export function RowActions(props: RowActionsProps) {
+  const trigger = (opens: TriggerProps) => (
+    <ActionIcon
+      {...opens}
+      variant="subtle"
+      color="gray"
+      size="lg"
+      aria-label={`More about ${props.subscription.name}`}
+    >
+      <IconDots size={18} aria-hidden />
+    </ActionIcon>
+  );
   return (
-    <Menu position="bottom-end" width={180}>
-      <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`More about ${name}`}>
-          <IconDots size={18} aria-hidden />
-        </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item
-          component={Link}
-          to={webhookPath(accountId, id)}
-          leftSection={<IconEye size={16} aria-hidden />}
-        >
-          Open
-        </Menu.Item>
-        {mayWrite && (
-          <>
-            <Menu.Item
-              component={Link}
-              to={editWebhookPath(accountId, id)}
-              leftSection={<IconPencil size={16} aria-hidden />}
-            >
-              Edit
-            </Menu.Item>
-            <Menu.Divider />
-            <Menu.Item color="red" leftSection={<IconTrash size={16} aria-hidden />} onClick={onDelete}>
-              Delete
-            </Menu.Item>
-          </>
-        )}
-      </Menu.Dropdown>
-    </Menu>
+    <OpenedLater popup="menu" trigger={trigger}>
+      <RowMenu {...props} trigger={trigger} />
+    </OpenedLater>
   );
 }
 

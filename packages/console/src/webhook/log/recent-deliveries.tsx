@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import { useSearchParams } from 'react-router';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
-import { Problem, useIsNarrow } from '../../components/page.tsx';
+import { InPieces, Problem, useIsNarrow } from '../../components/page.tsx';
 import classes from './delivery-rows.module.css';
 import { DeliveryCards, DeliveryTable } from './delivery-rows.tsx';
 import {
@@ -122,7 +122,11 @@ function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string 
     );
   }
   const Rows = isNarrow ? DeliveryCards : DeliveryTable;
-  return <Rows rows={log.shown.rows} arrived={log.shown.arrived} />;
+  return (
+    <InPieces meanwhile={<LoadingRows />}>
+      <Rows rows={log.shown.rows} arrived={log.shown.arrived} />
+    </InPieces>
+  );
 }
 
 function LoadingRows() {

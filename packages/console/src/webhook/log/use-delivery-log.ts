@@ -116,7 +116,7 @@ const PENDING_POLL_MS = 5_000;
  * The page of the log that the address names. The first one is read again and again while the tab is visible: from its
  * oldest row on, and as a whole now and then; while changes are heard of, with each of them.
  */
-function logQuery(key: WebhookKey, address: LogAddress) {
+export function logQuery(key: WebhookKey, address: LogAddress) {
   const isFirst = address.page === 1;
   return queryOptions({
     queryKey: [...logKey(key), 'page', address],
@@ -133,7 +133,7 @@ function logQuery(key: WebhookKey, address: LogAddress) {
       return { ...page, arrivedCount, wholeAtMs: Date.now() };
     },
     placeholderData: keepPreviousData,
-    staleTime: isFirst ? 0 : 60_000,
+    staleTime: isFirst ? 5_000 : 60_000,
     meta: { isStill: !isFirst },
     refetchInterval: ({ state }) => {
       if (isFirst) return pollLog({ state });

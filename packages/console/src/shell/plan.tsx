@@ -1,0 +1,13 @@
+import { Text } from '@mantine/core';
+import type { Account } from '../api/types.ts';
+import { PLAN_NAMES } from '../words/webhooks.ts';
+import classes from './shell.module.css';
+
+/** What the account has, beside its name. */
+export function Plan({ account }: { account: Account }) {
+  return (
+    <Text span size="xs" className={classes.plan ?? ''}>
+      {PLAN_NAMES[account.plan]}
+    </Text>
+  );
+}
