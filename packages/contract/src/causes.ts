@@ -46,6 +46,7 @@ const ANSWER_FIRST =
   'An endpoint has a limited time to answer completely. Answer first, and do the work afterwards.';
 const CERTIFICATE =
   'Install a certificate of a known authority for this very host name, with its intermediate certificates.';
+const RENEW = `Renew the certificate, and see why it was not renewed by itself. ${CERTIFICATE}`;
 const BEHIND_A_PROXY =
   'What stands in front of the endpoint got no good answer from it. Check that the endpoint itself is up.';
 
@@ -161,9 +162,16 @@ const RULES: readonly Rule[] = [
   {
     code: 'certificate_expired',
     error: 'tls_untrusted',
+    message: /it expired on (\d{4}-\d{2}-\d{2})/,
+    title: 'The certificate expired on $1',
+    advice: RENEW,
+  },
+  {
+    code: 'certificate_expired',
+    error: 'tls_untrusted',
     message: /(it has expired)/,
-    title: 'The certificate has expired',
-    advice: `Renew the certificate, and see why it was not renewed by itself. ${CERTIFICATE}`,
+    title: 'A certificate of its chain has expired',
+    advice: RENEW,
   },
   {
     code: 'certificate_name',

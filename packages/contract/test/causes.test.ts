@@ -93,7 +93,8 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
     'The application behind this address is stopped',
     answered(503, '<h1>Application error</h1>'),
   ],
-  ['certificate_expired', 'The certificate has expired', untrusted('it has expired')],
+  ['certificate_expired', 'The certificate expired on 2026-11-20', untrusted('it expired on 2026-11-20')],
+  ['certificate_expired', 'A certificate of its chain has expired', untrusted('it has expired')],
   ['certificate_name', 'The certificate is for another host name', untrusted('it is for another host name')],
   [
     'certificate_chain',

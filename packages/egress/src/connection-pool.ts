@@ -1,9 +1,9 @@
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
-import { createSecureContext, rootCertificates } from 'node:tls';
+import { createSecureContext, rootCertificates, TLSSocket } from 'node:tls';
 import type { AddressGuard } from './address-guard.ts';
-import { AddressForbiddenError, EgressClosedError } from './failure.ts';
+import { AddressForbiddenError, EgressClosedError, noteExpiry } from './failure.ts';
 
 export interface ConnectionPoolOptions {
   guard: AddressGuard;
@@ -42,7 +42,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 
     agent.createConnection = (target, callback) => {
       const refusal = closed ? new EgressClosedError() : literalRefusal(target, options.guard);
-      if (refusal === null) return inPieces(connect(target, callback) as Socket);
+      if (refusal === null) return watchCertificate(inPieces(connect(target, callback) as Socket));
       forgetEmptyEntry(agent, target);
       // A destroyed socket would emit its error before the request listens; the callback is the documented way out.
       callback?.(refusal, undefined as never);
@@ -98,6 +98,17 @@ function inPieces(socket: Socket): Socket {
     for (let at = 0; at < bytes.length && !socket.destroyed; at += PIECE_BYTES)
       goesOn = push(bytes.subarray(at, at + PIECE_BYTES), encoding);
     return goesOn;
+  };
+  return socket;
+}
+
+/** Nothing can be asked of a certificate once its connection is destroyed, which is what a refused one leads to. */
+function watchCertificate(socket: Socket): Socket {
+  if (!(socket instanceof TLSSocket)) return socket;
+  const destroy = socket.destroy.bind(socket);
+  socket.destroy = (error) => {
+    if (error) noteExpiry(error, () => socket.getPeerX509Certificate()?.validTo);
+    return destroy(error);
   };
   return socket;
 }

@@ -62,7 +62,26 @@ export function describeFailure(error: unknown): EgressFailure {
   if (root instanceof NameNotResolvedError) {
     return notDialled('dns_failed', `The name was not resolved (${errorCode(root.cause) || 'no address'}).`);
   }
+  const expiredOn = expiries.get(root as object);
+  if (expiredOn !== undefined) return untrusted(`it expired on ${expiredOn.toISOString().slice(0, 10)}`);
   return describeCode(errorCode(error));
+}
+
+const EXPIRED = 'CERT_HAS_EXPIRED';
+const expiries = new WeakMap<object, Date>();
+
+/**
+ * Keeps which day an expired certificate was good until. Another one of its chain may have expired in its place: nothing is
+ * known of that.
+ */
+export function noteExpiry(error: Error, validTo: () => string | undefined): void {
+  if (errorCode(error) !== EXPIRED) return;
+  const expiry = new Date(validTo() ?? Number.NaN);
+  if (expiry.getTime() < Date.now()) expiries.set(error, expiry);
+}
+
+function untrusted(problem: string): EgressFailure {
+  return { code: 'tls_untrusted', message: `The certificate is not trusted: ${problem}.` };
 }
 
 export function timedOut(timeoutMs: number): EgressFailure {
@@ -102,9 +121,7 @@ function describeCode(code: string): EgressFailure {
   const known = failureBySystemCode[code];
   if (known !== undefined) return known;
   const problem = certificateProblems[code];
-  if (problem !== undefined) {
-    return { code: 'tls_untrusted', message: `The certificate is not trusted: ${problem}.` };
-  }
+  if (problem !== undefined) return untrusted(problem);
   if (code.startsWith('HPE_')) return { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
   if (/^ERR_(SSL|TLS)_/.test(code)) return { code: 'tls_failed', message: 'The TLS handshake failed.' };
   return {
@@ -140,7 +157,7 @@ const certificateProblems: Record<string, string> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its issuer is unknown',
   CERT_UNTRUSTED: 'its issuer is not trusted',
   CERT_REJECTED: 'its issuer is not trusted',
-  CERT_HAS_EXPIRED: 'it has expired',
+  [EXPIRED]: 'it has expired',
   CERT_NOT_YET_VALID: 'it is not valid yet',
   CERT_REVOKED: 'it was revoked',
   CERT_SIGNATURE_FAILURE: 'its signature is wrong',

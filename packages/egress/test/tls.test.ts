@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +32,37 @@ function selfSigned(name: string, subjectAltName: string): Identity {
   const files = ['-keyout', key, '-out', cert];
   execFileSync('openssl', ['req', '-x509', ...curve, ...subject, ...files], { stdio: 'ignore' });
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
+}
+
+/** Good for one day of 2020: `req` makes none that is over. */
+function expired(name: string): Identity {
+  const file = (end: string) => join(folder, `${name}.${end}`);
+  writeFileSync(file('index'), '');
+  writeFileSync(
+    file('conf'),
+    [
+      '[ca]\ndefault_ca = own\n[own]',
+      `new_certs_dir = ${folder}\ndatabase = ${file('index')}\nserial = ${file('serial')}\nrand_serial = yes\ndefault_md = sha256\npolicy = any\nx509_extensions = names`,
+      '[any]\ncommonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1',
+    ].join('\n'),
+  );
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'ignore' });
+  openssl('req', '-new', ...curve, '-subj', `/CN=${name}`, '-keyout', file('key'), '-out', file('csr'));
+  const dates = ['-startdate', '20200301000000Z', '-enddate', '20200302000000Z'];
+  const files = ['-keyfile', file('key'), '-in', file('csr'), '-out', file('crt')];
+  openssl(
+    'ca',
+    '-batch',
+    '-selfsign',
+    '-rand_serial',
+    '-notext',
+    '-config',
+    file('conf'),
+    ...dates,
+    ...files,
+  );
+  return { key: readFileSync(file('key'), 'utf8'), cert: readFileSync(file('crt'), 'utf8') };
 }
 
 (hasOpenssl() ? describe : describe.skip)('over TLS', () => {
@@ -108,6 +139,15 @@ function selfSigned(name: string, subjectAltName: string): Identity {
     expect((await post()).error).toEqual({
       code: 'tls_untrusted',
       message: 'The certificate is not trusted: it is for another host name.',
+    });
+  });
+
+  test('a certificate that has expired says which day', async () => {
+    const over = expired('over');
+    await start(over, { certificateAuthorities: [over.cert] });
+    expect((await post()).error).toEqual({
+      code: 'tls_untrusted',
+      message: 'The certificate is not trusted: it expired on 2020-03-02.',
     });
   });
 
