@@ -9,6 +9,8 @@ const SOURCES = new URL('../src/', import.meta.url);
  */
 const BY_HAND: Record<string, string> = {
   'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',
+  'deliveries/account-counts.ts':
+    'the deliveries of all webhooks of an account, of which millions are counted by the half-hour.',
   'deliveries/account-log-places.ts':
     'where in the logs of an account’s webhooks to look, by the indexes and the days that there are.',
   'deliveries/account-log.ts':

@@ -75,21 +75,26 @@ const OLDEST_DAY = `
     (now() AT TIME ZONE 'UTC')::date
   )::text AS oldest`;
 
+/** As far as the database's clock may be ahead of this one. */
+const CLOCKS_APART_MICROS = 10n * 60_000_000n;
+
 /** The days that the log has, as far as the window goes: one more on each side, as in the list of one subscription. */
 export async function spanOf(
   pool: Pool,
   { since, until }: Pick<AccountLogFilters, 'since' | 'until'>,
 ): Promise<Span> {
   const [row] = await queryRows(pool, OLDEST, OLDEST_DAY, []);
+  const nowMicros = BigInt(Date.now()) * 1000n;
+  const latest = nowMicros + CLOCKS_APART_MICROS;
   const window = {
     since: since === null ? null : BigInt(since),
-    until: until === null ? null : BigInt(until),
+    until: until === null || BigInt(until) > latest ? latest : BigInt(until),
   };
   const oldest = row?.oldest ?? '1970-01-01';
   const first = window.since === null ? oldest : dayOf(window.since - DAY_MICROS);
-  const newest = dayOf(BigInt(Date.now()) * 1000n + DAY_MICROS);
-  const last = window.until === null ? newest : dayOf(window.until + DAY_MICROS);
-  return { ...window, firstDay: first > oldest ? first : oldest, lastDay: last < newest ? last : newest };
+  const newest = dayOf(nowMicros + DAY_MICROS);
+  const [lastDay = newest] = [newest, dayOf(window.until + DAY_MICROS)].sort();
+  return { ...window, firstDay: first > oldest ? first : oldest, lastDay };
 }
 
 /** Collects the values of a statement; `$` gives the name of the parameter. */

@@ -11,11 +11,11 @@ import {
   QueryReader,
   readBy,
 } from '../http/query-parameters.ts';
+import { createAccountCounts } from './account-counts.ts';
 import { readAccountLog } from './account-log.ts';
 import { type AccountLogFilters, webhooksOf } from './account-log-places.ts';
 import { DELIVERY_STATUSES } from './delivery.ts';
 import { readHistogram } from './histogram.ts';
-import { createHourlyCounts } from './hourly-counts.ts';
 import { DAY_MICROS } from './page-seek.ts';
 import { runEventsEndpoint } from './run-events.ts';
 import type { DayPlace } from './stretches.ts';
@@ -75,7 +75,7 @@ const HISTOGRAM_DAYS_DEFAULT = 1n;
 export const HISTOGRAM_DAYS_MAX = 400;
 
 function histogramEndpoint(pool: Pool): AccountEndpoint {
-  const hourlyCounts = createHourlyCounts(pool);
+  const accountCounts = createAccountCounts(pool);
   return {
     method: 'GET',
     path: `${LOG_PATH}/histogram`,
@@ -91,7 +91,7 @@ function histogramEndpoint(pool: Pool): AccountEndpoint {
         throw problem('since', `since must not be more than ${HISTOGRAM_DAYS_MAX} days before until`);
       const webhooks = await webhooksOf(pool, account.id, filters);
       const asked = { accountId: account.id, webhooks, filters, window: { since, until } };
-      return { code: 200, data: await readHistogram(pool, hourlyCounts, asked) };
+      return { code: 200, data: await readHistogram(pool, accountCounts, asked) };
     },
   };
 }

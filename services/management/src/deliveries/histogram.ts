@@ -1,5 +1,6 @@
 // SQL by hand: the log of all webhooks of an account, counted by index into bars of one width.
 import { column, type Pool, queryRows } from '@runhook/database';
+import { type AccountCounts, type CountedSlots, SLOT_MICROS } from './account-counts.ts';
 import {
   type AccountLogFilters,
   type AccountLogQuery,
@@ -21,7 +22,6 @@ import {
   histogramView,
   type Window,
 } from './histogram-buckets.ts';
-import { HOUR_MICROS, type HourlyCounts } from './hourly-counts.ts';
 import { DAY_MICROS } from './page-seek.ts';
 import { type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
 
@@ -32,13 +32,13 @@ const LIMITS = {
 };
 
 /**
- * Counts the deliveries of an account that were created in a window. What is known of long logs by the hour is not read
+ * Counts the deliveries of an account that were created in a window. What is known by the half-hour is not read
  * again; what did not go well is counted by an index of its own, so that everything else was delivered. Counting stops
  * after a bounded number of rows, from the newest on, and the answer tells where.
  */
 export async function readHistogram(
   pool: Pool,
-  hourlyCounts: HourlyCounts,
+  accountCounts: AccountCounts,
   query: AccountLogQuery & { window: Window },
   limits = LIMITS,
 ): Promise<HistogramView> {
@@ -49,7 +49,7 @@ export async function readHistogram(
   let countedSince: bigint | null = null;
   if (webhooks.size > 0) {
     if (filters.runId !== null || filters.eventId !== null) await countNamed(counting);
-    else if (isCountable(filters)) countedSince = await countByIndex(counting, hourlyCounts);
+    else if (isCountable(filters)) countedSince = await countByIndex(counting, accountCounts);
     else countedSince = await countRows(counting, sourcesOf(filters), [...webhooks.keys()], window);
   }
   return histogramView(window, width, counts, countedSince);
@@ -69,7 +69,7 @@ function isCountable(filters: AccountLogFilters): boolean {
   return asked.length === 0 || (asked.length === 1 && filters.status === 'delivered');
 }
 
-async function countByIndex(counting: Counting, hourlyCounts: HourlyCounts): Promise<bigint | null> {
+async function countByIndex(counting: Counting, accountCounts: AccountCounts): Promise<bigint | null> {
   const { query, width } = counting;
   const { filters, webhooks, window } = query;
   const ids = [...webhooks.keys()];
@@ -79,10 +79,13 @@ async function countByIndex(counting: Counting, hourlyCounts: HourlyCounts): Pro
   const ofAll = { ...counting, query: { ...query, filters: { ...filters, status: null } } };
   const ends = [await countRows(isOfFew ? counting : ofAll, few, ids, window)];
   if (!isOfFew) {
-    const known = width % HOUR_MICROS === 0n ? knownOf(ids, hourlyCounts) : new Map();
-    const unknown = ids.filter((id) => !known.has(id));
-    ends.push(await countAll(counting, unknown, window, hourlyCounts));
-    ends.push(await addKnown(counting, known, hourlyCounts));
+    const startedAtMs = performance.now();
+    const hasSlots = width % SLOT_MICROS === 0n;
+    const known = hasSlots ? accountCounts.known(query.accountId) : null;
+    const unknown = ids.filter((id) => !known?.byWebhook.has(id));
+    ends.push(await countAll(counting, unknown, window));
+    if (known !== null) ends.push(await addKnown(counting, known));
+    if (hasSlots) accountCounts.wasRead(query.accountId, performance.now() - startedAtMs);
     for (const count of counting.counts.values()) {
       count.delivered = Math.max(0, count.delivered - count.failed - count.pending - count.cancelled);
       if (filters.status === 'delivered') Object.assign(count, { failed: 0, pending: 0, cancelled: 0 });
@@ -95,72 +98,38 @@ function latest(ends: (bigint | null)[]): bigint | null {
   return ends.reduce((last, end) => (end !== null && (last === null || end > last) ? end : last), null);
 }
 
-type KnownLogs = Map<string, NonNullable<ReturnType<HourlyCounts['known']>>>;
-
-function knownOf(ids: readonly string[], hourlyCounts: HourlyCounts): KnownLogs {
-  const known: KnownLogs = new Map();
+/** The whole half-hours that are known, and what is left of the window on either side of them. */
+async function addKnown(counting: Counting, known: CountedSlots): Promise<bigint | null> {
+  const { window, webhooks } = counting.query;
+  const ids = [...webhooks.keys()].filter((id) => known.byWebhook.has(id));
+  const since = window.since + ((SLOT_MICROS - (window.since % SLOT_MICROS)) % SLOT_MICROS);
+  const isAllClosed = window.until < known.closedBefore;
+  const until = isAllClosed ? window.until - (window.until % SLOT_MICROS) : known.closedBefore;
+  if (until <= since) return await countAll(counting, ids, window);
+  const [first, last] = [Number(since / SLOT_MICROS), Number(until / SLOT_MICROS)];
   for (const id of ids) {
-    const log = hourlyCounts.known(id);
-    if (log !== null) known.set(id, log);
-  }
-  return known;
-}
-
-/** The whole hours that are known, and what is left of the window on either side of them. */
-async function addKnown(
-  counting: Counting,
-  known: KnownLogs,
-  hourlyCounts: HourlyCounts,
-): Promise<bigint | null> {
-  if (known.size === 0) return null;
-  const { window } = counting.query;
-  const since = window.since + ((HOUR_MICROS - (window.since % HOUR_MICROS)) % HOUR_MICROS);
-  let until = window.until - (window.until % HOUR_MICROS);
-  for (const { closedBefore } of known.values()) if (closedBefore < until) until = closedBefore;
-  const ids = [...known.keys()];
-  if (until <= since) return await countAll(counting, ids, window, hourlyCounts);
-  for (const { counts } of known.values())
-    for (const { hour, deliveries } of counts) {
-      const start = BigInt(hour) * HOUR_MICROS;
-      if (start >= since && start < until) add(counting, start, 'delivered', deliveries);
+    const pairs = known.byWebhook.get(id) ?? [];
+    for (let at = 0; at < pairs.length; at += 2) {
+      const [slot = 0, deliveries = 0] = [pairs[at], pairs[at + 1]];
+      if (slot >= first && slot < last) add(counting, BigInt(slot) * SLOT_MICROS, 'delivered', deliveries);
     }
-  const after = await countAll(counting, ids, { since: until, until: window.until }, hourlyCounts);
-  const before =
-    after ?? (await countAll(counting, ids, { since: window.since, until: since }, hourlyCounts));
+  }
+  const after = await countAll(counting, ids, { since: until, until: window.until });
+  const before = after ?? (await countAll(counting, ids, { since: window.since, until: since }));
   return latest([after, before]);
 }
 
-/** Takes everything for delivered, for now. Of a log that turns out to be long, the hours are counted for the next time. */
-async function countAll(
-  counting: Counting,
-  ids: readonly string[],
-  window: Window,
-  hourlyCounts: HourlyCounts,
-): Promise<bigint | null> {
+/** Takes everything for delivered, for now. */
+async function countAll(counting: Counting, ids: readonly string[], window: Window): Promise<bigint | null> {
   if (ids.length === 0 || window.until <= window.since) return null;
-  const read = new Map<string, number>();
-  const end = await countStretches(
-    counting,
-    window,
-    counting.limits.index,
-    (values, stretch, max) => {
-      const where = placeConditions(values, stretch, window).join(' AND ');
-      return `SELECT webhook.id AS webhook, d.created_at, 'delivered'::text AS status
+  return await countStretches(counting, window, counting.limits.index, (values, stretch, max) => {
+    const where = placeConditions(values, stretch, window).join(' AND ');
+    return `SELECT d.created_at, 'delivered'::text AS status
       FROM unnest(${values.$(ids)}::text[]) AS webhook (id)
       CROSS JOIN LATERAL (SELECT d.created_at FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d
       LIMIT ${values.$(max + 1)}`;
-    },
-    read,
-  );
-  for (const [id, count] of read)
-    if (count >= LONG_MIN || end !== null)
-      hourlyCounts.wasRead(id, { isLong: count >= LONG_MIN, durationMs: LONG_MS });
-  return end;
+  });
 }
-
-const LONG_MIN = 50_000;
-/** Long enough for a log to be counted in the background, which tells whether it is a long one. */
-const LONG_MS = 1_000;
 
 /** Reads rows of some sources, each with its status. */
 async function countRows(
@@ -183,25 +152,23 @@ async function countRows(
            CROSS JOIN LATERAL (SELECT * FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d`;
     });
     const matches = ['true', ...rowConditions(values, filters)].join(' AND ');
-    return `SELECT ''::text AS webhook, d.created_at, CASE WHEN ${matches} THEN d.status END AS status
+    return `SELECT d.created_at, CASE WHEN ${matches} THEN d.status END AS status
       FROM (${parts.join(' UNION ALL ')}) d LIMIT ${values.$(max + 1)}`;
   });
 }
 
 const COUNTED = {
-  webhook: column.text,
   start: column.digits,
   status: column.orNull(column.oneOf(DELIVERY_STATUSES)),
   deliveries: column.integer,
 };
 
-/** Counts stretch after stretch. @param perWebhook gets how many each has */
+/** Counts stretch after stretch. */
 async function countStretches(
   { pool, query, width, counts }: Counting,
   window: Window,
   limits: { atOnce: number; inAll: number },
   scan: (values: Values, stretch: Stretch, max: number) => string,
-  perWebhook: Map<string, number> = new Map(),
 ): Promise<bigint | null> {
   const span: Span = await spanOf(pool, { since: String(window.since), until: String(window.until) });
   const end = await walk(stretchesOf(span, null), {
@@ -213,10 +180,8 @@ async function countStretches(
       return { count: rows.reduce((sum, { deliveries }) => sum + deliveries, 0), found: rows };
     },
     take(rows) {
-      for (const { webhook, start, status, deliveries } of rows) {
-        perWebhook.set(webhook, (perWebhook.get(webhook) ?? 0) + deliveries);
+      for (const { start, status, deliveries } of rows)
         if (status !== null) add({ width, counts }, BigInt(start), status, deliveries);
-      }
       return false;
     },
   });
@@ -230,11 +195,11 @@ async function countStretches(
 /** A bar's beginning is written as digits once for each, not for each delivery: that would take longer than counting. */
 function countsOf(scanned: string, width: bigint, values: Values): string {
   const seconds = values.$(Number(width / 1_000_000n));
-  return `SELECT webhook, ${microsOf('start')} AS start, status, deliveries
+  return `SELECT ${microsOf('start')} AS start, status, deliveries
     FROM (
-      SELECT webhook, date_bin(${seconds} * interval '1 second', created_at, timestamptz 'epoch') AS start, status,
+      SELECT date_bin(${seconds} * interval '1 second', created_at, timestamptz 'epoch') AS start, status,
         count(*)::int AS deliveries
-      FROM (${scanned}) scanned GROUP BY 1, 2, 3
+      FROM (${scanned}) scanned GROUP BY 1, 2
     ) counted`;
 }
 
@@ -243,7 +208,7 @@ async function countNamed({ pool, query, width, counts }: Counting): Promise<voi
   const values = new Values();
   const within = { ...filters, since: String(window.since), until: String(window.until) };
   const where = namedConditions(values, { ...query, filters: within }).join(' AND ');
-  const scanned = `SELECT ''::text AS webhook, d.created_at, d.status FROM deliveries d WHERE ${where}`;
+  const scanned = `SELECT d.created_at, d.status FROM deliveries d WHERE ${where}`;
   for (const row of await queryRows(pool, COUNTED, countsOf(scanned, width, values), values.all))
     if (row.status !== null) add({ width, counts }, BigInt(row.start), row.status, row.deliveries);
 }

@@ -1,8 +1,8 @@
 // SQL by hand: the log, of which millions are counted by the hour.
 import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
-import { LRUCache } from 'lru-cache';
 import { timestampOf } from './delivery.ts';
+import { KeptCounts } from './kept-counts.ts';
 import type { DeliveryFilters } from './page-seek.ts';
 
 const HOUR_COUNT = {
@@ -29,12 +29,8 @@ const LIMITS = {
 const LOGS_MAX = 100;
 /** An insert that is under way for longer than this could be missing from the count of its hour. */
 const SETTLED_AFTER_MS = 15 * 60_000;
-const FRESH_MS = 60_000;
-const USABLE_MS = 10 * 60_000;
 /** What is left of a request's time then is enough to read a page. */
 const WAITED_FOR_MS = 4_000;
-/** Counting a log again takes at most this share of the time. */
-const SHARE = 0.01;
 
 export interface CountedHours {
   counts: readonly HourCount[];
@@ -44,8 +40,6 @@ export interface CountedHours {
 
 interface CountedLog extends CountedHours {
   isLong: boolean;
-  countedAtMs: number;
-  tookMs: number;
 }
 
 /** How many deliveries of long logs were created in each hour that is over. */
@@ -67,64 +61,45 @@ export interface HourlyCounts {
  * again in the background, once a minute or less often: so late is it noticed that a day is gone.
  */
 export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
-  const logs = new LRUCache<string, CountedLog>({ max: LOGS_MAX });
-  const underWay = new Map<string, Promise<unknown>>();
+  const logs = new KeptCounts<CountedLog>({ max: LOGS_MAX });
 
-  async function count(subscriptionId: string, isKnownLong: boolean): Promise<void> {
-    const startedAtMs = performance.now();
-    const closedBefore = hourOf(BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n);
+  async function counts(subscriptionId: string, isKnownLong: boolean): Promise<CountedLog> {
+    const closedBefore = settledBefore(HOUR_MICROS);
     const until = { since: null, until: closedBefore };
-    const counts = await countHours(pool, {
+    const counted = await countHours(pool, {
       subscriptionId,
       eventType: null,
       status: null,
       byEventType: true,
       ...until,
     });
-    const deliveries = counts.reduce((sum, hour) => sum + hour.deliveries, 0);
+    const deliveries = counted.reduce((sum, hour) => sum + hour.deliveries, 0);
     const isLong = isKnownLong || deliveries >= limits.deliveriesMin;
-    const countedAtMs = performance.now();
-    logs.set(subscriptionId, {
-      counts: isLong ? counts : [],
-      closedBefore,
-      isLong,
-      countedAtMs,
-      tookMs: countedAtMs - startedAtMs,
-    });
+    return { counts: isLong ? counted : [], closedBefore, isLong };
   }
 
-  function countInBackground(subscriptionId: string, isKnownLong: boolean): void {
-    if (underWay.has(subscriptionId)) return;
-    // When it fails the log is read as short ones are, and whoever looks next brings another try.
-    const counting = count(subscriptionId, isKnownLong)
-      .catch(() => logs.delete(subscriptionId))
-      .finally(() => underWay.delete(subscriptionId));
-    underWay.set(subscriptionId, counting);
-  }
-
-  const isOlder = ({ countedAtMs, tookMs }: { countedAtMs: number; tookMs: number }, ageMs: number) =>
-    performance.now() - countedAtMs > Math.max(ageMs, (ageMs / FRESH_MS) * (tookMs / SHARE));
+  const count = (subscriptionId: string, isKnownLong: boolean) =>
+    logs.count(subscriptionId, () => counts(subscriptionId, isKnownLong));
 
   function known(subscriptionId: string): CountedHours | null {
-    const log = logs.get(subscriptionId);
-    if (!log?.isLong || isOlder(log, USABLE_MS)) return null;
-    if (isOlder(log, FRESH_MS)) countInBackground(subscriptionId, true);
+    const log = logs.usable(subscriptionId);
+    if (!log?.isLong) return null;
+    if (!logs.isFresh(subscriptionId)) void count(subscriptionId, true);
     return log;
   }
 
   return {
     known,
     async counted(subscriptionId) {
-      const log = logs.get(subscriptionId);
       // Who asks for what lies so far back takes it to be long.
-      if (!log?.isLong || isOlder(log, FRESH_MS)) countInBackground(subscriptionId, true);
-      await Promise.race([underWay.get(subscriptionId), wait(WAITED_FOR_MS, null, { ref: false })]);
+      const isGood = logs.usable(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
+      if (!isGood)
+        await Promise.race([count(subscriptionId, true), wait(WAITED_FOR_MS, null, { ref: false })]);
       return known(subscriptionId);
     },
     wasRead(subscriptionId, { isLong, durationMs }) {
-      const log = logs.get(subscriptionId);
       const isWorthwhile = isLong || durationMs > limits.slowMs;
-      if (isWorthwhile && (!log || isOlder(log, FRESH_MS))) countInBackground(subscriptionId, isLong);
+      if (isWorthwhile && !logs.isFresh(subscriptionId)) void count(subscriptionId, isLong);
     },
   };
 }
@@ -173,6 +148,8 @@ export async function countHours(
   );
 }
 
-function hourOf(micros: bigint): bigint {
-  return micros - (micros % HOUR_MICROS);
+/** In microseconds since the epoch, a multiple of the width: what was created before it is there by now. */
+export function settledBefore(widthMicros: bigint): bigint {
+  const settled = BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n;
+  return settled - (settled % widthMicros);
 }

@@ -47,12 +47,14 @@ export function stretchesOf({ firstDay, lastDay, since, until }: Span, from: Day
   const newest = from !== null && from.day < lastDay ? from.day : lastDay;
   const stretches: Stretch[] = [];
   let day = newest;
+  // What is read begins at the end of the window, not at that of its day.
+  const beforeOf = (day: string): Place | null => {
+    if (from?.day === day) return { createdAt: from.createdAt, id: from.id };
+    return until !== null && until < startOf(day) + DAY_MICROS ? { createdAt: until, id: '' } : null;
+  };
   const single = (until: string) => {
     for (; day >= firstDay && day >= until; day = dayBefore(day))
-      stretches.push({
-        ...days(day, day),
-        before: from?.day === day ? { createdAt: from.createdAt, id: from.id } : null,
-      });
+      stretches.push({ ...days(day, day), before: beforeOf(day) });
   };
   const highEnd = dayOf((until ?? startOf(newest)) - DAY_MICROS);
   single(newest);

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor } from '@runhook/contract';
 import { ensureDayPartitions } from '@runhook/database';
+import { eventually } from '@runhook/testing';
+import { createAccountCounts } from '../../src/deliveries/account-counts.ts';
+import { webhooksOf } from '../../src/deliveries/account-log-places.ts';
+import { readHistogram } from '../../src/deliveries/histogram.ts';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 import { at, DAY, type DeliveryFields, EVENT_TIME, insertDelivery, microsAt } from './delivery-rows.ts';
 
@@ -32,6 +36,21 @@ const insert = (webhook: number, fields: Partial<DeliveryFields> = {}) =>
 async function list(query = '', of = account) {
   return await harness.call('GET', of.path(`/deliveries?${query}`), { token: of.token });
 }
+
+const NO_FILTERS = {
+  runId: null,
+  eventId: null,
+  subscriptionIds: null,
+  jobId: null,
+  status: null,
+  eventType: null,
+  httpStatusCode: null,
+  errorCode: null,
+  durationMinMs: null,
+  durationMaxMs: null,
+  since: null,
+  until: null,
+};
 
 const idsOf = ({ json }: { json: Json }): string[] => json.data.map(({ id }: Json) => id);
 
@@ -291,6 +310,40 @@ describe('the histogram', () => {
         },
       ]);
     }
+  });
+
+  test('of what is known by the half-hour reads the ends of the window only, and says the same', async () => {
+    const { pool } = harness.database;
+    const hours = 3_600_000_000;
+    const now = Date.now() * 1_000;
+    const created = [0.01, 0.2, 1.1, 1.4, 5, 23.9, 24.3].map((ago) => String(now - ago * hours));
+    for (const [index, createdAt] of created.entries())
+      await insert(index % 2, {
+        createdAt: new Date(Number(createdAt) / 1_000).toISOString(),
+        status: index === 3 ? 'failed' : 'delivered',
+      });
+    const window = { since: BigInt(now - 24 * hours), until: BigInt(now) };
+    const counts = createAccountCounts(pool, -1);
+    const read = async (subscriptionIds: string[] | null) => {
+      const filters = { ...NO_FILTERS, subscriptionIds };
+      const of = await webhooksOf(pool, account.id, filters);
+      return await readHistogram(pool, counts, { accountId: account.id, webhooks: of, filters, window });
+    };
+    const before = await read(null);
+    expect(before.totals).toMatchObject({ delivered_count: 5, failed_count: 1 });
+    const known = await eventually(() => {
+      const found = counts.known(account.id);
+      expect(found).not.toBeNull();
+      return found as NonNullable<typeof found>;
+    });
+    expect([...known.byWebhook.values()].map(({ length }) => length / 2).sort()).toEqual([0, 2, 3]);
+    expect(await read(null)).toEqual(before);
+    await insert(2, { status: 'delivered' });
+    const one = webhooks[0]?.id ?? '';
+    expect((await read([one])).totals).toMatchObject({ delivered_count: 3, failed_count: 0 });
+    // What is known is not read: another row of an hour that is over is not noticed until it is counted again.
+    await insert(0, { createdAt: new Date(Date.now() - 10 * 3_600_000).toISOString(), status: 'delivered' });
+    expect((await read([one])).totals).toMatchObject({ delivered_count: 3 });
   });
 
   test.each([

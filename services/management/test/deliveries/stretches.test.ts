@@ -33,12 +33,12 @@ function logOf(perHour: number): Row[] {
 }
 
 /** Reads it all, in as many walks as it takes; answers what was found, in order, and how much was read for it. */
-async function readAll(rows: readonly Row[], limits: { atOnce: number; inAll: number }) {
+async function readAll(rows: readonly Row[], limits: { atOnce: number; inAll: number }, span = SPAN) {
   const found: Row[][] = [];
   const walks: number[] = [];
   for (let from: DayPlace | null = null, isFirst = true; isFirst || from !== null; isFirst = false) {
     let read = 0;
-    from = await walk<Row[]>(stretchesOf(SPAN, from), {
+    from = await walk<Row[]>(stretchesOf(span, from), {
       limits,
       read: async (stretch, max) => {
         const within = rows.filter((row) => isIn(stretch, row));
@@ -73,6 +73,15 @@ describe('a log that is read in stretches', () => {
       const older = bounds[index + 1];
       if (older) expect((older.at(-1) ?? '') <= (newer[0] ?? '')).toBe(true);
     }
+  });
+
+  test('a walk begins at the end of the window: the rest of its day is not looked into, piece after piece', async () => {
+    const noon = { ...SPAN, lastDay: '2026-11-22', until: micros('2026-11-21T12:00Z') };
+    const rows = logOf(20).filter(({ createdAt }) => createdAt < noon.until);
+    const { found } = await readAll(rows, { atOnce: 10, inAll: 10_000 }, noon);
+    const first = found.findIndex((some) => some.length > 0);
+    expect(first).toBeLessThan(3);
+    expect(found[first]?.some(({ createdAt }) => createdAt > micros('2026-11-21T11:50Z'))).toBe(true);
   });
 
   test('a walk ends soon after it has read what it may', async () => {

@@ -1,0 +1,72 @@
+// SQL by hand: the deliveries of all webhooks of an account, of which millions are counted by the half-hour.
+import { column, type Pool, queryRows } from '@runhook/database';
+import { webhooksOf } from './account-log-places.ts';
+import { timestampOf } from './delivery.ts';
+import { settledBefore } from './hourly-counts.ts';
+import { KeptCounts } from './kept-counts.ts';
+
+/** Whole ones of it make the bars of a day and of longer times. */
+export const SLOT_MICROS = 1_800_000_000n;
+
+/** Numbers that are kept at most, two for each half-hour of a webhook in which there was a delivery: 16 MB. */
+const NUMBERS_MAX = 4_000_000;
+const WEBHOOKS_AT_ONCE = 100;
+/** What is read in less is read each time. */
+const SLOW_MS = 30;
+
+export interface CountedSlots {
+  /** Of each webhook that there was: the half-hours since the epoch, and how many deliveries were created in each. */
+  byWebhook: ReadonlyMap<string, Int32Array>;
+  /** Microseconds since the epoch, the beginning of a half-hour: what was created before it is counted. */
+  closedBefore: bigint;
+}
+
+/** How many deliveries of an account's webhooks were created in each half-hour that is over. */
+export interface AccountCounts {
+  /** Null when they are not known. */
+  known(accountId: number): CountedSlots | null;
+  /** Tells of a reading without them: where that was slow they are counted in the background, for the next time. */
+  wasRead(accountId: number, durationMs: number): void;
+}
+
+/** Kept for the same reason as those of a single log (docs/adr/0014-long-logs-by-the-hour.md). */
+export function createAccountCounts(pool: Pool, slowMs = SLOW_MS): AccountCounts {
+  const kept = new KeptCounts<CountedSlots>({
+    maxSize: NUMBERS_MAX,
+    sizeOf: ({ byWebhook }) => [...byWebhook.values()].reduce((sum, { length }) => sum + length, 1),
+  });
+  const count = (accountId: number) =>
+    void kept.count(String(accountId), () => countSlots(pool, accountId, settledBefore(SLOT_MICROS)));
+  return {
+    known(accountId) {
+      const counted = kept.usable(String(accountId));
+      if (counted !== null && !kept.isFresh(String(accountId))) count(accountId);
+      return counted;
+    },
+    wasRead(accountId, durationMs) {
+      if (durationMs > slowMs && !kept.isFresh(String(accountId))) count(accountId);
+    },
+  };
+}
+
+const SLOT_COUNT = { webhook: column.text, slot: column.integer, deliveries: column.integer };
+
+const COUNT_SLOTS = `
+  SELECT webhook.id AS webhook, (extract(epoch FROM d.start) / 1800)::int AS slot, d.deliveries::int AS deliveries
+  FROM unnest($1::text[]) AS webhook (id)
+  CROSS JOIN LATERAL (
+    SELECT date_bin('30 minutes', created_at, timestamptz 'epoch') AS start, count(*) AS deliveries
+    FROM deliveries WHERE subscription_id = webhook.id AND created_at < ${timestampOf('$2')} GROUP BY 1
+  ) d`;
+
+async function countSlots(pool: Pool, accountId: number, closedBefore: bigint): Promise<CountedSlots> {
+  const webhooks = [...(await webhooksOf(pool, accountId, { subscriptionIds: null })).keys()];
+  const numbers = new Map<string, number[]>(webhooks.map((id) => [id, []]));
+  for (let at = 0; at < webhooks.length; at += WEBHOOKS_AT_ONCE) {
+    const some = webhooks.slice(at, at + WEBHOOKS_AT_ONCE);
+    for (const row of await queryRows(pool, SLOT_COUNT, COUNT_SLOTS, [some, String(closedBefore)]))
+      numbers.get(row.webhook)?.push(row.slot, row.deliveries);
+  }
+  const byWebhook = new Map([...numbers].map(([id, pairs]) => [id, Int32Array.from(pairs)] as const));
+  return { byWebhook, closedBefore };
+}
