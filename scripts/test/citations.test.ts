@@ -105,3 +105,11 @@ test('nothing refers to a page that the repository does not hold', () => {
   const wrong = files.flatMap(linesOf).filter(({ line }) => OUTSIDE.test(line));
   expect(wrong).toEqual([]);
 });
+
+test('README stays under 150 lines, and docs/README.md has each page of the folder in one line', () => {
+  expect(linesOf('README.md').length).toBeLessThan(150);
+  const pages = files.filter((path) => /^docs\/[^/]+\.md$/.test(path) && path !== 'docs/README.md');
+  const index = linesOf('docs/README.md').map(({ line }) => /^\| \[\S+\]\((\S+\.md)\) \|/.exec(line)?.[1]);
+  const listed = index.filter((page) => page !== undefined && page !== 'adr/README.md');
+  expect(listed.map((page) => `docs/${page}`).sort()).toEqual(pages.sort());
+});

@@ -30,7 +30,7 @@ interface DemoData {
 const DEMO_DATA = new URL('../../../scripts/screenshots/demo-data.mjs', import.meta.url);
 const CLOCK_AHEAD = new URL('../../chaos/clock-ahead.mjs', import.meta.url);
 
-/** The pictures of the README show the same data, as of their day. */
+/** The pictures of docs/console.md show the same data, as of their day. */
 export async function openStillWorld(): Promise<StillWorld> {
   const closers: (() => Promise<unknown>)[] = [];
   const close = async () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   createId,
@@ -52,6 +53,17 @@ describe('the document', () => {
     const posted = await harness.call('POST', '/openapi.json');
     expect(posted.status).toBe(405);
     expect(posted.headers.get('allow')).toBe('GET, HEAD');
+  });
+
+  test('has each of its calls in a line of docs/api.md, and no line there is of another', () => {
+    const text = readFileSync(new URL('../../../../docs/api.md', import.meta.url), 'utf8');
+    const told = [...text.matchAll(/^\| `([A-Z, ]+) (\S+)` \|/gm)].flatMap(([, methods = '', path = '']) =>
+      methods.split(', ').map((method) => `${method} ${path.replace('…', '/api/v3/accounts/{account_id}')}`),
+    );
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      methodsOf(item).map((method) => `${method} ${path}`),
+    );
+    expect(told.sort()).toEqual(described.sort());
   });
 
   test('is valid OpenAPI 3.1 by an outside validator', async () => {
