@@ -50,7 +50,10 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
         expect(selects(workload.spec.selector, template.metadata.labels)).toBe(true);
     }
     const selectors = [
-      ...ofKind('Service').map(({ metadata, spec }) => [metadata.name, { matchLabels: spec.selector ?? {} }]),
+      ...ofKind('Service').map(({ metadata, spec }) => [
+        metadata.name.replace(/-operations$/, ''),
+        { matchLabels: spec.selector ?? {} },
+      ]),
       ...ofKind('PodDisruptionBudget').map(({ metadata, spec }) => [metadata.name, spec.selector]),
       ...templates.flatMap(({ workload, template }) =>
         (template.spec.topologySpreadConstraints ?? []).map((constraint: Manifest) => [
@@ -94,22 +97,73 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('the ingress leads to services and ports that exist, and nothing from outside to the metrics', () => {
-    const [ingress] = ofKind('Ingress');
-    const paths = ingress?.spec.rules.flatMap(({ http }: Manifest) => http.paths) as Manifest[];
-    for (const { backend } of paths) {
-      const service = named('Service', backend.service.name);
-      const ports = service?.spec.ports.map(({ name }: { name: string }) => name);
-      expect(ports).toContain(backend.service.port.name);
-    }
-    const ports = named('Service', 'management')?.spec.ports.map(({ targetPort }: Manifest) => targetPort);
-    expect(ports).toEqual(['http']);
+  test('there is one way in, over TLS, to a service and a port that exist, and none from outside to the metrics', () => {
+    const ports = named('Service', 'management')?.spec.ports as Manifest[];
+    expect(ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
     const open = ofKind('NetworkPolicy').filter(({ spec }) =>
-      spec.ingress?.some(({ ports = [] }: Manifest) =>
-        ports.some(({ port }: Manifest) => port === 'operations'),
+      spec.ingress?.some(({ ports: opened = [] }: Manifest) =>
+        opened.some(({ port }: Manifest) => port === 'operations'),
       ),
     );
     expect(open.map(({ metadata }) => metadata.name)).toEqual(['metrics']);
+
+    const backends = [
+      ...ofKind('Ingress').flatMap(({ spec }) => {
+        expect(spec.tls[0].hosts).toEqual(spec.rules.map(({ host }: Manifest) => host));
+        return spec.rules.flatMap(({ http }: Manifest) => http.paths.map((path: Manifest) => path.backend));
+      }),
+      ...ofKind('HTTPRoute').flatMap(({ spec }) => {
+        const listeners = named('Gateway', spec.parentRefs[0].name)?.spec.listeners as Manifest[];
+        const { hostname, protocol } = listeners.find(
+          ({ name }) => name === spec.parentRefs[0].sectionName,
+        ) as Manifest;
+        expect(spec.hostnames).toEqual([hostname]);
+        const routed = spec.rules.flatMap(({ backendRefs = [] }: Manifest) => backendRefs);
+        expect([protocol, routed.length]).toEqual([protocol, protocol === 'HTTPS' ? 1 : 0]);
+        return routed.map(({ name, port }: Manifest) => ({
+          service: { name, port: { name: ports.find((candidate) => candidate.port === port)?.name } },
+        }));
+      }),
+    ];
+    const isDevelopment = overlay === 'development';
+    expect(backends).toEqual(
+      isDevelopment ? [] : [{ service: { name: 'management', port: { name: 'http' } } }],
+    );
+  });
+
+  test('what comes in by the gateway or the ingress may reach management, and the pod that answers for a certificate', () => {
+    const sources = ['api', 'acme-solver'].map((name) => named('NetworkPolicy', name)?.spec.ingress[0].from);
+    if (overlay === 'development') return expect(sources).toEqual([undefined, undefined]);
+    expect(sources[0]).toEqual(sources[1]);
+    expect(sources[0].length).toBeGreaterThan(0);
+    expect(named('NetworkPolicy', 'acme-solver')?.spec.podSelector.matchLabels).toEqual({
+      'acme.cert-manager.io/http01-solver': 'true',
+    });
+    const gateway = ofKind('Gateway')[0]?.metadata.name;
+    if (gateway === undefined) return;
+    const proxies = { 'gateway.networking.k8s.io/gateway-name': gateway };
+    expect(sources[0]).toContainEqual({ podSelector: { matchLabels: proxies } });
+    expect(named('NetworkPolicy', 'gateway')?.spec).toMatchObject({
+      podSelector: { matchLabels: proxies },
+      ingress: [{}],
+      egress: [{}],
+    });
+  });
+
+  test('the migration runs before anything else of the release, and needs nothing else of it', () => {
+    const job = named('Job', 'migrate') as Manifest;
+    const hookOf = ({ metadata }: Manifest) => metadata.annotations?.['argocd.argoproj.io/hook'];
+    expect(hookOf(job)).toBe(overlay === 'development' ? 'Sync' : 'PreSync');
+    expect(hookOf(named('ServiceAccount', job.spec.template.spec.serviceAccountName) as Manifest)).toBe(
+      'PreSync',
+    );
+    for (const container of containersOf(job.spec.template)) {
+      expect(container.envFrom).toBeUndefined();
+      expect(JSON.stringify(container.env)).not.toContain('valueFrom');
+    }
+    expect(job.spec.template.spec.volumes.map(({ secret }: Manifest) => secret?.secretName)).toEqual([
+      'runhook',
+    ]);
   });
 
   test('every config map, secret, key and service account that a pod names exists', () => {
@@ -151,6 +205,15 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
   test('what scales, scales a deployment that exists, between bounds, by the age and the depth of the backlog', () => {
     const scalers = [...ofKind('ScaledObject'), ...ofKind('HorizontalPodAutoscaler')];
     expect(scalers).toHaveLength(overlay === 'development' ? 0 : 1);
+    const scaled = scalers.map(({ spec }) => spec.scaleTargetRef.name);
+    for (const { metadata, spec } of ofKind('Deployment')) {
+      // A number beside a scaler would be set again by every apply.
+      const isScaled = scaled.includes(metadata.name);
+      expect([metadata.name, typeof spec.replicas]).toEqual([
+        metadata.name,
+        isScaled ? 'undefined' : 'number',
+      ]);
+    }
     for (const { kind, spec } of scalers) {
       expect(named('Deployment', spec.scaleTargetRef.name)).toBeDefined();
       const [least, most] =

@@ -11,7 +11,12 @@ const overlaysFolder = join(checkout, 'k8s', 'overlays');
 export interface Manifest {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string; labels?: Record<string, string> };
+  metadata: {
+    name: string;
+    namespace?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
   // biome-ignore lint/suspicious/noExplicitAny: its shape is what the schema of its kind says
   [field: string]: any;
 }

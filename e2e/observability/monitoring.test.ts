@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually, queueBackends } from '@runhook/testing';
 import { type BusySystem, openBusySystem } from './busy-system.ts';
@@ -138,13 +139,14 @@ test('the dashboard and the alerts ask for metrics and labels that the services 
 
 test('every alert says how bad it is, and leads to a section of the runbook', () => {
   const anchors = anchorsOf('docs/runbook.md');
+  const { homepage } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
   for (const { alert, labels, annotations } of alertRules()) {
     expect({ alert, severity: labels.severity }).toEqual({
       alert,
       severity: expect.stringMatching(/^(critical|warning|info)$/),
     });
     expect(annotations.summary).toBeTruthy();
-    expect(annotations.runbook).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
+    expect(annotations.runbook_url).toBe(`${homepage}/blob/main/docs/runbook.md#${alert.toLowerCase()}`);
     expect({ alert, hasSection: anchors.has(alert.toLowerCase()) }).toEqual({ alert, hasSection: true });
   }
 });

@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { alertRules } from '../observability/monitoring-files.ts';
+import { checkout, type Manifest } from './manifests.ts';
+import { manifestProblems } from './schema-problems.ts';
+
+/** Stands for kubectl, which has no cluster here: says what a cluster would say, and writes down what it was asked. */
+const KUBECTL = `#!/bin/sh
+echo "$*" | sed 's# /[^ ]*# FILE#g' >>"$CALLS"
+case "$*" in
+  kustomize*) cat "$MANIFESTS" ;;
+  *'get job'*) echo "$CONDITIONS" ;;
+esac
+`;
+const PRODUCTION = 'kind: Deployment\nmetadata:\n  name: dispatcher\n  namespace: runhook\n';
+const DEVELOPMENT = `kind: StatefulSet\nmetadata:\n  name: postgres\n  namespace: runhook\n`;
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'runhook-apply-'));
+  writeFileSync(join(folder, 'kubectl'), KUBECTL);
+  chmodSync(join(folder, 'kubectl'), 0o755);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function apply(manifests: string, conditions: string) {
+  const [CALLS, MANIFESTS] = [join(folder, 'calls'), join(folder, 'manifests')];
+  writeFileSync(MANIFESTS, manifests);
+  const { status, stderr } = spawnSync(join(checkout, 'k8s', 'apply.sh'), [folder], {
+    encoding: 'utf8',
+    env: { ...process.env, KUBECTL: join(folder, 'kubectl'), CALLS, MANIFESTS, CONDITIONS: conditions },
+  });
+  const calls = readFileSync(CALLS, 'utf8').trim().split('\n');
+  return { status, stderr, calls: calls.map((call) => call.replace('--namespace runhook ', '')) };
+}
+
+const UNTIL_MIGRATED = [
+  'delete job migrate --ignore-not-found',
+  'apply -f FILE -l app.kubernetes.io/component=migrate',
+  'get job migrate -o jsonpath={.status.conditions[?(@.status=="True")].type}',
+];
+const ROLL_OUT = [
+  'apply -f FILE',
+  'rollout status deployment/management',
+  'rollout status deployment/dispatcher',
+];
+
+describe('k8s/apply.sh', () => {
+  test('migrates, and rolls out when that has ended well', () => {
+    const { status, calls } = apply(PRODUCTION, 'SuccessCriteriaMet Complete');
+    expect(calls).toEqual(['kustomize FILE', 'get secret runhook', ...UNTIL_MIGRATED, ...ROLL_OUT]);
+    expect(status).toBe(0);
+  });
+
+  test('starts the database before that, where it comes along', () => {
+    const { calls } = apply(DEVELOPMENT, 'Complete');
+    expect(calls.slice(2)).toEqual(['apply -f FILE -l runhook/part=data', ...UNTIL_MIGRATED, ...ROLL_OUT]);
+  });
+
+  test('rolls nothing out when the migration failed', () => {
+    const { status, stderr, calls } = apply(PRODUCTION, 'FailureTarget Failed');
+    expect(calls.slice(2)).toEqual([...UNTIL_MIGRATED, 'logs job/migrate --tail=20']);
+    expect([status, stderr]).toEqual([1, 'the migration has not ended well; nothing was rolled out\n']);
+  });
+});
+
+test('what the Prometheus Operator takes fits its schemas, and has the rules that a plain Prometheus has', () => {
+  const print = (env: object = {}) => {
+    const script = join(checkout, 'k8s', 'monitoring', 'operator.sh');
+    const { status, stdout } = spawnSync(script, { encoding: 'utf8', env: { ...process.env, ...env } });
+    expect(status).toBe(0);
+    return parseAllDocuments(stdout).map((document) => document.toJS() as Manifest);
+  };
+  const manifests = print();
+  expect(manifests.map(({ kind }) => kind)).toEqual(['ServiceMonitor', 'PrometheusRule']);
+  expect(manifests.flatMap(manifestProblems)).toEqual([]);
+  const rulesOf = ([, rule]: Manifest[]) => rule?.spec.groups.flatMap(({ rules }: Manifest) => rules);
+  expect(rulesOf(manifests)).toEqual(alertRules());
+  const moved = rulesOf(print({ RUNBOOK_URL: 'https://wiki.example.com/runhook' }));
+  expect(moved.map(({ annotations }: Manifest) => annotations.runbook_url)).toEqual(
+    alertRules().map(({ alert }) => `https://wiki.example.com/runhook#${alert.toLowerCase()}`),
+  );
+});
