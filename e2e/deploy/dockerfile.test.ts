@@ -74,6 +74,7 @@ test('versions agree: pnpm with the bootstrap, the release with the packages, No
   expect(read('k8s/production-base/kustomization.yaml').match(/(?<=newTag: ).*/g)).toEqual(
     SERVICES.map(() => version),
   );
+  expect(read('k8s/chart/Chart.yaml').match(/(?<=ersion: )\d.*/g)).toEqual([version, version]);
   const bases = [...dockerfile.matchAll(/^FROM (\S+:\S+)/gm)].map(([, base]) => base);
   expect(bases).toEqual([expect.stringMatching(/^node:\d+-[a-z]+-slim$/)]);
   const major = Number(/node:(\d+)/.exec(dockerfile)?.[1]);

@@ -1,0 +1,198 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { Ajv } from 'ajv';
+import { parse, parseAllDocuments } from 'yaml';
+import { readSettings as readDispatcher } from '../../services/dispatcher/src/settings.ts';
+import { readSettings as readManagement } from '../../services/management/src/settings.ts';
+import { readSettings as readMigrate } from '../../services/migrate/src/migrate-all.ts';
+import { alertRules } from '../observability/monitoring-files.ts';
+import { checkout, findRenderer, type Manifest, overlays, podTemplateOf } from './manifests.ts';
+import { variablesOf } from './read-variables.ts';
+import { manifestProblems } from './schema-problems.ts';
+
+const chart = join(checkout, 'k8s', 'chart');
+const readChart = (file: string) => readFileSync(join(chart, file), 'utf8');
+const values = parse(readChart('values.yaml'));
+const schema = JSON.parse(readChart('values.schema.json'));
+const settingSchemas = schema.properties.settings.properties as Record<string, Record<string, never>>;
+
+/** What is no entry of `settings`, and how it is set instead. */
+const ELSEWHERE = {
+  DATABASE_URL: 'secret',
+  QUEUE_URL: 'secret',
+  ENCRYPTION_KEYS: 'secret',
+  SMTP_URL: 'secret',
+  PORT: 'management.port, dispatcher.port',
+  OPERATIONS_PORT: 'management.operationsPort',
+};
+
+test('there is a value for each variable that a service reads, and none for another', () => {
+  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  const settings = Object.keys(values.settings);
+  expect([...settings, ...Object.keys(ELSEWHERE)].sort()).toEqual([...read].sort());
+  expect(Object.keys(settingSchemas).sort()).toEqual(settings.sort());
+});
+
+test('every value has its line in the schema, which takes what nobody changed', () => {
+  const validate = new Ajv({ strict: false }).compile(schema);
+  expect([validate(values), validate.errors]).toEqual([true, null]);
+  const unknown = { ...values, settings: { ...values.settings, LOG_LEVL: 'info' } };
+  expect(validate(unknown)).toBe(false);
+  expect(validate({ ...values, entrance: { ...values.entrance, by: 'gateway' } })).toBe(false);
+});
+
+test('the schema takes the numbers that the services take, and refuses the next ones', () => {
+  const required = {
+    DATABASE_URL: 'postgres://localhost/x',
+    QUEUE_URL: 'redis://localhost',
+    ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
+  };
+  const readers = Object.entries({
+    management: readManagement,
+    dispatcher: readDispatcher,
+    migrate: readMigrate,
+  });
+  const isTaken = (name: string, value: number) =>
+    readers
+      .filter(([service]) => variablesOf[service]?.has(name))
+      .every(([, read]) => {
+        try {
+          read({ ...required, [name]: String(value) });
+          return true;
+        } catch {
+          return false;
+        }
+      });
+  const ranges = Object.entries(settingSchemas).filter(([, { minimum }]) => minimum !== undefined);
+  expect(ranges.length).toBeGreaterThan(15);
+  for (const [name, { minimum, maximum }] of ranges) {
+    const around = [minimum - 1, minimum, maximum, maximum + 1].map((value) => isTaken(name, value));
+    expect([name, around]).toEqual([name, [false, true, true, false]]);
+  }
+});
+
+/** On the path, or where `npm run prove-chart` put it. */
+const fetched = join(checkout, 'node_modules', '.cache', 'runhook', 'helm');
+const helm = [fetched, 'helm'].find(
+  (file) => (file === 'helm' || existsSync(file)) && spawnSync(file, ['version']).status === 0,
+);
+const renderer = findRenderer();
+if (helm === undefined)
+  process.stderr.write(
+    '\nthe chart is not rendered: there is no helm on the path, and npm run prove-chart has not fetched one\n',
+  );
+
+function renderChart(args: string[]): Manifest[] {
+  const all = ['template', 'runhook', chart, '--kube-version', '1.34.0', ...args];
+  const { status, stdout, stderr } = spawnSync(helm as string, all, { encoding: 'utf8' });
+  expect([status, status === 0 ? '' : stderr]).toEqual([0, '']);
+  // As Kubernetes reads it: 0440 is octal.
+  return parseAllDocuments(stdout, { version: '1.1' })
+    .map((document) => document.toJS() as Manifest | null)
+    .filter((manifest) => manifest !== null);
+}
+
+const HELMS_OWN = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$|checksum\/settings$)/;
+
+/** Leaves out what only one of the two writes: labels and annotations of Helm, and the hash in a config map's name. */
+function comparable(manifests: Manifest[]): [string, Manifest][] {
+  const bare = (record: Record<string, string> = {}) => {
+    const kept = Object.entries(record).filter(([name]) => !HELMS_OWN.test(name));
+    return kept.length === 0 ? undefined : Object.fromEntries(kept);
+  };
+  // The chart has one label more on what is nobody's: which application it is.
+  const withoutOwn = (metadata: Manifest['metadata'], isOfOne = true) => ({
+    ...metadata,
+    labels: isOfOne ? bare(metadata.labels) : undefined,
+    annotations: bare(metadata.annotations),
+  });
+  return manifests
+    .filter(({ kind, metadata }) => kind !== 'Namespace' && metadata.labels?.['runhook/part'] !== 'data')
+    .filter(({ kind, metadata }) => kind !== 'NetworkPolicy' || !/^(postgres|redis)$/.test(metadata.name))
+    .map((manifest) => {
+      const text = JSON.stringify(manifest).replace(/"runhook-[0-9a-z]{10}"/g, '"runhook"');
+      const copy = JSON.parse(text) as Manifest;
+      copy.metadata = withoutOwn(copy.metadata, !['NetworkPolicy', 'ConfigMap'].includes(copy.kind));
+      const template = podTemplateOf(copy);
+      if (template) template.metadata = withoutOwn(template.metadata);
+      return [`${copy.kind} ${copy.metadata.name}`, JSON.parse(JSON.stringify(copy))] as [string, Manifest];
+    })
+    .sort(([a], [b]) => a.localeCompare(b));
+}
+
+const describeChart = helm === undefined || renderer === null ? describe.skip : describe;
+
+describeChart('the chart', () => {
+  test.each(overlays)('makes the objects of the overlay %s, with the values of k8s/chart/ci', (overlay) => {
+    const namespace = overlay === 'development' ? 'runhook-development' : 'runhook';
+    const file = join(chart, 'ci', `${overlay}-values.yaml`);
+    const rendered = renderChart(['--namespace', namespace, '--values', file]);
+    expect(rendered.flatMap(manifestProblems)).toEqual([]);
+    const expected = comparable(renderer?.render(overlay) ?? []);
+    // The overlay's own database is ready before the migration only if nothing is a hook there.
+    if (overlay === 'development') {
+      const migrate = expected.find(([id]) => id === 'Job migrate')?.[1] as Manifest;
+      migrate.metadata.annotations = {
+        ...migrate.metadata.annotations,
+        'argocd.argoproj.io/hook': 'PreSync',
+      };
+    }
+    const made = comparable(rendered);
+    expect(made.map(([id]) => id)).toEqual(expected.map(([id]) => id));
+    for (const [index, [id, manifest]] of expected.entries())
+      expect([id, made[index]?.[1]]).toEqual([id, manifest]);
+  });
+
+  test('alone it needs nothing that a cluster may not have, and migrates first', () => {
+    const rendered = renderChart([]);
+    expect(rendered.flatMap(manifestProblems)).toEqual([]);
+    expect([...new Set(rendered.map(({ apiVersion }) => apiVersion))].sort()).toEqual([
+      'apps/v1',
+      'batch/v1',
+      'networking.k8s.io/v1',
+      'policy/v1',
+      'v1',
+    ]);
+    const hooks = rendered.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] !== undefined);
+    expect(hooks.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort()).toEqual([
+      'Job migrate',
+      'ServiceAccount migrate',
+    ]);
+  });
+
+  test('what can be set besides is rendered into objects that fit their schemas', () => {
+    const set = [
+      'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
+      'secret.smtp=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
+      'management.port=8080,management.operationsPort=8081,dispatcher.port=8082,settings.DELIVERY_TIMEOUT_MS=20500',
+      'image.registry=r.example.com,image.tag=9.9.9,image.pullSecrets[0].name=pull',
+      'pods.env[0].name=OTEL_SERVICE_NAME,pods.env[0].value=a,pods.nodeSelector.disk=ssd,pods.annotations.a=b',
+      'entrance.by=gateway,entrance.host=h.example.com,entrance.sharedGateway.name=shared',
+    ];
+    const rendered = renderChart(set.flatMap((pairs) => ['--set', pairs]));
+    expect(rendered.flatMap(manifestProblems)).toEqual([]);
+    const named = (kind: string, name: string) =>
+      rendered.find((manifest) => manifest.kind === kind && manifest.metadata.name === name) as Manifest;
+    const rules = named('PrometheusRule', 'runhook').spec.groups.flatMap(({ rules }: Manifest) => rules);
+    expect(rules.map(({ expr }: Manifest) => expr)).toEqual(alertRules().map(({ expr }) => expr));
+    expect(rules[0].annotations.runbook_url).toBe('https://wiki.example.com/r#runhookoldestduedelivery');
+    expect(named('ServiceMonitor', 'runhook').metadata.labels).toMatchObject({ release: 'stack' });
+    expect(JSON.parse(named('ConfigMap', 'runhook-dashboard').data['runhook.json']).uid).toBe('runhook');
+    expect(named('ConfigMap', 'runhook').data.PENDING_DELIVERIES_PER_ACCOUNT).toBe('1000000');
+    const { spec } = named('Deployment', 'dispatcher').spec.template;
+    expect(spec).toMatchObject({ terminationGracePeriodSeconds: 56, nodeSelector: { disk: 'ssd' } });
+    const [container] = spec.containers;
+    expect(container.image).toBe('r.example.com/runhook/dispatcher:9.9.9');
+    expect(container.env).toEqual(
+      expect.arrayContaining([
+        { name: 'SMTP_URL_FILE', value: '/run/secrets/runhook/SMTP_URL' },
+        { name: 'OTEL_SERVICE_NAME', value: 'a' },
+        { name: 'PORT', value: '8082' },
+      ]),
+    );
+    expect(named('HTTPRoute', 'management').spec.parentRefs).toEqual([{ name: 'shared' }]);
+    expect(rendered.some(({ kind }) => kind === 'Gateway')).toBe(false);
+  });
+});
