@@ -37,6 +37,17 @@ export function composeProblems(file: unknown): string[] {
   return problemsOf(validateCompose, file);
 }
 
+const validateWorkflow = ajv.compile(readSchema('github-workflow.json'));
+const validateIssueForm = ajv.compile(readSchema('github-issue-forms.json'));
+
+export function workflowProblems(file: unknown): string[] {
+  return problemsOf(validateWorkflow, file);
+}
+
+export function issueFormProblems(file: unknown): string[] {
+  return problemsOf(validateIssueForm, file);
+}
+
 function problemsOf(validate: ValidateFunction, value: unknown): string[] {
   if (validate(value)) return [];
   return (validate.errors ?? []).map(

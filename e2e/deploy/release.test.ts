@@ -1,0 +1,98 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { checkout as root } from './manifests.ts';
+import { issueFormProblems, workflowProblems } from './schema-problems.ts';
+
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const manifestOf = (folder: string) => JSON.parse(read(join(folder, 'package.json')));
+const folders = execFileSync('git', ['ls-files', 'package.json', '*/package.json'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .trim()
+  .split('\n')
+  .map(dirname);
+const workflows = readdirSync(join(root, '.github', 'workflows')).map((name) =>
+  join('.github', 'workflows', name),
+);
+const readYaml = (...path: string[]) => parse(read(join('.github', ...path)));
+
+function versionScript(...args: string[]) {
+  const all = [join(root, 'scripts', 'version.mjs'), ...args];
+  const { status, stdout, stderr } = spawnSync(process.execPath, all, { encoding: 'utf8' });
+  return { status, stdout, problems: stderr.split('\n').filter((line) => line !== '') };
+}
+
+test('every copy of the version is that of the root package.json, and the changelog knows it', () => {
+  const { version } = manifestOf('.');
+  expect(versionScript('--check', version)).toEqual({ status: 0, stdout: '', problems: [] });
+  expect(versionScript('--notes', version).stdout).toMatch(/^### Added\n/);
+  const { status, problems } = versionScript('--check', '99.0.0');
+  expect([status, problems.length > folders.length + 5]).toEqual([1, true]);
+  expect(problems).toContain('CHANGELOG.md has no section 99.0.0');
+});
+
+test('the licence is Apache-2.0, in each package and in full', () => {
+  for (const folder of folders) expect([folder, manifestOf(folder).license]).toEqual([folder, 'Apache-2.0']);
+  expect(read('LICENSE')).toMatch(/^\s+Apache License\n\s+Version 2\.0, January 2004/);
+});
+
+test('a workflow takes actions by commit, with the release that it is, and may write nothing unless it says so', () => {
+  for (const workflow of workflows) {
+    const text = read(workflow);
+    expect(text).toMatch(/^permissions: \{ contents: read \}$/m);
+    const used = [...text.matchAll(/uses: (.+)/g)].map(([, action = '']) => action);
+    const loose = used.filter((action) => !/^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action));
+    // PyPI's own asks to be taken by its branch; the other is a file of this repository.
+    expect(loose.filter((action) => !/^(\.\/|pypa\/\S+@release\/v1$)/.test(action))).toEqual([]);
+  }
+});
+
+test('what a workflow runs is here: scripts of npm, files, and the pnpm that everything else uses', () => {
+  const { scripts } = manifestOf('.');
+  const text = workflows.map(read).join('\n');
+  const runs = [...text.matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name as string);
+  expect(runs.filter((name) => !(name in scripts))).toEqual([]);
+  const files = [...text.matchAll(/(?<=run: |node )(\.ci\/\w+|scripts\/[\w.]+)/g)].map(
+    ([, file]) => file as string,
+  );
+  expect(files).toEqual(expect.arrayContaining(['.ci/run', 'scripts/version.mjs']));
+  expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  const pnpm = /pnpm@[\d.]+/.exec(read('scripts/bootstrap.mjs'))?.[0];
+  expect([...new Set(text.match(/pnpm@[\d.]+/g))]).toEqual([pnpm]);
+});
+
+test('actionlint finds nothing, where there is one', () => {
+  if (spawnSync('actionlint', ['--version']).error) {
+    process.stderr.write(
+      '\nactionlint is not on the path: the workflows were checked by their schema only\n',
+    );
+    return;
+  }
+  const { status, stdout } = spawnSync('actionlint', [], { cwd: root, encoding: 'utf8' });
+  expect([status, stdout]).toEqual([0, '']);
+});
+
+test('the workflows fit the schema of their forge', () => {
+  const names = workflows.map((path) => basename(path));
+  expect(names).toEqual(['ci.yml', 'release.yml']);
+  for (const name of names) expect([name, workflowProblems(readYaml('workflows', name))]).toEqual([name, []]);
+  expect(workflowProblems({ on: 'push', jobs: { a: { 'runs-on': 'x', step: [] } } })).not.toEqual([]);
+});
+
+test('the forms for issues fit theirs', () => {
+  for (const name of ['bug.yml', 'wish.yml'])
+    expect([name, issueFormProblems(readYaml('ISSUE_TEMPLATE', name))]).toEqual([name, []]);
+});
+
+test('the suite runs on every Node and every server that is supported', () => {
+  const rows: { node: number; postgres: string; queue: string }[] = readYaml('workflows', 'ci.yml').jobs.suite
+    .strategy.matrix.include;
+  const valuesOf = (key: keyof (typeof rows)[number]) => [...new Set(rows.map((row) => row[key]))].sort();
+  expect(valuesOf('node')).toEqual([20, 22, 24, 26]);
+  expect(valuesOf('postgres')).toEqual(['postgres:15', 'postgres:16', 'postgres:17', 'postgres:18']);
+  expect(valuesOf('queue')).toEqual(['redis:7', 'redis:8', 'valkey/valkey:8']);
+});

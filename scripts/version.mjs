@@ -1,0 +1,80 @@
+// The version stands in the root package.json. Everything else that has to name it has a copy, which this keeps:
+//   npm version 1.2.3                      sets it there, and here follows the rest (`version` in package.json)
+//   node scripts/version.mjs --check 1.2.3 whether it is the same everywhere, and has a section in CHANGELOG.md
+//   node scripts/version.mjs --notes 1.2.3 that section
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root, workspaceFolders } from './workspace.mjs';
+
+const NUMBER = String.raw`\d+\.\d+\.\d+`;
+
+/** Files with a copy, and what stands before it there. The lines of others are theirs. */
+const PLACES = [
+  ...workspaceFolders().map((folder) => [join(folder, 'package.json'), '^  "version": "']),
+  ['packages/python/pyproject.toml', '^version = "'],
+  ['Dockerfile', '^ARG VERSION='],
+  ['k8s/production-base/kustomization.yaml', 'newTag: '],
+  ['k8s/chart/Chart.yaml', '^(?:appV|v)ersion: '],
+  ['packages/contract/src/signing.ts', 'Runhook/'],
+  ['packages/contract/test/kept-headers.test.ts', "'fewer', . 'user-agent': 'Runhook/"],
+  ['packages/testing/src/seed-log.ts', 'Runhook/'],
+  ['services/management/src/subscriptions/sample-delivery.ts', 'Runhook/'],
+  ['packages/runtime/src/metrics.ts', "version = '"],
+  ['docs/deployment.md', '(?:\\$target:|/dispatcher:|VERSION=)'],
+];
+
+const read = (file) => readFileSync(join(root, file), 'utf8');
+const manifest = () => JSON.parse(read('package.json'));
+
+/** Each copy: in which file, and what it says. A place without any is told as null. */
+function copies() {
+  return PLACES.filter(([file]) => existsSync(join(root, file))).flatMap(([file, before]) => {
+    const found = [...read(file).matchAll(new RegExp(`(?<=${before})${NUMBER}`, 'gm'))];
+    return found.length === 0 ? [{ file, version: null }] : found.map(([version]) => ({ file, version }));
+  });
+}
+
+function setCopies(version) {
+  for (const [file, before] of PLACES.filter(([file]) => existsSync(join(root, file)))) {
+    const text = read(file).replace(new RegExp(`(?<=${before})${NUMBER}`, 'gm'), version);
+    writeFileSync(join(root, file), text);
+  }
+}
+
+/** What the changelog says of a release, without its heading; null when it says nothing. */
+function notesOf(version) {
+  const [, section] = read('CHANGELOG.md').split(
+    new RegExp(`^## ${version.replaceAll('.', '\\.')}\\b.*$`, 'm'),
+  );
+  return section?.split(/^## /m)[0].trim() ?? null;
+}
+
+function makeRelease() {
+  const { version } = manifest();
+  setCopies(version);
+  const day = new Date().toISOString().slice(0, 10);
+  const text = read('CHANGELOG.md');
+  if (notesOf(version) === null)
+    writeFileSync(
+      join(root, 'CHANGELOG.md'),
+      text.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} - ${day}`),
+    );
+  // What `npm version` commits.
+  execFileSync('git', ['add', '--update'], { cwd: root });
+}
+
+function check(wanted) {
+  const wrong = [{ file: 'package.json', version: manifest().version }, ...copies()]
+    .filter(({ version }) => version !== wanted)
+    .map(({ file, version }) => `${file} says ${version ?? 'nothing'}, not ${wanted}`);
+  if (notesOf(wanted) === null) wrong.push(`CHANGELOG.md has no section ${wanted}`);
+  for (const line of wrong) process.stderr.write(`${line}\n`);
+  process.exitCode = wrong.length === 0 ? 0 : 1;
+}
+
+const { values } = parseArgs({ options: { check: { type: 'string' }, notes: { type: 'string' } } });
+if (values.check !== undefined) check(values.check);
+else if (values.notes !== undefined) process.stdout.write(`${notesOf(values.notes) ?? ''}\n`);
+else makeRelease();
