@@ -188,7 +188,7 @@ describeChart('the chart', () => {
     const { spec } = named('Deployment', 'dispatcher').spec.template;
     expect(spec).toMatchObject({ terminationGracePeriodSeconds: 56, nodeSelector: { disk: 'ssd' } });
     const [container] = spec.containers;
-    expect(container.image).toBe('r.example.com/runhook/dispatcher:9.9.9');
+    expect(container.image).toBe('r.example.com/runhook/runhook/dispatcher:9.9.9');
     expect(container.env).toEqual(
       expect.arrayContaining([
         { name: 'SMTP_URL_FILE', value: '/run/secrets/runhook/SMTP_URL' },

@@ -298,16 +298,12 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     const ours = templates.flatMap(({ template }) =>
       containersOf(template).map(({ image }) => image as string),
     );
-    const names = ours.filter((image) => image.startsWith('runhook/'));
-    expect(names.map((image) => image.replace(/:.*/, '')).sort()).toEqual([
-      'runhook/dispatcher',
-      'runhook/management',
-      'runhook/migrate',
-    ]);
-    for (const image of names) {
-      const target = image.slice('runhook/'.length).replace(/:.*/, '');
-      expect(dockerfile).toMatch(new RegExp(`^FROM runtime AS ${target}$`, 'm'));
-    }
+    const from = overlay === 'development' ? 'runhook/' : 'ghcr.io/runhook/runhook/';
+    const targets = ours
+      .filter((image) => image.startsWith(from))
+      .map((image) => image.slice(from.length).replace(/:.*/, ''));
+    expect(targets.sort()).toEqual(['dispatcher', 'management', 'migrate']);
+    for (const target of targets) expect(dockerfile).toMatch(new RegExp(`^FROM runtime AS ${target}$`, 'm'));
   });
 });
 
