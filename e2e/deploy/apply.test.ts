@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { alertRules } from '../observability/monitoring-files.ts';
 import { checkout, type Manifest } from './manifests.ts';
 import { manifestProblems } from './schema-problems.ts';
@@ -85,4 +85,18 @@ test('what the Prometheus Operator takes fits its schemas, and has the rules tha
   expect(moved.map(({ annotations }: Manifest) => annotations.runbook_url)).toEqual(
     alertRules().map(({ alert }) => `https://wiki.example.com/runhook#${alert.toLowerCase()}`),
   );
+});
+
+test('a misspelt field, a wrong type and a missing one are found', () => {
+  const manifest = parse(`
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: { name: a }
+    spec:
+      replicas: many
+      template: { spec: { containers: [{ image: b, readinesProbe: {} }] } }
+  `) as Manifest;
+  const problems = manifestProblems(manifest).join('\n');
+  for (const found of ['readinesProbe', '/spec/replicas', "'selector'", "'name'"])
+    expect(problems).toContain(found);
 });
