@@ -110,11 +110,12 @@ function isOurs(error: Error): boolean {
 
 /**
  * The code of an error, or '' when it has none that could be shown. Node's own errors may come from another realm (a
- * broken TLS write under node 24 in a test's sandbox does), where `instanceof Error` is false.
+ * broken TLS write under node 24 in a test's sandbox does), where `instanceof Error` is false. OpenSSL 3.5 (node 24 and
+ * newer) calls what it called SSLV3_ALERT SSL/TLS_ALERT.
  */
 export function errorCode(error: unknown): string {
   const code = isNativeError(error) && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : '';
+  return typeof code === 'string' && /^[A-Z0-9_/]{1,60}$/.test(code) ? code : '';
 }
 
 function describeCode(code: string): EgressFailure {

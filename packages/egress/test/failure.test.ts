@@ -28,6 +28,8 @@ test.each([
     'The certificate is not trusted: its issuer is unknown.',
   ],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_failed', 'The TLS handshake failed.'],
+  ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'tls_failed', 'The TLS handshake failed.'],
+  ['ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE', 'tls_failed', 'The TLS handshake failed.'],
   ['EPROTO', 'tls_failed', 'The TLS handshake failed.'],
   ['HPE_INVALID_CONSTANT', 'invalid_response', 'The answer was not valid HTTP.'],
   ['HPE_HEADER_OVERFLOW', 'invalid_response', 'The headers of the answer are too large.'],
