@@ -3,7 +3,8 @@
 #   docker build --target dispatcher --tag runhook/dispatcher .
 #   docker build --target migrate    --tag runhook/migrate .
 
-FROM node:26-trixie-slim AS base
+# The newest Node that the matrix has tested (scripts/tested-versions.json).
+FROM node:26.10.0-trixie-slim AS base
 
 FROM base AS build
 WORKDIR /src

@@ -6,7 +6,7 @@ import { step } from './command.mjs';
 import { runJest } from './run-jest.mjs';
 
 /** Speed over safety: what these servers hold is thrown away. */
-const POSTGRES_SETTINGS = {
+export const POSTGRES_SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',

@@ -76,7 +76,7 @@ test('versions agree: pnpm with the bootstrap, the release with the packages, No
   );
   expect(read('k8s/chart/Chart.yaml').match(/(?<=ersion: )\d.*/g)).toEqual([version, version]);
   const bases = [...dockerfile.matchAll(/^FROM (\S+:\S+)/gm)].map(([, base]) => base);
-  expect(bases).toEqual([expect.stringMatching(/^node:\d+-[a-z]+-slim$/)]);
+  expect(bases).toEqual([expect.stringMatching(/^node:\d+\.\d+\.\d+-[a-z]+-slim$/)]);
   const major = Number(/node:(\d+)/.exec(dockerfile)?.[1]);
   expect(major).toBeGreaterThan(Number.parseInt(engines.node.replace(/^\D+/, ''), 10));
   expect(read('docs/deployment.md')).toContain(`(${major})`);

@@ -68,10 +68,8 @@ export async function ensureCluster(options: {
         `--pwfile=${passwordForInitdb}`,
         '--auth=scram-sha-256',
         '--encoding=UTF8',
-        // Built in, so that text sorts the same on every machine whatever locales it has.
         '--locale=C',
-        '--locale-provider=builtin',
-        '--builtin-locale=C.UTF-8',
+        ...(hasBuiltinLocales(binaries) ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []),
         ...(isDurable ? [] : ['--no-sync']),
       ],
       base,
@@ -82,6 +80,16 @@ export async function ensureCluster(options: {
   }
   await rename(unfinished, folder);
   return { folder, password };
+}
+
+/** Text then sorts the same on every machine, whatever locales it has. PostgreSQL 17 brought them; tests run older ones. */
+function hasBuiltinLocales(binaries: string): boolean {
+  const { stdout } = spawnSync(join(binaries, 'bin', 'initdb'), ['--version'], {
+    cwd: '/',
+    env: serverEnvironment(),
+    encoding: 'utf8',
+  });
+  return Number(/\d+/.exec(stdout ?? '')?.[0]) >= 17;
 }
 
 async function runInitdb(file: string, args: string[], cwd: string, account: Account | null): Promise<void> {

@@ -2,10 +2,11 @@ import { copyFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Buildah, Exec } from './buildah.ts';
 
-/** An image of Node's that a Dockerfile starts from: `node:26-trixie-slim`. */
+/** An image of Node's that a Dockerfile starts from: `node:26.10.0-trixie-slim`. */
 export interface Base {
   tag: string;
-  nodeMajor: string;
+  /** Whole, or its beginning. */
+  nodeVersion: string;
   debianRelease: string;
 }
 
@@ -15,22 +16,22 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
 
 export function readBase(dockerfile: string): Base {
-  const [, tag, nodeMajor, debianRelease] = /^FROM (node:(\d+)-([a-z]+)-slim) /m.exec(dockerfile) ?? [];
-  if (tag === undefined || nodeMajor === undefined || debianRelease === undefined)
-    throw new Error('the Dockerfile is not built FROM node:<major>-<release of Debian>-slim');
-  return { tag, nodeMajor, debianRelease };
+  const [, tag, nodeVersion, debianRelease] = /^FROM (node:([\d.]+)-([a-z]+)-slim) /m.exec(dockerfile) ?? [];
+  if (tag === undefined || nodeVersion === undefined || debianRelease === undefined)
+    throw new Error('the Dockerfile is not built FROM node:<version>-<release of Debian>-slim');
+  return { tag, nodeVersion, debianRelease };
 }
 
 /**
  * Makes what stands for the base image where no registry can be asked: Debian of the same release from its packages, Node
- * of the same major version from npm, npm. It gets the tag that the Dockerfile names.
+ * of the same version from npm, npm. It gets the tag that the Dockerfile names.
  *
  * @param folder empty
  * @param mirror of Debian's packages; null for debootstrap's own
  * @returns the versions, for people
  */
 export async function makeBaseImage(
-  { tag, nodeMajor, debianRelease }: Base,
+  { tag, nodeVersion, debianRelease }: Base,
   { buildah, exec, folder, mirror }: { buildah: Buildah; exec: Exec; folder: string; mirror: string | null },
 ): Promise<string> {
   const container = (await buildah.run(['from', 'scratch'])).trim();
@@ -43,7 +44,7 @@ export async function makeBaseImage(
   const local = join(root, 'usr', 'local');
   const nodePackage = `node-${process.platform}-${process.arch}`;
   const install = ['install', '--no-save', '--ignore-scripts', '--prefix'];
-  await exec('npm', [...install, folder, `${nodePackage}@${nodeMajor}`]);
+  await exec('npm', [...install, folder, `${nodePackage}@${nodeVersion}`]);
   copyFileSync(join(folder, 'node_modules', nodePackage, 'bin', 'node'), join(local, 'bin', 'node'));
   await exec('npm', [...install, local, '--global', 'npm']);
 

