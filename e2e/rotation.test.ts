@@ -2,7 +2,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { verify } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import {
   countFannedOut,
   createTestDatabase,

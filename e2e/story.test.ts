@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import {
   createTestDatabase,
   createTestQueueUrl,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EventType } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import { eventually, exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
 import { FLAKY, HEALTHY, REFUSING } from './endpoint.ts';
 import type { World } from './world.ts';

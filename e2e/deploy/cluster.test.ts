@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { findRedisServer } from '@runhook/embedded';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import {
   createTestDatabase,
   eventually,

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import { exampleEvent, type QueueBackend, seedSubscription } from '@runhook/testing';
 import type { RunningService } from '../services.ts';
 import { callApi, openSystem } from './system.ts';

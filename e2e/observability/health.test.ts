@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { findRedisServer } from '@runhook/embedded';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import { eventually, exampleEvent, seedAccount, seedSubscription, startReceiver } from '@runhook/testing';
 import { Releases } from '../chaos/releases.ts';
 import { type BackendName, type Servers, startServers } from '../chaos/servers.ts';

@@ -1,6 +1,6 @@
 // A job runner of its own with an OpenTelemetry SDK: publishes the event of its argument within a span.
 
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import { openTraces } from '@runhook/runtime';
 
 const [event] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { openSystem, type System } from './system.ts';
 

@@ -15,6 +15,9 @@ const FORBIDDEN: Record<string, string> = {
   'packages/embedded/src/a.ts': '@runhook/contract',
   'packages/egress/src/a.ts': '@runhook/runtime',
   'packages/queue/src/a.ts': '@runhook/database',
+  'packages/publisher/src/a.ts': '@runhook/runtime',
+  'packages/receiver/src/a.ts': '@runhook/contract',
+  'packages/receiver/src/b.ts': 'joi',
   'packages/database/src/a.ts': '@runhook/queue',
   'packages/database/src/b.ts': '../../../services/management/src/app.ts',
   'services/management/src/a.ts': '@runhook/dispatcher',
@@ -30,6 +33,7 @@ const FORBIDDEN: Record<string, string> = {
 };
 
 const ALLOWED: Record<string, string> = {
+  'packages/receiver/src/c.ts': '@runhook/contract/signatures',
   'packages/database/src/c.ts': '@runhook/contract',
   'packages/testing/src/a.ts': '@runhook/database',
   'services/dispatcher/src/b.ts': '@runhook/egress',

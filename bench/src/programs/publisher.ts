@@ -1,6 +1,6 @@
 // A job runner that publishes straight onto the queue, by the package that job runners import.
 import { createId, type JobRunEvent } from '@runhook/contract';
-import { createEventPublisher, type EventPublisher } from '@runhook/queue';
+import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
 import { dueCount, evenSchedule, sharedNowMs } from '../measure/timing.ts';
 import { serve } from './program.ts';
 

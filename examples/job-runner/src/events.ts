@@ -1,10 +1,10 @@
 import {
-  createId,
+  createEventId,
   type PublishedEvent,
   RUN_STATUS_CODES,
   type RunStatus,
   secondsTimestamp,
-} from '@runhook/contract';
+} from '@runhook/publisher';
 import type { Job } from './job.ts';
 
 /** One run of a job, as its events tell it. */
@@ -34,7 +34,7 @@ export function completedEvent(run: Run, finishedAt: Date, failure: string | nul
 
 /** The id is made here and not by the publisher, so that publishing again after a fault cannot deliver twice. */
 function identity(run: Run) {
-  return { eventId: createId('event'), accountId: run.job.accountId, timestamp: new Date().toISOString() };
+  return { eventId: createEventId(), accountId: run.job.accountId, timestamp: new Date().toISOString() };
 }
 
 function details({ id, job, reason, startedAt }: Run, status: RunStatus, message: string) {

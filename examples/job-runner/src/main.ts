@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import { readArguments, USAGE } from './arguments.ts';
 import { completedEvent, erroredEvent, type Run, startedEvent } from './events.ts';
 import { readJob } from './job.ts';

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { PublishedEvent } from '@runhook/contract';
-import { type EventPublisher, QueueUnavailableError } from '@runhook/queue';
+import { type EventPublisher, type PublishedEvent, QueueUnavailableError } from '@runhook/publisher';
 
 const WAITS_MS = [500, 1_000, 2_000, 4_000];
 

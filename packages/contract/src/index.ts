@@ -45,17 +45,14 @@ export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, i
 export { type KeptHeaders, keptHeaders, loggedBody, maskedHeaders, toldHeaders } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
+export { type SigningSecrets, sign, standardWebhooksHeaders, verify } from './signatures.ts';
 export {
   createHmacSecret,
   deliveryHeaders,
   HMAC_SECRET_PATTERN,
   type RotatingSecret,
   rotatingSecret,
-  type SigningSecrets,
   secretsAt,
-  sign,
-  standardWebhooksHeaders,
-  verify,
 } from './signing.ts';
 export {
   DEPLOYMENTS,

@@ -1,5 +1,6 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { SIGNATURE_HEADER } from './delivery-headers.ts';
+import { SECRET_PREFIX, type SigningSecrets, sign, standardWebhooksHeaders } from './signatures.ts';
 
 /** A subscription's secret, and the rotation that is under way or has just ended; encrypted. */
 export interface RotatingSecret {
@@ -10,9 +11,6 @@ export interface RotatingSecret {
     endsAtMs: number;
   } | null;
 }
-
-/** The secrets of a moment: the first signs `Authorization`, and each has a signature of its own beside it. */
-export type SigningSecrets = readonly [string, ...string[]];
 
 /** From the columns of a subscription. @param endsAtMicros since the epoch; means nothing without a next one */
 export function rotatingSecret(
@@ -60,58 +58,10 @@ export function deliveryHeaders(delivery: {
 
 const USER_AGENT = 'Runhook/0.1.0';
 
-/**
- * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex
- * HMAC-SHA256 of the exact body, keyed with the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed
- * as its UTF-8 bytes.
- */
-export function sign(body: string | Buffer, hmacSecret: string): string {
-  return createHmac('sha256', hmacSecret).update(body).digest('hex');
-}
-
-/**
- * The three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
- * protection. Their key is the base64 part of the secret, decoded, as those libraries hold it; with two secrets there are
- * two signatures, either of which is enough for them.
- * @param timestampSeconds seconds since the epoch at which this attempt is signed
- */
-export function standardWebhooksHeaders(
-  eventId: string,
-  timestampSeconds: number,
-  body: string,
-  hmacSecrets: SigningSecrets,
-): { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string } {
-  const signatures = hmacSecrets.map((hmacSecret) => {
-    const key = Buffer.from(hmacSecret.slice(SECRET_PREFIX.length), 'base64');
-    const signed = createHmac('sha256', key).update(`${eventId}.${timestampSeconds}.`).update(body);
-    return `v1,${signed.digest('base64')}`;
-  });
-  return {
-    'webhook-id': eventId,
-    'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': signatures.join(' '),
-  };
-}
-
-const SECRET_PREFIX = 'whsec_';
-
 /** What {@link createHmacSecret} makes. */
 export const HMAC_SECRET_PATTERN = /^whsec_[0-9A-Za-z+/]{43}=$/;
 
 /** A new `hmac_secret`: `whsec_` and 32 random bytes in base64. */
 export function createHmacSecret(): string {
   return `${SECRET_PREFIX}${randomBytes(32).toString('base64')}`;
-}
-
-/**
- * Whether `authorization` is the signature of the raw body, compared in constant time. False for anything that is
- * not 64 lowercase hex digits, undefined included.
- */
-export function verify(
-  body: string | Buffer,
-  hmacSecret: string,
-  authorization: string | undefined,
-): boolean {
-  if (typeof authorization !== 'string' || !/^[0-9a-f]{64}$/.test(authorization)) return false;
-  return timingSafeEqual(Buffer.from(sign(body, hmacSecret)), Buffer.from(authorization));
 }

@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import {
   EVENT_TYPES,
@@ -6,19 +8,71 @@ import {
   type JobRunEvent,
   renderPayload,
   sign,
+  standardWebhooksHeaders,
   verify,
 } from '@runhook/contract';
 import { EVENTS, HMAC_SECRET, SUBSCRIPTION } from './fixtures.ts';
 
-/**
- * The golden file holds the exact bytes of one delivery per event type, and signatures that `openssl` computed:
- *
- *   jq -j '."job.run.started".body' payloads.golden.json | openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex
- */
-type Golden = Record<string, { body: string; signature: string }>;
-const golden = JSON.parse(
-  await readFile(new URL('./payloads.golden.json', import.meta.url), 'utf8'),
-) as Golden;
+/** As scripts/golden.mjs writes it. */
+interface GoldenDelivery {
+  name: string;
+  body: string;
+  bodyBase64: string;
+  headers: Record<string, string>;
+  secrets: [string, ...string[]];
+  genuine: { authorization: boolean; standardWebhooks: boolean };
+}
+
+const GOLDEN = new URL('../golden/deliveries.json', import.meta.url);
+const { deliveries } = JSON.parse(await readFile(GOLDEN, 'utf8')) as { deliveries: GoldenDelivery[] };
+const golden = Object.fromEntries(
+  EVENT_TYPES.map((eventType) => {
+    const { body = '', headers } = deliveries.find((one) => one.body.includes(`:"${eventType}"`)) ?? {};
+    return [eventType, { body, signature: headers?.authorization ?? '' }];
+  }),
+);
+type Golden = typeof golden;
+
+test('the golden files are what npm run golden writes', () => {
+  const script = fileURLToPath(new URL('../../../scripts/golden.mjs', import.meta.url));
+  const env = { ...process.env, NODE_OPTIONS: '' };
+  const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { env, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
+
+test('the golden deliveries are those that a dispatcher signs', () => {
+  for (const { body, bodyBase64, headers, secrets, genuine } of deliveries) {
+    expect(Buffer.from(bodyBase64, 'base64').toString()).toBe(body);
+    const isSigned = secrets.some((secret) => verify(body, secret, headers.authorization));
+    expect(isSigned).toBe(genuine.authorization);
+    if (!genuine.authorization || !genuine.standardWebhooks || secrets.length > 1) continue;
+    const id = headers['webhook-id'] ?? '';
+    const signed = standardWebhooksHeaders(id, Number(headers['webhook-timestamp']), body, secrets);
+    expect(headers['webhook-signature']?.split(' ')).toContain(signed['webhook-signature']);
+  }
+});
+
+const openssl = spawnSync('openssl', ['version']).status === 0;
+if (!openssl) process.stderr.write('openssl does not compute the golden signatures: it is not on the path\n');
+
+(openssl ? test : test.skip)('the golden signatures are those that openssl computes', () => {
+  const hmac = (key: string, of: string | Buffer, ...form: string[]) =>
+    spawnSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', key, ...form], { input: of }).stdout;
+  for (const { bodyBase64, headers, secrets, genuine } of deliveries) {
+    const body = Buffer.from(bodyBase64, 'base64');
+    const [secret] = secrets;
+    if (genuine.authorization && secrets.length === 1)
+      expect(String(hmac(`key:${secret}`, body, '-r'))).toContain(headers.authorization);
+    if (!genuine.standardWebhooks || secrets.length > 1) continue;
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64').toString('hex');
+    const signed = Buffer.concat([
+      Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`),
+      body,
+    ]);
+    const signature = hmac(`hexkey:${key}`, signed, '-binary').toString('base64');
+    expect(headers['webhook-signature']?.split(' ')).toContain(`v1,${signature}`);
+  }
+});
 
 describe.each(EVENT_TYPES)('%s', (eventType) => {
   const { body, signature } = golden[eventType] as Golden[string];
@@ -27,7 +81,7 @@ describe.each(EVENT_TYPES)('%s', (eventType) => {
     expect(renderPayload(EVENTS[eventType], SUBSCRIPTION)).toBe(body);
   });
 
-  test('has the signature that openssl computed, of a string and of its bytes', () => {
+  test('has the golden signature, of a string and of its bytes', () => {
     expect(sign(body, HMAC_SECRET)).toBe(signature);
     expect(sign(Buffer.from(body), HMAC_SECRET)).toBe(signature);
     expect(verify(body, HMAC_SECRET, signature)).toBe(true);

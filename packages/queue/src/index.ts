@@ -12,12 +12,6 @@ export {
   queueBackendName,
 } from './backends/index.ts';
 export { type DeliveryQueue, openDeliveryQueue, type QueuedDelivery } from './delivery-queue.ts';
-export {
-  createEventPublisher,
-  type EventPublisher,
-  type EventPublisherOptions,
-  InvalidEventError,
-} from './event-publisher.ts';
 export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
 export type { JobInLine } from './producer.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';

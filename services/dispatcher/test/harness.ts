@@ -1,5 +1,5 @@
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createEventPublisher, type EventPublisher } from '@runhook/queue';
+import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
 import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   createTestDatabase,

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -9,7 +10,7 @@ import {
   type Worker,
   withBackend,
 } from 'bullmq';
-import pg from 'pg';
+import type pg from 'pg';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
 
 export const POSTGRES_SCHEMA = 'bullmq';
@@ -33,9 +34,18 @@ export const postgres: BackendKind<'PostgreSQL'> = {
   migrate,
 };
 
+/** Loaded by the first queue that is on PostgreSQL, as BullMQ does: whoever publishes over Redis needs no driver. */
+function loadDriver(): typeof pg {
+  try {
+    return createRequire(import.meta.url)('pg');
+  } catch (cause) {
+    throw new Error('a queue in PostgreSQL needs the package pg', { cause });
+  }
+}
+
 /** Calls at the same time wait for each other (an advisory lock of the transaction). */
 async function migrate(connectionString: string): Promise<number> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  const client = new (loadDriver().Client)({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   // The call that a broken connection interrupts rejects by itself.
   client.on('error', () => undefined);
   await client.connect();
@@ -53,7 +63,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     schema: POSTGRES_SCHEMA,
     migrate: true,
     max: CONNECTIONS_MAX,
-    Client: ListenedClient,
+    Client: listenedClient(loadDriver()),
     connectionTimeoutMillis: connectMs,
     query_timeout: QUERY_TIMEOUT_MS,
   };
@@ -62,7 +72,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     hasFailed,
     jobStates,
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
-    isFull: (error) => error instanceof pg.DatabaseError && error.code === '53100',
+    isFull: (error) => (error as { code?: unknown }).code === '53100',
     usedShare: async () => 0,
     peek: async () => [],
     discard: async () => undefined,
@@ -85,27 +95,29 @@ function connect(connectionString: string, connectMs: number): Connector {
  * process. The call that runs on it fails all the same, and is reported there. One that gave no answer in time is given
  * up: it would be used again, and everything behind what it still waits for with it.
  */
-class ListenedClient extends pg.Client {
-  constructor(config?: string | pg.ClientConfig) {
-    super(config);
-    this.on('error', () => undefined);
-    const query = this.query.bind(this) as (...values: unknown[]) => unknown;
-    const giveUpAfter = (error: unknown) => {
-      if (error instanceof Error && error.message === 'Query read timeout') streamOf(this).destroy(error);
-    };
-    this.query = ((...values: unknown[]) => {
-      const callback = values.at(-1);
-      if (typeof callback === 'function') {
-        values[values.length - 1] = (error: unknown, result: unknown) => {
-          giveUpAfter(error);
-          callback(error, result);
-        };
-      }
-      const answer = query(...values);
-      if (answer instanceof Promise) answer.catch(giveUpAfter);
-      return answer;
-    }) as typeof this.query;
-  }
+function listenedClient(driver: typeof pg): typeof pg.Client {
+  return class ListenedClient extends driver.Client {
+    constructor(config?: string | pg.ClientConfig) {
+      super(config);
+      this.on('error', () => undefined);
+      const query = this.query.bind(this) as (...values: unknown[]) => unknown;
+      const giveUpAfter = (error: unknown) => {
+        if (error instanceof Error && error.message === 'Query read timeout') streamOf(this).destroy(error);
+      };
+      this.query = ((...values: unknown[]) => {
+        const callback = values.at(-1);
+        if (typeof callback === 'function') {
+          values[values.length - 1] = (error: unknown, result: unknown) => {
+            giveUpAfter(error);
+            callback(error, result);
+          };
+        }
+        const answer = query(...values);
+        if (answer instanceof Promise) answer.catch(giveUpAfter);
+        return answer;
+      }) as typeof this.query;
+    }
+  };
 }
 
 /** The driver's types leave it out. */

@@ -6,7 +6,7 @@ import { findRedisServer } from '@runhook/embedded';
 import { withinDeadline } from '@runhook/runtime/timers';
 import { eventually, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
-import { createEventPublisher, createQueueBackend } from '../../src/index.ts';
+import { createQueueBackend, openEventQueue } from '../../src/index.ts';
 import {
   connectionsOf,
   type RedisProcess,
@@ -75,8 +75,8 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
           return { opened: worker.waitUntilReady(), close: () => worker.close() };
         },
         publisher: () => {
-          const publisher = createEventPublisher({ queueUrl: url });
-          return { opened: publisher.publish(event), close: () => publisher.close() };
+          const queue = openEventQueue(createQueueBackend(url), () => undefined);
+          return { opened: queue.add([event]), close: () => queue.close() };
         },
         'connection beside them': () => {
           const redis = openRedisBeside(url, () => undefined);

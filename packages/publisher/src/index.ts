@@ -1,11 +1,21 @@
 import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
-import { createQueueBackend } from './backends/index.ts';
-import { openEventQueue } from './event-queue.ts';
-import { openQueueTelemetry } from './telemetry.ts';
+import { createQueueBackend, openEventQueue, openQueueTelemetry } from '@runhook/queue';
+
+export {
+  type EventType,
+  type Problem,
+  type PublishedEvent,
+  RUN_STATUS_CODES,
+  type RunDetails,
+  type RunStatus,
+  secondsTimestamp,
+} from '@runhook/contract';
+export { QueueFullError, QueueUnavailableError } from '@runhook/queue';
 
 /** An event that does not fit the queue contract. Nothing of the call was published. */
 export class InvalidEventError extends Error {
   readonly code = 'invalid_event';
+  /** What is wrong, each with the path of its field. */
   readonly problems: Problem[];
 
   constructor(index: number, problems: Problem[]) {
@@ -24,23 +34,27 @@ export interface EventPublisher {
 }
 
 export interface EventPublisherOptions {
-  /** The service's own `QUEUE_URL`: Redis in any of its forms, or PostgreSQL. */
+  /**
+   * The service's own `QUEUE_URL`: Redis in any of its forms, or PostgreSQL, for which the package `pg` has to be
+   * installed.
+   */
   queueUrl: string;
   /** `LOG_RETENTION_DAYS` of the service; ids older than that are refused. 30 when omitted. */
   retentionDays?: number;
   /** Told of connection trouble between calls; reconnecting goes on by itself. */
   onError?: (error: Error) => void;
   /**
-   * Events carry on the OpenTelemetry trace that is active at the call, for a process that has an SDK set up. Off when
-   * omitted: then nothing of OpenTelemetry is loaded here.
+   * Events carry on the OpenTelemetry trace that is active at the call, for a process that has an SDK set up, and the
+   * packages `@opentelemetry/api` and `bullmq-otel`. Off when omitted: then nothing of OpenTelemetry is loaded here.
    */
   traces?: boolean;
 }
 
 /**
  * Publishes onto `job-run-events` (queue contract, docs/contract.md#queue): job name = event type, job id = `eventId`.
- * `eventId` and `timestamp` are made here where an event has none. Calls throw {@link InvalidEventError} or
- * `QueueUnavailableError`.
+ * `eventId` and `timestamp` are made here where an event has none. Calls throw {@link InvalidEventError};
+ * `QueueUnavailableError` when the queue did not take the call, which may be repeated with the same ids; and of those
+ * `QueueFullError` when it has no room: whoever can, waits before the next one.
  */
 export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
   const queue = openEventQueue(
@@ -67,4 +81,9 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
     publishMany,
     close: () => queue.close(),
   };
+}
+
+/** An id for an event, for whoever must know it before it is published: to publish it again after a fault, say. */
+export function createEventId(): string {
+  return createId('event');
 }

@@ -1,12 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { batchedEvents, JOB_RUN_EVENTS } from '@runhook/contract';
-import {
-  createEventPublisher,
-  createQueueBackend,
-  InvalidEventError,
-  QueueUnavailableError,
-  queueBackendName,
-} from '@runhook/queue';
+import { createEventPublisher, InvalidEventError, QueueUnavailableError } from '@runhook/publisher';
+import { createQueueBackend, queueBackendName } from '@runhook/queue';
 import {
   createTestDatabase,
   createTestQueueUrl,

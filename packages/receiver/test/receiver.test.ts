@@ -1,0 +1,201 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  type DeliveryHeaders,
+  expressHandler,
+  RefusedDelivery,
+  rememberInMemory,
+  verify,
+  webHandler,
+  withoutRepeats,
+} from '@runhook/receiver';
+
+interface GoldenDelivery {
+  name: string;
+  body: string;
+  bodyBase64: string;
+  headers: Record<string, string>;
+  secrets: string[];
+  nowMs: number;
+  genuine: { authorization: boolean; standardWebhooks: boolean };
+}
+
+const GOLDEN = new URL('../../contract/golden/deliveries.json', import.meta.url);
+const { deliveries } = JSON.parse(await readFile(GOLDEN, 'utf8')) as { deliveries: GoldenDelivery[] };
+const [delivery] = deliveries as [GoldenDelivery];
+const options = { secrets: delivery.secrets, now: () => delivery.nowMs };
+
+/** What `verify` throws; null when it does not. */
+function refusalOf(
+  body: string | Uint8Array,
+  headers: DeliveryHeaders,
+  more: object,
+): RefusedDelivery | null {
+  try {
+    verify(body, headers, { ...options, ...more });
+    return null;
+  } catch (error) {
+    if (error instanceof RefusedDelivery) return error;
+    throw error;
+  }
+}
+
+describe.each(deliveries)('$name', ({ body, bodyBase64, headers, secrets, nowMs, genuine }) => {
+  test.each([
+    ['authorization', genuine.authorization],
+    ['standard-webhooks', genuine.standardWebhooks],
+  ] as const)('by %s: %s', (scheme, isGenuine) => {
+    const more = { secrets, now: () => nowMs, scheme };
+    // A body that is genuine and no event is refused for that, and not as a forgery.
+    const codes = [body, Buffer.from(bodyBase64, 'base64')].map(
+      (one) => refusalOf(one, headers, more)?.code ?? 'none',
+    );
+    expect(codes[1]).toBe(codes[0]);
+    expect(['none', 'not_an_event'].includes(codes[0] as string)).toBe(isGenuine);
+  });
+});
+
+test('headers are found however they are written and held, and a signature that is there twice is none', () => {
+  const { body, headers } = delivery;
+  expect(refusalOf(body, new Headers(headers), {})).toBeNull();
+  const capital = { 'Webhook-Id': '', 'WEBHOOK-TIMESTAMP': '', 'Webhook-Signature': '' };
+  for (const name of Object.keys(capital))
+    capital[name as 'Webhook-Id'] = headers[name.toLowerCase()] as string;
+  expect(refusalOf(body, capital, {})).toBeNull();
+  const own = { 'x-signature': [headers.authorization] } as Record<string, string[]>;
+  const more = { scheme: 'authorization', signatureHeader: 'X-Signature' };
+  expect(refusalOf(body, own, more)).toBeNull();
+  const twice = { 'x-signature': [headers.authorization, headers.authorization] } as Record<string, string[]>;
+  expect(refusalOf(body, twice, more)).toMatchObject({ code: 'no_signature', status: 401 });
+  expect(refusalOf(body, {}, {})).toMatchObject({ code: 'no_signature', status: 401 });
+});
+
+test('secrets that are none, and a body that was parsed, are mistakes of the program and no refusals', () => {
+  for (const secrets of [[], '', ['whsec_'], 'MDEyMzQ1', undefined as never])
+    expect(() => verify(delivery.body, delivery.headers, { secrets })).toThrow(TypeError);
+  expect(() => expressHandler({ secrets: [] }, () => undefined)).toThrow('whsec_');
+  expect(() => verify(JSON.parse(delivery.body), delivery.headers, options)).toThrow(
+    /parsed before.*express\.raw/,
+  );
+});
+
+describe('a handler', () => {
+  const closers: (() => void)[] = [];
+  afterEach(() => {
+    for (const close of closers.splice(0)) close();
+  });
+  const serve = async (listener: RequestListener) => {
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    closers.push(() => server.close());
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  };
+  const post = async (url: string, body = delivery.body) => {
+    const response = await fetch(url, { method: 'POST', body, headers: delivery.headers });
+    return [response.status, await response.text()];
+  };
+
+  test('answers 204 to an event, why to whom it refuses, and 500 when the work fails', async () => {
+    const seen: string[] = [];
+    const onEvent = async ({ eventType }: { eventType: string }) => {
+      seen.push(eventType);
+      if (seen.length > 1) throw new Error('the disk is full');
+    };
+    const refused: string[] = [];
+    const onRefused = ({ code }: RefusedDelivery) => refused.push(code);
+    const url = await serve(expressHandler({ ...options, bytesMax: 2_000, onRefused }, onEvent));
+    expect(await post(url)).toEqual([204, '']);
+    expect(await post(url, `${delivery.body}\n`)).toEqual([401, 'wrong_signature']);
+    expect(await post(url, delivery.body.repeat(5))).toEqual([413, 'too_large']);
+    expect(await post(url)).toEqual([500, '']);
+    expect(seen).toEqual(['job.run.started', 'job.run.started']);
+    expect(refused).toEqual(['wrong_signature', 'too_large']);
+  });
+
+  test('takes bytes that a parser left, and says so where one has left none', async () => {
+    const errors: unknown[] = [];
+    const handler = expressHandler(options, () => undefined);
+    const url = await serve(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const held = request.headers['x-held'];
+      const bytes = Buffer.concat(chunks);
+      Object.assign(request, held === 'raw' ? { body: bytes } : { body: JSON.parse(String(bytes)) });
+      if (held === 'beside') Object.assign(request, { rawBody: bytes });
+      handler(request, response, (error) => {
+        errors.push(error);
+        response.writeHead(500).end();
+      });
+    });
+    const statuses = [];
+    for (const held of ['raw', 'beside', 'parsed']) {
+      const headers = { ...delivery.headers, 'x-held': held };
+      statuses.push((await fetch(url, { method: 'POST', body: delivery.body, headers })).status);
+    }
+    expect(statuses).toEqual([204, 204, 500]);
+    expect(errors).toEqual([expect.objectContaining({ message: expect.stringMatching(/parsed before/) })]);
+  });
+
+  test('of the web does the same with Request and Response', async () => {
+    const handle = webHandler({ ...options, bytesMax: 2_000 }, () => undefined);
+    const request = (body: string) =>
+      new Request('http://a/', { method: 'POST', body, headers: delivery.headers });
+    expect((await handle(request(delivery.body))).status).toBe(204);
+    expect((await handle(request(''))).status).toBe(401);
+    expect((await handle(request(delivery.body.repeat(5)))).status).toBe(413);
+    const read = request(delivery.body);
+    await read.json();
+    await expect(handle(read)).rejects.toThrow(/parsed before/);
+    const failing = webHandler(options, () => Promise.reject(new Error('the disk is full')));
+    await expect(failing(request(delivery.body))).rejects.toThrow('the disk is full');
+  });
+
+  test('answers 503 to an event that is being worked on, and drops it once it is done', async () => {
+    let finish: (error?: Error) => void = () => undefined;
+    const begun: string[] = [];
+    const handle = webHandler(
+      options,
+      withoutRepeats(({ eventId }) => {
+        begun.push(eventId);
+        return new Promise<void>((resolve, reject) => {
+          finish = (error) => (error ? reject(error) : resolve());
+        });
+      }),
+    );
+    const deliver = () =>
+      handle(new Request('http://a/', { method: 'POST', body: delivery.body, headers: delivery.headers }));
+    const until = async (count: number) => {
+      while (begun.length < count) await new Promise(setImmediate);
+    };
+    const first = deliver();
+    await until(1);
+    expect((await deliver()).status).toBe(503);
+    finish(new Error('the disk is full'));
+    await expect(first).rejects.toThrow('the disk is full');
+    const second = deliver();
+    await until(2);
+    finish();
+    expect((await second).status).toBe(204);
+    expect((await deliver()).status).toBe(204);
+    expect(begun).toHaveLength(2);
+  });
+});
+
+test('the memory of repeats forgets what is old and what is too much, and takes over what nobody finished', () => {
+  let now = 0;
+  const store = rememberInMemory(3, () => now);
+  for (const eventId of ['a', 'b', 'c', 'd']) {
+    expect(store.claim(eventId, 10)).toBe('claimed');
+    store.finish(eventId, 100);
+  }
+  expect(store.claim('d', 10)).toBe('done');
+  expect(store.claim('a', 10)).toBe('claimed');
+  expect(store.claim('a', 10)).toBe('working');
+  now = 10;
+  expect(store.claim('a', 10)).toBe('claimed');
+  now = 100;
+  expect(store.claim('d', 10)).toBe('claimed');
+});

@@ -1,0 +1,54 @@
+// npm run pack: the packages that others install, as tarballs in .runhook/packages/, each beside the folder it was made of:
+//   npm publish .runhook/packages/receiver --dry-run
+//
+//   -- <name>…          only these, as `receiver` for @runhook/receiver
+//   -- --out <folder>   elsewhere
+//   -- --check          asks publint and Are the types wrong? about each, and fails when they have anything to say
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { bootstrap } from './bootstrap.mjs';
+import { run } from './command.mjs';
+import { publishedPackages, stagePackage } from './package-build.mjs';
+import { root } from './workspace.mjs';
+
+const { values, positionals } = parseArgs({
+  options: {
+    out: { type: 'string', default: join(root, '.runhook', 'packages') },
+    check: { type: 'boolean', default: false },
+  },
+  allowPositionals: true,
+});
+const packages = publishedPackages().map((one) => ({
+  ...one,
+  short: one.manifest.name.replace(/^.*\//, ''),
+}));
+const unknown = positionals.find((name) => packages.every(({ short }) => short !== name));
+if (unknown !== undefined) {
+  process.stderr.write(`no published package is called ${unknown}\n`);
+  process.exit(2);
+}
+
+await bootstrap();
+const out = resolve(values.out);
+mkdirSync(out, { recursive: true });
+const wanted = packages.filter(({ short }) => positionals.length === 0 || positionals.includes(short));
+for (const line of await Promise.all(wanted.map(pack))) console.log(line);
+
+async function pack({ short, ...source }) {
+  const staged = join(out, short);
+  await stagePackage(source, staged);
+  const args = ['pack', '--json', '--loglevel=error', '--pack-destination', out];
+  const told = await run('npm', args, { cwd: staged, name: `npm pack of ${short}` });
+  const [{ filename, size }] = JSON.parse(told);
+  const tarball = join(out, filename);
+  if (values.check) await check(short, staged, tarball);
+  return `${tarball}  ${Math.ceil(size / 1024)} KB`;
+}
+
+async function check(short, staged, tarball) {
+  const { problemsOf } = await import('./package-problems.mjs');
+  const problems = await problemsOf(staged, tarball);
+  for (const problem of problems) process.stderr.write(`${short}: ${problem}\n`);
+  if (problems.length > 0) process.exitCode = 1;
+}

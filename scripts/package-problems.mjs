@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
+
+/** How modules are looked for that a package of ES modules need not be found by: require(), and Node before 12. */
+const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
+
+/**
+ * What is wrong with a package that is to be published, as sentences: its package.json, and how compilers and Node find its
+ * modules and types.
+ *
+ * @param {string} folder what was packed
+ * @param {string} tarball
+ * @returns {Promise<string[]>}
+ */
+export async function problemsOf(folder, tarball) {
+  const manifest = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
+  const { messages } = await publint({ pkgDir: folder, strict: true });
+  const said = messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code);
+  // A package that is only a program has no types.
+  if (manifest.exports?.['.'] === undefined) return said;
+  const { types, problems = [] } = await checkPackage(
+    createPackageFromTarballData(new Uint8Array(readFileSync(tarball))),
+  );
+  if (types === false) return [...said, 'it has no types'];
+  const found = problems.filter(({ resolutionKind }) => !NOT_FOR_MODULES.has(resolutionKind));
+  return [...said, ...found.map((problem) => JSON.stringify(problem))];
+}

@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+import { createQueueBackend, openEventQueue } from '@runhook/queue';
+import { createTestQueueUrl } from '@runhook/testing';
+import { inTemporaryFolder } from './temporary-folder.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const outside = fileURLToPath(new URL('outside', import.meta.url));
+
+/** What the project needs beside our packages, as it would be installed today. */
+const OTHERS = ['express@5', '@types/express@5', 'fastify@5', '@types/node@20'];
+
+/** Of somebody who knows nothing of this checkout. */
+const environment = () => {
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  return env;
+};
+
+async function node(cwd: string, ...args: string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, args, { cwd, env: environment() });
+  return stdout;
+}
+
+const hasRedis = process.env.TEST_REDIS_URL !== undefined;
+if (!hasRedis) process.stderr.write('the installed publisher publishes nothing: there is no Redis\n');
+
+test('the packages are well made, install into an empty project, compile with strict types, and work', async () => {
+  await inTemporaryFolder(async (folder) => {
+    const packed = join(folder, 'packed');
+    await node(root, join(root, 'scripts', 'pack.mjs'), '--out', packed, '--check');
+    const tarballs = (await readdir(packed)).filter((name) => name.endsWith('.tgz'));
+    for (const name of tarballs) await expectPublishable(packed, name);
+
+    const project = join(folder, 'project');
+    await mkdir(project);
+    await cp(outside, project, { recursive: true });
+    await writeFile(join(project, 'package.json'), '{ "type": "module", "private": true }');
+    const install = ['install', '--no-audit', '--no-fund', '--loglevel=error', '--ignore-scripts'];
+    const files = tarballs.map((name) => join(packed, name));
+    await run('npm', [...install, ...files, ...OTHERS], { cwd: project, env: environment() });
+
+    const strict = ['--strict', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
+    const modules = ['--module', 'nodenext', '--target', 'es2022', '--types', 'node', '--ignoreConfig'];
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    await node(project, tsc, ...strict, ...modules, 'publish.ts', 'receive.ts').catch((error) => {
+      throw new Error(error.stdout);
+    });
+
+    await expectReceives(project);
+    await expectPublishes(project);
+  });
+});
+
+async function expectPublishable(packed: string, tarball: string): Promise<void> {
+  const short = /^runhook-(.+)-\d+\.\d+\.\d+\.tgz$/.exec(tarball)?.[1] ?? '';
+  const staged = join(packed, short);
+  const text = await readFile(join(staged, 'package.json'), 'utf8');
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  expect(JSON.parse(text)).toMatchObject({ name: `@runhook/${short}`, version });
+  expect(text).not.toMatch(/workspace:|"private"|"source"/);
+  expect((await readFile(join(staged, 'README.md'), 'utf8')).length).toBeGreaterThan(500);
+  await run('npm', ['publish', '--dry-run', '--loglevel=error'], { cwd: staged, env: environment() });
+}
+
+async function expectReceives(project: string): Promise<void> {
+  const golden = join(root, 'packages', 'contract', 'golden', 'deliveries.json');
+  expect(JSON.parse(await node(project, 'receive.js', golden))).toEqual({
+    answers: {
+      express: ['204', '204', '401 wrong_signature'],
+      raw: ['204'],
+      late: ['500 The body was parsed'],
+      fastify: ['204', '401 wrong_signature'],
+      parsed: ['200 {"type":"job.run.started"}'],
+      plain: ['204', '401 wrong_signature'],
+      web: [204],
+    },
+    // By Express once, though it came twice.
+    seen: 5,
+    wrong: [],
+  });
+}
+
+async function expectPublishes(project: string): Promise<void> {
+  const failures = { away: 'unavailable', driver: 'a queue in PostgreSQL needs the package pg' };
+  if (!hasRedis) {
+    expect(JSON.parse(await node(project, 'publish.js'))).toEqual(failures);
+    return;
+  }
+  const queueUrl = await createTestQueueUrl({ name: 'Redis' }, '');
+  const id = expect.stringMatching(/^wev_[0-9A-Za-z]{27}$/);
+  expect(JSON.parse(await node(project, 'publish.js', queueUrl))).toEqual({
+    one: id,
+    many: [id, id, id],
+    invalid: ['data.runFinishedAt'],
+    ...failures,
+  });
+  const queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
+  // Three of them share a job.
+  expect(await queue.counts()).toMatchObject({ waiting: 2 });
+  await queue.close();
+}
