@@ -2,9 +2,10 @@ import { hash } from 'node:crypto';
 import { EVENT_BATCH, type EventBatch, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
 import { LRUCache } from 'lru-cache';
-import type { PeekedJob } from './backends/backend.ts';
+import type { PeekedJob, Strangers } from './backends/backend.ts';
 import { type QueueBackend, QueueFullError } from './backends/index.ts';
 import {
+  addAsGuest,
   addInsteadOfFailed,
   addJobs,
   createProducer,
@@ -52,6 +53,10 @@ export interface EventQueue {
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
   counts(): Promise<Record<string, number>>;
+  /** For publishers whose user may only add: they cannot write what BullMQ misses in an emptied queue. */
+  keepSettings(): Promise<void>;
+  /** What publishers have left that are not set up for this queue. */
+  strangers(): Promise<Strangers>;
   /** The waiting job that a worker would take next; null when none waits. */
   firstInLine(): Promise<JobInLine | null>;
   close(): Promise<void>;
@@ -75,11 +80,16 @@ export function openEventQueue(
     const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
     await producer.call(async (queue) => {
       await room.require(queue);
-      const [hasFailed] = await Promise.all([
-        single.length > 0 && backend.hasFailed(queue),
-        addJobs(backend, queue, jobs),
-      ]);
-      if (hasFailed) await addInsteadOfFailed(backend, queue, single);
+      try {
+        const [hasFailed] = await Promise.all([
+          single.length > 0 && backend.hasFailed(queue),
+          addJobs(backend, queue, jobs),
+        ]);
+        if (hasFailed) await addInsteadOfFailed(backend, queue, single);
+      } catch (error) {
+        if (!backend.isForbidden(error)) throw error;
+        await addAsGuest(backend, queue, jobs);
+      }
     });
   }
 
@@ -119,6 +129,8 @@ export function openEventQueue(
       const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
+    keepSettings: () => producer.call((queue) => backend.keepSettings(queue)),
+    strangers: () => producer.call((queue) => backend.strangers(queue)),
     firstInLine: () => producer.call(firstInLine),
     close: () => producer.close(),
   };

@@ -104,10 +104,29 @@ export async function addInsteadOfFailed<Data>(
   jobs: readonly NewJob<Data>[],
 ): Promise<void> {
   const idOf = ({ opts }: NewJob<Data>) => opts?.jobId ?? '';
-  const states = await backend.jobStates(queue, jobs.map(idOf));
-  const ended = jobs.filter((job) => states.get(idOf(job)) === 'ended');
+  const failed = await backend.failedAmong(queue, jobs.map(idOf));
+  const ended = jobs.filter((job) => failed.has(idOf(job)));
   await Promise.all(ended.map((job) => queue.remove(idOf(job))));
   if (ended.length > 0) await addJobs(backend, queue, ended);
+}
+
+/**
+ * For jobs that a user who may only add could not add, since BullMQ reads the job whose id is there already: those that there
+ * are not. One that is kept as failed stays, and is added under an id that goes on from its own.
+ */
+export async function addAsGuest<Data>(
+  backend: QueueBackend,
+  queue: Queue<Data>,
+  jobs: readonly NewJob<Data>[],
+): Promise<void> {
+  const ids = jobs.map(({ opts }) => opts?.jobId ?? '');
+  const [present, failed] = await Promise.all([backend.present(queue, ids), backend.failedAmong(queue, ids)]);
+  const added = jobs.flatMap((job, index) => {
+    const jobId = ids[index] ?? '';
+    if (failed.has(jobId)) return [{ ...job, opts: { ...job.opts, jobId: `${jobId}_${Date.now()}` } }];
+    return present.has(jobId) ? [] : [job];
+  });
+  if (added.length > 0) await addJobs(backend, queue, added);
 }
 
 /** The job that is taken next. */

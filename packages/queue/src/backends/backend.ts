@@ -30,6 +30,24 @@ export interface Connector {
    * again, or have ended and are kept to be seen. BullMQ has only a call for each.
    */
   jobStates<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Map<string, JobState>>;
+  /** Which of the jobs are kept as failed, without reading them. */
+  failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
+  /** Which of the jobs there are, in any state, without reading them. */
+  present<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
+  /** Whether an error says that our user may not do this: one that may add jobs cannot read or remove them. */
+  isForbidden(error: unknown): boolean;
+  /** Writes what BullMQ keeps of the queue's settings, if somebody has emptied the server since the queue was opened. */
+  keepSettings<Data>(queue: Queue<Data>): Promise<void>;
+  /** What others have left on the server that does not fit; a look at a part of it, which the next goes on from. */
+  strangers<Data>(queue: Queue<Data>): Promise<Strangers>;
+}
+
+/** Traces of publishers that are not set up for this queue. */
+export interface Strangers {
+  /** Below another prefix, where nobody takes them. */
+  elsewhere: { prefix: string; jobs: number }[];
+  /** The BullMQ that opened the queue last, as `bullmq:5.1.0`, if its major version is not ours. */
+  version: string | null;
 }
 
 /** A job as it waits. */

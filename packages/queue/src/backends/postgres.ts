@@ -71,6 +71,14 @@ function connect(connectionString: string, connectMs: number): Connector {
     addedSinglyMax: ADDED_SINGLY_MAX,
     hasFailed,
     jobStates,
+    failedAmong: async (queue, jobIds) => {
+      const states = await jobStates(queue, jobIds);
+      return new Set(jobIds.filter((jobId) => states.get(jobId) === 'ended'));
+    },
+    present: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
+    isForbidden: () => false,
+    keepSettings: async () => undefined,
+    strangers: async () => ({ elsewhere: [], version: null }),
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
     usedShare: async () => 0,

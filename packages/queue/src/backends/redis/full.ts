@@ -15,7 +15,9 @@ const MAX = /^maxmemory:(\d+)/m;
 interface Commands {
   del(key: string): Promise<number>;
   hmget(key: string, ...fields: string[]): Promise<(string | null)[]>;
+  hsetnx(key: string, field: string, value: number): Promise<number>;
   info(section: string): Promise<string>;
+  llen(key: string): Promise<number>;
   lrange(key: string, start: number, end: number): Promise<string[]>;
   lrem(key: string, count: number, value: string): Promise<number>;
   pipeline(): ChainableCommander;

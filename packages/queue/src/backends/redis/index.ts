@@ -2,6 +2,7 @@ import { type ConnectionOptions, type Processor, Queue, type Telemetry, Worker }
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
 import { ClusterQueue, ClusterWorker, openCluster, redisOptions } from './connection.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
+import { REDIS_STRANGERS } from './strangers.ts';
 import { parseRedisUrl } from './url.ts';
 
 /** Redis keys share one hash tag, so that a cluster keeps a queue's keys on one node. */
@@ -27,7 +28,12 @@ function connect(url: string, connectMs: number): Connector {
       return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
     },
     jobStates,
+    async keepSettings(queue) {
+      const { maxLen } = EVENT_STREAM.events;
+      await (await clientOf(queue)).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
+    },
     ...FULL_REDIS,
+    ...REDIS_STRANGERS,
     createQueue<Data>(name: string, telemetry?: Telemetry) {
       const options = {
         prefix: PREFIX,

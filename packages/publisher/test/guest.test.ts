@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
+import { createQueueBackend, openEventQueue, openRedis, UnrecoverableError } from '@runhook/queue';
+import { createTestQueueUrl, eventually, exampleEvent } from '@runhook/testing';
+
+type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
+
+const job = {
+  id: 7,
+  account_id: 1,
+  name: 'Nightly build',
+  project_id: 2,
+  project_name: 'Warehouse',
+  environment_id: 3,
+  environment_name: 'Production',
+};
+const KEY = `{runhook}:${JOB_RUN_EVENTS}`;
+const connect = async (url: string) => (await openRedis(url, () => undefined)) as Redis;
+
+/** The arguments of the `redis-cli` in docs/security.md, as a shell reads them. */
+async function documentedRules(): Promise<string[]> {
+  const page = await readFile(new URL('../../../docs/security.md', import.meta.url), 'utf8');
+  const command = /```sh\n(redis-cli ACL SETUSER[^`]+)```/.exec(page)?.[1] ?? '';
+  const shell = command.replace('redis-cli', "printf '%s\\0'");
+  const printed = await new Promise<string>((resolve, reject) => {
+    execFile('sh', ['-c', shell], (error, stdout) => (error ? reject(error) : resolve(stdout)));
+  });
+  const [, , , ...rules] = printed.split('\0').slice(0, -1);
+  return rules;
+}
+
+/** Why there is no such user here; null when there can be. */
+async function missing(): Promise<string | null> {
+  const url = process.env.TEST_REDIS_URL;
+  if (url === undefined) return 'there is no Redis';
+  const redis = await connect(url);
+  const version = /redis_version:(\d+)/.exec(await redis.info('server'))?.[1];
+  redis.disconnect();
+  return Number(version) >= 7 ? null : 'the Redis is older than 7';
+}
+
+const reason = await missing();
+if (reason !== null) process.stderr.write(`publishers that may only add are not tested: ${reason}\n`);
+
+(reason === null ? describe : describe.skip)('a publisher with the user of docs/security.md', () => {
+  const user = `test_${randomBytes(6).toString('hex')}`;
+  let ownUrl: string;
+  let guestUrl: string;
+  let own: Redis;
+  let guest: Redis;
+  let publisher: EventPublisher;
+
+  beforeAll(async () => {
+    ownUrl = await createTestQueueUrl({ name: 'Redis' }, '');
+    own = await connect(ownUrl);
+    const [reset, ...rules] = await documentedRules();
+    expect(reset).toBe('reset');
+    await own.call('ACL', 'SETUSER', user, 'reset', ...rules);
+    const url = new URL(ownUrl);
+    url.username = user;
+    url.password = 'a password of its own';
+    guestUrl = url.href;
+    guest = await connect(guestUrl);
+    publisher = createEventPublisher({ queueUrl: guestUrl });
+    // As each dispatcher does, over and over.
+    const events = openEventQueue(createQueueBackend(ownUrl), () => undefined);
+    await events.keepSettings();
+    await events.close();
+  });
+  afterAll(async () => {
+    await publisher?.close();
+    guest?.disconnect();
+    await own.call('ACL', 'DELUSER', user);
+    own.disconnect();
+  });
+
+  const example = () => exampleEvent('job.run.started', job);
+  const inLine = async () => (await own.llen(`${KEY}:wait`)) + (await own.zcard(`${KEY}:prioritized`));
+
+  test('adds one event, many, more than a burst, and again what is in line', async () => {
+    const event = example();
+    await publisher.publish(event);
+    await publisher.publishMany(Array.from({ length: 1_200 }, example));
+    const before = await inLine();
+    expect(before).toBeGreaterThanOrEqual(61);
+    await publisher.publish(event);
+    expect(await inLine()).toBe(before);
+    const other = example();
+    expect(await publisher.publishMany([event, other])).toEqual([event.eventId, other.eventId]);
+  });
+
+  test('adds an event again that is kept as failed', async () => {
+    const event = example();
+    await publisher.publish(event);
+    const worker = createQueueBackend(ownUrl).createWorker(
+      JOB_RUN_EVENTS,
+      async () => {
+        throw new UnrecoverableError('malformed');
+      },
+      { concurrency: 50 },
+    );
+    worker.on('error', () => undefined);
+    await eventually(async () => expect(await inLine()).toBe(0));
+    await worker.close();
+    expect(await own.zscore(`${KEY}:failed`, event.eventId)).not.toBeNull();
+    await publisher.publish(event);
+    const [again] = await own.lrange(`${KEY}:wait`, 0, -1);
+    expect(again).toMatch(new RegExp(`^${event.eventId}_\\d+$`));
+    expect(JSON.parse((await own.hget(`${KEY}:${again}`, 'data')) ?? '')).toEqual(event);
+  });
+
+  test('can do nothing else', async () => {
+    const event = example();
+    await publisher.publish(event);
+    const jobKey = `${KEY}:${event.eventId}`;
+    await own.hset('{runhook}:webhook-deliveries:a-0', 'data', '{}');
+    const before = await own.dbsize();
+    const script = (text: string) => ['EVAL', text, '1', `${KEY}:wait`];
+    const refused = [
+      ['HGETALL', jobKey],
+      ['HGET', jobKey, 'data'],
+      ['HMGET', jobKey, 'data'],
+      ['DUMP', jobKey],
+      script(`return redis.call('HGET', '${jobKey}', 'data')`),
+      script(`return redis.call('LRANGE', KEYS[1], 0, -1)`),
+      script(`return redis.call('DEL', KEYS[1])`),
+      script(`return redis.call('RPOP', KEYS[1])`),
+      ['LRANGE', `${KEY}:wait`, '0', '-1'],
+      ['RPOP', `${KEY}:wait`],
+      ['XRANGE', `${KEY}:events`, '-', '+'],
+      ['ZRANGE', `${KEY}:failed`, '0', '-1'],
+      ['DEL', jobKey],
+      ['UNLINK', jobKey],
+      ['HDEL', jobKey, 'data'],
+      ['EXPIRE', jobKey, '1'],
+      ['RENAME', jobKey, 'a'],
+      ['HMSET', `${KEY}:meta`, 'paused', '1'],
+      ['HSET', `${KEY}:meta`, 'paused', '1'],
+      ['SET', `${KEY}:id`, 'a'],
+      ['LPUSH', '{runhook}:webhook-deliveries:wait', 'a-0'],
+      ['HMSET', '{runhook}:webhook-deliveries:a-0', 'data', '{}'],
+      ['EXISTS', '{runhook}:webhook-deliveries:a-0'],
+      ['EVAL', 'return 1', '1', '{runhook}:webhook-deliveries:wait'],
+      ['LPUSH', `bull:${JOB_RUN_EVENTS}:wait`, 'a'],
+      ['KEYS', '*'],
+      ['SCAN', '0'],
+      ['RANDOMKEY'],
+      ['FLUSHALL'],
+      ['FLUSHDB'],
+      ['CONFIG', 'GET', '*'],
+      ['ACL', 'LIST'],
+      ['CLIENT', 'LIST'],
+      ['MONITOR'],
+      ['SUBSCRIBE', 'a'],
+      ['PUBLISH', 'a', 'b'],
+      ['SHUTDOWN'],
+      ['MIGRATE', '127.0.0.1', '1', jobKey, '0', '1'],
+    ];
+    for (const [name, ...args] of refused as [string, ...string[]][]) {
+      const outcome = await guest.call(name, ...args).catch((error: Error) => error.message);
+      expect([name, ...args, outcome].join(' ')).toMatch(
+        / (NOPERM|ERR The user executing the script can't|ERR ACL failure in script)[^\n]*$/,
+      );
+    }
+    expect(await own.dbsize()).toBe(before);
+    expect(JSON.parse((await own.hget(jobKey, 'data')) ?? '')).toEqual(event);
+  });
+});

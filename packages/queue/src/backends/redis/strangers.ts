@@ -1,0 +1,103 @@
+import { BULLMQ_MAJOR_VERSION, type Queue } from 'bullmq';
+import type { ChainableCommander } from 'ioredis';
+import type { Connector, Strangers } from '../backend.ts';
+import { clientOf } from './full.ts';
+
+/*
+ * Others on the same Redis: publishers whose user may add and do nothing else (docs/security.md#publishers-on-the-queue), and
+ * those that publish where nobody looks.
+ */
+
+/** As Redis says it of a command, and of one within a script. */
+const FORBIDDEN = /\bNOPERM\b|The user executing the script can't|\bACL failure in script\b/;
+
+export const REDIS_STRANGERS: Pick<Connector, 'isForbidden' | 'present' | 'failedAmong' | 'strangers'> = {
+  isForbidden: (error) => error instanceof Error && FORBIDDEN.test(error.message),
+
+  // EXISTS reads nothing of the job.
+  present: (queue, jobIds) =>
+    chosen(queue, jobIds, (pipeline, jobId) => pipeline.exists(queue.toKey(jobId)), Boolean),
+
+  failedAmong: (queue, jobIds) =>
+    chosen(
+      queue,
+      jobIds,
+      (pipeline, jobId) => pipeline.zscore(queue.toKey('failed'), jobId),
+      (score) => score !== null,
+    ),
+
+  async strangers(queue) {
+    const [elsewhere, version] = await Promise.all([queuesElsewhere(queue), queue.getVersion()]);
+    const isOurs = version === null || version.startsWith(`bullmq:${BULLMQ_MAJOR_VERSION}.`);
+    return { elsewhere, version: isOurs ? null : version };
+  },
+};
+
+/** The jobs of which the answer of a command says so. */
+async function chosen<Data>(
+  queue: Queue<Data>,
+  jobIds: readonly string[],
+  ask: (pipeline: ChainableCommander, jobId: string) => unknown,
+  isChosen: (answer: unknown) => boolean,
+): Promise<Set<string>> {
+  const pipeline = (await clientOf(queue)).pipeline();
+  for (const jobId of jobIds) ask(pipeline, jobId);
+  const answers = (await pipeline.exec()) ?? [];
+  for (const [error] of answers) if (error) throw error;
+  return new Set(jobIds.filter((_, index) => isChosen(answers[index]?.[1])));
+}
+
+/** What BullMQ's default is, and what ours becomes for whoever forgets its braces. A look is at these whatever else there is. */
+const LIKELY_PREFIXES = ['bull', 'runhook', '{bull}', 'bullmq'];
+/** Of the rest as many keys at a time as a server looks through in a few milliseconds, and so on at the next look. */
+const SCANS_PER_LOOK = 5;
+const SCANNED_AT_ONCE = 1_000;
+/** Whoever has more of them need not know all. */
+const PREFIXES_MAX = 100;
+
+/** What a look goes on from, on each server of a cluster; forgotten with the queue. */
+const cursors = new WeakMap<object, string>();
+const found = new WeakMap<object, Set<string>>();
+
+interface Server {
+  scan(cursor: string, ...options: (string | number)[]): Promise<[string, string[]]>;
+}
+
+/** Queues of the same name below other prefixes, with how many jobs wait there. */
+async function queuesElsewhere<Data>(queue: Queue<Data>): Promise<Strangers['elsewhere']> {
+  const client = (await clientOf(queue)) as Awaited<ReturnType<typeof clientOf>> &
+    Server & { nodes?(role: 'master'): Server[] };
+  const prefixes = found.get(queue) ?? new Set(LIKELY_PREFIXES);
+  found.set(queue, prefixes);
+  const ending = `:${queue.name}:id`;
+  for (const server of client.nodes?.('master') ?? [client])
+    for (const key of await scanned(server, `*${ending}`))
+      if (prefixes.size < PREFIXES_MAX) prefixes.add(key.slice(0, -ending.length));
+  prefixes.delete(queue.toKey('id').slice(0, -ending.length));
+  const counted = await Promise.all(
+    [...prefixes].map(async (prefix) => {
+      const at = `${prefix}:${queue.name}`;
+      // One by one: the keys of another prefix may be on several servers.
+      const counts = [
+        client.llen(`${at}:wait`),
+        client.zcard(`${at}:prioritized`),
+        client.zcard(`${at}:delayed`),
+      ];
+      return { prefix, jobs: (await Promise.all(counts)).reduce((sum, count) => sum + count, 0) };
+    }),
+  );
+  return counted.filter(({ jobs }) => jobs > 0);
+}
+
+async function scanned(server: Server, pattern: string): Promise<string[]> {
+  const keys: string[] = [];
+  let cursor = cursors.get(server) ?? '0';
+  for (let scan = 0; scan < SCANS_PER_LOOK; scan += 1) {
+    const [next, some] = await server.scan(cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE);
+    keys.push(...some);
+    cursor = next;
+    if (cursor === '0') break;
+  }
+  cursors.set(server, cursor);
+  return keys;
+}
