@@ -21,7 +21,7 @@ RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints \
  && node scripts/known-migrations.mjs
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
- && node scripts/console-api.mjs \
+ && node scripts/client-api.mjs \
  && pnpm --filter @runhook/console build
 RUN pnpm --filter @runhook/management deploy --prod --ignore-scripts /out/management \
  && pnpm --filter @runhook/dispatcher deploy --prod --ignore-scripts /out/dispatcher \

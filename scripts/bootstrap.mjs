@@ -10,12 +10,12 @@ const PNPM = 'pnpm@12.21.0';
 const NODE_NEEDED = [20, 19];
 const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
-const API_STAMP = join(root, 'node_modules', '.runhook-console-api');
+const API_STAMP = join(root, 'node_modules', '.runhook-client-api');
 /** Everything that the document of the API comes from. */
 const API_SOURCES = [
   'packages/contract/src',
   'pnpm-lock.yaml',
-  'scripts/console-api.mjs',
+  'scripts/client-api.mjs',
   'services/management/package.json',
   'services/management/src',
 ];
@@ -131,16 +131,16 @@ async function generate(step, signal) {
   });
 }
 
-/** The console's types of the API are made from what management serves, so management is compiled before all else. */
+/** The types of the API for clients are made from what management serves, so management is compiled before all else. */
 async function describeApi(step, signal) {
   const wanted = hashOfSources(root, API_SOURCES);
-  const types = join(root, 'packages', 'console', 'src', 'generated', 'api.ts');
+  const types = join(root, 'packages', 'client', 'src', 'generated', 'api.ts');
   if (existsSync(types) && stampOf(API_STAMP) === wanted) return;
   forgetWhatIsGone();
-  await step('describing the API to the console', async () => {
+  await step('describing the API to its clients', async () => {
     await compile(['services/management'], signal);
-    const script = join(root, 'scripts', 'console-api.mjs');
-    await run(process.execPath, [script], { cwd: root, signal, name: 'console-api.mjs' });
+    const script = join(root, 'scripts', 'client-api.mjs');
+    await run(process.execPath, [script], { cwd: root, signal, name: 'client-api.mjs' });
     writeFileSync(API_STAMP, wanted);
   });
 }

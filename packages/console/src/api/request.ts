@@ -1,40 +1,8 @@
-import type { paths } from '../generated/api.ts';
+import type { Answer, Method, PathOf, RequestParts } from '@runhook/client';
 import { ownUrl } from '../served-page.ts';
 import { ApiError } from './api-error.ts';
 
-type Method = 'get' | 'post' | 'put' | 'delete';
-/** Those that have the method. */
-type PathOf<M extends Method> = {
-  [P in keyof paths]: paths[P][M] extends object ? P : never;
-}[keyof paths];
-
-type Json<Content> = Content extends { content: { 'application/json': infer Value } } ? Value : undefined;
-type Part<O, Name extends string> = O extends { parameters: { [N in Name]?: infer Value } }
-  ? Value
-  : undefined;
-/** A part of a request that must be given, may be, or does not exist. */
-type Given<Name extends string, Value> = [Value] extends [undefined]
-  ? { [N in Name]?: never }
-  : undefined extends Value
-    ? { [N in Name]?: NonNullable<Value> }
-    : { [N in Name]: Value };
-
-/** Parameters of the address; those that are empty are left out. */
-export type Query<M extends Method, P extends PathOf<M>> = {
-  [N in keyof NonNullable<Part<paths[P][M], 'query'>>]: NonNullable<Part<paths[P][M], 'query'>>[N] | '';
-};
-
-type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', Part<paths[P][M], 'path'>> &
-  Given<'body', paths[P][M] extends { requestBody?: infer Body } ? Json<Body> : undefined> & {
-    query?: Query<M, P>;
-    headers?: Record<string, string>;
-    signal?: AbortSignal | undefined;
-  };
-
-/** The envelope of the answer to a call that succeeds (docs/contract.md#requests-and-answers). */
-export type Answer<M extends Method, P extends PathOf<M>> = paths[P][M] extends { responses: infer All }
-  ? Json<All[keyof All & (200 | 201 | 202)]>
-  : never;
+export type { Answer, Query } from '@runhook/client';
 
 /**
  * One call of the API, as whoever is signed in. Throws an {@link ApiError} for whatever is not a 2xx.

@@ -1,6 +1,4 @@
-import type { components } from '../generated/api.ts';
-
-type Schemas = components['schemas'];
+import type { Schemas } from '@runhook/client';
 
 // What the API answers and takes, as its document describes it, by the names that the console has for it.
 export type Session = Schemas['Session'];
