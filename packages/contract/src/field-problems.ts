@@ -36,6 +36,13 @@ export function textWithoutNul(maxCharacters: number): Joi.StringSchema {
     .messages({ 'string.pattern.base': '{{#label}} must not contain NUL characters' });
 }
 
+/** What people know something by: not empty, and not only spaces. */
+export function nameText(maxCharacters: number): Joi.StringSchema {
+  return textWithoutNul(maxCharacters)
+    .pattern(/\S/, 'name')
+    .messages({ 'string.pattern.name': '{{#label}} must not be only spaces' });
+}
+
 /** An integer id of an account, job, run, project or environment: positive, exact in JSON. */
 export function isIntegerId(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;

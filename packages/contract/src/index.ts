@@ -36,6 +36,7 @@ export {
 export {
   integerIdFromText,
   isIntegerId,
+  nameText,
   type Problem,
   problemsOf,
   textWithoutNul,

@@ -4,6 +4,7 @@ import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
   integerIdFromText,
   isIntegerId,
+  nameText,
   type Problem,
   problemsOf,
   textWithoutNul,
@@ -77,7 +78,7 @@ export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): Endpoi
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-const nameSchema = textWithoutNul(SUBSCRIPTION_LIMITS.nameCharactersMax);
+const nameSchema = nameText(SUBSCRIPTION_LIMITS.nameCharactersMax);
 
 const clientUrlSchema = textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
   .required()

@@ -4,8 +4,8 @@ import { type Query, request } from './request.ts';
 import { webhooksKey } from './subscriptions.ts';
 import type { Histogram, Run } from './types.ts';
 
-const RUNS = '/api/v2/accounts/{account_id}/runs/';
-const RUN = '/api/v2/accounts/{account_id}/runs/{run_id}/';
+const RUNS = '/api/v2/accounts/{account_id}/runs';
+const RUN = '/api/v2/accounts/{account_id}/runs/{run_id}';
 const RUN_EVENTS = '/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events';
 const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const HISTOGRAM = '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram';

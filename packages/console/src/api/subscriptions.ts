@@ -12,7 +12,7 @@ import type {
 const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const UNSAVED_TEST = '/api/v3/accounts/{account_id}/webhooks/test';
-const JOBS = '/api/v2/accounts/{account_id}/jobs/';
+const JOBS = '/api/v2/accounts/{account_id}/jobs';
 
 /** Why an attempt failed decides the words for it: its status alone does not tell whose it is. */
 const WITH_MORE = { include: 'error_code,health' } as const;
@@ -79,7 +79,7 @@ export async function replaceSubscription(
 export async function setActive(key: WebhookKey, active: boolean): Promise<void> {
   const data = await readSubscription(key);
   const { name, description, event_types, job_ids, client_url, updated_at } = data;
-  const fields = { name, description, event_types, job_ids, client_url, active };
+  const fields = { name, description, event_types, job_ids: job_ids.map(Number), client_url, active };
   await replaceSubscription(key, fields, updated_at);
 }
 

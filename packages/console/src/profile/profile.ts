@@ -16,7 +16,7 @@ type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_elsewher
 /** Replaces the key with the key itself (docs/contract.md#api-keys). One that was rotated elsewhere meanwhile is refused. */
 export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation> {
   try {
-    const { data } = await request('post', '/api/v2/users/{user_id}/apikey/', {
+    const { data } = await request('post', '/api/v2/users/{user_id}/apikey', {
       path: { user_id },
       headers: { authorization: `Token ${api_key}` },
     });

@@ -205,14 +205,18 @@ export const accountLogPaths: Paths = {
       summary: 'List the events of a run, and whether anybody heard of them',
       description:
         'In the order of a run’s life, those too that no webhook matched. Their deliveries are in the log of the account, by `run_id`.',
-      responses: answers('account', {
-        200: success(
-          200,
-          'They.',
-          { type: 'array', items: schemaRef('RunEvent'), description: 'In order.' },
-          [RUN_EVENT_EXAMPLE],
-        ),
-      }),
+      responses: answers(
+        'account',
+        {
+          200: success(
+            200,
+            'They.',
+            { type: 'array', items: schemaRef('RunEvent'), description: 'In order.' },
+            [RUN_EVENT_EXAMPLE],
+          ),
+        },
+        [400],
+      ),
     },
   },
 };

@@ -229,6 +229,7 @@ export const deliveryPaths: Paths = {
       operationId: 'getDelivery',
       tags,
       summary: 'Get a delivery with its payload and every attempt',
+      description: 'As long as the log has it.',
       responses: answers('account', {
         200: success(200, 'It.', schemaRef('DeliveryWithAttempts'), DELIVERY_WITH_ATTEMPTS_EXAMPLE),
       }),

@@ -111,6 +111,7 @@ export const recoveryPaths: Paths = {
       operationId: 'getRecovery',
       tags,
       summary: 'See how far a recovery is',
+      description: 'And what has become of the deliveries that it put back.',
       responses: answers('account', {
         200: success(200, 'It.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE),
       }),

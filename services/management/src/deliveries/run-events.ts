@@ -3,6 +3,7 @@ import { type EventType, integerIdFromText } from '@runhook/contract';
 import { column, type Pool, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
+import { QueryReader } from '../http/query-parameters.ts';
 import { microsOf } from './delivery.ts';
 
 export const RUN_EVENT_STATES = ['told', 'waiting', 'unmatched', 'forgotten'] as const;
@@ -63,7 +64,8 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/run/:run_id/events',
     access: READ_WEBHOOKS,
-    async handle({ account, param }) {
+    async handle({ account, param, query }) {
+      new QueryReader(query).check();
       const runId = integerIdFromText(param('run_id'));
       if (runId === null) throw new NotFoundError();
       const key = [account.id, runId];

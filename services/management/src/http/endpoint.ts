@@ -67,7 +67,7 @@ interface EndpointOf<Path extends string, Request, OfMethod extends Method = Met
   handle(request: Request): Promise<Answered>;
 }
 
-type AccountPath = `${string}/:account_id/${string}`;
+type AccountPath = `${string}/:account_id` | `${string}/:account_id/${string}`;
 
 interface AccountWrite extends EndpointOf<AccountPath, WriteRequest, Exclude<Method, 'GET'>, KeptAnswer> {
   access: Access;
@@ -111,6 +111,7 @@ export interface Access {
 
 export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true, metered: true };
 export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true, metered: true };
+export const READ_ACCOUNT: Access = { action: 'read', webhooks: false, metered: true };
 /** On every plan: members and sign-ins are there, too. */
 export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };

@@ -15,9 +15,16 @@ export const LIMIT_MAX = 100;
 export const LIMIT_DEFAULT = 10;
 export const SEARCH_CHARACTERS_MAX = 255;
 
-/** Reads query parameters and collects what is wrong with them, so that one 400 names every bad one. */
+/** Clients of this API family send it with every list; where nothing is to be included, it is none of ours. */
+const TOLERATED = 'include_related';
+
+/**
+ * Reads query parameters and collects what is wrong with them, so that one 400 names every bad one. What nobody has read
+ * by the end is bad, too: a filter that is not applied must not look as if it were.
+ */
 export class QueryReader {
   readonly #query: Query;
+  readonly #known = new Set([TOLERATED]);
   readonly #problems: Problem[] = [];
 
   constructor(query: Query) {
@@ -26,6 +33,7 @@ export class QueryReader {
 
   /** The parameter's value, or null when the query does not have it. A repeated one is a problem. */
   optional<T>(field: string, read: (text: string) => Reading<T>): T | null {
+    this.#known.add(field);
     const text = this.#query[field];
     if (text === undefined) return null;
     const reading = Array.isArray(text) ? { problem: 'must be given once' } : read(text);
@@ -46,10 +54,19 @@ export class QueryReader {
     return { limit, offset };
   }
 
-  /** Throws {@link InvalidRequestError} when any parameter so far was bad. */
+  /** Throws {@link InvalidRequestError} when any parameter was bad, or is not one that was asked for. */
   check(): void {
-    if (this.#problems.length > 0) throw new InvalidRequestError(this.#problems);
+    const unknown = Object.keys(this.#query).filter((field) => !this.#known.has(field));
+    const problems = [...this.#problems, ...unknown.slice(0, UNKNOWN_MAX).map(asUnknown)];
+    if (problems.length > 0) throw new InvalidRequestError(problems);
   }
+}
+
+/** Nobody is helped by a longer list, which would be as long as a URL may be. */
+const UNKNOWN_MAX = 20;
+
+function asUnknown(field: string): Problem {
+  return { field, message: `${field} is not a parameter of this call` };
 }
 
 export function integer(min: number, max: number): (text: string) => Reading<number> {
@@ -64,6 +81,19 @@ export function oneOf<T extends string>(values: readonly T[]): (text: string) =>
   return (text) => {
     const value = values.find((candidate) => candidate === text);
     return value === undefined ? { problem: `must be one of ${values.join(', ')}` } : { value };
+  };
+}
+
+/** A name, or a name with a minus before it for the reverse order, as clients of this API family write it. */
+export function orderOf<T extends string>(
+  names: readonly T[],
+): (text: string) => Reading<{ by: T; isDescending: boolean }> {
+  return (text) => {
+    const isDescending = text.startsWith('-');
+    const by = names.find((name) => name === text.slice(isDescending ? 1 : 0));
+    return by === undefined
+      ? { problem: `must be one of ${names.join(', ')}, or one of them with a minus before it` }
+      : { value: { by, isDescending } };
   };
 }
 

@@ -1,13 +1,18 @@
 import { DEPLOYMENTS, type Deployment, PLANS, type Plan, secondsTimestamp } from '@runhook/contract';
 import { storedAs } from '@runhook/database';
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
-import type { CallerEndpoint } from '../http/endpoint.ts';
+import { type AccountEndpoint, type CallerEndpoint, READ_ACCOUNT } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
+import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import type { Principal } from './principals.ts';
 
-/** The caller's accounts: those that a user is a member of, or the one that a service token belongs to. */
-export function accountsEndpoints({ prisma }: { prisma: PrismaClient }): CallerEndpoint[] {
+/** The caller's accounts: those that a user is a member of, or the one that a service token belongs to; and one of them. */
+export function accountsEndpoints({
+  prisma,
+}: {
+  prisma: PrismaClient;
+}): (CallerEndpoint | AccountEndpoint)[] {
   const handle: CallerEndpoint['handle'] = async ({ principal, query }) => {
     const reader = new QueryReader(query);
     const page = reader.page();
@@ -16,10 +21,15 @@ export function accountsEndpoints({ prisma }: { prisma: PrismaClient }): CallerE
     const accounts = await listAccounts(prisma, accountIds, page);
     return { code: 200, data: accounts, extra: pageExtra(page, accountIds.length, accounts.length) };
   };
-  return [
-    { method: 'GET', path: '/api/v2/accounts', access: 'caller', handle },
-    { method: 'GET', path: '/api/v3/accounts', access: 'caller', handle },
-  ];
+  const get: Extract<AccountEndpoint, { method: 'GET' }>['handle'] = async ({ account: { id } }) => {
+    const [account] = await listAccounts(prisma, [id], { limit: 1, offset: 0 });
+    if (account === undefined) throw new NotFoundError();
+    return { code: 200, data: account };
+  };
+  return (['/api/v2/accounts', '/api/v3/accounts'] as const).flatMap((path) => [
+    { method: 'GET', path, access: 'caller', handle },
+    { method: 'GET', path: `${path}/:account_id`, access: READ_ACCOUNT, handle: get },
+  ]);
 }
 
 function accountIdsOf(principal: Principal): number[] {

@@ -3,6 +3,7 @@ import {
   answerObject,
   integerId,
   type Operation,
+  type PathItem,
   type Paths,
   type PropertiesOf,
   prefixedId,
@@ -54,9 +55,20 @@ const listAccounts = (operationId: string): Operation => ({
   ),
 });
 
+const getAccount = (operationId: string): PathItem => ({
+  parameters: [parameter('AccountId')],
+  get: {
+    operationId,
+    tags,
+    summary: 'Get an account',
+    description: 'On any plan; one that the caller has no part in is a 403, whether it exists or not.',
+    responses: answers('account', { 200: success(200, 'It.', schemaRef('Account'), ACCOUNT_EXAMPLE) }),
+  },
+});
+
 /** See docs/contract.md#identity. */
 export const identityPaths: Paths = {
-  '/api/v2/users/{user_id}/apikey/': {
+  '/api/v2/users/{user_id}/apikey': {
     parameters: [parameter('UserId')],
     post: {
       operationId: 'rotateApiKey',
@@ -84,14 +96,17 @@ export const identityPaths: Paths = {
     },
   },
 
-  '/api/v2/accounts/': { get: listAccounts('listAccounts') },
+  '/api/v2/accounts': { get: listAccounts('listAccounts') },
+  '/api/v2/accounts/{account_id}': getAccount('getAccount'),
   '/api/v3/accounts': { get: listAccounts('listAccountsV3') },
+  '/api/v3/accounts/{account_id}': getAccount('getAccountV3'),
 
   '/api/v3/profile': {
     get: {
       operationId: 'getProfile',
       tags,
       summary: 'Get one’s own record, with the API key',
+      description: 'Of a user. The key is told to nobody else.',
       responses: answers('caller', {
         200: success(200, 'It.', schemaRef('Profile'), PROFILE_EXAMPLE),
         403: NO_USER,

@@ -4,15 +4,23 @@ import {
   integerId,
   type Paths,
   requestObject,
-  requiredText,
+  requiredName,
   type Schema,
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
+import {
+  inQuery,
+  keyed,
+  orderParameter,
+  PAGE,
+  parameter,
+  requestBody,
+  searchParameter,
+} from '../http/openapi/parameters.ts';
 import { answers, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
-import { JOB_NAME_CHARACTERS_MAX, type JobFields } from './routes.ts';
+import { JOB_NAME_CHARACTERS_MAX, JOB_ORDERS, type JobAnswer, type JobFields } from './routes.ts';
 
 const tags = ['Jobs and runs'];
 
@@ -28,9 +36,15 @@ const JOB_EXAMPLE: JobView = {
 
 const { name, project_name, environment_name } = JOB_EXAMPLE;
 
+const RELATED = inQuery(
+  'include_related',
+  'What to answer with each: `project`, `environment` or both, with commas between them, in brackets or not. What else is named is not there, and is left out.',
+  { type: 'string', examples: ['[environment]'] },
+);
+
 /** See docs/contract.md#runs-and-jobs. */
 export const jobPaths: Paths = {
-  '/api/v2/accounts/{account_id}/jobs/': {
+  '/api/v2/accounts/{account_id}/jobs': {
     parameters: [parameter('AccountId')],
     get: {
       operationId: 'listJobs',
@@ -44,6 +58,10 @@ export const jobPaths: Paths = {
           pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
           examples: ['12,13'],
         }),
+        inQuery('project_id', 'Only jobs of this project.', integerId('Id of the project.', 3)),
+        inQuery('environment_id', 'Only jobs of this environment.', integerId('Id of the environment.', 4)),
+        orderParameter(JOB_ORDERS, 'Newest first when left out.'),
+        RELATED,
         ...PAGE,
       ],
       responses: answers(
@@ -65,26 +83,44 @@ export const jobPaths: Paths = {
       ),
     }),
   },
+
+  '/api/v2/accounts/{account_id}/jobs/{job_id}': {
+    parameters: [parameter('AccountId'), parameter('JobId')],
+    get: {
+      operationId: 'getJob',
+      tags,
+      summary: 'Get a job',
+      description: 'On any plan.',
+      parameters: [RELATED],
+      responses: answers('runs', { 200: success(200, 'It.', schemaRef('Job'), JOB_EXAMPLE) }, [400]),
+    },
+  },
 };
 
 /** See docs/contract.md#runs-and-jobs. */
 export const jobSchemas: Record<string, Schema> = {
-  Job: answerObject<JobView>('A job of the account, with the project and environment it belongs to.', {
-    id: integerId('Id of the job.', 12),
-    account_id: integerId('The account.', 1),
-    name: text('Name of the job.'),
-    project_id: integerId('Id of the project.', 3),
-    project_name: text('Name of the project.'),
-    environment_id: integerId('Id of the environment.', 4),
-    environment_name: text('Name of the environment.'),
-  }),
+  Job: answerObject<JobAnswer>(
+    'A job of the account, with the project and environment it belongs to.',
+    {
+      id: integerId('Id of the job.', 12),
+      account_id: integerId('The account.', 1),
+      name: text('Name of the job.'),
+      project_id: integerId('Id of the project.', 3),
+      project_name: text('Name of the project.'),
+      environment_id: integerId('Id of the environment.', 4),
+      environment_name: text('Name of the environment.'),
+      project: schemaRef('Project', 'Only when `include_related` asks for it.'),
+      environment: schemaRef('Environment', 'Only when `include_related` asks for it.'),
+    },
+    ['project', 'environment'],
+  ),
 
   JobFields: requestObject<JobFields>(
     'A new job. The project and the environment are made when the account has none of that name.',
     {
-      name: requiredText(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
-      project_name: requiredText(JOB_NAME_CHARACTERS_MAX, 'Name of the project.'),
-      environment_name: requiredText(JOB_NAME_CHARACTERS_MAX, 'Name of the environment.'),
+      name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
+      project_name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the project.'),
+      environment_name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the environment.'),
     },
     ['name', 'project_name', 'environment_name'],
   ),

@@ -1,15 +1,24 @@
-import { type Problem, problemsOf, textWithoutNul, VALIDATION_OPTIONS } from '@runhook/contract';
+import { nameText, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
 import { insertJob, type JobView, jobView } from '@runhook/database';
 import { containing, inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type AccountEndpoint, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { InvalidRequestError } from '../http/errors.ts';
-import { idList, QueryReader, searchText } from '../http/query-parameters.ts';
+import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { idList, orderOf, QueryReader, searchText } from '../http/query-parameters.ts';
+import {
+  type EnvironmentView,
+  environmentViews,
+  idOfPath,
+  idParameter,
+  type ProjectView,
+  projectEndpoints,
+  projectViews,
+} from './projects.ts';
 
 const JOBS = '/api/v2/accounts/:account_id/jobs';
 
-/** `POST …/jobs/` and `GET …/jobs/` (docs/contract.md#runs-and-jobs). */
+/** The jobs of an account, and what they name (docs/contract.md#runs-and-jobs). */
 export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
   return [
     {
@@ -36,13 +45,76 @@ export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndp
         const filters = {
           ids: reader.optional('ids', idList),
           search: reader.optional('search', searchText),
+          projectId: reader.optional('project_id', idParameter),
+          environmentId: reader.optional('environment_id', idParameter),
         };
+        const order = reader.optional('order_by', orderOf(JOB_ORDERS));
+        const related = reader.optional('include_related', relatedNames);
         reader.check();
-        const { jobs, totalCount } = await listJobs(prisma, account.id, { filters, ...page });
-        return { code: 200, data: jobs, extra: pageExtra(page, totalCount, jobs.length) };
+        const { jobs, totalCount } = await listJobs(prisma, account.id, { filters, order, ...page });
+        const data = await withRelated(prisma, account.id, jobs, related);
+        return { code: 200, data, extra: pageExtra(page, totalCount, jobs.length) };
       },
     },
+    {
+      method: 'GET',
+      path: `${JOBS}/:job_id`,
+      access: READ_RUNS,
+      async handle(request) {
+        const { account, query } = request;
+        const reader = new QueryReader(query);
+        const related = reader.optional('include_related', relatedNames);
+        reader.check();
+        const where = { accountId: BigInt(account.id), id: idOfPath(request, 'job_id') };
+        const found = await prisma.job.findMany({ where, include: NAMED });
+        const [job] = await withRelated(prisma, account.id, found.map(jobView), related);
+        if (job === undefined) throw new NotFoundError();
+        return { code: 200, data: job };
+      },
+    },
+    ...projectEndpoints({ prisma }),
   ];
+}
+
+const NAMED = { project: true, environment: true } as const;
+
+export const JOB_ORDERS = ['id', 'name', 'created_at'] as const;
+
+/** A job with what `include_related` asks for. */
+export interface JobAnswer extends JobView {
+  project?: ProjectView;
+  environment?: EnvironmentView;
+}
+
+/** Clients write it as a list in brackets, with quotes or without, and name things that are not here. */
+function relatedNames(text: string) {
+  return { value: new Set(text.match(/\w+/g)) };
+}
+
+async function withRelated(
+  prisma: PrismaClient,
+  accountId: number,
+  jobs: readonly JobView[],
+  related: ReadonlySet<string> | null,
+): Promise<JobAnswer[]> {
+  const named = (of: 'project' | 'environment') =>
+    jobs.map((job) => ({
+      id: BigInt(job[`${of}_id`]),
+      accountId: BigInt(accountId),
+      name: job[`${of}_name`],
+    }));
+  const [projects, environments] = await Promise.all([
+    related?.has('project') ? projectViews(prisma, accountId, named('project')) : [],
+    related?.has('environment') ? environmentViews(prisma, accountId, named('environment'), null) : [],
+  ]);
+  return jobs.map((job, index) => {
+    const [project, environment] = [projects[index], environments[index]];
+    return {
+      ...job,
+      ...(project && { project }),
+      ...(environment && { environment: { ...environment, project_id: job.project_id } }),
+    };
+  });
 }
 
 /** Of a job's name, its project's and its environment's. */
@@ -56,9 +128,9 @@ export interface JobFields {
 }
 
 const schema = Joi.object<JobFields>({
-  name: textWithoutNul(JOB_NAME_CHARACTERS_MAX).required(),
-  project_name: textWithoutNul(JOB_NAME_CHARACTERS_MAX).required(),
-  environment_name: textWithoutNul(JOB_NAME_CHARACTERS_MAX).required(),
+  name: nameText(JOB_NAME_CHARACTERS_MAX).required(),
+  project_name: nameText(JOB_NAME_CHARACTERS_MAX).required(),
+  environment_name: nameText(JOB_NAME_CHARACTERS_MAX).required(),
 });
 
 export type JobParsing = { fields: JobFields; problems?: never } | { fields?: never; problems: Problem[] };
@@ -73,21 +145,31 @@ interface JobFilters {
   ids: readonly number[] | null;
   /** In the name, or the beginning of the id. */
   search: string | null;
+  projectId: number | null;
+  environmentId: number | null;
 }
 
-/** A page of the account's jobs, newest first, and how many match in all. */
+/** A page of the account's jobs, newest first unless asked otherwise, and how many match in all. */
 async function listJobs(
   prisma: PrismaClient,
   accountId: number,
-  query: { filters: JobFilters; limit: number; offset: number },
+  query: {
+    filters: JobFilters;
+    order: { by: (typeof JOB_ORDERS)[number]; isDescending: boolean } | null;
+    limit: number;
+    offset: number;
+  },
 ): Promise<{ jobs: JobView[]; totalCount: number }> {
   const { filters, limit, offset } = query;
+  const { by, isDescending } = query.order ?? { by: 'id', isDescending: true };
+  const direction = isDescending ? 'desc' : 'asc';
   const where = { accountId: BigInt(accountId), ...matching(filters) };
   const [jobs, totalCount] = await Promise.all([
     prisma.job.findMany({
       where,
-      include: { project: true, environment: true },
-      orderBy: { id: 'desc' },
+      include: NAMED,
+      // Ids are drawn in the order of creation.
+      orderBy: by === 'name' ? [{ name: direction }, { id: direction }] : { id: direction },
       take: limit,
       skip: offset,
     }),
@@ -96,8 +178,10 @@ async function listJobs(
   return { jobs: jobs.map(jobView), totalCount };
 }
 
-function matching({ ids, search }: JobFilters): Prisma.JobWhereInput {
+function matching({ ids, search, projectId, environmentId }: JobFilters): Prisma.JobWhereInput {
   return {
+    ...(projectId !== null && { projectId: BigInt(projectId) }),
+    ...(environmentId !== null && { environmentId: BigInt(environmentId) }),
     ...(ids !== null && { id: { in: ids.map(BigInt) } }),
     ...(search !== null && {
       OR: [{ name: containing(search) }, ...idsBeginningWith(search).map((id) => ({ id }))],

@@ -14,16 +14,25 @@ import {
   secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
+import {
+  inQuery,
+  keyed,
+  orderParameter,
+  PAGE,
+  parameter,
+  requestBody,
+  searchParameter,
+} from '../http/openapi/parameters.ts';
 import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
-import { RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
+import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
 export const RUNNING_EXAMPLE: RunView = {
   id: 345,
   account_id: 1,
   job_id: 12,
+  job_definition_id: 12,
   job_name: 'Nightly',
   project_id: 3,
   project_name: 'Analytics',
@@ -66,6 +75,7 @@ const RUN_STATUS: Schema = {
 function reportedTime(description: string): Schema {
   return {
     type: ['string', 'null'],
+    format: 'date-time',
     pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
     description: `${description} ISO 8601 UTC; a fraction of a second is cut. Null or left out: the time of the call.`,
     examples: ['2026-11-20T10:00:00Z'],
@@ -78,6 +88,7 @@ export const runSchemas: Record<string, Schema> = {
     id: integerId('Id of the run, unique in its account.', 345),
     account_id: integerId('The account.', 1),
     job_id: integerId('The job.', 12),
+    job_definition_id: integerId('The job, by the name that other clients know it by.', 12),
     job_name: text('Name of the job.'),
     project_id: integerId('Id of the project.', 3),
     project_name: text('Name of the project.'),
@@ -138,7 +149,7 @@ const { status_message, finished_at } = ERRORED_EXAMPLE;
 
 /** See docs/contract.md#runs-and-jobs. */
 export const runPaths: Paths = {
-  '/api/v2/accounts/{account_id}/runs/': {
+  '/api/v2/accounts/{account_id}/runs': {
     parameters: [parameter('AccountId')],
     get: {
       operationId: 'listRuns',
@@ -147,7 +158,17 @@ export const runPaths: Paths = {
       description: `Newest first. \`total_count\` stops at ${RUNS_COUNT_MAX}.`,
       parameters: [
         inQuery('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
-        inQuery('status', 'Only runs in this status.', RUN_STATUS),
+        inQuery('job_definition_id', 'The same as `job_id`.', integerId('Id of the job.', 12)),
+        inQuery('project_id', 'Only runs of this project.', integerId('Id of the project.', 3)),
+        inQuery('environment_id', 'Only runs in this environment.', integerId('Id of the environment.', 4)),
+        inQuery('status', 'Only runs in this status, by its name or its number.', {
+          type: 'string',
+          enum: CODES.flatMap(([status, code]) => [status, String(code)]),
+        }),
+        orderParameter(
+          RUN_ORDERS,
+          `Newest first when left out. By \`started_at\` and \`finished_at\`, the newest ${RUNS_SEARCHED_MAX} that the filters leave are put in order; what has not ended comes last.`,
+        ),
         searchParameter(
           `in the name of their job (of the newest ${RUNS_SEARCHED_MAX} that the other filters leave), or the run of that id`,
         ),
@@ -189,17 +210,18 @@ export const runPaths: Paths = {
     }),
   },
 
-  '/api/v2/accounts/{account_id}/runs/{run_id}/': {
+  '/api/v2/accounts/{account_id}/runs/{run_id}': {
     parameters: [parameter('AccountId'), parameter('RunId')],
     get: {
       operationId: 'getRun',
       tags,
       summary: 'Get a run',
+      description: 'As its runner has reported it so far.',
       responses: answers('runs', { 200: success(200, 'It.', schemaRef('Run'), ERRORED_EXAMPLE) }),
     },
   },
 
-  '/api/v2/accounts/{account_id}/runs/{run_id}/finish/': {
+  '/api/v2/accounts/{account_id}/runs/{run_id}/finish': {
     parameters: [parameter('AccountId'), parameter('RunId')],
     post: keyed({
       operationId: 'finishRun',
@@ -222,7 +244,7 @@ export const runPaths: Paths = {
     }),
   },
 
-  '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts/': {
+  '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts': {
     parameters: [parameter('AccountId'), parameter('RunId')],
     post: keyed({
       operationId: 'reportArtifacts',

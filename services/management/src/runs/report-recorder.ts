@@ -189,6 +189,7 @@ function newRun(job: JobView, id: number, { told, arrivedAtMs }: Report): RunVie
     id,
     account_id: job.account_id,
     job_id: job.id,
+    job_definition_id: job.id,
     job_name: job.name,
     project_id: job.project_id,
     project_name: job.project_name,

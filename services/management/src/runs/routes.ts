@@ -22,8 +22,9 @@ import {
 import { type Answer, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { KeptAnswer } from '../http/idempotency.ts';
-import { integer, moment, oneOf, QueryReader, searchText } from '../http/query-parameters.ts';
+import { integer, moment, orderOf, QueryReader, readBy, searchText } from '../http/query-parameters.ts';
 import type { Reporting, Runs, Settle } from './runs.ts';
+import { RUN_ORDERS } from './statements.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
 const RUNS = '/api/v2/accounts/:account_id/runs';
@@ -113,17 +114,29 @@ async function find(runs: Runs, request: AccountRequest): Promise<Answer> {
 
 async function list(runs: Runs, { account, query }: AccountRequest): Promise<Answer> {
   const reader = new QueryReader(query);
-  const jobId = reader.optional('job_id', integer(1, Number.MAX_SAFE_INTEGER)) ?? undefined;
-  const status = reader.optional('status', oneOf(STATUSES)) ?? undefined;
+  const filters = {
+    jobIds: [reader.optional('job_id', id), reader.optional('job_definition_id', id)],
+    projectId: reader.optional('project_id', id),
+    environmentId: reader.optional('environment_id', id),
+    status: reader.optional('status', statusOf),
+    search: reader.optional('search', searchText),
+    since: reader.optional('since', moment),
+    until: reader.optional('until', moment),
+  };
+  const order = reader.optional('order_by', orderOf(RUN_ORDERS));
   const page = reader.page();
-  const search = reader.optional('search', searchText);
-  const since = reader.optional('since', moment);
-  const until = reader.optional('until', moment);
   reader.check();
-  const filters = { jobId, status, search, since, until };
-  const { runs: listed, totalCount } = await runs.list(account.id, filters, page);
+  const { runs: listed, totalCount } = await runs.list(account.id, filters, { ...page, order });
   return { code: 200, data: listed, extra: pageExtra(page, totalCount, listed.length) };
 }
+
+const id = integer(1, Number.MAX_SAFE_INTEGER);
+
+/** By its name or its number. */
+const statusOf = readBy(
+  (text) => STATUSES.find((status) => status === text || String(RUN_STATUS_CODES[status]) === text) ?? null,
+  `must be one of ${STATUSES.map((status) => `${status} (${RUN_STATUS_CODES[status]})`).join(', ')}`,
+);
 
 /** What is no number of a run names no run. */
 function runIdOf(request: AccountRequest): number {
@@ -212,6 +225,8 @@ export interface RunView {
   id: number;
   account_id: number;
   job_id: number;
+  /** The job once more: clients of this API family know it by that name. */
+  job_definition_id: number;
   job_name: string;
   project_id: number;
   project_name: string;

@@ -7,7 +7,7 @@ import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
 import { type Recorded, type Report, type ReportOutcome, ReportRecorder } from './report-recorder.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
-import { findRun, listRuns, type RunFilters } from './statements.ts';
+import { findRun, listRuns, type RunFilters, type RunOrder } from './statements.ts';
 
 /** Who reports, and what becomes of the answer. */
 export interface Reporting {
@@ -32,7 +32,7 @@ export interface Runs {
   list(
     accountId: number,
     filters: RunFilters,
-    page: { limit: number; offset: number },
+    page: { limit: number; offset: number; order?: RunOrder | null },
   ): Promise<{ runs: RunView[]; totalCount: number }>;
 }
 

@@ -39,6 +39,7 @@ export function toRunView(row: RunRow): RunView {
     id: Number(row.id),
     account_id: Number(row.account_id),
     job_id: Number(row.job_id),
+    job_definition_id: Number(row.job_id),
     job_name: row.job_name,
     project_id: Number(row.project_id),
     project_name: row.project_name,
@@ -66,10 +67,22 @@ export async function findRun(
   return row ? toRunView(row) : null;
 }
 
+/** What runs can be listed by; the newest by `created_at` first when nobody says. */
+export const RUN_ORDERS = ['id', 'created_at', 'started_at', 'finished_at'] as const;
+
+export interface RunOrder {
+  by: (typeof RUN_ORDERS)[number];
+  isDescending: boolean;
+}
+
+/** Null or left out: all. */
 export interface RunFilters {
-  jobId?: number | undefined;
-  status?: RunStatus | undefined;
-  /** In the job's name, or the whole id of the run. Null or left out: all. */
+  /** Of all of these. */
+  jobIds?: readonly (number | null)[];
+  projectId?: number | null | undefined;
+  environmentId?: number | null | undefined;
+  status?: RunStatus | null | undefined;
+  /** In the job's name, or the whole id of the run. */
   search?: string | null | undefined;
   /** Microseconds since the epoch, as digits: started at or after it. */
   since?: string | null | undefined;
@@ -81,15 +94,20 @@ const moment = (parameter: string) => `timestamptz 'epoch' + ${parameter}::bigin
 
 /** Counting stops here, as in the log of deliveries. */
 export const RUNS_COUNT_MAX = 1_000_000;
-/** A search by name reads so many, the newest: no index leads to a part of a name. */
+/**
+ * A search by name reads so many, the newest, and so does an order that no index has: none leads to a part of a name, nor
+ * goes by when a run ended.
+ */
 export const RUNS_SEARCHED_MAX = 200_000;
 
-/** A page of the account's runs, newest first, and how many match, up to {@link RUNS_COUNT_MAX}. */
+const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
+
+/** A page of the account's runs, newest first unless asked otherwise, and how many match, up to {@link RUNS_COUNT_MAX}. */
 export async function listRuns(
   database: Queryable,
   accountId: number,
-  { jobId, status, search, since, until }: RunFilters,
-  page: { limit: number; offset: number },
+  { jobIds = [], projectId, environmentId, status, search, since, until }: RunFilters,
+  page: { limit: number; offset: number; order?: RunOrder | null },
 ): Promise<{ runs: RunView[]; totalCount: number }> {
   const values: unknown[] = [accountId];
   const conditions = ['account_id = $1'];
@@ -98,7 +116,9 @@ export async function listRuns(
     values.push(value);
     conditions.push(sql(`$${values.length}`));
   };
-  narrow(jobId, (parameter) => `job_id = ${parameter}`);
+  for (const jobId of jobIds) narrow(jobId, (parameter) => `job_id = ${parameter}`);
+  narrow(projectId, (parameter) => `project_id = ${parameter}`);
+  narrow(environmentId, (parameter) => `environment_id = ${parameter}`);
   narrow(status, (parameter) => `status = ${parameter}`);
   narrow(since, (parameter) => `started_at >= ${moment(parameter)}`);
   narrow(until, (parameter) => `started_at < ${moment(parameter)}`);
@@ -107,7 +127,7 @@ export async function listRuns(
     const name = `$${values.push(`%${search.replace(/[\\%_]/g, '\\$&')}%`)}`;
     const id = `$${values.push(integerIdFromText(search))}::bigint`;
     from = `(
-      (SELECT * FROM (SELECT * FROM ${from} ORDER BY created_at DESC, id DESC LIMIT ${RUNS_SEARCHED_MAX}) newest
+      (SELECT * FROM (SELECT * FROM ${from} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) newest
        WHERE job_name ILIKE ${name} AND id IS DISTINCT FROM ${id})
       UNION ALL SELECT * FROM ${from} AND id = ${id}) AS runs`;
   }
@@ -115,7 +135,7 @@ export async function listRuns(
     queryRows(
       database,
       RUN,
-      `SELECT ${RUN_COLUMNS} FROM ${from} ORDER BY created_at DESC, id DESC
+      `SELECT ${RUN_COLUMNS} FROM ${inOrder(from, page.order ?? null)}
        LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
       [...values, page.limit, page.offset],
     ),
@@ -127,4 +147,15 @@ export async function listRuns(
     ),
   ]);
   return { runs: rows.map(toRunView), totalCount: Number(total?.count) };
+}
+
+/** @param from what is listed, in SQL */
+function inOrder(from: string, order: RunOrder | null): string {
+  if (order === null) return `${from} ${NEWEST_FIRST}`;
+  const { by, isDescending } = order;
+  const direction = isDescending ? 'DESC' : 'ASC';
+  if (by === 'id') return `${from} ORDER BY id ${direction}`;
+  if (by === 'created_at') return `${from} ORDER BY created_at ${direction}, id ${direction}`;
+  return `(SELECT * FROM ${from} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) AS runs
+    ORDER BY runs.${by} ${direction} NULLS LAST, id ${direction}`;
 }

@@ -52,6 +52,7 @@ export const sessionPaths: Paths = {
       operationId: 'getSession',
       tags,
       summary: 'Who am I, and what may I do where?',
+      description: 'Of the console’s session.',
       responses: answers('caller', {
         200: success(200, 'The caller.', schemaRef('Session'), SESSION_EXAMPLE),
         403: NO_USER,

@@ -15,11 +15,13 @@ import { outwardCode } from '@runhook/egress';
 import {
   httpStatusText,
   idText,
+  integerId,
   microsTime,
   optionalText,
   type PropertiesOf,
   prefixedId,
   requestObject,
+  requiredName,
   requiredText,
   type Schema,
   schemaRef,
@@ -190,7 +192,7 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
     uniqueItems: true,
     description: 'The events that it fires for, in the order given.',
   },
-  client_url: text('Where deliveries are sent.'),
+  client_url: { ...text('Where deliveries are sent.'), format: 'uri' },
   active: { type: 'boolean', description: 'Whether it fires at all.' },
   created_at: microsTime('When it was created.'),
   updated_at: microsTime('When it was last changed by a request.'),
@@ -231,19 +233,11 @@ export const OPTIONAL_IN_ANSWERS = [
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
   SUBSCRIPTION_LIMITS;
 
-const JOB_ID_OF_REQUEST: Schema = {
-  anyOf: [
-    { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
-    { type: 'string', pattern: '^[1-9][0-9]{0,15}$' },
-  ],
-  description: 'Id of a job of the account: an integer, or its digits as answers have them.',
-};
-
 /** Of the OpenAPI document. */
 export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
   'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active`, `signature_header` and `headers` keep their values.',
   {
-    name: requiredText(nameCharactersMax, 'Name of the webhook.'),
+    name: requiredName(nameCharactersMax, 'Name of the webhook.'),
     description: optionalText(descriptionCharactersMax, 'What the webhook is for. "" when left out.'),
     event_types: {
       type: 'array',
@@ -253,18 +247,16 @@ export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
       description: 'The events to fire for, at least one, none twice.',
     },
     job_ids: {
-      anyOf: [
-        { type: 'array', items: JOB_ID_OF_REQUEST, description: 'The jobs to fire for.' },
-        { ...JOB_ID_OF_REQUEST, description: 'A single job.' },
-        { type: 'null', description: 'Every job of the account.' },
-      ],
-      description: `The jobs to fire for. Empty, null or left out: every job of the account. At most ${jobIdsMax} different ones; repeats count once. One that the account does not have is a 400 that names it.`,
+      type: 'array',
+      items: integerId('Id of a job of the account.', 12),
+      description: `The jobs to fire for. Empty or left out: every job of the account. At most ${jobIdsMax} different ones; repeats count once. One that the account does not have is a 400 that names it. Digits in a string, as answers have them, a single id and null, which is the same as empty, are taken as well.`,
     },
     client_url: {
       ...requiredText(
         clientUrlCharactersMax,
         'Where to send deliveries: an absolute http or https URL without credentials in it. An address inside the network of the service is refused.',
       ),
+      format: 'uri',
       examples: ['https://receiver.example.com/hooks'],
     },
     active: {

@@ -1,5 +1,6 @@
 import {
   answerObject,
+  type Operation,
   type Paths,
   prefixedId,
   type Schema,
@@ -55,6 +56,26 @@ const INCLUDE = inQuery(
   'What to answer beside the rest, names with commas between them. `error_code`: why the latest attempt failed; `health`: how the endpoint does.',
   { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
 );
+
+/** What a subscription brings to its endpoint; each event by itself stands among `webhooks` of the document. */
+const DELIVERY: Operation = {
+  operationId: 'onDelivery',
+  tags: ['Received by endpoints'],
+  summary: 'An event is delivered',
+  description:
+    'Sent for every event that the subscription fires for, signed, and tried again until it is answered with 2xx. Each kind of event, with the headers, is described among the webhooks of this document.',
+  security: [{ deliverySignature: [] }],
+  requestBody: {
+    description: 'The same bytes in every attempt.',
+    required: true,
+    content: { 'application/json': { schema: schemaRef('DeliveryPayload') } },
+  },
+  responses: {
+    '2XX': { description: 'Answered in time: it is delivered.' },
+    '4XX': { description: 'Refused: it is tried again, as after any other answer.' },
+  },
+};
+
 /** See docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscriptions': {
@@ -102,6 +123,7 @@ export const subscriptionPaths: Paths = {
         },
         OF_A_BODY,
       ),
+      callbacks: { delivery: { '{$request.body#/client_url}': { post: DELIVERY } } },
     }),
   },
 
@@ -111,6 +133,7 @@ export const subscriptionPaths: Paths = {
       operationId: 'getSubscription',
       tags,
       summary: 'Get a subscription',
+      description: 'With what became of its latest attempt. Its secret is never told again.',
       parameters: [INCLUDE],
       responses: answers(
         'account',

@@ -157,6 +157,7 @@ export const testSchemas: Record<string, Schema> = {
       name: {
         type: ['string', 'null'],
         maxLength: 255,
+        pattern: '^([^\\u0000]*[^\\s\\u0000][^\\u0000]*)?$',
         description:
           'The `webhookName` of the sample. Null, empty or left out: a name that says it is not saved.',
       },

@@ -1,17 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createId } from '@runhook/contract';
+import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
 
 let harness: Harness;
 let account: TestAccount;
 let token: string;
 let subscriptionId: string;
+let projectId: number;
 
 beforeAll(async () => {
   harness = await startHarness();
   account = await harness.newAccount();
   token = account.token;
   subscriptionId = (await harness.newSubscription(account)).id;
+  const jobId = await harness.newJob(account);
+  const job = await harness.call('GET', `/api/v2/accounts/${account.id}/jobs/${jobId}`, { token });
+  projectId = job.json.data.project_id;
 });
 
 afterAll(() => harness.close());
@@ -46,6 +51,7 @@ describe('a subscription is refused by a 400 that names the field', () => {
     ['name', 5],
     ['name', null],
     ['name', ''],
+    ['name', ' \t '],
     ['name', ['x']],
     ['name', 'x'.repeat(256)],
     ['name', 'a\0b'],
@@ -199,7 +205,7 @@ describe('a bad query parameter is a 400 that names it', () => {
     }
   });
 
-  test.each(['limit=1', 'limit=100', 'offset=0', 'offset=9007199254740991', 'limit=007&unknown=x'])(
+  test.each(['limit=1', 'limit=100', 'offset=0', 'offset=9007199254740991', 'limit=007&include_related=[x]'])(
     '%s is none',
     async (query) => {
       for (const path of lists()) {
@@ -207,6 +213,31 @@ describe('a bad query parameter is a 400 that names it', () => {
       }
     },
   );
+
+  test('of every list there is: a filter that it does not know', async () => {
+    const document = openApiDocument();
+    const ids = { account_id: account.id, webhook_id: subscriptionId, run_id: 1, project_id: projectId };
+    const paths = Object.entries(document.paths).flatMap(([path, { get }]) => {
+      const answer = get?.responses[200];
+      const data =
+        answer && 'content' in answer && answer.content?.['application/json']?.schema.properties?.data;
+      return data && data.type === 'array'
+        ? [path.replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[name as 'run_id']))]
+        : [];
+    });
+    expect(paths.length).toBeGreaterThan(15);
+    for (const path of paths) {
+      const { status, json } = await harness.call('GET', `${path}?statsu=Errored&limitt=1`, { token });
+      const unknown = 'is not a parameter of this call';
+      const told = `statsu: ${unknown}\nlimitt: ${unknown}`;
+      const required = path.endsWith('/statistics') ? 'subscription_id: must be given\n' : '';
+      expect({ path, status, told: json.status.developer_message }).toEqual({
+        path,
+        status: 400,
+        told: required + told,
+      });
+    }
+  });
 
   const MOMENT = 'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
 

@@ -28,10 +28,12 @@ export const fields: Json<Subscriptions['post']['requestBody']> = {
   name: 'Pager',
   event_types: ['job.run.errored'],
   client_url: 'https://receiver.example.com/',
-  job_ids: [12, '13'],
+  job_ids: [12, 13],
 };
 // @ts-expect-error no such event type
 export const wrongFields: typeof fields = { ...fields, event_types: ['job.run.deleted'] };
+// @ts-expect-error ids of jobs are integers
+export const wrongJobs: typeof fields = { ...fields, job_ids: ['12'] };
 // @ts-expect-error a name is required
 export const fewFields: typeof fields = { event_types: [], client_url: '' };
 

@@ -214,6 +214,7 @@ describe('limits in the document are those of the service', () => {
   test.each([
     ['name', 'x'.repeat(nameCharactersMax), 'x'.repeat(nameCharactersMax + 1)],
     ['name', 'x', ''],
+    ['name', ' x ', ' \t\u00a0 '],
     ['description', 'x'.repeat(descriptionCharactersMax), 'x'.repeat(descriptionCharactersMax + 1)],
     ['event_types', [...EVENT_TYPES], []],
     ['event_types', ['job.run.errored'], ['job.run.errored', 'job.run.errored']],

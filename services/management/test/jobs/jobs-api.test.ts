@@ -44,6 +44,11 @@ describe('POST …/jobs/', () => {
     ['no object', [JOB], ['body: must be of type object']],
     ['no fields', {}, ['name: is required', 'project_name: is required', 'environment_name: is required']],
     ['an empty name', { ...JOB, name: '' }, ['name: is not allowed to be empty']],
+    [
+      'only spaces',
+      { ...JOB, name: '  ', project_name: '\n' },
+      ['name: must not be only spaces', 'project_name: must not be only spaces'],
+    ],
     ['a number', { ...JOB, project_name: 7 }, ['project_name: must be a string']],
     ['null', { ...JOB, environment_name: null }, ['environment_name: must be a string']],
     [

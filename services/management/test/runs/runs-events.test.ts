@@ -9,6 +9,7 @@ const ERRORED_RUN: RunView = {
   id: 218726483,
   account_id: 17,
   job_id: 123,
+  job_definition_id: 123,
   job_name: 'Daily Job (dbt build)',
   project_id: 167194,
   project_name: 'Analytics',

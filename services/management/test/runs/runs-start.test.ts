@@ -25,6 +25,7 @@ describe('POST …/runs/', () => {
         id: 1,
         account_id: server.accountId,
         job_id: job.id,
+        job_definition_id: job.id,
         job_name: 'Nightly',
         project_id: job.project_id,
         project_name: 'Analytics',

@@ -7,6 +7,7 @@ import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
+import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
@@ -28,6 +29,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...statisticsSchemas,
   ...incidentSchemas,
   ...jobSchemas,
+  ...projectSchemas,
   ...runSchemas,
   ...identitySchemas,
   ...sessionSchemas,
@@ -79,6 +81,7 @@ const PATHS: Paths = {
   ...incidentPaths,
   ...recoveryPaths,
   ...jobPaths,
+  ...projectPaths,
   ...runPaths,
   ...identityPaths,
   ...sessionPaths,
@@ -91,7 +94,7 @@ const DESCRIPTION = `Runhook tells other systems what happened to a job run: it 
 
 **Paths** work with and without a slash at the end. A path that is not listed here is a 404, another method of one that is listed is a 405 with \`Allow\`, both in the envelope; \`HEAD\` is answered like \`GET\`, without the body.
 
-**Requests** carry JSON in UTF-8. Fields and query parameters that are not known are ignored. What is no HTTP/1.1 request, or names its host not once, is a 400, headers of more than 16 KiB a 431, another \`Expect\` than \`100-continue\` a 417, all in the envelope.
+**Requests** carry JSON in UTF-8. Fields that are not known are ignored. A query parameter that is not known is a 400 that names it, on every list and wherever else there are some; \`include_related\` is taken everywhere. What is no HTTP/1.1 request, or names its host not once, is a 400, headers of more than 16 KiB a 431, another \`Expect\` than \`100-continue\` a 417, all in the envelope.
 
 **Ids and times** of webhooks and deliveries are strings: times are microseconds since the epoch, as digits. Everything else has integer ids and ISO 8601 times.
 
@@ -106,8 +109,10 @@ export function openApiDocument(): OpenApiDocument {
       version: packageVersion(),
       summary: 'Job-event webhooks, their deliveries, and the keys that open them.',
       description: DESCRIPTION,
+      contact: { name: 'Whoever runs this service' },
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: './', description: 'Where this document was read.' }],
+    servers: [{ url: '.', description: 'Where this document was read.' }],
     security: CALLER,
     tags: [
       { name: 'Webhooks', description: 'Subscriptions: which events of which jobs go to which endpoint.' },

@@ -79,6 +79,8 @@ export interface Operation {
   responses: Record<string, Response | Reference>;
   /** Replaces the document's own; `[]` needs no credential. */
   security?: SecurityRequirement[];
+  /** What is sent because of it, by a name and the expression that says where to. */
+  callbacks?: Record<string, Record<string, PathItem>>;
 }
 
 export type OperationMethod = 'get' | 'post' | 'put' | 'delete';
@@ -87,12 +89,19 @@ export type PathItem = {
   parameters?: (Parameter | Reference)[];
 } & { [Method in OperationMethod]?: Operation };
 
-/** By path, with its parameters in braces. A path with a slash at its end is one that the API's clients write so. */
+/** By path, with its parameters in braces and no slash at its end, with which it works as well: linters want none. */
 export type Paths = Record<`/api/${string}`, PathItem>;
 
 export interface OpenApiDocument {
   openapi: '3.1.0';
-  info: { title: string; version: string; summary: string; description: string };
+  info: {
+    title: string;
+    version: string;
+    summary: string;
+    description: string;
+    contact: { name: string };
+    license: { name: string; identifier: string };
+  };
   servers: { url: string; description: string }[];
   security: SecurityRequirement[];
   tags: { name: string; description: string }[];
@@ -161,6 +170,11 @@ export function text(description: string, limits: { maxLength?: number; minLengt
   return { type: 'string', ...limits, description };
 }
 
+/** A required name of a request: not only spaces. */
+export function requiredName(maxLength: number, description: string): Schema {
+  return { ...requiredText(maxLength, description), pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$' };
+}
+
 /** A required text of a request: not empty, and without NUL, which PostgreSQL cannot keep. */
 export function requiredText(maxLength: number, description: string): Schema {
   return { type: 'string', minLength: 1, maxLength, pattern: WITHOUT_NUL, description };
@@ -224,11 +238,8 @@ export function schemaRef(name: string, description?: string): Schema {
   return description === undefined ? { $ref } : { $ref, description };
 }
 
-/** A moment as requests tell it. */
-export const MOMENT: Schema = {
-  type: 'string',
-  examples: ['1795168800000000', '2026-11-20', '2026-11-20T10:00:00Z'],
-};
+/** A moment as requests tell it: generated clients have a type for this form, and the others are taken as well. */
+export const MOMENT: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
 
 export const MOMENT_FORMS =
-  'Microseconds since the epoch in digits, or ISO 8601: a day, which is its beginning in UTC, or a time with its zone.';
+  'ISO 8601 with its zone. A day, which is its beginning in UTC, and microseconds since the epoch in digits are taken as well.';

@@ -25,6 +25,9 @@ export const PARAMETERS = {
   WebhookId: inPath('webhook_id', prefixedId('wsu_', 'Id of the subscription.')),
   DeliveryId: inPath('delivery_id', prefixedId('wdl_', 'Id of the delivery.')),
   RecoveryId: inPath('recovery_id', prefixedId('wrc_', 'Id of the recovery.')),
+  JobId: inPath('job_id', integerId('Id of the job.', 12)),
+  ProjectId: inPath('project_id', integerId('Id of the project.', 3)),
+  EnvironmentId: inPath('environment_id', integerId('Id of the environment.', 4)),
   RunId: inPath('run_id', integerId('Id of the run.', 345)),
   IdempotencyKey: {
     name: 'Idempotency-Key',
@@ -67,6 +70,14 @@ export function inQuery(name: string, description: string, schema: Schema): Para
 export function searchParameter(where: string): Parameter {
   const description = `Only those that have this text ${where}, in upper or lower case. Empty: all.`;
   return inQuery('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });
+}
+
+/** Names with or without a minus, as clients of this API family write an order. */
+export function orderParameter(names: readonly string[], description: string): Parameter {
+  return inQuery('order_by', `What to sort by, with a minus for the reverse. ${description}`, {
+    type: 'string',
+    enum: names.flatMap((name) => [name, `-${name}`]),
+  });
 }
 
 export const PAGE = [parameter('Limit'), parameter('Offset')];

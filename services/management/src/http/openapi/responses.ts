@@ -168,12 +168,14 @@ const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES;
 
-/** `components.responses`. */
+/** `components.responses`: without those that every operation has words of its own for. */
 export const RESPONSES: Record<string, Response> = Object.fromEntries(
-  Object.values(FAILURES).map(({ name, response }) => [name, response]),
+  Object.entries(FAILURES)
+    .filter(([code]) => code !== '409')
+    .map(([, { name, response }]) => [name, response]),
 );
 
-export function failure(code: FailureCode): Reference {
+export function failure(code: Exclude<FailureCode, 409>): Reference {
   return { $ref: `#/components/responses/${FAILURES[code].name}` };
 }
 
@@ -188,19 +190,19 @@ export const OF_A_BODY = [400, 408, 413, 415] as const satisfies FailureCode[];
 
 /** What every operation may answer, by whom it is for. */
 const SHARED = {
-  anyone: [429, 500, 503],
-  caller: [401, 429, 500, 503],
+  anyone: [405, 429, 500, 503],
+  caller: [401, 405, 429, 500, 503],
   /** Concerns an account that its path names. */
-  account: [401, 403, 404, 429, 500, 503],
+  account: [401, 403, 404, 405, 429, 500, 503],
   /** The Runs API does not count against the limit of requests in a minute (docs/contract.md#rate-limits). */
-  runs: [401, 403, 404, 429, 500, 503],
-} as const satisfies Record<string, FailureCode[]>;
+  runs: [401, 403, 404, 405, 429, 500, 503],
+} as const satisfies Record<string, Exclude<FailureCode, 409>[]>;
 
 /** The answers of an operation: those that it names, those of all of its kind, and `more`. */
 export function answers(
   kind: keyof typeof SHARED,
   named: Record<number, Response | Reference>,
-  more: readonly FailureCode[] = [],
+  more: readonly Exclude<FailureCode, 409>[] = [],
 ): Record<string, Response | Reference> {
   const shared = Object.fromEntries([...SHARED[kind], ...more].map((code) => [code, failure(code)]));
   return { ...shared, ...named };

@@ -1,0 +1,147 @@
+import {
+  answerObject,
+  integerId,
+  type Operation,
+  type PathItem,
+  type Paths,
+  type Schema,
+  schemaRef,
+  secondsTime,
+  text,
+} from '../http/openapi/field-schemas.ts';
+import { inQuery, orderParameter, PAGE, parameter, searchParameter } from '../http/openapi/parameters.ts';
+import { answers, success } from '../http/openapi/responses.ts';
+import { type EnvironmentView, NAMED_ORDERS, type ProjectView } from './projects.ts';
+
+const tags = ['Jobs and runs'];
+
+const PROJECT_EXAMPLE: ProjectView = {
+  id: 3,
+  account_id: 1,
+  name: 'Analytics',
+  description: '',
+  state: 1,
+  created_at: '2026-01-15T08:00:00Z',
+  updated_at: '2026-01-15T08:00:00Z',
+};
+
+const ENVIRONMENT_EXAMPLE: EnvironmentView = {
+  id: 4,
+  account_id: 1,
+  project_id: 3,
+  name: 'Production',
+  type: 'deployment',
+  state: 1,
+  created_at: '2026-01-15T08:00:00Z',
+  updated_at: '2026-01-15T08:00:00Z',
+};
+
+const NAMED = [
+  searchParameter('in their name'),
+  inQuery('name__icontains', 'The same as `search`.', { type: 'string', maxLength: 255 }),
+  orderParameter(NAMED_ORDERS, 'Newest first when left out.'),
+];
+
+type Of = 'project' | 'environment';
+
+const KIND = {
+  project: { many: 'projects', schema: 'Project', example: PROJECT_EXAMPLE },
+  environment: { many: 'environments', schema: 'Environment', example: ENVIRONMENT_EXAMPLE },
+};
+
+function list(of: Of, operationId: string, more: Operation['parameters'] = []): Operation {
+  const { many, schema, example } = KIND[of];
+  return {
+    operationId,
+    tags,
+    summary: `List the ${many} of an account`,
+    description: `Those that its jobs name; nobody makes one without a job.`,
+    parameters: [...more, ...NAMED, ...PAGE],
+    responses: answers(
+      'runs',
+      { 200: success(200, 'A page of them.', schemaRef(schema), example, 'list') },
+      [400],
+    ),
+  };
+}
+
+function one(of: Of, operationId: string): Operation {
+  const { schema, example } = KIND[of];
+  return {
+    operationId,
+    tags,
+    summary: `Get one ${of}`,
+    description: 'One that a job of the account names.',
+    responses: answers('runs', { 200: success(200, 'It.', schemaRef(schema), example) }),
+  };
+}
+
+const OF_PROJECT = [
+  inQuery('project_id', 'Only those that a job of this project runs in.', integerId('Id of the project.', 3)),
+];
+
+/** @param suffix of the ids of operations, which both versions of the API have */
+function pathsOf(version: 'v2' | 'v3', suffix: '' | 'V2'): Record<`/api/${string}`, PathItem> {
+  const account = `/api/${version}/accounts/{account_id}` as const;
+  const parameters = [parameter('AccountId')];
+  return {
+    [`${account}/projects`]: { parameters, get: list('project', `listProjects${suffix}`) },
+    [`${account}/projects/{project_id}`]: {
+      parameters: [...parameters, parameter('ProjectId')],
+      get: one('project', `getProject${suffix}`),
+    },
+    [`${account}/environments`]: {
+      parameters,
+      get: list('environment', `listEnvironments${suffix}`, OF_PROJECT),
+    },
+    [`${account}/environments/{environment_id}`]: {
+      parameters: [...parameters, parameter('EnvironmentId')],
+      get: one('environment', `getEnvironment${suffix}`),
+    },
+  };
+}
+
+/** See docs/contract.md#runs-and-jobs. */
+export const projectPaths: Paths = {
+  ...pathsOf('v2', 'V2'),
+  ...pathsOf('v3', ''),
+  '/api/v3/accounts/{account_id}/projects/{project_id}/environments': {
+    parameters: [parameter('AccountId'), parameter('ProjectId')],
+    get: list('environment', 'listEnvironmentsOfProject'),
+  },
+  '/api/v3/accounts/{account_id}/projects/{project_id}/environments/{environment_id}': {
+    parameters: [parameter('AccountId'), parameter('ProjectId'), parameter('EnvironmentId')],
+    get: one('environment', 'getEnvironmentOfProject'),
+  },
+};
+
+const STATE: Schema = { type: 'integer', const: 1, description: '1: it is not deleted.' };
+const CREATED = secondsTime('When its oldest job was created.');
+const UPDATED = secondsTime('The same as `created_at`: it does not change.');
+
+/** See docs/contract.md#runs-and-jobs. */
+export const projectSchemas: Record<string, Schema> = {
+  Project: answerObject<ProjectView>('A project that jobs of the account belong to.', {
+    id: integerId('Id of the project.', 3),
+    account_id: integerId('The account.', 1),
+    name: text('Name of the project.'),
+    description: text('Always empty.'),
+    state: STATE,
+    created_at: CREATED,
+    updated_at: UPDATED,
+  }),
+
+  Environment: answerObject<EnvironmentView>(
+    'An environment that jobs of the account run in. It is of the account: jobs of several projects may share it.',
+    {
+      id: integerId('Id of the environment.', 4),
+      account_id: integerId('The account.', 1),
+      project_id: integerId('The project that was asked for; otherwise that of its oldest job.', 3),
+      name: text('Name of the environment.'),
+      type: { type: 'string', const: 'deployment', description: 'Jobs run in it.' },
+      state: STATE,
+      created_at: CREATED,
+      updated_at: UPDATED,
+    },
+  ),
+};

@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+
+// Two projects that share an environment, and an account that has none of it.
+let harness: Harness;
+let account: TestAccount;
+let stranger: TestAccount;
+let jobs: Record<'nightly' | 'hourly' | 'weekly', Json>;
+
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount({ plan: 'free' });
+  stranger = await harness.newAccount({ plan: 'free' });
+  await harness.newJob(stranger);
+  const create = async (name: string, project_name: string, environment_name: string) =>
+    (await call('POST', '/v2', '/jobs/', { name, project_name, environment_name })).json.data;
+  jobs = {
+    nightly: await create('Nightly', 'Analytics', 'Production'),
+    hourly: await create('Hourly', 'Billing', 'Production'),
+    weekly: await create('Weekly', 'Billing', 'Staging'),
+  };
+});
+afterAll(() => harness.close());
+
+const call = (method: string, version: '/v2' | '/v3', rest: string, body?: unknown, of = account) =>
+  harness.call(method, `/api${version}/accounts/${account.id}${rest}`, { token: of.token, body });
+
+async function listed(
+  rest: string,
+  version: '/v2' | '/v3' = '/v2',
+): Promise<{ names: string; total: number }> {
+  const { status, json } = await call('GET', version, rest);
+  if (status !== 200) throw new Error(JSON.stringify(json));
+  const names = json.data.map(({ name, id }: Json) => name ?? id).join(' ');
+  return { names, total: json.extra.pagination.total_count };
+}
+
+describe('an account', () => {
+  test.each(['/v2', '/v3'] as const)('%s: by its number, as the list has it', async (version) => {
+    const { json } = await harness.call('GET', `/api${version}/accounts`, { token: account.token });
+    for (const rest of ['', '/']) {
+      const one = await call('GET', version, rest);
+      expect(one).toMatchObject({ status: 200, json: { data: json.data[0], status: { code: 200 } } });
+    }
+    expect((await call('GET', version, '/', undefined, stranger)).status).toBe(403);
+  });
+});
+
+describe('jobs', () => {
+  test('one by its number, with what include_related asks for, in each form that clients write it', async () => {
+    const path = `/jobs/${jobs.hourly.id}/`;
+    expect((await call('GET', '/v2', path)).json.data).toEqual(jobs.hourly);
+    for (const related of [
+      '[environment]',
+      '["environment","custom_environment_variables"]',
+      'environment',
+    ]) {
+      const { json } = await call('GET', '/v2', `${path}?include_related=${encodeURIComponent(related)}`);
+      expect(json.data.environment).toMatchObject({
+        id: jobs.hourly.environment_id,
+        // Its own project's, though the environment came to be with another's.
+        project_id: jobs.hourly.project_id,
+        name: 'Production',
+      });
+    }
+    for (const id of ['999', 'x', '0', '1e0', '%00']) {
+      const { status, json } = await call('GET', '/v2', `/jobs/${id}/`);
+      expect({ id, status, said: json.status.user_message }).toEqual({ id, status: 404, said: 'Not found.' });
+    }
+  });
+
+  test('are narrowed by project and environment, and put in order', async () => {
+    const { project_id: billing, environment_id: production } = jobs.hourly;
+    const found: [string, string][] = [
+      ['', 'Weekly Hourly Nightly'],
+      [`project_id=${billing}`, 'Weekly Hourly'],
+      [`environment_id=${production}`, 'Hourly Nightly'],
+      [`project_id=${billing}&environment_id=${production}`, 'Hourly'],
+      ['order_by=name', 'Hourly Nightly Weekly'],
+      ['order_by=-name', 'Weekly Nightly Hourly'],
+      ['order_by=created_at&limit=2', 'Nightly Hourly'],
+      ['project_id=999', ''],
+    ];
+    for (const [query, names] of found)
+      expect([query, (await listed(`/jobs?${query}`)).names]).toEqual([query, names]);
+  });
+});
+
+describe('projects and environments', () => {
+  test.each(['/v2', '/v3'] as const)('%s: are those that jobs name', async (version) => {
+    const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
+    const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');
+    expect(projects.json.data).toMatchObject([
+      { id: jobs.nightly.project_id, name: 'Analytics', description: '', ...created },
+      { id: jobs.hourly.project_id, name: 'Billing', description: '', ...created },
+    ]);
+    expect(projects.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
+    expect(await listed('/projects?name__icontains=BILL', version)).toEqual({ names: 'Billing', total: 1 });
+    expect((await listed('/projects?limit=1&offset=1', version)).names).toBe('Analytics');
+    const environments = await call('GET', version, '/environments/?order_by=id');
+    expect(environments.json.data).toMatchObject([
+      {
+        id: jobs.nightly.environment_id,
+        project_id: jobs.nightly.project_id,
+        name: 'Production',
+        ...created,
+      },
+      { id: jobs.weekly.environment_id, project_id: jobs.weekly.project_id, name: 'Staging', ...created },
+    ]);
+    const [project] = projects.json.data;
+    expect((await call('GET', version, `/projects/${project.id}/`)).json.data).toEqual(project);
+    const [environment] = environments.json.data;
+    expect((await call('GET', version, `/environments/${environment.id}/`)).json.data).toEqual(environment);
+    expect((await call('GET', version, '/projects/999/')).status).toBe(404);
+    expect((await call('GET', version, '/environments/x/')).status).toBe(404);
+    expect((await call('GET', version, '/projects', undefined, stranger)).status).toBe(403);
+    expect(
+      (
+        await harness.call('GET', `/api${version}/accounts/${stranger.id}/projects/`, {
+          token: stranger.token,
+        })
+      ).json.extra.pagination.total_count,
+    ).toBe(1);
+  });
+
+  test('an environment that projects share is told as of the project that was asked for', async () => {
+    const { project_id: billing, environment_id: production } = jobs.hourly;
+    const shared = { id: production, name: 'Production', project_id: billing };
+    const nested = `/projects/${billing}/environments/`;
+    expect((await call('GET', '/v3', `${nested}${production}/`)).json.data).toMatchObject(shared);
+    for (const rest of [`${nested}?order_by=id`, `/environments/?project_id=${billing}&order_by=id`])
+      expect((await call('GET', '/v3', rest)).json.data).toMatchObject([shared, { name: 'Staging' }]);
+    const { project_id: analytics } = jobs.nightly;
+    expect(await listed(`/projects/${analytics}/environments`, '/v3')).toEqual({
+      names: 'Production',
+      total: 1,
+    });
+    const elsewhere = `/projects/${analytics}/environments/${jobs.weekly.environment_id}`;
+    expect((await call('GET', '/v3', elsewhere)).status).toBe(404);
+    expect((await call('GET', '/v3', '/projects/999/environments')).status).toBe(404);
+  });
+});
+
+describe('runs', () => {
+  beforeAll(async () => {
+    for (const [run_id, job] of [
+      [30, jobs.nightly],
+      [10, jobs.hourly],
+      [20, jobs.weekly],
+    ] as const) {
+      const body = {
+        run_id,
+        job_id: job.id,
+        engine_version: '1.9.0',
+        started_at: `2026-01-0${run_id / 10}T00:00:00Z`,
+      };
+      expect((await call('POST', '/v2', '/runs/', body)).json.data.job_definition_id).toBe(job.id);
+    }
+    await call('POST', '/v2', '/runs/20/finish', { status: 'errored', finished_at: '2026-01-05T00:00:00Z' });
+    await call('POST', '/v2', '/runs/30/finish', { status: 'success', finished_at: '2026-01-04T00:00:00Z' });
+  });
+
+  test('are narrowed and put in order by the words of other clients, and say the job by both', async () => {
+    const { id, project_id: billing, environment_id: production } = jobs.hourly;
+    const found: [string, string][] = [
+      ['', '20 10 30'],
+      [`job_definition_id=${id}`, '10'],
+      [`job_definition_id=${id}&job_id=${jobs.nightly.id}`, ''],
+      [`project_id=${billing}`, '20 10'],
+      [`environment_id=${production}`, '10 30'],
+      ['status=3', '10'],
+      ['status=Success', '30'],
+      ['status=20&include_related=["job","trigger"]', '20'],
+      ['order_by=id', '10 20 30'],
+      ['order_by=-id&limit=1', '30'],
+      ['order_by=created_at', '30 10 20'],
+      ['order_by=-started_at', '30 20 10'],
+      ['order_by=finished_at', '30 20 10'],
+      ['order_by=-finished_at&search=nightly', '30'],
+    ];
+    for (const [query, ids] of found)
+      expect([query, (await listed(`/runs?${query}`)).names]).toEqual([query, ids]);
+    const { json } = await call('GET', '/v2', '/runs/10');
+    expect([json.data.job_id, json.data.job_definition_id]).toEqual([id, id]);
+  });
+
+  test.each([
+    ['status=7', 'status: must be one of Running (3), Success (10), Errored (20), Canceled (30)'],
+    [
+      'order_by=cost',
+      'order_by: must be one of id, created_at, started_at, finished_at, or one of them with a minus before it',
+    ],
+    ['job_definition_id=x', 'job_definition_id: must be an integer of at least 1'],
+    [
+      'trigger_id=1&status_in=3',
+      'trigger_id: is not a parameter of this call\nstatus_in: is not a parameter of this call',
+    ],
+  ])('%s is a 400', async (query, told) => {
+    const { status, json } = await call('GET', '/v2', `/runs?${query}`);
+    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
+  });
+});
