@@ -28,6 +28,7 @@ export {
   type Transaction,
 } from './open-database.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
+export { recordRunsOfEvents, valuesOfRuns } from './runs-of-events.ts';
 export { requireSchema, SchemaBehindError } from './schema.ts';
 export {
   createSecretBox,

@@ -2,6 +2,8 @@ export interface MicroBatcherOptions<Item, Result> {
   /** Answers one result per item, in order. */
   run: (items: Item[]) => Promise<Result[]>;
   sizeMax: number;
+  /** What an item counts of `sizeMax`; 1 when omitted. One that is larger goes by itself. */
+  sizeOf?: (item: Item) => number;
   /** Batches in flight at the same time. */
   slots: number;
   /** The time from the start of a batch to that of the next, unless that is full. */
@@ -25,6 +27,8 @@ interface Waiting<Item, Result> {
 export class MicroBatcher<Item, Result> {
   readonly #options: MicroBatcherOptions<Item, Result>;
   #waiting: Waiting<Item, Result>[] = [];
+  /** Of all that waits. */
+  #waitingSize = 0;
   #inFlight = 0;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #scheduled: NodeJS.Immediate | undefined;
@@ -37,6 +41,7 @@ export class MicroBatcher<Item, Result> {
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
+      this.#waitingSize += this.#sizeOf(item);
       this.#schedule();
     });
   }
@@ -45,7 +50,7 @@ export class MicroBatcher<Item, Result> {
     const { slots, spacingMs, sizeMax } = this.#options;
     if (this.#scheduled || this.#waiting.length === 0 || this.#inFlight >= slots) return;
     const waitMs = this.#lastStartMs + spacingMs - performance.now();
-    if (waitMs <= 0 || this.#waiting.length >= sizeMax) {
+    if (waitMs <= 0 || this.#waitingSize >= sizeMax) {
       clearTimeout(this.#delayed);
       this.#delayed = undefined;
       this.#scheduled = setImmediate(() => this.#start());
@@ -55,11 +60,11 @@ export class MicroBatcher<Item, Result> {
   }
 
   #start(): void {
-    const { sizeMax, onBatch } = this.#options;
+    const { onBatch } = this.#options;
     this.#scheduled = undefined;
     this.#delayed = undefined;
-    const batch = this.#waiting.slice(0, sizeMax);
-    this.#waiting = this.#waiting.slice(sizeMax);
+    const batch = this.#waiting.splice(0, this.#countOfNext());
+    for (const { item } of batch) this.#waitingSize -= this.#sizeOf(item);
     this.#inFlight += 1;
     this.#lastStartMs = performance.now();
     onBatch?.(batch.length);
@@ -68,6 +73,22 @@ export class MicroBatcher<Item, Result> {
       this.#schedule();
     });
     this.#schedule();
+  }
+
+  #sizeOf(item: Item): number {
+    return this.#options.sizeOf?.(item) ?? 1;
+  }
+
+  /** As many as fit into one batch, and one at least. */
+  #countOfNext(): number {
+    const { sizeMax, sizeOf } = this.#options;
+    if (sizeOf === undefined) return sizeMax;
+    let size = 0;
+    const end = this.#waiting.findIndex(({ item }, index) => {
+      size += this.#sizeOf(item);
+      return index > 0 && size > sizeMax;
+    });
+    return end === -1 ? this.#waiting.length : end;
   }
 
   async #settle(batch: Waiting<Item, Result>[]): Promise<void> {

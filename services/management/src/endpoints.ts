@@ -21,6 +21,8 @@ import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
 import { findPrincipal, RememberedPrincipals } from './identity/find-principal.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
+import { publishEndpoint } from './runs/publish-routes.ts';
+import { createPublishedEvents } from './runs/published-events.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
@@ -96,13 +98,15 @@ export function createEndpoints(
       perAddressMax: settings.signInAttemptsPerAddress,
     }),
   });
-  const runs = createRuns({
+  const reported = {
     pool,
     reportPool,
     relay,
-    onAccepted: (count) => metrics.accepted.inc(count),
+    onAccepted: (count: number) => metrics.accepted.inc(count),
     ...(traces && { traceContext: () => traces.carried() }),
-  });
+  };
+  const runs = createRuns(reported);
+  const published = createPublishedEvents(reported);
   const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const endpoints = [
@@ -133,6 +137,7 @@ export function createEndpoints(
     incidentsEndpoint({ prisma, pool }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs),
+    publishEndpoint({ published, retentionDays: settings.logRetentionDays }),
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),

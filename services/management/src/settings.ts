@@ -32,6 +32,8 @@ interface Environment {
   /** Requests of one account that a process has at once, those that wait for their turn included. */
   API_CONCURRENCY_PER_ACCOUNT: number;
   SUBSCRIPTIONS_PER_ACCOUNT: number;
+  /** The dispatchers' own: ids of events that are older are refused. */
+  LOG_RETENTION_DAYS: number;
   /** A console session that nobody used for so long has ended. */
   CONSOLE_SESSION_IDLE_MINUTES: number;
   /** A console session ends after so long even in use. */
@@ -67,6 +69,7 @@ const schema = Joi.object<Environment>({
   API_RATE_LIMIT_PER_MINUTE: wholeNumber(1, 10_000_000).default(5_000),
   API_CONCURRENCY_PER_ACCOUNT: wholeNumber(1, 100_000).default(500),
   SUBSCRIPTIONS_PER_ACCOUNT: wholeNumber(1, 100_000).default(1_000),
+  LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   CONSOLE_SESSION_IDLE_MINUTES: wholeNumber(5, 43_200).default(60),
   CONSOLE_SESSION_MAX_HOURS: wholeNumber(1, 8_760).default(24),
   SIGN_IN_ATTEMPTS_PER_EMAIL: wholeNumber(1, 10_000).default(10),

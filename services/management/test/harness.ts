@@ -124,6 +124,7 @@ export async function startHarness(
     apiRateLimitPerMinute: 5_000,
     apiConcurrencyPerAccount: 500,
     subscriptionsPerAccount: 1_000,
+    logRetentionDays: 30,
     consoleSessionIdleMinutes: 60,
     consoleSessionMaxHours: 24,
     signInAttemptsPerEmail: 1_000,

@@ -45,6 +45,7 @@ describe('the settings', () => {
       signInAttemptsPerAddress: 100,
       trustedProxyCidrs: [],
       logLevel: 'info',
+      logRetentionDays: 30,
     });
   });
 

@@ -32,6 +32,8 @@ const BY_HAND: Record<string, string> = {
   'http/idempotency.ts': 'a key is claimed in one statement, which takes over what has expired.',
   'identity/find-principal.ts':
     'asked for each request of a job runner, where Prisma Client takes three times the CPU.',
+  'runs/published-events.ts':
+    'the hot path; what many callers publish at about the same time is one statement.',
   'runs/report-statements.ts':
     'the hot path; what many runners report at about the same time is one statement.',
   'runs/runs.ts': 'the hot path; a report with an Idempotency-Key is one transaction with its answer.',

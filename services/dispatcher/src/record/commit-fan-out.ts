@@ -1,7 +1,6 @@
 import { idDay, type JobRunEvent } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
+import { type Pool, recordRunsOfEvents, runStatement, valuesOfRuns } from '@runhook/database';
 import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
-import { RUN_COLUMNS, runsOfEvents } from './runs-of-events.ts';
 
 export interface NewDelivery {
   id: string;
@@ -96,29 +95,13 @@ const COMMIT_FAN_OUT = `
             response_truncated, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
     JOIN claimed c ON c.id = d.event_id
   ), recorded AS (
-    INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
-                           engine_version, status, status_message, reason, started_at, finished_at, errored_at,
-                           artifacts_ingested_at)
-    SELECT * FROM unnest($13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::text[],
-                         $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],
-                         $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::timestamptz[])
-      AS told (account_id, id)
-    WHERE (told.account_id, told.id) IN (
-      SELECT i.account_id, i.run_id
-      FROM unnest($2::text[], $3::bigint[], $32::bigint[], $33::boolean[]) AS i (id, account_id, run_id, is_paged)
-      LEFT JOIN claimed c ON c.id = i.id
-      WHERE i.is_paged OR c.is_new)
-    ON CONFLICT (account_id, id) DO UPDATE
-      SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
-          status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
-          finished_at = coalesce(r.finished_at, EXCLUDED.finished_at),
-          errored_at = coalesce(r.errored_at, EXCLUDED.errored_at),
-          artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at)
-      WHERE r.job_id = EXCLUDED.job_id
-        AND ((r.status = 'Running' AND EXCLUDED.status <> 'Running')
-          OR (r.finished_at IS NULL AND EXCLUDED.finished_at IS NOT NULL)
-          OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
-          OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))
+    ${recordRunsOfEvents(
+      13,
+      `SELECT i.account_id, i.run_id
+       FROM unnest($2::text[], $3::bigint[], $32::bigint[], $33::boolean[]) AS i (id, account_id, run_id, is_paged)
+       LEFT JOIN claimed c ON c.id = i.id
+       WHERE i.is_paged OR c.is_new`,
+    )}
   )
   SELECT id, 'claimed' AS result FROM claimed UNION ALL SELECT id, 'outdated' FROM outdated`;
 
@@ -223,7 +206,6 @@ export async function commitFanOut(
   const deliveries = rows.flatMap(({ event, deliveries }) =>
     deliveries.map((delivery) => ({ event, ...delivery })),
   );
-  const runs = runsOfEvents(events);
   const results = await runStatement<{ id: string; result: FanOutCommit }>(
     pool,
     COMMIT_FAN_OUT,
@@ -240,7 +222,7 @@ export async function commitFanOut(
       deliveries.map(({ event }) => event.data.jobId),
       deliveries.map(({ event }) => event.data.runId),
       deliveries.map(({ webhookName }) => webhookName),
-      ...RUN_COLUMNS.map((column) => runs.map((run) => run[column])),
+      ...valuesOfRuns(events),
       rows.map(({ version }) => version),
       deliveries.map(({ isParked }) => isParked),
       deliveries.map(({ cancelReason }) => cancelReason ?? null),

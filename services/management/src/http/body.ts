@@ -16,12 +16,14 @@ export const BODY_BYTES_MAX = {
   signIn: 4 * 1024,
   /** A reason or a status message at its longest, each character six bytes in JSON, with room for the rest. */
   run: 6 * EVENT_LIMITS.messageCharactersMax + 16 * 1024,
+  /** An event at its longest, each character six bytes in JSON; or five hundred of twice the usual length. */
+  events: 1024 * 1024,
 } as const;
 /** Nothing that the API takes is deeper than four, and what compares or hashes a body goes through it by recursion. */
 const DEPTH_MAX = 20;
-/** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. */
+/** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. Of the usual body. */
 const VALUES_MAX = 5_000;
-/** For all of a body: the longest one at 27 kB a second. */
+/** For all of a body: the longest one at 70 kB a second. */
 const BODY_MS = 15_000;
 
 /**
@@ -34,8 +36,9 @@ export async function readBody(
   response: Response,
   {
     bytesMax = BODY_BYTES_MAX.usual,
+    valuesMax = VALUES_MAX,
     bodyMs = BODY_MS,
-  }: { bytesMax?: number | undefined; bodyMs?: number | undefined },
+  }: { bytesMax?: number | undefined; valuesMax?: number | undefined; bodyMs?: number | undefined },
 ): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
@@ -49,7 +52,7 @@ export async function readBody(
       throw error instanceof DeadlineError ? new RequestTimeoutError() : error;
     },
   );
-  requireBounded(request.body);
+  requireBounded(request.body, valuesMax);
   return request.body;
 }
 
@@ -73,12 +76,12 @@ function parserOf(bytesMax: number): RequestHandler {
 }
 
 /** Level by level, since a body may be deeper than the stack. */
-function requireBounded(body: unknown): void {
+function requireBounded(body: unknown, valuesMax: number): void {
   let level: unknown[] = [body];
   let values = 0;
   for (let depth = 0; level.length > 0; depth += 1) {
     values += level.length;
-    if (values > VALUES_MAX) throw refusal(`body must not hold more than ${VALUES_MAX} values`);
+    if (values > valuesMax) throw refusal(`body must not hold more than ${valuesMax} values`);
     if (depth > DEPTH_MAX) throw refusal(`body must not be nested deeper than ${DEPTH_MAX} levels`);
     level = level.flatMap((value) =>
       typeof value === 'object' && value !== null ? Object.values(value) : [],

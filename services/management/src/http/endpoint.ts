@@ -64,6 +64,8 @@ interface EndpointOf<Path extends string, Request, OfMethod extends Method = Met
   hasEffect?: true;
   /** Of the request, in bytes; `BODY_BYTES_MAX.usual` when omitted. */
   bodyBytesMax?: number;
+  /** Members and items of it, on all levels; 5,000 when omitted. */
+  bodyValuesMax?: number;
   handle(request: Request): Promise<Answered>;
 }
 

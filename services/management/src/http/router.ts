@@ -60,6 +60,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const handle = await answerInTime(deadlineMs, new CommitGate(), admission);
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
+        valuesMax: endpoint.bodyValuesMax,
         bodyMs: dependencies.bodyMs,
       });
       const answerMs = deadlineMs + (endpoint.extraMs ?? 0);

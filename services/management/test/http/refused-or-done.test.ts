@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, sampleEvent } from '@runhook/contract';
 import { eventually, type Receiver, startReceiver } from '@runhook/testing';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import {
@@ -77,6 +78,17 @@ const WRITES: [string, () => Promise<Write>, string][] = [
       return { path: `${path}artifacts/` };
     },
     'runs IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/events',
+    async () => {
+      const identity = { accountId: account.id, eventId: createId('event'), now: new Date() };
+      return {
+        path: `/api/v2/accounts/${account.id}/events/`,
+        body: { events: [sampleEvent('job.run.errored', identity)] },
+      };
+    },
+    'events IN SHARE',
   ],
   [
     'POST /api/v2/accounts/:account_id/jobs',

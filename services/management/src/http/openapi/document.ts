@@ -9,6 +9,7 @@ import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
+import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
@@ -31,6 +32,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...jobSchemas,
   ...projectSchemas,
   ...runSchemas,
+  ...publishSchemas,
   ...identitySchemas,
   ...sessionSchemas,
   ...auditSchemas,
@@ -83,6 +85,7 @@ const PATHS: Paths = {
   ...jobPaths,
   ...projectPaths,
   ...runPaths,
+  ...publishPaths,
   ...identityPaths,
   ...sessionPaths,
   ...auditPaths,

@@ -120,7 +120,7 @@ const FAILURES = {
     name: 'BodyTooLarge',
     response: failureResponse(
       413,
-      `The body is larger than ${BODY_BYTES_MAX.usual} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start and the end of a run ${BODY_BYTES_MAX.run}).`,
+      `The body is larger than ${BODY_BYTES_MAX.usual} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start and the end of a run ${BODY_BYTES_MAX.run}, events ${BODY_BYTES_MAX.events}).`,
       {
         user: 'The request body is too large.',
       },

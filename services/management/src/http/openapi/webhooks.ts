@@ -104,15 +104,18 @@ function payload(eventType: EventType): Schema {
     },
     eventType: { type: 'string', const: eventType, description: 'Which event it is.' },
     webhookName: text('Name of the webhook.', { maxLength: SUBSCRIPTION_LIMITS.nameCharactersMax }),
-    data: data(eventType),
+    data: schemaRef(dataName(eventType), 'The run, as it was then.'),
   });
 }
 
 /** `job.run.started` is `RunStarted` in names. */
-function nameOf(eventType: EventType): string {
+export function nameOf(eventType: EventType): string {
   const word = eventType.slice('job.run.'.length);
   return `Run${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }
+
+/** Of the schema of what an event tells of its run, whichever way it goes. */
+export const dataName = (eventType: EventType) => `${nameOf(eventType)}Data`;
 
 const schemaName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
 
@@ -130,6 +133,7 @@ export const payloadSchemas: Record<string, Schema> = {
     },
   },
   ...Object.fromEntries(EVENT_TYPES.map((type) => [schemaName(type), payload(type)])),
+  ...Object.fromEntries(EVENT_TYPES.map((type) => [dataName(type), data(type)])),
 };
 
 const header = (name: string, description: string, pattern: string): Parameter => ({

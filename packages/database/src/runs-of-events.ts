@@ -1,0 +1,129 @@
+import { EVENT_TYPE_TABLE, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
+
+/** What the events of one run tell of it, for the table of runs. */
+interface RunOfEvents {
+  accountId: number;
+  id: string;
+  jobId: string;
+  jobName: string;
+  projectId: string;
+  projectName: string;
+  environmentId: string;
+  environmentName: string;
+  engineVersion: string;
+  status: RunStatus;
+  statusMessage: string | null;
+  reason: string | null;
+  startedAt: string;
+  finishedAt: string | null;
+  erroredAt: string | null;
+  artifactsIngestedAt: string | null;
+}
+
+/** In the order of the statement that records them, with their types. */
+const COLUMNS = {
+  accountId: 'bigint',
+  id: 'bigint',
+  jobId: 'bigint',
+  jobName: 'text',
+  projectId: 'bigint',
+  projectName: 'text',
+  environmentId: 'bigint',
+  environmentName: 'text',
+  engineVersion: 'text',
+  status: 'text',
+  statusMessage: 'text',
+  reason: 'text',
+  startedAt: 'timestamptz',
+  finishedAt: 'timestamptz',
+  erroredAt: 'timestamptz',
+  artifactsIngestedAt: 'timestamptz',
+} as const satisfies Record<keyof RunOfEvents, string>;
+
+/**
+ * A part of a statement that commits events: records what they tell of their runs, with {@link valuesOfRuns} as its
+ * parameters.
+ * @param first the number of the first of these
+ * @param recorded a query of the account and the run of each event that is new
+ */
+export function recordRunsOfEvents(first: number, recorded: string): string {
+  const parameters = Object.values(COLUMNS).map((type, index) => `$${first + index}::${type}[]`);
+  return `
+    INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+                           engine_version, status, status_message, reason, started_at, finished_at, errored_at,
+                           artifacts_ingested_at)
+    SELECT * FROM unnest(${parameters.join(', ')}) AS told (account_id, id)
+    WHERE (told.account_id, told.id) IN (${recorded})
+    ON CONFLICT (account_id, id) DO UPDATE
+      SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
+          status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
+          finished_at = coalesce(r.finished_at, EXCLUDED.finished_at),
+          errored_at = coalesce(r.errored_at, EXCLUDED.errored_at),
+          artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at)
+      WHERE r.job_id = EXCLUDED.job_id
+        AND ((r.status = 'Running' AND EXCLUDED.status <> 'Running')
+          OR (r.finished_at IS NULL AND EXCLUDED.finished_at IS NOT NULL)
+          OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
+          OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))`;
+}
+
+/** One array for each parameter of {@link recordRunsOfEvents}. */
+export function valuesOfRuns(events: readonly JobRunEvent[]): (string | number | null)[][] {
+  const runs = runsOfEvents(events);
+  return (Object.keys(COLUMNS) as (keyof RunOfEvents)[]).map((column) => runs.map((run) => run[column]));
+}
+
+/** Events in any order give the same run: what came later in its life wins, and a time that is known stays known. */
+function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
+  const runs = new Map<string, RunOfEvents>();
+  for (const event of events) {
+    const key = `${event.accountId}/${event.data.runId}`;
+    const seen = runs.get(key);
+    runs.set(key, seen ? merged(seen, runOf(event)) : runOf(event));
+  }
+  // The same order everywhere, so that two processes with the same runs wait for each other, not in a circle.
+  return [...runs.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, run]) => run);
+}
+
+function runOf(event: JobRunEvent): RunOfEvents {
+  const { data } = event;
+  const { afterArtifacts } = EVENT_TYPE_TABLE[event.eventType];
+  return {
+    accountId: event.accountId,
+    id: data.runId,
+    jobId: data.jobId,
+    jobName: columnText(data.jobName),
+    projectId: data.projectId,
+    projectName: columnText(data.projectName),
+    environmentId: data.environmentId,
+    environmentName: columnText(data.environmentName),
+    engineVersion: columnText(data.engineVersion),
+    status: toldStatus(event),
+    statusMessage: givenText(data.runStatusMessage),
+    reason: givenText(data.runReason),
+    startedAt: data.runStartedAt,
+    finishedAt: 'runFinishedAt' in data ? data.runFinishedAt : null,
+    erroredAt: 'runErroredAt' in data ? data.runErroredAt : null,
+    artifactsIngestedAt: afterArtifacts ? event.timestamp.replace(/\.\d+Z$/, 'Z') : null,
+  };
+}
+
+function merged(a: RunOfEvents, b: RunOfEvents): RunOfEvents {
+  const further = a.status === 'Running' ? b : a;
+  return {
+    ...further,
+    finishedAt: a.finishedAt ?? b.finishedAt,
+    erroredAt: a.erroredAt ?? b.erroredAt,
+    artifactsIngestedAt: a.artifactsIngestedAt ?? b.artifactsIngestedAt,
+  };
+}
+
+/** PostgreSQL text cannot hold NUL. */
+function columnText(text: string): string {
+  return text.replaceAll('\0', '\uFFFD');
+}
+
+/** "None" is how payloads say that there is none (docs/contract.md#events). */
+function givenText(text: string): string | null {
+  return text === '' || text === 'None' ? null : columnText(text);
+}

@@ -1,0 +1,152 @@
+import {
+  createId,
+  isId,
+  type JobRunEvent,
+  type Problem,
+  parseEvent,
+  problemsOf,
+  VALIDATION_OPTIONS,
+} from '@runhook/contract';
+import Joi from 'joi';
+import { BODY_BYTES_MAX } from '../http/body.ts';
+import { type AccountEndpoint, REPORT_RUNS } from '../http/endpoint.ts';
+import type { Answer } from '../http/envelope.ts';
+import { InvalidRequestError } from '../http/errors.ts';
+import type { PublishedEvents } from './published-events.ts';
+
+/** Of one call. */
+export const EVENTS_MAX = 500;
+/** An event has some twenty; unknown ones are dropped, and may be there. */
+const VALUES_MAX = 60 * EVENTS_MAX;
+
+export const VERDICTS = ['accepted', 'known', 'refused'] as const;
+
+/** What became of one event: it is on record now, was so before, or is not one. */
+export interface EventVerdict {
+  /** Its own, or the one that it was given; null for a refused one that brought none. */
+  event_id: string | null;
+  verdict: (typeof VERDICTS)[number];
+  /** Of a refused one: what is wrong with it, each field by its path in the event. */
+  errors?: Problem[];
+}
+
+export interface Publishing {
+  accepted_count: number;
+  known_count: number;
+  refused_count: number;
+  /** One for each, in order. */
+  events: EventVerdict[];
+}
+
+/**
+ * `POST …/events/` (docs/contract.md#publishing-over-rest): what the queue takes, for runners that speak no BullMQ. An event
+ * that does not fit keeps none of the others back; when none fits, nothing is done, and it is a 400.
+ * @param deps.retentionDays ids older than that are refused, as on the queue
+ */
+export function publishEndpoint(deps: {
+  published: PublishedEvents;
+  retentionDays: number;
+}): AccountEndpoint {
+  const { published, retentionDays } = deps;
+  return {
+    method: 'POST',
+    path: '/api/v2/accounts/:account_id/events',
+    access: REPORT_RUNS,
+    isCommittedTogether: true,
+    bodyBytesMax: BODY_BYTES_MAX.events,
+    bodyValuesMax: VALUES_MAX,
+    async handle({ account, body, version, keep }) {
+      const checked = parseEvents(body).map((event) => checkedEvent(event, account.id, retentionDays));
+      const refused = checked.filter(({ problems }) => problems !== undefined);
+      if (refused.length === checked.length) throw new InvalidRequestError(toldOf(checked));
+      const distinct = new Map<string, JobRunEvent>();
+      for (const { event } of checked)
+        if (event && !distinct.has(event.eventId)) distinct.set(event.eventId, event);
+      const reporting = { accountId: account.id, version, keep };
+      return await published.publish(reporting, [...distinct.values()], (added) => answered(checked, added));
+    },
+  };
+}
+
+const schema = Joi.object<{ events: unknown[] }>({
+  events: Joi.array().items(Joi.any()).min(1).max(EVENTS_MAX).required(),
+});
+
+function parseEvents(body: unknown): unknown[] {
+  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
+  if (error) throw new InvalidRequestError(problemsOf(error, 'body'));
+  return value.events;
+}
+
+type Checked =
+  | { event: JobRunEvent; problems?: never }
+  | { event?: never; eventId: string | null; problems: Problem[] };
+
+function checkedEvent(published: unknown, accountId: number, retentionDays: number): Checked {
+  const nowMs = Date.now();
+  const { event, problems } = parseEvent(completed(published, nowMs), {
+    eventId: () => createId('event', nowMs),
+    timestampMs: nowMs,
+    nowMs,
+    retentionDays,
+  });
+  if (event?.accountId === accountId) return { event };
+  const message = `accountId must be ${accountId}, the account of the path`;
+  const id = (published as { eventId?: unknown } | null)?.eventId;
+  const eventId = isId('event', id) ? id : null;
+  return { eventId, problems: problems ?? [{ field: 'accountId', message }] };
+}
+
+/** With what may be left out, for which an event is otherwise looked at the long way. */
+function completed(published: unknown, nowMs: number): unknown {
+  if (typeof published !== 'object' || published === null || Array.isArray(published)) return published;
+  const { eventId = createId('event', nowMs), timestamp = new Date(nowMs).toISOString() } =
+    published as Partial<JobRunEvent>;
+  return { ...published, eventId, timestamp };
+}
+
+function answered(checked: readonly Checked[], added: ReadonlySet<string>): Answer {
+  const counts = { accepted: 0, known: 0, refused: 0 };
+  const told = new Set<string>();
+  const events = checked.map((one): EventVerdict => {
+    const [event_id, verdict] = one.problems
+      ? ([one.eventId, 'refused'] as const)
+      : ([one.event.eventId, isNew(one.event.eventId, added, told) ? 'accepted' : 'known'] as const);
+    counts[verdict] += 1;
+    return { event_id, verdict, ...(one.problems && { errors: one.problems.map(withoutName) }) };
+  });
+  const data: Publishing = {
+    accepted_count: counts.accepted,
+    known_count: counts.known,
+    refused_count: counts.refused,
+    events,
+  };
+  return { code: 202, data };
+}
+
+/** The second of an id within a call is known by the first. */
+function isNew(eventId: string, added: ReadonlySet<string>, told: Set<string>): boolean {
+  const isFirst = !told.has(eventId);
+  told.add(eventId);
+  return isFirst && added.has(eventId);
+}
+
+/** Beside its field, a message does not name it again. */
+function withoutName({ field, message }: Problem): Problem {
+  return { field, message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message };
+}
+
+/** Of all events together, but one of each at least. */
+const PROBLEMS_MAX = 20;
+
+/** When none is right: as fields of the body. */
+function toldOf(checked: readonly Checked[]): Problem[] {
+  const each = Math.max(1, Math.floor(PROBLEMS_MAX / checked.length));
+  return checked.flatMap(({ problems = [] }, index) =>
+    problems.slice(0, each).map((problem) => {
+      const { field, message } = withoutName(problem);
+      const path = field === 'event' ? `${index}` : `${index}.${field}`;
+      return { field: `events.${path}`, message: `events.${path} ${message}` };
+    }),
+  );
+}

@@ -1,0 +1,202 @@
+// SQL by hand: the hot path; what many callers publish at about the same time is one statement.
+import { idDay, type JobRunEvent } from '@runhook/contract';
+import {
+  column,
+  inTransaction,
+  isDatabaseUnavailable,
+  type Queryable,
+  queryRows,
+  recordRunsOfEvents,
+  valuesOfRuns,
+} from '@runhook/database';
+import { MicroBatcher } from '@runhook/runtime';
+import type { Answer } from '../http/envelope.ts';
+import { OutdatedCallerError } from '../http/errors.ts';
+import type { KeptAnswer } from '../http/idempotency.ts';
+import type { CommittedEvent } from './relay.ts';
+import type { Reporting, RunsDependencies } from './runs.ts';
+
+/** Events that runners publish over REST in place of onto the queue, as complete as they are there. */
+export interface PublishedEvents {
+  /**
+   * Commits those that are not on record yet, with what they tell of their runs, and hands them to the relay.
+   * @param events each id once
+   * @param settle makes the answer of the ids that are new
+   */
+  publish(
+    reporting: Reporting,
+    events: readonly JobRunEvent[],
+    settle: (added: ReadonlySet<string>) => Answer,
+  ): Promise<KeptAnswer>;
+}
+
+/** Events of one statement. */
+const BATCH_EVENTS_MAX = 1_000;
+const SPACING_MS = 2;
+
+/** What has an `Idempotency-Key` has a transaction of its own, with its answer, as a report has. */
+export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowMs'>): PublishedEvents {
+  const { pool, reportPool, relay, onAccepted, traceContext = () => null } = dependencies;
+  const together = new MicroBatcher<Publication, Recorded>({
+    run: (publications) => record(reportPool, publications, 'published-events'),
+    sizeMax: BATCH_EVENTS_MAX,
+    sizeOf: ({ events }) => events.length,
+    slots: 1,
+    spacingMs: SPACING_MS,
+    mayBeItemFault: (error) => !isDatabaseUnavailable(error),
+  });
+
+  function addedOf(recorded: Recorded): ReadonlySet<string> {
+    if (recorded.kind === 'refused') throw recorded.error;
+    if (recorded.kind === 'outdated') throw new OutdatedCallerError();
+    return recorded.added;
+  }
+
+  function pass({ events, traceContext }: Publication, added: ReadonlySet<string>): void {
+    const committed: CommittedEvent[] = [];
+    for (const event of events) if (added.has(event.eventId)) committed.push({ event, traceContext });
+    if (committed.length === 0) return;
+    onAccepted?.(committed.length);
+    relay.add(committed);
+  }
+
+  return {
+    async publish({ version, keep }, events, settle) {
+      const { withoutKey } = keep;
+      const publication = { version, events, traceContext: traceContext() };
+      if (withoutKey) {
+        const { beforeCommit } = withoutKey;
+        const added = addedOf(await together.add({ ...publication, beforeCommit }));
+        pass({ ...publication, beforeCommit }, added);
+        return withoutKey.answer(settle(added));
+      }
+      const alone = { ...publication, beforeCommit: () => {} };
+      const { added, answer } = await inTransaction(pool, async (transaction) => {
+        const [recorded] = await record(transaction, [alone]);
+        const added = addedOf(recorded as Recorded);
+        return { added, answer: await keep.within(transaction, settle(added)) };
+      });
+      pass(alone, added);
+      return answer;
+    },
+  };
+}
+
+/** The events of one call. */
+interface Publication {
+  /** Of what is remembered, as of which the caller was let in; null for a caller who was asked for by itself. */
+  version: string | null;
+  events: readonly JobRunEvent[];
+  traceContext: string | null;
+  /** What it throws is the call's result. */
+  beforeCommit(): void;
+}
+
+type Recorded =
+  | { kind: 'recorded'; added: ReadonlySet<string> }
+  | { kind: 'outdated' }
+  | { kind: 'refused'; error: unknown };
+
+interface Open {
+  publication: Publication;
+  index: number;
+}
+
+/** In order, one for each. A call that has an id of another's waits for what becomes of that. */
+async function record(
+  database: Queryable,
+  publications: readonly Publication[],
+  statement?: string,
+): Promise<Recorded[]> {
+  const results: Recorded[] = new Array(publications.length);
+  let waiting: Open[] = publications.map((publication, index) => ({ publication, index }));
+  while (waiting.length > 0) {
+    const seen = new Set<string>();
+    const round: Open[] = [];
+    const later: Open[] = [];
+    for (const open of waiting) {
+      const { events } = open.publication;
+      if (events.some(({ eventId }) => seen.has(eventId))) later.push(open);
+      else if (passes(open, results)) round.push(open);
+      for (const { eventId } of events) seen.add(eventId);
+    }
+    if (round.length > 0) await writeRound(database, round, results, statement);
+    waiting = later;
+  }
+  return results;
+}
+
+function passes({ publication, index }: Open, results: Recorded[]): boolean {
+  try {
+    publication.beforeCommit();
+    return true;
+  } catch (error) {
+    results[index] = { kind: 'refused', error };
+    return false;
+  }
+}
+
+// Whose caller may be another by now is left out. Events go in by the order of their ids, and runs by that of theirs, as
+// dispatchers write them.
+const PUBLISH = `
+  WITH current AS MATERIALIZED (
+    SELECT version FROM remembered_version
+  ), stored AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
+    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data::json, e.trace_context
+    FROM unnest($1::bigint[], $2::date[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
+      AS e (version, day, id, account_id, event_type, "timestamp", data, trace_context)
+    JOIN current ON e.version IS NULL OR e.version = current.version
+    ON CONFLICT (day, id) DO NOTHING
+    RETURNING day, id
+  ), opened AS (
+    INSERT INTO open_events (day, event_id) SELECT day, id FROM stored
+  ), recorded AS (
+    ${recordRunsOfEvents(
+      10,
+      `SELECT i.account_id, i.run_id
+       FROM unnest($3::text[], $4::bigint[], $9::bigint[]) AS i (id, account_id, run_id)
+       JOIN stored ON stored.id = i.id`,
+    )}
+  )
+  SELECT current.version, stored.id FROM current LEFT JOIN stored ON true`;
+
+const ROW = { version: column.digits, id: column.orNull(column.text) };
+
+async function writeRound(
+  database: Queryable,
+  round: readonly Open[],
+  results: Recorded[],
+  statement: string | undefined,
+): Promise<void> {
+  const rows = round
+    .flatMap(({ publication: { version, traceContext, events } }) =>
+      events.map((event) => ({ version, traceContext, event })),
+    )
+    .sort((a, b) => (a.event.eventId < b.event.eventId ? -1 : 1));
+  const events = rows.map(({ event }) => event);
+  const found = await queryRows(
+    database,
+    ROW,
+    PUBLISH,
+    [
+      rows.map(({ version }) => version),
+      events.map(({ eventId }) => idDay('event', eventId)),
+      events.map(({ eventId }) => eventId),
+      events.map(({ accountId }) => accountId),
+      events.map(({ eventType }) => eventType),
+      events.map(({ timestamp }) => timestamp),
+      events.map(({ data }) => JSON.stringify(data)),
+      rows.map(({ traceContext }) => traceContext),
+      events.map(({ data }) => data.runId),
+      ...valuesOfRuns(events),
+    ],
+    statement,
+  );
+  const now = found[0]?.version;
+  const added = new Set(found.flatMap(({ id }) => (id === null ? [] : [id])));
+  for (const { publication, index } of round) {
+    const isCurrent = publication.version === null || publication.version === now;
+    results[index] = isCurrent ? { kind: 'recorded', added } : { kind: 'outdated' };
+  }
+}

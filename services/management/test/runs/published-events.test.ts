@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, type JobRunEvent, orderedData, sampleEvent } from '@runhook/contract';
+import { eventually } from '@runhook/testing';
+import { type CallOptions, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+let runner: string;
+
+beforeAll(async () => {
+  harness = await startHarness();
+});
+beforeEach(async () => {
+  account = await harness.newAccount({ plan: 'free' });
+  runner = await harness.newToken(account, ['job_runner']);
+});
+afterAll(() => harness.close());
+
+const newEvent = (type: JobRunEvent['eventType'] = 'job.run.errored', fields: object = {}): JobRunEvent => ({
+  ...sampleEvent(type, { accountId: account.id, eventId: createId('event'), now: new Date() }),
+  ...fields,
+});
+
+const publish = (events: unknown, options: CallOptions = {}) =>
+  harness.call('POST', `/api/v2/accounts/${account.id}/events/`, {
+    token: runner,
+    body: { events },
+    ...options,
+  });
+
+const verdicts = ({ json }: { json: Json }) => json.data.events.map(({ verdict }: Json) => verdict);
+
+/** What is stored of the account's events, and which of them nobody has fanned out. */
+async function stored(): Promise<{ id: string; data: string; open: boolean }[]> {
+  const { rows } = await harness.database.pool.query(
+    `SELECT e.id, e.data::text AS data, o.event_id IS NOT NULL AS open
+     FROM events e LEFT JOIN open_events o ON o.day = e.day AND o.event_id = e.id
+     WHERE e.account_id = $1 ORDER BY e.id`,
+    [account.id],
+  );
+  return rows;
+}
+
+describe('POST …/events/', () => {
+  test('puts events on record with their runs, and hands them to the queue', async () => {
+    const started = newEvent('job.run.started');
+    const completed = newEvent('job.run.completed');
+    const answer = await publish([started, completed]);
+    expect(answer).toMatchObject({ status: 202, json: { status: { code: 202 } } });
+    expect(answer.json.data).toEqual({
+      accepted_count: 2,
+      known_count: 0,
+      refused_count: 0,
+      events: [started, completed].map(({ eventId }) => ({ event_id: eventId, verdict: 'accepted' })),
+    });
+    const onRecord = [started, completed].map((event) => ({
+      id: event.eventId,
+      data: JSON.stringify(orderedData(event)),
+      open: true,
+    }));
+    expect(await stored()).toEqual(onRecord.sort((a, b) => (a.id < b.id ? -1 : 1)));
+    const path = `/api/v2/accounts/${account.id}/runs/${completed.data.runId}`;
+    const { json } = await harness.call('GET', path, { token: runner });
+    expect(json.data).toMatchObject({ status: 'Success', job_definition_id: Number(completed.data.jobId) });
+    await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
+  });
+
+  test('knows an event by its id, however often and by whomever it comes', async () => {
+    const [one, other] = [newEvent(), newEvent()];
+    expect(verdicts(await publish([one, one]))).toEqual(['accepted', 'known']);
+    expect(verdicts(await publish([other, { ...one, timestamp: undefined }]))).toEqual(['accepted', 'known']);
+    const third = newEvent();
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => publish([third, ...(index === 0 ? [one] : [])])),
+    );
+    const told = answers.map((answer) => verdicts(answer)[0]).sort();
+    expect(told).toEqual(['accepted', ...Array(7).fill('known')]);
+    expect(await stored()).toHaveLength(3);
+  });
+
+  test('gives those without an id one, and a time', async () => {
+    const { eventId: _id, timestamp: _time, ...event } = newEvent();
+    const { json } = await publish([event, event]);
+    const ids = json.data.events.map((one: Json) => one.event_id);
+    expect(new Set(ids).size).toBe(2);
+    expect((await stored()).map(({ id }) => id)).toEqual([...ids].sort());
+  });
+
+  test('tells of each what is wrong with it, and takes the others', async () => {
+    const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
+    const { data, ...bare } = newEvent();
+    const { runId: _runId, ...incomplete } = data;
+    const old = newEvent('job.run.errored', { eventId: createId('event', Date.now() - 40 * 86_400_000) });
+    const good = newEvent();
+    const answer = await publish([elsewhere, { ...bare, data: incomplete }, good, old, 7]);
+    expect(answer.status).toBe(202);
+    expect(answer.json.data.events).toEqual([
+      {
+        event_id: elsewhere.eventId,
+        verdict: 'refused',
+        errors: [{ field: 'accountId', message: `must be ${account.id}, the account of the path` }],
+      },
+      {
+        event_id: bare.eventId,
+        verdict: 'refused',
+        errors: [{ field: 'data.runId', message: 'is required' }],
+      },
+      { event_id: good.eventId, verdict: 'accepted' },
+      {
+        event_id: old.eventId,
+        verdict: 'refused',
+        errors: [{ field: 'eventId', message: 'is older than the 30 days of the log' }],
+      },
+      { event_id: null, verdict: 'refused', errors: [{ field: 'event', message: 'must be of type object' }] },
+    ]);
+    expect((await stored()).map(({ id }) => id)).toEqual([good.eventId]);
+  });
+
+  test('is a 400 that names the fields when no event is right, and for what is no list of them', async () => {
+    const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
+    const told = async (events: unknown) => {
+      const { status, json } = await publish(events);
+      return [status, json.status.developer_message];
+    };
+    expect(await told([elsewhere, {}])).toEqual([
+      400,
+      [
+        `events.0.accountId: must be ${account.id}, the account of the path`,
+        'events.1.eventType: is required',
+        'events.1.accountId: is required',
+        'events.1.data: is required',
+      ].join('\n'),
+    ]);
+    expect(await told([])).toEqual([400, 'events: must contain at least 1 items']);
+    expect(await told(elsewhere)).toEqual([400, 'events: must be an array']);
+    const many = Array.from({ length: 501 }, () => 1);
+    expect(await told(many)).toEqual([400, 'events: must contain less than or equal to 500 items']);
+    const [, lines] = await told(many.slice(1));
+    expect(lines.split('\n')).toHaveLength(500);
+    expect(await stored()).toEqual([]);
+  });
+
+  test('takes 500 at their usual length, and one at its longest', async () => {
+    const many = await publish(Array.from({ length: 500 }, () => newEvent()));
+    expect(many.json.data).toMatchObject({ accepted_count: 500 });
+    const longest = newEvent();
+    const text = '\u0001'.repeat(65_536);
+    const data = { ...longest.data, runReason: text, runStatusMessage: text };
+    expect((await publish([{ ...longest, data }])).status).toBe(202);
+    expect((await publish([{ ...longest, data, more: 'x'.repeat(400_000) }])).status).toBe(413);
+  });
+
+  test('with an Idempotency-Key is answered again as the first time', async () => {
+    const { eventId: _id, ...event } = newEvent();
+    const headers = { 'idempotency-key': 'once' };
+    const first = await publish([event], { headers });
+    const repeated = await publish([event], { headers });
+    expect(repeated.headers.get('idempotent-replay')).toBe('true');
+    expect(repeated.json).toEqual(first.json);
+    expect(await stored()).toHaveLength(1);
+  });
+
+  test('is for those who may report runs', async () => {
+    for (const permissionSet of ['developer', 'member', 'read_only'] as const) {
+      const token = await harness.newToken(account, [permissionSet]);
+      expect((await publish([newEvent()], { token })).status).toBe(403);
+    }
+    const other = await harness.newAccount();
+    expect((await publish([newEvent()], { token: other.token })).status).toBe(403);
+    const { rows } = await harness.database.pool.query(
+      'SELECT id FROM service_tokens WHERE account_id = $1',
+      [account.id],
+    );
+    await harness.database.pool.query('UPDATE service_tokens SET revoked_at = now() WHERE id = ANY ($1)', [
+      rows.map(({ id }) => id),
+    ]);
+    expect((await publish([newEvent()])).status).toBe(401);
+    expect(await stored()).toEqual([]);
+  });
+});
