@@ -1,11 +1,10 @@
+import { checkSignature, type GivenDelivery, type Verdict, verdictWords } from '@runhook/contract/check-signature';
 import { Alert, PasswordInput, Stack, Text, Textarea } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
 import { PageHeading } from '../components/page.tsx';
 import { StatusBadge } from '../components/state.tsx';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { useWebhookOfPage, WayTo } from '../webhook/page-of-webhook.tsx';
-import { verdictWords } from '../words/signatures.ts';
-import { checkSignature, type PastedDelivery, type Verdict } from './check-signature.ts';
 
 /** Why an endpoint refuses a signature: what is pasted stays in the page. */
 export function Component() {
@@ -67,7 +66,7 @@ const CODE = {
 };
 
 /** Of what is pasted now; null where the browser does not compute signatures. */
-function useVerdict({ body, header, secret, signatureHeader }: PastedDelivery): Verdict | null {
+function useVerdict({ body, header, secret, signatureHeader }: GivenDelivery): Verdict | null {
   const [verdict, setVerdict] = useState<Verdict>({ kind: 'unreadable', why: 'no-body' });
   useEffect(() => {
     if (!HAS_CRYPTO) return;

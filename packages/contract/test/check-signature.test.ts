@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { createHmacSecret, EVENT_TYPES, sign, standardWebhooksHeaders } from '@runhook/contract';
-import { renderPayload, sampleEvent } from '@runhook/contract/samples';
-import { checkSignature, type PastedDelivery } from '../src/signature/check-signature.ts';
-import { differenceWords, verdictWords } from '../src/words/signatures.ts';
+import { checkSignature, type GivenDelivery } from '../src/check-signature.ts';
+import { createHmacSecret, EVENT_TYPES, sign, standardWebhooksHeaders } from '../src/index.ts';
+import { renderPayload, sampleEvent } from '../src/samples.ts';
+import { differenceWords, verdictWords } from '../src/signature-words.ts';
 
 const SECRET = createHmacSecret();
 const WEBHOOK = { id: 'wsu_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x', name: 'Zoë’s “pager”' };
@@ -23,13 +23,13 @@ const sorted = (value: unknown): unknown =>
       )
     : value;
 
-const check = async (pasted: Partial<PastedDelivery> = {}) =>
+const check = async (given: Partial<GivenDelivery> = {}) =>
   await checkSignature({
     body: BODY,
     header: HEADER,
     secret: SECRET,
     signatureHeader: 'Authorization',
-    ...pasted,
+    ...given,
   });
 
 describe('a signature is right', () => {
@@ -83,46 +83,47 @@ describe('what happened on the way is told', () => {
   );
   const lines = 'a\nb';
 
-  test.each<[string, Partial<PastedDelivery>, string[], object | null]>([
-    ['a trailing newline added', { body: `${BODY}\n` }, ['newline-added'], { pasted: 10, signed: null }],
-    ['a trailing CRLF added', { body: `${BODY}\r\n` }, ['newline-added'], { pasted: 13, signed: null }],
+  test.each<[string, Partial<GivenDelivery>, string[], object | null]>([
+    ['a byte order mark', { body: `\uFEFF${BODY}` }, ['mark-added'], { offset: 0, given: 0xef, signed: 0x7b }],
+    ['a trailing newline added', { body: `${BODY}\n` }, ['newline-added'], { given: 10, signed: null }],
+    ['a trailing CRLF added', { body: `${BODY}\r\n` }, ['newline-added'], { given: 13, signed: null }],
     [
       'a trailing newline removed',
       { header: sign(`${BODY}\n`, SECRET) },
       ['newline-removed'],
-      { pasted: null, signed: 10 },
+      { given: null, signed: 10 },
     ],
     [
       'CRLF that was LF',
       { body: 'a\r\nb', header: sign(lines, SECRET) },
       ['crlf'],
-      { offset: 1, pasted: 13, signed: 10 },
+      { offset: 1, given: 13, signed: 10 },
     ],
     [
       'LF that was CRLF',
       { body: lines, header: sign('a\r\nb', SECRET) },
       ['lf'],
-      { offset: 1, pasted: 10, signed: 13 },
+      { offset: 1, given: 10, signed: 13 },
     ],
-    ['spaces of another writer', { body: pretty }, ['spaces'], { offset: 1, pasted: 10, signed: 34 }],
+    ['spaces of another writer', { body: pretty }, ['spaces'], { offset: 1, given: 10, signed: 34 }],
     [
       'spaces and a newline of another writer',
       { body: `${pretty}\n` },
       ['spaces'],
-      { offset: 1, pasted: 10, signed: 34 },
+      { offset: 1, given: 10, signed: 34 },
     ],
-    ['escapes of another writer', { body: escaped }, ['escapes'], { pasted: 92, signed: 0xc3 }],
+    ['escapes of another writer', { body: escaped }, ['escapes'], { given: 92, signed: 0xc3 }],
     [
       'sorted keys',
       { body: JSON.stringify(sorted(parsed)) },
       ['key-order'],
-      { offset: 16, pasted: 100, signed: 119 },
+      { offset: 16, given: 100, signed: 119 },
     ],
     [
       'spaces in JSON that is not ours',
       { body: '{ "a": 1 }', header: sign('{"a":1}', SECRET) },
       ['spaces'],
-      { offset: 1, pasted: 32, signed: 34 },
+      { offset: 1, given: 32, signed: 34 },
     ],
     ['a secret with blanks', { secret: ` ${SECRET}\n` }, ['secret-blanks'], null],
     ['a secret in quotes', { secret: `"${SECRET}"` }, ['secret-quotes'], null],
@@ -136,10 +137,10 @@ describe('what happened on the way is told', () => {
       'two things at once',
       { body: `${BODY}\n`, secret: `${SECRET} ` },
       ['newline-added', 'secret-blanks'],
-      { pasted: 10 },
+      { given: 10 },
     ],
-  ])('%s', async (_what, pasted, differences, byte) => {
-    const verdict = await check(pasted);
+  ])('%s', async (_what, given, differences, byte) => {
+    const verdict = await check(given);
     expect(verdict).toMatchObject({ kind: 'nearly', differences });
     if (byte === null) expect(verdict).toMatchObject({ byte: null });
     else expect(verdict).toMatchObject({ byte });
@@ -159,11 +160,11 @@ describe('what happened on the way is told', () => {
   });
 
   test('which byte differs, counted in UTF-8', () => {
-    const words = differenceWords({ offset: 480, pasted: 10, signed: null });
+    const words = differenceWords({ offset: 480, given: 10, signed: null });
     expect(words).toBe(
-      'Byte 480 differs: what you pasted has a line feed (0x0a), what was signed has nothing: it ends there.',
+      'Byte 480 differs: yours has a line feed (0x0a), what was signed has nothing: it ends there.',
     );
-    expect(differenceWords({ offset: 0, pasted: 0xc3, signed: 0x7b })).toContain(
+    expect(differenceWords({ offset: 0, given: 0xc3, signed: 0x7b })).toContain(
       'has 0xc3, what was signed has “{” (0x7b)',
     );
   });
@@ -193,8 +194,8 @@ describe('what nothing mends', () => {
     ['no-secret', { secret: '  ' }],
     ['masked', { header: 'authorization: ***' }],
     ['no-signature', { header: 'host: a.example' }],
-  ])('is %s', async (why, pasted) => {
-    const verdict = await check(pasted);
+  ])('is %s', async (why, given) => {
+    const verdict = await check(given);
     expect(verdict).toEqual({ kind: 'unreadable', why });
     expect(verdictWords(verdict, WEBHOOK.id).tone).toBe('neutral');
   });

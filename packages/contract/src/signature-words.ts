@@ -1,16 +1,20 @@
-import type { ByteDifference, Difference, Unreadable, Verdict } from '../signature/check-signature.ts';
+export { checkSignature, type GivenDelivery, type Verdict } from './check-signature.ts';
+
+import type { ByteDifference, Difference, Unreadable, Verdict } from './check-signature.ts';
 
 const UNREADABLE: Readonly<Record<Unreadable, string>> = {
-  'no-body': 'Paste the body, as your endpoint got it.',
-  'no-header': 'Paste the header with the signature, as your endpoint got it.',
-  'no-secret': 'Paste the secret that your endpoint verifies with.',
-  masked: 'This is the mask of the log, which keeps no signatures. Paste the header that your endpoint got.',
+  'no-body': 'The body is missing: it is needed as your endpoint got it.',
+  'no-header': 'The header with the signature is missing: it is needed as your endpoint got it.',
+  'no-secret': 'The secret is missing: the one that your endpoint verifies with.',
+  masked: 'This is the mask of the log, which keeps no signatures. Take the header that your endpoint got.',
   'no-timestamp':
-    'webhook-signature is made over webhook-id and webhook-timestamp, too. Paste these headers as well, each as a line “name: value”.',
+    'webhook-signature is made over webhook-id and webhook-timestamp, too. Give these headers as well, each as a line “name: value”.',
   'no-signature': 'None of these headers is the one of the signature.',
 };
 
 const DIFFERENCES: Readonly<Record<Difference, string>> = {
+  'mark-added':
+    'A byte order mark was added before the body. Some editors do so: take the bytes as they came.',
   'newline-added':
     'A trailing newline was added to the body. Editors and “echo” do so: take the bytes as they came.',
   'newline-removed': 'A trailing newline was removed from the body. Take the bytes as they came.',
@@ -50,9 +54,9 @@ function byteWords(byte: number | null): string {
   return name === null ? hex : `${name} (${hex})`;
 }
 
-/** "Byte 480 differs: what you pasted has a line feed (0x0a), what was signed has nothing: it ends there." */
-export function differenceWords({ offset, pasted, signed }: ByteDifference): string {
-  return `Byte ${offset} differs: what you pasted has ${byteWords(pasted)}, what was signed has ${byteWords(signed)}.`;
+/** "Byte 480 differs: yours has a line feed (0x0a), what was signed has nothing: it ends there." */
+export function differenceWords({ offset, given, signed }: ByteDifference): string {
+  return `Byte ${offset} differs: yours has ${byteWords(given)}, what was signed has ${byteWords(signed)}.`;
 }
 
 interface VerdictWords {
@@ -61,8 +65,8 @@ interface VerdictWords {
   lines: string[];
 }
 
-/** @param webhookId of the page */
-export function verdictWords(verdict: Verdict, webhookId: string): VerdictWords {
+/** @param webhookId whose delivery it should be; null when that is not known */
+export function verdictWords(verdict: Verdict, webhookId: string | null): VerdictWords {
   switch (verdict.kind) {
     case 'unreadable':
       return { tone: 'neutral', title: 'Not checked yet', lines: [UNREADABLE[verdict.why]] };
@@ -90,10 +94,10 @@ export function verdictWords(verdict: Verdict, webhookId: string): VerdictWords 
 
 function wrongWords(
   { isAsSent, webhookId }: Extract<Verdict, { kind: 'wrong' }>,
-  pageWebhookId: string,
+  expectedId: string | null,
 ): string[] {
   const other =
-    webhookId !== null && webhookId !== pageWebhookId
+    webhookId !== null && expectedId !== null && webhookId !== expectedId
       ? ['The body is of another webhook, or of a test before it was saved: that has a secret of its own.']
       : [];
   return isAsSent
@@ -103,6 +107,6 @@ function wrongWords(
       ]
     : [
         ...other,
-        'The body is not in the form in which Runhook sends it, and putting it into that form does not help. Paste the raw bytes; then check the secret.',
+        'The body is not in the form in which Runhook sends it, and putting it into that form does not help. Take the raw bytes; then check the secret.',
       ];
 }

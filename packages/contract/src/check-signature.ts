@@ -1,7 +1,8 @@
-import { renderPayload } from '@runhook/contract/samples';
+// Needs nothing of Node.js: the console checks in the browser, the command line where it is called.
+import { renderPayload } from './payload.ts';
 
-/** What is pasted. */
-export interface PastedDelivery {
+/** A delivery as it is at hand. */
+export interface GivenDelivery {
   body: string;
   /** The value of the header, or headers as lines `name: value`. */
   header: string;
@@ -15,6 +16,7 @@ export type Unreadable = 'no-body' | 'no-header' | 'no-secret' | 'masked' | 'no-
 
 /** What has to be undone for the signature to be right: the body, the header or the secret is not as it was. */
 export type Difference =
+  | 'mark-added'
   | 'newline-added'
   | 'newline-removed'
   | 'crlf'
@@ -33,11 +35,11 @@ export type Difference =
   | 'header-v1'
   | 'header-blanks';
 
-/** Where the body is another first. `pasted` and `signed` are bytes, or null where it ends. */
+/** Where the body is another first. `given` and `signed` are bytes, or null where it ends. */
 export interface ByteDifference {
   /** In UTF-8, counted from 0. */
   offset: number;
-  pasted: number | null;
+  given: number | null;
   signed: number | null;
 }
 
@@ -49,8 +51,11 @@ export type Verdict =
   /** `isAsSent`: the body has the very form that Runhook sends, so it is the secret or a value in it. */
   | { kind: 'wrong'; isAsSent: boolean; webhookId: string | null };
 
-/** Compares by WebCrypto, in the browser: nothing is sent. Tries what happens to bodies, headers and secrets on their way. */
-export async function checkSignature(delivery: PastedDelivery): Promise<Verdict> {
+/**
+ * Compares by WebCrypto, so in the browser as well: nothing is sent. Tries what happens to bodies, headers and secrets on
+ * their way.
+ */
+export async function checkSignature(delivery: GivenDelivery): Promise<Verdict> {
   const { body, secret } = delivery;
   if (body === '') return unreadable('no-body');
   if (delivery.header.trim() === '') return unreadable('no-header');
@@ -80,7 +85,7 @@ interface Given {
 
 const LINE = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/;
 
-function readHeader({ header, signatureHeader, body }: PastedDelivery): Given | Unreadable {
+function readHeader({ header, signatureHeader, body }: GivenDelivery): Given | Unreadable {
   const named = new Map<string, string>();
   for (const line of header.split(/\r?\n/)) {
     const [, name, value] = LINE.exec(line) ?? [];
@@ -134,7 +139,7 @@ interface Match {
 }
 
 /** The one with the fewest differences. */
-async function firstMatch({ body, secret }: PastedDelivery, given: Given): Promise<Match | null> {
+async function firstMatch({ body, secret }: GivenDelivery, given: Given): Promise<Match | null> {
   const matches: Match[] = [];
   for (const key of keysOf(secret, given.prefix !== null)) {
     const hmac = await crypto.subtle.importKey('raw', key.bytes, HMAC, false, ['sign']);
@@ -157,12 +162,12 @@ const PREFIX = 'whsec_';
 
 /** What the secret may have become on its way, and the key that the other scheme makes of it. */
 function keysOf(
-  pasted: string,
+  given: string,
   isStandard: boolean,
 ): { bytes: Uint8Array<ArrayBuffer>; differences: Difference[] }[] {
-  const texts: { text: string; differences: Difference[] }[] = [{ text: pasted, differences: [] }];
-  const trimmed = pasted.trim();
-  if (trimmed !== pasted) texts.push({ text: trimmed, differences: ['secret-blanks'] });
+  const texts: { text: string; differences: Difference[] }[] = [{ text: given, differences: [] }];
+  const trimmed = given.trim();
+  if (trimmed !== given) texts.push({ text: trimmed, differences: ['secret-blanks'] });
   const unquoted = trimmed.replace(/^(["'])(.*)\1$/, '$2');
   if (unquoted !== trimmed) texts.push({ text: unquoted, differences: ['secret-quotes'] });
   if (!unquoted.startsWith(PREFIX)) texts.push({ text: PREFIX + unquoted, differences: ['secret-prefix'] });
@@ -188,6 +193,7 @@ function keysOf(
 function bodiesOf(body: string): { body: string; differences: Difference[] }[] {
   const variants: { body: string; differences: Difference[] }[] = [
     { body, differences: [] },
+    { body: body.replace(/^\uFEFF/, ''), differences: ['mark-added'] },
     { body: body.replace(/(\r?\n)+$/, ''), differences: ['newline-added'] },
     { body: `${body}\n`, differences: ['newline-removed'] },
     { body: `${body}\r\n`, differences: ['newline-removed'] },
@@ -255,11 +261,11 @@ function eventIdOf(body: string): string | null {
   return typeof id === 'string' ? id : null;
 }
 
-function firstDifference(pasted: string, signed: string): ByteDifference {
-  const [a, b] = [new TextEncoder().encode(pasted), new TextEncoder().encode(signed)];
+function firstDifference(given: string, signed: string): ByteDifference {
+  const [a, b] = [new TextEncoder().encode(given), new TextEncoder().encode(signed)];
   let offset = 0;
   while (offset < a.length && offset < b.length && a[offset] === b[offset]) offset += 1;
-  return { offset, pasted: a[offset] ?? null, signed: b[offset] ?? null };
+  return { offset, given: a[offset] ?? null, signed: b[offset] ?? null };
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
