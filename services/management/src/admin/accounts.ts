@@ -1,5 +1,6 @@
 import { type Deployment, type Plan, webhooksUnavailableReason } from '@runhook/contract';
 import { createAccount, type License, type PermissionSet } from '@runhook/database';
+import { printable, table } from '@runhook/runtime/terminal-text';
 import type { AccountView } from '../identity/accounts.ts';
 import {
   type AccountReference,
@@ -15,9 +16,7 @@ import {
   type CommandGroup,
   flag,
   NotFoundError,
-  printable,
   requiredOption,
-  table,
   UsageError,
   valueOption,
 } from './command.ts';

@@ -1,6 +1,7 @@
 import { type EncryptionKey, isDatabaseUnavailable, type Pool, SchemaBehindError } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { EnvironmentError } from '@runhook/runtime';
+import { writeLine } from '@runhook/runtime/terminal-text';
 import { CommanderError, Option } from 'commander';
 import type { optionValues } from './options.ts';
 import type { Input } from './users.ts';
@@ -142,46 +143,9 @@ function withoutMessage(error: unknown): string {
   return [`${error.name}${typeof code === 'string' ? ` ${code}` : ''}`, ...frames].join('\n');
 }
 
-/**
- * Writes the text and a newline; resolves when they are on their way. A reader that left (`| head`) wants no more,
- * which is no error of ours; any other trouble is an `AdminError`.
- */
-export function write(stream: NodeJS.WritableStream, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const settle = (error?: NodeJS.ErrnoException | null) => {
-      if (!error || error.code === 'EPIPE') return resolve();
-      reject(new AdminError('output', `What was done is done, but it could not be written: ${error.code}.`));
-    };
-    // Without a listener, the stream's error would end the process as well.
-    stream.on('error', settle);
-    stream.write(`${text}\n`, settle);
+/** As `writeLine`; trouble is an `AdminError`. */
+export async function write(stream: NodeJS.WritableStream, text: string): Promise<void> {
+  await writeLine(stream, text).catch((error: NodeJS.ErrnoException) => {
+    throw new AdminError('output', `What was done is done, but it could not be written: ${error.code}.`);
   });
-}
-
-const GAP = '  ';
-
-/** Rows under a heading in aligned columns, without a newline at the end. */
-export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [heading, ...rows].map((cells) => cells.map(printable));
-  const widths = heading.map((_, column) => Math.max(...lines.map((cells) => width(cells[column] ?? ''))));
-  return lines
-    .map((cells) =>
-      cells
-        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell)))
-        .join(GAP)
-        .trimEnd(),
-    )
-    .join('\n');
-}
-
-/** Names are free text: what would break a line or steer the terminal is shown as an escape. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return `\\u${code.toString(16).padStart(4, '0')}`;
-  });
-}
-
-function width(text: string): number {
-  return [...text].length;
 }

@@ -1,4 +1,5 @@
 import { createServiceToken, type PermissionSet } from '@runhook/database';
+import { printable, table } from '@runhook/runtime/terminal-text';
 import {
   type AccountReference,
   findServiceToken,
@@ -10,9 +11,7 @@ import {
   type Command,
   type CommandGroup,
   NotFoundError,
-  printable,
   requiredOption,
-  table,
   UsageError,
   valueOption,
 } from './command.ts';

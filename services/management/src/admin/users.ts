@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSecretBox, createUser } from '@runhook/database';
 import { Prisma } from '@runhook/database/prisma';
+import { table } from '@runhook/runtime/terminal-text';
 import { type AccountReference, listUsers, type UserMembershipView } from '../identity/administration.ts';
 import { resetPassword } from '../identity/users.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type CommandGroup,
   NotFoundError,
   requiredOption,
-  table,
   UsageError,
   valueOption,
 } from './command.ts';
