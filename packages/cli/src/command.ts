@@ -1,0 +1,163 @@
+import { RunhookError } from '@runhook/client';
+import { writeLine } from '@runhook/runtime/terminal-text';
+import { CommanderError, InvalidArgumentError, Option } from 'commander';
+
+/** What a process brings. */
+export interface Surroundings {
+  env: NodeJS.ProcessEnv;
+  stdin: AsyncIterable<string | Uint8Array>;
+  stdout: NodeJS.WritableStream;
+  stderr: NodeJS.WritableStream;
+  /** Aborted by Ctrl-C from now on. */
+  untilStopped(): AbortSignal;
+}
+
+/** What a command works with. */
+export interface Context extends Omit<Surroundings, 'stdout' | 'stderr'> {
+  isJson: boolean;
+  /** One answer: for people, or the document for scripts. */
+  answer(text: string, json: unknown): Promise<void>;
+  /** One of many: each is a line of its own for scripts. */
+  line(text: string, json: unknown): Promise<void>;
+  /** What is said beside the answer; not for scripts. */
+  remark(text: string): Promise<void>;
+}
+
+export interface Command<Options = never> {
+  name: string;
+  /** For the list of commands. */
+  summary: string;
+  /** Sentences. */
+  description: string;
+  /** As commander writes them: `<webhook>`, `[files...]`. */
+  arguments?: readonly [flags: string, description: string][];
+  options: readonly Option[];
+  /** Without the name of the program. */
+  examples: readonly string[];
+  /** Resolves with the exit code: 0, or 1 when what was looked for is found to be wrong. */
+  run(context: Context, options: Options, words: readonly string[]): Promise<0 | 1>;
+}
+
+export interface CommandGroup {
+  name: string;
+  summary: string;
+  commands: readonly Command[];
+}
+
+/** What could not be done, in a sentence. */
+export class CliError extends Error {
+  /** For scripts. */
+  readonly code: string;
+  readonly exitCode: number;
+
+  constructor(code: string, message: string, exitCode = 1) {
+    super(message);
+    this.code = code;
+    this.exitCode = exitCode;
+  }
+}
+
+/** The command line is not one we take; nothing was done. */
+export class UsageError extends CliError {
+  constructor(message: string) {
+    super('usage', message, 2);
+  }
+}
+
+/** As an error to tell. */
+export function cliError(error: unknown): CliError {
+  if (error instanceof CliError) return error;
+  if (error instanceof CommanderError) return new UsageError(parserMessage(error));
+  if (error instanceof RunhookError) return new CliError(codeOf(error), refusalWords(error));
+  const { code, message = '', stack } = error as NodeJS.ErrnoException;
+  if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return new CliError('system', `${message}.`);
+  return new CliError('fault', `Something went wrong that should not have: ${stack ?? String(error)}`);
+}
+
+const codeOf = ({ status }: RunhookError) => (status === 0 ? 'no_answer' : `refused_${status}`);
+
+function refusalWords({ status, message, errors, retryAfterSeconds }: RunhookError): string {
+  if (status === 401) return 'The service refuses the token: it is wrong, revoked or expired.';
+  if (status === 429 || status === 503)
+    return `${message} Try again${retryAfterSeconds === null ? ' later' : ` in ${retryAfterSeconds} s`}.`;
+  return errors.length > 0 ? `Refused: ${errors.map((one) => one.message).join('; ')}.` : message;
+}
+
+/** An unknown option is repeated without what was given to it, which may be a token. */
+function parserMessage({ message }: CommanderError): string {
+  const sentence = message.replace(/^error: /, '').replace(/'(--?[^=']*)=[\s\S]*'/, "'$1'");
+  return sentence.replace(/\s+/g, ' ');
+}
+
+/** @param read throws an `InvalidArgumentError`; without it any text is taken */
+export function option(flags: string, description: string, read?: (text: string) => unknown): Option {
+  const made = new Option(flags, description);
+  return read === undefined ? made : made.argParser(read);
+}
+
+/** May be given several times. */
+export function repeatable(flags: string, description: string, read: (text: string) => unknown): Option {
+  return new Option(flags, description).argParser((text, before: unknown[] = []) => [...before, read(text)]);
+}
+
+export function choice(flags: string, description: string, choices: readonly string[]): Option {
+  return new Option(flags, description).choices(choices);
+}
+
+/** Readers of what is given for an option. */
+export const reads = {
+  wholeNumber:
+    (min: number, max: number) =>
+    (text: string): number => {
+      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+      if (!(value >= min && value <= max))
+        throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+      return value;
+    },
+
+  id: (text: string): number => reads.wholeNumber(1, Number.MAX_SAFE_INTEGER)(text),
+
+  httpUrl: (text: string): string => {
+    if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+      throw new InvalidArgumentError('It must be an http or https URL.');
+    return text;
+  },
+
+  /** Microseconds since the epoch as digits, from ISO 8601 or from how long ago. */
+  moment: (text: string): string => {
+    const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+    const ms = count === undefined ? Date.parse(text) : Date.now() - Number(count) * (UNIT_MS[unit] ?? 0);
+    if (Number.isNaN(ms) || ms < 0)
+      throw new InvalidArgumentError(
+        'It must be how long ago (30m, 12h, 7d) or an ISO 8601 time with its zone.',
+      );
+    return String(BigInt(Math.trunc(ms)) * 1000n);
+  },
+};
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** Microseconds since the epoch as digits, for people: UTC, to the second. */
+export function timeText(micros: string | null | undefined): string {
+  if (micros === null || micros === undefined) return '';
+  return new Date(Number(BigInt(micros) / 1000n)).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+export function createContext(surroundings: Surroundings, isJson: boolean): Context {
+  const { stdout, stderr, ...rest } = surroundings;
+  const write = (text: string, json: unknown, indent?: number) =>
+    writeLine(stdout, isJson ? JSON.stringify(json, null, indent) : text);
+  return {
+    ...rest,
+    isJson,
+    answer: (text, json) => write(text, json, 2),
+    line: (text, json) => write(text, json),
+    remark: async (text) => (isJson ? undefined : writeLine(stderr, text)),
+  };
+}

@@ -1,0 +1,74 @@
+import type { Command as Commander, Option } from 'commander';
+import { type Command, UsageError } from './command.ts';
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const;
+
+/** Each asks the program itself, so that none has to be made anew when commands change. */
+const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], string>> = {
+  bash: `_runhook() {
+  local IFS=$'\\n'
+  COMPREPLY=($(compgen -W "$(runhook __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _runhook runhook`,
+  zsh: `#compdef runhook
+_runhook() {
+  local -a found
+  found=(\${(f)"$(runhook __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( $#found )); then compadd -- $found; else _files; fi
+}
+compdef _runhook runhook`,
+  fish: `function __runhook_complete
+    set -l words (commandline -opc)
+    runhook __complete $words[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c runhook -f -n 'string length -q -- (__runhook_complete)' -a '(__runhook_complete)'`,
+};
+
+export const completionCommand: Command<object> = {
+  name: 'completion',
+  summary: 'a script that completes command lines',
+  description:
+    'Writes the script for a shell. It asks runhook itself what fits, so it does not have to be made again for another version.',
+  arguments: [['<shell>', SHELLS.join(', ')]],
+  options: [],
+  examples: [
+    'completion bash > /etc/bash_completion.d/runhook',
+    'completion zsh > ~/.zsh/completions/_runhook',
+    'completion fish > ~/.config/fish/completions/runhook.fish',
+  ],
+  async run(context, _options, [shell]) {
+    const known = SHELLS.find((name) => name === shell);
+    if (known === undefined) throw new UsageError(`There is a script for ${SHELLS.join(', ')}.`);
+    await context.answer(SCRIPTS[known], { shell: known, script: SCRIPTS[known] });
+    return 0;
+  },
+};
+
+/** What fits the last of the words, which may be empty; of a word for which nothing is known, nothing. */
+export function completions(program: Commander, words: readonly string[]): string[] {
+  const current = words.at(-1) ?? '';
+  let command = program;
+  let open: Option | undefined;
+  for (const word of words.slice(0, -1)) {
+    const ended: boolean = open !== undefined;
+    open = ended
+      ? undefined
+      : optionsOf(program, command).find((one) => [one.long, one.short].includes(word) && !one.isBoolean());
+    if (!ended && open === undefined)
+      command = command.commands.find((one) => one.name() === word) ?? command;
+  }
+  const fitting = open?.argChoices ?? (open ? [] : candidates(program, command, current));
+  return fitting.filter((word) => word.startsWith(current)).sort();
+}
+
+function candidates(program: Commander, command: Commander, current: string): string[] {
+  if (current.startsWith('-')) return optionsOf(program, command).flatMap(({ long }) => long ?? []);
+  if (command.name() === completionCommand.name) return [...SHELLS];
+  return command.commands.map((one) => one.name());
+}
+
+function optionsOf(program: Commander, command: Commander): Option[] {
+  return [
+    ...new Set([...command.options, ...program.options, ...command.createHelp().visibleOptions(command)]),
+  ];
+}

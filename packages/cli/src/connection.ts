@@ -1,0 +1,132 @@
+import { readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { type Client, createClient, RunhookError, type Schemas } from '@runhook/client';
+import { printable } from '@runhook/runtime/terminal-text';
+import type { Option } from 'commander';
+import { CliError, option, reads, UsageError } from './command.ts';
+
+export interface ConnectionOptions {
+  url?: string;
+  account?: number;
+  token?: string;
+  tokenFile?: string;
+}
+
+const URL_DEFAULT = 'http://127.0.0.1:3000';
+
+/** Of every command that calls the service; new ones at each call. */
+export function connectionOptions(): Option[] {
+  return [
+    option('--url <url>', `where the service is; else RUNHOOK_URL, else ${URL_DEFAULT}`, reads.httpUrl),
+    option(
+      '--account <id>',
+      'the account; else RUNHOOK_ACCOUNT, else the only one that the token is for',
+      reads.id,
+    ),
+    option('--token <token>', 'an API key or a service token; shows in the list of processes'),
+    option(
+      '--token-file <file>',
+      'a file of mode 600 that holds it; else RUNHOOK_TOKEN, RUNHOOK_TOKEN_FILE, or ~/.config/runhook/token',
+    ),
+  ];
+}
+
+/** Where the service is, as it was told. */
+export function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): string {
+  if (url !== undefined) return url;
+  if (!env.RUNHOOK_URL) return URL_DEFAULT;
+  if (!URL.canParse(env.RUNHOOK_URL)) throw new UsageError('RUNHOOK_URL must be an http or https URL.');
+  return env.RUNHOOK_URL;
+}
+
+/** The token by the nearest of its places; null when it is in none of them. Throws for a file that others can read. */
+export function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: ConnectionOptions): string | null {
+  if (token !== undefined) return wellFormed(token, '--token');
+  if (tokenFile !== undefined) return tokenIn(tokenFile);
+  if (env.RUNHOOK_TOKEN) return wellFormed(env.RUNHOOK_TOKEN, 'RUNHOOK_TOKEN');
+  if (env.RUNHOOK_TOKEN_FILE) return tokenIn(env.RUNHOOK_TOKEN_FILE);
+  const file = join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'runhook', 'token');
+  return statSync(file, { throwIfNoEntry: false }) === undefined ? null : tokenIn(file);
+}
+
+function tokenIn(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat === undefined || !stat.isFile())
+    throw new CliError('token_file', `There is no token file ${file}.`);
+  // Windows has no such modes.
+  if (process.platform !== 'win32' && (stat.mode & 0o077) !== 0)
+    throw new CliError(
+      'token_file',
+      `Others may read ${file}, so it is not used: chmod 600 it, and rotate the token.`,
+    );
+  return wellFormed(readFileSync(file, 'utf8').trim(), file);
+}
+
+/** As a header may have it: what a copy and paste brings along would be an error of `fetch` that shows it. */
+function wellFormed(token: string, place: string): string {
+  if (/^[!-~]+$/.test(token)) return token;
+  throw new UsageError(`What ${place} holds is no token: it must be one word of printable ASCII characters.`);
+}
+
+/** The service, as the options and the environment name it. Asks it for the account where neither does. */
+export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Client> {
+  const token = findToken(env, options);
+  if (token === null)
+    throw new UsageError(
+      'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or give --token-file.',
+    );
+  const of = (accountId?: number) =>
+    createClient({ url: serviceUrl(env, options), token, accountId, userAgent: 'runhook-cli/0.1.0' });
+  const given = options.account ?? (env.RUNHOOK_ACCOUNT ? accountIn(env.RUNHOOK_ACCOUNT) : undefined);
+  return of(given ?? (await onlyAccount(of())));
+}
+
+function accountIn(text: string): number {
+  const id = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  if (id === 0) throw new UsageError('RUNHOOK_ACCOUNT must be the id of an account, a number.');
+  return id;
+}
+
+async function onlyAccount(client: Client): Promise<number> {
+  const accounts = await client.get('/api/v3/accounts', { query: { limit: 10 } });
+  const [first, ...others] = accounts;
+  if (first === undefined) throw new CliError('no_account', 'The token is for no account.');
+  if (others.length === 0) return first.id;
+  const names = accounts.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
+  throw new UsageError(
+    `The token is for several accounts: say which with --account or RUNHOOK_ACCOUNT: ${names}.`,
+  );
+}
+
+const SUBSCRIPTIONS = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
+const SUBSCRIPTION = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const SIMILAR_MAX = 5;
+
+/** A webhook by its id, or by its name when only one has it. */
+export async function webhookNamed(client: Client, word: string): Promise<Schemas['Subscription']> {
+  if (/^wsu_[0-9A-Za-z]{27}$/.test(word)) {
+    try {
+      return await client.get(SUBSCRIPTION, { path: { webhook_id: word } });
+    } catch (error) {
+      if (error instanceof RunhookError && error.status === 404)
+        throw new CliError('not_found', `There is no webhook ${word}.`);
+      throw error;
+    }
+  }
+  const similar: Schemas['Subscription'][] = [];
+  for await (const one of client.list(SUBSCRIPTIONS, { query: { search: word, limit: 100 } }))
+    similar.push(one);
+  const named = similar.filter(({ name }) => name === word);
+  const [found, second] = named;
+  if (found !== undefined && second === undefined) return found;
+  const told = (found === undefined ? similar : named).slice(0, SIMILAR_MAX);
+  const list = told.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
+  if (found !== undefined)
+    throw new CliError(
+      'ambiguous',
+      `Several webhooks are called ${printable(word)}; name one by its id: ${list}.`,
+    );
+  const hint = told.length === 0 ? '' : ` Similar: ${list}.`;
+  throw new CliError('not_found', `There is no webhook called ${printable(word)}.${hint}`);
+}

@@ -1,0 +1,330 @@
+import type { Client, Schemas } from '@runhook/client';
+import { createHmacSecret, HMAC_SECRET_PATTERN } from '@runhook/contract';
+import { InvalidArgumentError, type Option } from 'commander';
+import { CliError, type Command, type Context, option, reads, timeText, UsageError } from './command.ts';
+import { type ConnectionOptions, connect, connectionOptions, webhookNamed } from './connection.ts';
+import { isGood, post, postedJson, postedWords } from './post.ts';
+
+interface Options extends ConnectionOptions {
+  webhook?: string;
+  forward: string;
+  secret?: string;
+  replay?: string[];
+  timeout: number;
+}
+
+type Delivery = Schemas['AccountDelivery'];
+
+/** New ones at each call. */
+export function secretOption(): Option {
+  return option('--secret <secret>', 'to sign with: whsec_…; made and shown when left out', secretText);
+}
+
+function secretText(text: string): string {
+  if (!HMAC_SECRET_PATTERN.test(text))
+    throw new InvalidArgumentError('It must be whsec_ and the base64 of 32 bytes.');
+  return text;
+}
+
+export function timeoutOption(): Option {
+  return option('--timeout <seconds>', 'how long the endpoint may take', reads.wholeNumber(1, 3_600)).default(
+    30,
+  );
+}
+
+export const listenCommand: Command<Options> = {
+  name: 'listen',
+  summary: 'deliveries on your own machine, as they happen or once more',
+  description:
+    'Hears of the deliveries of a webhook and sends each to a URL of your own: the exact bytes of its body, signed with a secret of this call, which is shown when it begins. Each is sent once, the oldest first, whatever your endpoint answers; the webhook itself is delivered to as always. Goes on until Ctrl-C. With --replay it sends what there was of a run, an event or a single delivery, and ends: with 1 unless every answer was a 2xx.',
+  options: [
+    option('--webhook <webhook>', 'its id or its name; may be left out with --replay run or event'),
+    option('--forward <url>', 'where to send them', reads.httpUrl).makeOptionMandatory(),
+    option('--replay <what...>', 'run <id>, event <id> or delivery <id>'),
+    secretOption(),
+    timeoutOption(),
+    ...connectionOptions(),
+  ],
+  examples: [
+    'listen --webhook "Production pager" --forward http://localhost:8080/hook',
+    'listen --webhook wsu_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --forward http://localhost:8080/hook --replay run 2482',
+  ],
+  async run(context, options) {
+    const wanted = options.replay === undefined ? null : replayOf(options.replay, options.webhook);
+    if (wanted === null && options.webhook === undefined)
+      throw new UsageError('--webhook must be given: an id or a name.');
+    const stopping = context.untilStopped();
+    const client = await connect(context.env, options);
+    const webhook = options.webhook === undefined ? null : await webhookNamed(client, options.webhook);
+    const secret = options.secret ?? createHmacSecret();
+    const forwarding = new Forwarding(context, client, { ...options, secret, stopping });
+    await begin(context, { webhook, secret, forward: options.forward, isReplay: wanted !== null });
+    if (wanted !== null) return await replay(client, webhook, wanted, forwarding);
+    if (webhook !== null) await follow(context, client, webhook.id, forwarding, stopping);
+    return 0;
+  },
+};
+
+async function begin(
+  context: Context,
+  told: { webhook: Schemas['Subscription'] | null; secret: string; forward: string; isReplay: boolean },
+): Promise<void> {
+  const { webhook, secret, forward, isReplay } = told;
+  const what = isReplay ? 'Sending again' : 'Listening';
+  const whose = webhook === null ? '' : ` to ${webhook.name} (${webhook.id})`;
+  await context.line(`${isReplay ? what : what + whose}; forwarding to ${forward}\nsigned with  ${secret}`, {
+    kind: 'begin',
+    webhook_id: webhook?.id ?? null,
+    forward,
+    secret,
+  });
+  if (webhook?.active === false && !isReplay)
+    await context.remark(
+      'The webhook is inactive: nothing is delivered to it until somebody switches it on.',
+    );
+}
+
+/** Sends deliveries on, none of them twice. */
+class Forwarding {
+  readonly #context: Context;
+  readonly #client: Client;
+  readonly #options: Options & { secret: string; stopping: AbortSignal };
+  readonly #headers = new Map<string, string | null>();
+
+  constructor(
+    context: Context,
+    client: Client,
+    options: Options & { secret: string; stopping: AbortSignal },
+  ) {
+    this.#context = context;
+    this.#client = client;
+    this.#options = options;
+  }
+
+  /** Answers whether the endpoint answered with a 2xx. */
+  async send(delivery: Delivery): Promise<boolean> {
+    const { forward, secret, timeout, stopping } = this.#options;
+    const { id, event_id: eventId, event_type: type, run_id: runId, subscription_id: webhookId } = delivery;
+    const { payload } = await this.#client.get(DELIVERY, {
+      path: { webhook_id: webhookId, delivery_id: id },
+    });
+    const about = { kind: 'delivery', delivery_id: id, event_id: eventId, event_type: type, run_id: runId };
+    const begins = `${timeText(delivery.created_at)}  ${type.padEnd(TYPE_WIDTH)}  run ${runId}  ${id}`;
+    if (payload === null) {
+      await this.#context.line(`${begins}  not sent: its event has left the log`, { ...about, status: null });
+      return false;
+    }
+    const signed = {
+      body: payload,
+      eventId,
+      secret,
+      signatureHeader: await this.#signatureHeader(webhookId),
+    };
+    const posted = await post(forward, signed, 1_000 * timeout, stopping);
+    // What Ctrl-C cut short is no answer of the endpoint's.
+    if (stopping.aborted && posted.status === null) return false;
+    await this.#context.line(`${begins}  ${postedWords(posted)}`, { ...about, ...postedJson(posted) });
+    return isGood(posted);
+  }
+
+  async #signatureHeader(webhookId: string): Promise<string | null> {
+    const known = this.#headers.get(webhookId);
+    if (known !== undefined) return known;
+    // One that is gone since signs as the others do.
+    const webhook = await webhookNamed(this.#client, webhookId).catch(() => null);
+    const header = webhook?.signature_header ?? null;
+    this.#headers.set(webhookId, header);
+    return header;
+  }
+}
+
+const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
+const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
+const TYPE_WIDTH = 'job.run.completed'.length;
+/** Whoever commits later may have begun earlier: so far before the newest is looked again. */
+const OVERLAP_MICROS = 60_000_000n;
+/** Between two looks, if nothing is heard of: what happened while the stream was being opened. */
+const LOOK_AT_LEAST_MS = 10_000;
+
+/** The deliveries of a webhook that are not known yet. What there is at the first look is known. */
+class Log {
+  readonly #client: Client;
+  readonly #webhookId: string;
+  /** When each was created, by its id; those that a look can still find. */
+  readonly #known = new Map<string, bigint>();
+  #newest = 0n;
+
+  constructor(client: Client, webhookId: string) {
+    this.#client = client;
+    this.#webhookId = webhookId;
+  }
+
+  /** The oldest first. */
+  async news(): Promise<Delivery[]> {
+    const isFirst = this.#newest === 0n;
+    const news = isFirst ? await this.#begin() : await this.#since(this.#newest - OVERLAP_MICROS);
+    for (const [id, createdAt] of this.#known)
+      if (createdAt < this.#newest - 2n * OVERLAP_MICROS) this.#known.delete(id);
+    return news;
+  }
+
+  async #begin(): Promise<Delivery[]> {
+    const query = { subscription_id: this.#webhookId, limit: 1 };
+    const { data: rows } = await this.#client.page(LOG, { query });
+    const [newest] = rows;
+    // An empty log: whatever comes is new, from the beginning of time on.
+    if (newest === undefined) {
+      this.#newest = 1n;
+      return [];
+    }
+    this.#newest = BigInt(newest.created_at);
+    await this.#since(this.#newest - OVERLAP_MICROS);
+    return [];
+  }
+
+  async #since(micros: bigint): Promise<Delivery[]> {
+    const query = { subscription_id: this.#webhookId, since: String(micros < 0n ? 0n : micros), limit: 100 };
+    const news: Delivery[] = [];
+    for await (const delivery of this.#client.list(LOG, { query })) {
+      if (this.#known.has(delivery.id)) continue;
+      const createdAt = BigInt(delivery.created_at);
+      this.#known.set(delivery.id, createdAt);
+      if (createdAt > this.#newest) this.#newest = createdAt;
+      news.push(delivery);
+    }
+    return oldestFirst(news);
+  }
+}
+
+function oldestFirst(deliveries: Delivery[]): Delivery[] {
+  return deliveries.sort((a, b) => Number(BigInt(a.created_at) - BigInt(b.created_at)));
+}
+
+async function follow(
+  context: Context,
+  client: Client,
+  webhookId: string,
+  forwarding: Forwarding,
+  stopping: AbortSignal,
+): Promise<void> {
+  const log = new Log(client, webhookId);
+  await log.news();
+  const bell = new Bell(stopping);
+  const hearing = hear(context, client, webhookId, bell, stopping);
+  try {
+    while (await bell.rung(LOOK_AT_LEAST_MS)) {
+      for (const delivery of await log.news()) {
+        if (stopping.aborted) break;
+        await forwarding.send(delivery);
+      }
+    }
+  } finally {
+    bell.close();
+  }
+  await hearing;
+}
+
+/** Rings with every change; a refusal that lasts is thrown. */
+async function hear(
+  context: Context,
+  client: Client,
+  webhookId: string,
+  bell: Bell,
+  stopping: AbortSignal,
+): Promise<void> {
+  let isLost = false;
+  try {
+    for await (const change of client.changes({
+      webhookId,
+      signal: AbortSignal.any([stopping, bell.closed]),
+    })) {
+      if (change.kind === 'lost' && !isLost) await context.remark(`${change.error.message} Trying again.`);
+      if (change.kind === 'listening' && isLost) await context.remark('Listening again.');
+      if (change.kind !== 'changed') isLost = change.kind === 'lost';
+      if (change.kind !== 'lost') bell.ring();
+    }
+  } finally {
+    bell.close();
+  }
+}
+
+/** Wakes who waits for it; what rings meanwhile is not lost. */
+class Bell {
+  readonly #closing = new AbortController();
+  #isRung = false;
+  #wake: () => void = () => undefined;
+
+  constructor(stopping: AbortSignal) {
+    if (stopping.aborted) this.close();
+    else stopping.addEventListener('abort', () => this.close(), { once: true });
+  }
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  ring(): void {
+    this.#isRung = true;
+    this.#wake();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#wake();
+  }
+
+  /** Resolves with the next ring, or after so long without; false once it is closed. */
+  async rung(atMostMs: number): Promise<boolean> {
+    if (!this.#isRung && !this.closed.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, atMostMs);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#isRung = false;
+    return !this.closed.aborted;
+  }
+}
+
+interface Wanted {
+  kind: 'run' | 'event' | 'delivery';
+  id: string;
+}
+
+function replayOf([kind, id, ...rest]: readonly string[], webhook: string | undefined): Wanted {
+  const form = { run: /^\d{1,16}$/, event: /^wev_\w{27}$/, delivery: /^wdl_\w{27}$/ }[kind ?? ''];
+  if (form === undefined || id === undefined || rest.length > 0 || !form.test(id))
+    throw new UsageError(
+      '--replay takes run and its number, event and its id (wev_…), or delivery and its id (wdl_…).',
+    );
+  if (kind === 'delivery' && webhook === undefined)
+    throw new UsageError('--replay delivery needs --webhook.');
+  return { kind: kind as Wanted['kind'], id };
+}
+
+async function replay(
+  client: Client,
+  webhook: Schemas['Subscription'] | null,
+  { kind, id }: Wanted,
+  forwarding: Forwarding,
+): Promise<0 | 1> {
+  const found: Delivery[] = [];
+  if (kind === 'delivery' && webhook !== null) {
+    const path = { webhook_id: webhook.id, delivery_id: id };
+    found.push((await client.get(DELIVERY, { path })) as unknown as Delivery);
+  } else {
+    const query = {
+      [`${kind}_id`]: id,
+      ...(webhook !== null && { subscription_id: webhook.id }),
+      limit: 100,
+    };
+    for await (const delivery of client.list(LOG, { query })) found.push(delivery);
+  }
+  if (found.length === 0) throw new CliError('not_found', `There is no delivery of ${kind} ${id}.`);
+  let areAllGood = true;
+  for (const delivery of oldestFirst(found)) areAllGood = (await forwarding.send(delivery)) && areAllGood;
+  return areAllGood ? 0 : 1;
+}

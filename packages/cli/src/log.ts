@@ -1,0 +1,255 @@
+import { RunhookError, type Schemas } from '@runhook/client';
+import { EVENT_TYPES } from '@runhook/contract';
+import { printable, table } from '@runhook/runtime/terminal-text';
+import {
+  CliError,
+  type Command,
+  type CommandGroup,
+  choice,
+  option,
+  reads,
+  timeText,
+  UsageError,
+} from './command.ts';
+import { type ConnectionOptions, connect, connectionOptions, webhookNamed } from './connection.ts';
+import { firstOf, limitOption } from './webhooks.ts';
+
+const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
+const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
+const RUNS = '/api/v2/accounts/{account_id}/runs/';
+const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+const RUN_STATUSES = ['Running', 'Success', 'Errored', 'Canceled'] as const;
+const SINCE = 'not before: how long ago (30m, 12h, 7d), or an ISO 8601 time';
+
+function webhookOption() {
+  return option('--webhook <webhook>', 'its id or its name').makeOptionMandatory();
+}
+
+interface LogOptions extends ConnectionOptions {
+  webhook?: string;
+  status?: (typeof DELIVERY_STATUSES)[number];
+  event?: (typeof EVENT_TYPES)[number];
+  run?: number;
+  since?: string;
+  limit: number;
+}
+
+const listDeliveries: Command<LogOptions> = {
+  name: 'list',
+  summary: 'what went to the webhooks of the account, or to one',
+  description: 'Deliveries, newest first: of the whole account, or of a webhook, a run, a status, a time.',
+  options: [
+    option('--webhook <webhook>', 'its id or its name'),
+    choice('--status <status>', 'only these', DELIVERY_STATUSES),
+    choice('--event <type>', 'only of this type of event', EVENT_TYPES),
+    option('--run <id>', 'only of this run', reads.id),
+    option('--since <time>', SINCE, reads.moment),
+    limitOption(),
+    ...connectionOptions(),
+  ],
+  examples: ['deliveries list --status failed --since 24h'],
+  async run(context, { webhook, status, event, run, since, limit, ...connection }) {
+    const client = await connect(context.env, connection);
+    const id = webhook === undefined ? '' : (await webhookNamed(client, webhook)).id;
+    const query = {
+      subscription_id: id,
+      status: status ?? '',
+      event_type: event ?? '',
+      run_id: run ?? '',
+      since: since ?? '',
+      limit: Math.min(limit, 100),
+    } as const;
+    const rows = await firstOf(client.list(LOG, { query }), limit);
+    const cells = rows.map((row) => [
+      timeText(row.created_at),
+      row.id,
+      row.webhook_name,
+      row.event_type,
+      row.run_id,
+      row.status,
+      `${row.http_status_code}${row.error_code === null ? '' : ` ${row.error_code}`}`,
+    ]);
+    await context.answer(table(['CREATED', 'ID', 'WEBHOOK', 'EVENT', 'RUN', 'STATUS', 'LAST'], cells), rows);
+    return 0;
+  },
+};
+
+type Detail = Schemas['DeliveryWithAttempts'];
+
+function deliveryText({ attempts, payload, ...delivery }: Detail): string {
+  const rows = attempts.map((attempt) => [
+    String(attempt.number),
+    timeText(attempt.started_at),
+    attempt.http_status_code,
+    `${attempt.duration_ms} ms`,
+    attempt.error?.message ?? '',
+  ]);
+  return [
+    `${delivery.id}  ${delivery.event_type}  run ${delivery.run_id}  ${delivery.status}`,
+    ...(delivery.reason === null ? [] : [printable(delivery.reason)]),
+    ...(rows.length === 0 ? [] : ['', table(['ATTEMPT', 'STARTED', 'STATUS', 'TOOK', ''], rows)]),
+    ...(payload === null ? [] : ['', printable(payload)]),
+  ].join('\n');
+}
+
+const getDelivery: Command<ConnectionOptions & { webhook: string }> = {
+  name: 'get',
+  summary: 'one delivery, with its body and its attempts',
+  description: 'One delivery: the exact body that is sent, and how each attempt went.',
+  arguments: [['<delivery>', 'its id: wdl_…']],
+  options: [webhookOption(), ...connectionOptions()],
+  examples: ['deliveries get wdl_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --webhook "Production pager"'],
+  async run(context, { webhook, ...connection }, [word = '']) {
+    const client = await connect(context.env, connection);
+    const { id } = await webhookNamed(client, webhook);
+    const path = { webhook_id: id, delivery_id: word };
+    const delivery = await client.get(DELIVERY, { path }).catch(notFound(`delivery ${word} of ${webhook}`));
+    await context.answer(deliveryText(delivery), delivery);
+    return 0;
+  },
+};
+
+const redeliver: Command<ConnectionOptions & { webhook: string }> = {
+  name: 'redeliver',
+  summary: 'send deliveries again',
+  description: 'Sends deliveries again, each with its retries, to the endpoint of their webhook.',
+  arguments: [['<deliveries...>', 'their ids: wdl_…']],
+  options: [webhookOption(), ...connectionOptions()],
+  examples: ['deliveries redeliver wdl_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --webhook "Production pager"'],
+  async run(context, { webhook, ...connection }, ids) {
+    const client = await connect(context.env, connection);
+    const { id } = await webhookNamed(client, webhook);
+    let areAllTaken = true;
+    for (const deliveryId of ids) {
+      try {
+        const path = { webhook_id: id, delivery_id: deliveryId };
+        const delivery = await client.post(`${DELIVERY}/redeliver`, { path });
+        await context.line(`${deliveryId}  is on its way again`, delivery);
+      } catch (error) {
+        // One that is pending, or gone, keeps no other from being sent.
+        if (!(error instanceof RunhookError) || (error.status !== 404 && error.status !== 409)) throw error;
+        areAllTaken = false;
+        await context.line(`${deliveryId}  ${error.message}`, { id: deliveryId, error: error.message });
+      }
+    }
+    return areAllTaken ? 0 : 1;
+  },
+};
+
+export const deliveriesGroup: CommandGroup = {
+  name: 'deliveries',
+  summary: 'list, get, redeliver',
+  commands: [listDeliveries, getDelivery, redeliver] as Command[],
+};
+
+interface RunsOptions extends ConnectionOptions {
+  job?: number;
+  status?: (typeof RUN_STATUSES)[number];
+  search?: string;
+  since?: string;
+  until?: string;
+  limit: number;
+}
+
+const listRuns: Command<RunsOptions> = {
+  name: 'list',
+  summary: 'the runs of the account',
+  description: 'Runs, newest first.',
+  options: [
+    option('--job <id>', 'only of this job', reads.id),
+    choice('--status <status>', 'only these', RUN_STATUSES),
+    option('--search <text>', 'in the name of the job, or the whole id'),
+    option('--since <time>', `started ${SINCE}`, reads.moment),
+    option('--until <time>', 'started before, as above', reads.moment),
+    limitOption(),
+    ...connectionOptions(),
+  ],
+  examples: ['runs list --status Errored --since 7d'],
+  async run(context, { job, status, search = '', since = '', until = '', limit, ...connection }) {
+    const client = await connect(context.env, connection);
+    const query = {
+      ...(job !== undefined && { job_id: job }),
+      status: status ?? '',
+      search,
+      since,
+      until,
+      limit: Math.min(limit, 100),
+    } as const;
+    const rows = await firstOf(client.list(RUNS, { query }), limit);
+    const cells = rows.map((row) => [
+      String(row.id),
+      row.job_name,
+      row.status,
+      row.started_at,
+      row.finished_at ?? '',
+    ]);
+    await context.answer(table(['RUN', 'JOB', 'STATUS', 'STARTED', 'FINISHED'], cells), rows);
+    return 0;
+  },
+};
+
+const RUN: [string, string] = ['<run>', 'its number'];
+
+const getRun: Command<ConnectionOptions> = {
+  name: 'get',
+  summary: 'one run',
+  description: 'One run, as its runner reported it.',
+  arguments: [RUN],
+  options: connectionOptions(),
+  examples: ['runs get 2482'],
+  async run(context, options, [word = '']) {
+    const id = runId(word);
+    const client = await connect(context.env, options);
+    const run = await client.get(`${RUNS}{run_id}/`, { path: { run_id: id } }).catch(notFound(`run ${id}`));
+    const facts = Object.entries(run).flatMap(([name, value]) =>
+      value === null ? [] : [[`${name}:`, String(value)]],
+    );
+    await context.answer(table(['', ''], facts).trimStart(), run);
+    return 0;
+  },
+};
+
+const runEvents: Command<ConnectionOptions> = {
+  name: 'events',
+  summary: 'who heard of a run',
+  description: 'The events of a run in order, and to how many webhooks each went.',
+  arguments: [RUN],
+  options: connectionOptions(),
+  examples: ['runs events 2482'],
+  async run(context, options, [word = '']) {
+    const id = runId(word);
+    const client = await connect(context.env, options);
+    const events = await client
+      .get('/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events', { path: { run_id: id } })
+      .catch(notFound(`run ${id}`));
+    const cells = events.map((event) => [
+      timeText(event.happened_at),
+      event.event_type,
+      event.state,
+      String(event.delivery_count),
+      event.event_id ?? '',
+    ]);
+    await context.answer(table(['HAPPENED', 'EVENT', 'STATE', 'WEBHOOKS', 'ID'], cells), events);
+    return 0;
+  },
+};
+
+export const runsGroup: CommandGroup = {
+  name: 'runs',
+  summary: 'list, get, events',
+  commands: [listRuns, getRun, runEvents] as Command[],
+};
+
+function runId(word: string): number {
+  if (/^\d{1,15}$/.test(word)) return Number(word);
+  throw new UsageError(`${printable(word)} is no run: name it by its number.`);
+}
+
+/** The service's own sentence does not say which. */
+function notFound(what: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof RunhookError && error.status === 404)
+      throw new CliError('not_found', `There is no ${printable(what)}.`);
+    throw error;
+  };
+}

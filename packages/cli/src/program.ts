@@ -1,0 +1,122 @@
+import { writeLine } from '@runhook/runtime/terminal-text';
+import { Command as Commander, CommanderError, type Option } from 'commander';
+import {
+  type CliError,
+  type Command,
+  type CommandGroup,
+  cliError,
+  createContext,
+  type Surroundings,
+  UsageError,
+} from './command.ts';
+import { completionCommand, completions } from './completion.ts';
+import { listenCommand } from './listen.ts';
+import { deliveriesGroup, runsGroup } from './log.ts';
+import { sendCommand, verifyCommand } from './try-out.ts';
+import { webhooksGroup } from './webhooks.ts';
+
+const NAME = 'runhook';
+const VERSION = '0.1.0';
+const COMMANDS = [listenCommand, sendCommand, verifyCommand, completionCommand] as Command[];
+const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup];
+
+const DESCRIPTION =
+  'Runhook from the command line: deliveries on your own machine, signatures, webhooks, runs, and what is wrong with an installation.';
+const EXAMPLES = [
+  'listen --webhook "Production pager" --forward http://localhost:8080/hook',
+  'send --to http://localhost:8080/hook',
+  'webhooks list --failing',
+  'deliveries list --status failed --since 24h --json',
+];
+const EXIT_CODES = `
+Exit codes:
+  0  done, and nothing was found to be wrong
+  1  found to be wrong, or not done: refused, not reached, an answer that is no 2xx
+  2  the command line is not one it takes; nothing was done`;
+
+type Execute = (command: Command, options: object, words: string[]) => Promise<void>;
+
+/** The parser of the whole command line. It throws `CommanderError`. */
+function createProgram(onHelp: (text: string) => void, execute: Execute): Commander {
+  const program = new Commander(NAME)
+    .description(DESCRIPTION)
+    .version(VERSION)
+    .option('--json', 'write JSON for scripts, a line for each of many; errors too, to standard error')
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true, optionDescription: describeOption })
+    .configureOutput({ writeOut: onHelp, writeErr: onHelp, outputError: () => undefined })
+    .addHelpText('after', `${examplesText(EXAMPLES)}\n${EXIT_CODES}`);
+  for (const command of COMMANDS) addCommand(program, command, command.name, execute);
+  for (const group of GROUPS) {
+    const parent = program.command(group.name).description(group.summary);
+    parent.addHelpText('after', examplesText(group.commands.map(({ examples: [first = ''] }) => first)));
+    for (const command of group.commands)
+      addCommand(parent, command, `${group.name} ${command.name}`, execute);
+  }
+  return program;
+}
+
+function addCommand(parent: Commander, command: Command, path: string, execute: Execute): void {
+  const child = parent
+    .command(command.name)
+    .summary(command.summary)
+    .description(command.description)
+    .addHelpText('after', examplesText(command.examples.map((example) => (example === '' ? path : example))));
+  for (const [flags, description] of command.arguments ?? []) child.argument(flags, description);
+  for (const option of command.options) child.addOption(option);
+  child.action(() => execute(command, child.opts(), child.args));
+}
+
+/** Which options there must be is not to be told from their order alone. */
+function describeOption(option: Option): string {
+  const { description, mandatory, defaultValue, argChoices } = option;
+  const choices = argChoices === undefined ? '' : `: ${argChoices.join(', ')}`;
+  if (mandatory && defaultValue === undefined) return `${description}${choices} (required)`;
+  return `${description}${choices}${defaultValue === undefined ? '' : ` (default: ${defaultValue})`}`;
+}
+
+function examplesText(examples: readonly string[]): string {
+  return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((example) => `  ${NAME} ${example}`).join('\n')}`;
+}
+
+/**
+ * The command line (docs/cli.md). Resolves with the exit code. Answers go to standard output, errors and remarks to
+ * standard error.
+ */
+export async function runCli(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { stdout, stderr } = surroundings;
+  const isJson = args.includes('--json');
+  let help = '';
+  let exitCode = 0;
+  const onHelp = (text: string) => {
+    help += text;
+  };
+  const program = createProgram(onHelp, async (command, options, words) => {
+    exitCode = await command.run(createContext(surroundings, isJson), options as never, words);
+  });
+  if (args[0] === '__complete') {
+    await writeLine(stdout, completions(program, args.slice(1)).join('\n'));
+    return 0;
+  }
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (thrown) {
+    const isHelp = thrown instanceof CommanderError && /^commander\.(help|version)/.test(thrown.code);
+    if (isHelp && (thrown.exitCode === 0 || !isJson)) {
+      await writeLine(stdout, help.trimEnd());
+      return 0;
+    }
+    const error = isHelp ? new UsageError('Name a command; --help shows them.') : cliError(thrown);
+    await writeLine(stderr, isJson ? errorJson(error) : errorText(error));
+    return error.exitCode;
+  }
+}
+
+function errorJson({ code, message }: CliError): string {
+  return JSON.stringify({ error: { code, message } });
+}
+
+function errorText(error: CliError): string {
+  return `error: ${error.message}${error instanceof UsageError ? ' (--help shows what it takes)' : ''}`;
+}

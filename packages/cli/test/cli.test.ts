@@ -1,0 +1,194 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHmacSecret, EVENT_TYPES, sign, standardWebhooksHeaders, verify } from '@runhook/contract';
+import { type Receiver, startReceiver } from '@runhook/testing';
+import { run } from './command-line.ts';
+
+const SECRET = createHmacSecret();
+let folder: string;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'runhook-cli-'));
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await receiver.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const file = (name: string, content: string | Buffer, mode = 0o600) => {
+  const path = join(folder, name);
+  writeFileSync(path, content, { mode });
+  return path;
+};
+
+describe('help', () => {
+  const COMMANDS = [
+    'listen',
+    'send',
+    'verify',
+    'completion',
+    'webhooks list',
+    'webhooks get',
+    'webhooks create',
+    'webhooks test',
+    'webhooks rotate-secret',
+    'webhooks delete',
+    'deliveries list',
+    'deliveries get',
+    'deliveries redeliver',
+    'runs list',
+    'runs get',
+    'runs events',
+  ];
+
+  test.each(COMMANDS)('of %s says what it does, its options, and an example', async (command) => {
+    const ran = await run([...command.split(' '), '--help']);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(ran.stdout).toMatch(new RegExp(`^Usage: runhook ${command} `));
+    expect(ran.stdout).toMatch(/\n\n[A-Z][\s\S]*\.\n\n(Arguments|Options):/);
+    expect(ran.stdout).toMatch(new RegExp(`Examples?:\n  runhook ${command}`));
+    expect(ran.stdout).toContain('--json');
+  });
+
+  test('names the exit codes, and a mistake is one line that ends with 2', async () => {
+    expect((await run(['--help'])).stdout).toMatch(/Exit codes:\n {2}0 .*\n {2}1 .*\n {2}2 /);
+    const ran = await run(['webhoks', 'list']);
+    expect(ran).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: "error: unknown command 'webhoks' (Did you mean webhooks?) (--help shows what it takes)\n",
+    });
+    const asJson = await run(['send', '--json', '--to', 'ftp://a']);
+    expect(asJson.code).toBe(2);
+    expect(JSON.parse(asJson.stderr)).toEqual({ error: { code: 'usage', message: expect.any(String) } });
+  });
+});
+
+describe('send', () => {
+  test('sends a sample of each type, signed with a secret that is shown', async () => {
+    const before = receiver.requests.length;
+    const { code, stdout, stderr } = await run(['send', '--to', `${receiver.url}/hook`]);
+    expect(code).toBe(0);
+    const secret = /whsec_\S+/.exec(stderr)?.[0] ?? '';
+    const arrived = receiver.requests.slice(before);
+    expect(arrived.map(({ body }) => JSON.parse(body.toString()).eventType)).toEqual([...EVENT_TYPES]);
+    for (const { body, headers } of arrived) expect(verify(body, secret, headers.authorization)).toBe(true);
+    expect(stdout.split('\n')[0]).toMatch(/^job\.run\.started +200 in \d+ ms$/);
+  });
+
+  test('sends the exact bytes of a file, and ends with 1 when the answer is no 2xx', async () => {
+    receiver.respondWith({ status: 500, body: 'no\u001b[31m' });
+    const bytes = '{ "eventId": "wev_7",\r\n "a": "é" }\n';
+    const args = ['send', '--to', receiver.url, '--file', file('body', bytes), '--secret', SECRET];
+    const { code, stdout } = await run([...args, '--signature-header', 'X-Signature']);
+    receiver.respondWith(200);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ 500 in \d+ ms: no\\u001b\[31m\n$/);
+    const last = receiver.requests.at(-1);
+    expect(last?.body.toString()).toBe(bytes);
+    expect(last?.headers).toMatchObject({ 'x-signature': sign(bytes, SECRET), 'webhook-id': 'wev_7' });
+  });
+
+  test('tells of an endpoint that does not answer', async () => {
+    const { code, stdout } = await run([
+      'send',
+      '--to',
+      'http://127.0.0.1:1/',
+      '--type',
+      'job.run.errored',
+      '--json',
+    ]);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      sent: 'job.run.errored',
+      status: null,
+      error: 'ECONNREFUSED',
+    });
+  });
+});
+
+describe('verify', () => {
+  const BODY = '{"eventId":"wev_1","data":{}}';
+  const check = (body: string | Buffer, header: string[], env = { RUNHOOK_SECRET: SECRET }) =>
+    run(['verify', ...header.flatMap((one) => ['--header', one])], { env, input: body });
+
+  test('takes a right signature, of either scheme', async () => {
+    expect(await check(BODY, [sign(BODY, SECRET)])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/right/),
+    });
+    const standard = standardWebhooksHeaders('wev_1', 5, BODY, [SECRET]);
+    const lines = Object.entries(standard).map(([name, value]) => `${name}: ${value}`);
+    expect(await check(BODY, lines)).toMatchObject({ code: 0 });
+  });
+
+  test('says what happened to a body on its way, and which byte differs', async () => {
+    const { code, stdout } = await check(`${BODY}\n`, [sign(BODY, SECRET)]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('A trailing newline was added to the body.');
+    expect(stdout).toContain(`Byte ${BODY.length} differs: yours has a line feed (0x0a)`);
+    const latin = await check(Buffer.from('{"a":"é"}', 'latin1'), [sign('{"a":"é"}', SECRET)]);
+    expect(latin).toMatchObject({ code: 1, stderr: expect.stringMatching(/no UTF-8 from byte 6 on/) });
+  });
+
+  test('says what is missing', async () => {
+    expect(await check(BODY, [sign(BODY, SECRET)], { RUNHOOK_SECRET: '' })).toMatchObject({ code: 2 });
+    expect(await check(BODY, ['Authorization: ***'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/mask of the log/),
+    });
+    expect(await run(['verify', join(folder, 'none'), '--header', 'x', '--secret', SECRET])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: ENOENT/),
+    });
+  });
+});
+
+test('a token is taken from a file of mode 600 only', async () => {
+  const list = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+    run(['webhooks', 'list', '--url', 'http://127.0.0.1:1', '--account', '1', ...args], { env });
+  const open = file('open-token', 'rhs_secret\n');
+  chmodSync(open, 0o640);
+  const refused = await list({}, '--token-file', open);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/Others may read .*chmod 600/) });
+  expect(refused.stderr).not.toContain('rhs_secret');
+  expect(await list({ RUNHOOK_TOKEN_FILE: open })).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/Others may read/),
+  });
+  chmodSync(open, 0o600);
+  // It is used: the service is not there.
+  expect(await list({}, '--token-file', open)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/cannot be reached/),
+  });
+  expect(await list({})).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/No token: set RUNHOOK_TOKEN/),
+  });
+  expect(await list({ RUNHOOK_TOKEN: 'two words' })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no token/),
+  });
+});
+
+test('words are completed, in bash as well', async () => {
+  const complete = async (...words: string[]) =>
+    (await run(['__complete', ...words])).stdout.trim().split('\n');
+  expect(await complete('web')).toEqual(['webhooks']);
+  expect(await complete('webhooks', 'r')).toEqual(['rotate-secret']);
+  expect(await complete('deliveries', 'list', '--status', 'f')).toEqual(['failed']);
+  expect(await complete('listen', '--webhook', 'l')).toEqual(['']);
+  expect(await complete('listen', '--webhook', 'listen', '--fo')).toEqual(['--forward']);
+  expect(await complete('completion', '')).toEqual(['bash', 'fish', 'zsh']);
+  const { stdout: script } = await run(['completion', 'bash']);
+  const asked = `${script}\nrunhook() { echo webhooks; }\nCOMP_WORDS=(runhook we) COMP_CWORD=1 _runhook; echo "$COMPREPLY"`;
+  const { stdout, error } = spawnSync('bash', ['-c', asked], { encoding: 'utf8' });
+  if (error) process.stdout.write(`bash was not run: ${error.message}\n`);
+  else expect(stdout.trim()).toBe('webhooks');
+});
