@@ -58,9 +58,16 @@ export const listenCommand: Command<Options> = {
     const webhook = options.webhook === undefined ? null : await webhookNamed(client, options.webhook);
     const secret = options.secret ?? createHmacSecret();
     const forwarding = new Forwarding(context, client, { ...options, secret, stopping });
-    await begin(context, { webhook, secret, forward: options.forward, isReplay: wanted !== null });
-    if (wanted !== null) return await replay(client, webhook, wanted, forwarding);
-    if (webhook !== null) await follow(context, client, webhook.id, forwarding, stopping);
+    const told = { webhook, secret, forward: options.forward, isReplay: wanted !== null };
+    if (wanted !== null) {
+      await begin(context, told);
+      return await replay(client, webhook, wanted, forwarding);
+    }
+    const log = new Log(client, webhook?.id ?? '');
+    // Whoever reads that it listens may count on what happens from then on.
+    await log.news();
+    await begin(context, told);
+    await follow(context, client, log, forwarding, stopping);
     return 0;
   },
 };
@@ -149,14 +156,14 @@ const LOOK_AT_LEAST_MS = 10_000;
 /** The deliveries of a webhook that are not known yet. What there is at the first look is known. */
 class Log {
   readonly #client: Client;
-  readonly #webhookId: string;
+  readonly webhookId: string;
   /** When each was created, by its id; those that a look can still find. */
   readonly #known = new Map<string, bigint>();
   #newest = 0n;
 
   constructor(client: Client, webhookId: string) {
     this.#client = client;
-    this.#webhookId = webhookId;
+    this.webhookId = webhookId;
   }
 
   /** The oldest first. */
@@ -169,7 +176,7 @@ class Log {
   }
 
   async #begin(): Promise<Delivery[]> {
-    const query = { subscription_id: this.#webhookId, limit: 1 };
+    const query = { subscription_id: this.webhookId, limit: 1 };
     const { data: rows } = await this.#client.page(LOG, { query });
     const [newest] = rows;
     // An empty log: whatever comes is new, from the beginning of time on.
@@ -183,7 +190,7 @@ class Log {
   }
 
   async #since(micros: bigint): Promise<Delivery[]> {
-    const query = { subscription_id: this.#webhookId, since: String(micros < 0n ? 0n : micros), limit: 100 };
+    const query = { subscription_id: this.webhookId, since: String(micros < 0n ? 0n : micros), limit: 100 };
     const news: Delivery[] = [];
     for await (const delivery of this.#client.list(LOG, { query })) {
       if (this.#known.has(delivery.id)) continue;
@@ -203,14 +210,12 @@ function oldestFirst(deliveries: Delivery[]): Delivery[] {
 async function follow(
   context: Context,
   client: Client,
-  webhookId: string,
+  log: Log,
   forwarding: Forwarding,
   stopping: AbortSignal,
 ): Promise<void> {
-  const log = new Log(client, webhookId);
-  await log.news();
   const bell = new Bell(stopping);
-  const hearing = hear(context, client, webhookId, bell, stopping);
+  const hearing = hear(context, client, log.webhookId, bell, stopping);
   try {
     while (await bell.rung(LOOK_AT_LEAST_MS)) {
       for (const delivery of await log.news()) {

@@ -84,7 +84,12 @@ describe('what happened on the way is told', () => {
   const lines = 'a\nb';
 
   test.each<[string, Partial<GivenDelivery>, string[], object | null]>([
-    ['a byte order mark', { body: `\uFEFF${BODY}` }, ['mark-added'], { offset: 0, given: 0xef, signed: 0x7b }],
+    [
+      'a byte order mark',
+      { body: `\uFEFF${BODY}` },
+      ['mark-added'],
+      { offset: 0, given: 0xef, signed: 0x7b },
+    ],
     ['a trailing newline added', { body: `${BODY}\n` }, ['newline-added'], { given: 10, signed: null }],
     ['a trailing CRLF added', { body: `${BODY}\r\n` }, ['newline-added'], { given: 13, signed: null }],
     [

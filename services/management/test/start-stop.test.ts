@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { eventually } from '@runhook/testing';
+import { eventually, IN_VAIN_MS } from '@runhook/testing';
 import { createManagement } from '../src/app.ts';
 import { failure, type Harness, startHarness, UNHURRIED } from './harness.ts';
 
@@ -36,7 +38,7 @@ test('a service whose port is taken does not start, and leaves no connection beh
   await expect(createManagement({ ...harness.settings, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 
-test('a stopped service refuses connections and has closed those to the database', async () => {
+test('a stopped service refuses connections, has closed those to the database, and waits for none that asks nothing', async () => {
   const second = await createManagement({ ...harness.settings, port: 0 }, { timeouts: UNHURRIED });
   const origin = `http://127.0.0.1:${second.port}`;
   await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200));
@@ -47,7 +49,12 @@ test('a stopped service refuses connections and has closed those to the database
     return rows[0].count;
   };
   const before = await connections();
+  const unused = connect(second.port, '127.0.0.1');
+  await once(unused, 'connect');
+  const ended = once(unused, 'close', { signal: AbortSignal.timeout(IN_VAIN_MS) });
+  unused.resume();
   await second.close();
+  await ended;
   await expect(fetch(`${origin}/readyz`)).rejects.toThrow();
   expect(await connections()).toBeLessThan(before);
 });

@@ -1,5 +1,10 @@
-import { checkSignature, type GivenDelivery, type Verdict, verdictWords } from '@runhook/contract/check-signature';
 import { Alert, PasswordInput, Stack, Text, Textarea } from '@mantine/core';
+import {
+  checkSignature,
+  type GivenDelivery,
+  type Verdict,
+  verdictWords,
+} from '@runhook/contract/check-signature';
 import { type ReactNode, useEffect, useState } from 'react';
 import { PageHeading } from '../components/page.tsx';
 import { StatusBadge } from '../components/state.tsx';

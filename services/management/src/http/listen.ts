@@ -7,7 +7,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { RequestHandler } from 'express';
 import { failureBody } from './envelope.ts';
@@ -62,6 +62,7 @@ export async function listen(
   });
   server.setTimeout(SILENCE_MS);
   serve(server, listener, { log: options.log, lingerMs: patience.lingerMs });
+  const unused = unusedConnections(server);
   server.listen(options.port, options.host);
   await once(server, 'listening');
   return {
@@ -70,11 +71,25 @@ export async function listen(
       const closed = once(server, 'close');
       server.close();
       // A kept connection that was busy when the stop came would otherwise stay open once its answer is out.
-      const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+      const sweep = setInterval(() => {
+        server.closeIdleConnections();
+        for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
+      }, IDLE_SWEEP_MS);
       await closed;
       clearInterval(sweep);
     },
   };
+}
+
+/** Opened ahead, as browsers and pools do, and no request yet: Node does not take them for idle. */
+function unusedConnections(server: Server): ReadonlySet<Socket> {
+  const unused = new Set<Socket>();
+  server.on('connection', (socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.on('request', ({ socket }) => unused.delete(socket));
+  return unused;
 }
 
 /** What Node would answer by itself, without the envelope, goes to the listener too, or is answered here. */

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Client, createClient } from '@runhook/client';
+import { verify } from '@runhook/contract';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  IN_VAIN_MS,
+  queueBackends,
+  type Receiver,
+  seedAccount,
+  startReceiver,
+} from '@runhook/testing';
+import { type Ran, run, start } from '../packages/cli/test/command-line.ts';
+import { startService } from './services.ts';
+
+const closers: (() => Promise<unknown>)[] = [];
+let endpoint: Receiver;
+let mine: Receiver;
+let client: Client;
+let jobId: number;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  closers.push(() => database.close());
+  const account = await seedAccount(database);
+  jobId = account.jobs[0]?.id ?? 0;
+  const permissionSets = ['account_admin' as const];
+  const { token } = await createServiceToken(database.prisma, {
+    accountId: account.id,
+    name: 'cli',
+    permissionSets,
+  });
+  endpoint = await startReceiver();
+  mine = await startReceiver();
+  closers.push(
+    () => endpoint.close(),
+    () => mine.close(),
+  );
+  const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
+  const environment = {
+    DATABASE_URL: testDatabase.url,
+    QUEUE_URL: await createTestQueueUrl(backend, testDatabase.url),
+  };
+  const services = await Promise.all([
+    startService('management', environment),
+    startService('dispatcher', environment),
+  ]);
+  closers.push(async () => expect(await Promise.all(services.map((one) => one.stop()))).toEqual([0, 0]));
+  env = { ...environment, RUNHOOK_URL: services[0].url, RUNHOOK_TOKEN: token };
+  client = createClient({ url: services[0].url, token, accountId: account.id });
+});
+afterAll(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const runhook = (...args: string[]) => run(args, { env });
+/** The document of a command that ends with that code. */
+async function json(code: number, ...args: string[]) {
+  const ran: Ran = await runhook(...args, '--json');
+  expect(ran).toMatchObject({ code, stderr: '' });
+  return JSON.parse(ran.stdout);
+}
+const report = (run_id: number) =>
+  client.post('/api/v2/accounts/{account_id}/runs/', {
+    body: { job_id: jobId, run_id, engine_version: '1.9.2' },
+  });
+
+test('deliveries reach localhost as they happen, each once, and once more by run', async () => {
+  const created = await json(
+    0,
+    'webhooks',
+    'create',
+    '--name',
+    'Pager',
+    '--endpoint',
+    `${endpoint.url}/hook`,
+  );
+  expect(created.hmac_secret).toMatch(/^whsec_/);
+  await report(1);
+  await endpoint.waitFor(1);
+
+  const listening = start(['listen', '--webhook', 'Pager', '--forward', `${mine.url}/own`], { env });
+  const secret = /signed with +(\S+)/.exec(await listening.said(/signed with/))?.[1] ?? '';
+  void listening.ended.then((r) => process.stdout.write(JSON.stringify(r)));
+  await report(2);
+  const [forwarded] = await mine.waitFor(1, { timeoutMs: 9000 });
+  const [, sent] = await endpoint.waitFor(2);
+  expect(forwarded?.path).toBe('/own');
+  expect(forwarded?.body.equals(sent?.body ?? Buffer.of())).toBe(true);
+  expect(verify(forwarded?.body ?? '', secret, forwarded?.headers.authorization)).toBe(true);
+  expect(verify(sent?.body ?? '', secret, sent?.headers.authorization)).toBe(false);
+  await listening.said(/job\.run\.started +run 2 +wdl_\w+ +200 in \d+ ms/);
+
+  // A redelivery is another attempt of the same: it goes to the endpoint, and not here once more.
+  const [delivery] = await eventually(async () => {
+    const found = await json(0, 'deliveries', 'list', '--webhook', 'Pager', '--run', '2');
+    expect(found).toMatchObject([{ status: 'delivered', run_id: '2' }]);
+    return found;
+  });
+  expect(await json(0, 'deliveries', 'redeliver', delivery.id, '--webhook', 'Pager')).toMatchObject({
+    id: delivery.id,
+  });
+  await endpoint.waitFor(3);
+  mine.respondWith({ status: 503, body: 'not now' });
+  await report(3);
+  await mine.waitFor(2);
+  await listening.said(/run 3 .* 503 in \d+ ms: not now/);
+  expect(await listening.stop()).toMatchObject({ code: 0, stderr: '' });
+  expect(mine.requests.map(({ body }) => JSON.parse(body.toString()).data.runId)).toEqual(['2', '3']);
+
+  const again = ['listen', '--forward', mine.url, '--replay', 'run'];
+  expect(await runhook(...again, '1')).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/run 1 .* 503/),
+  });
+  mine.respondWith(200);
+  const replayed = await runhook(...again, '1', '--secret', secret, '--json');
+  expect(
+    replayed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { kind: 'begin', secret },
+    { kind: 'delivery', run_id: '1', status: 200 },
+  ]);
+  expect(mine.requests.at(-1)?.body.equals(endpoint.requests[0]?.body ?? Buffer.of())).toBe(true);
+  expect(await runhook(...again, '99')).toMatchObject({
+    code: 1,
+    stderr: 'error: There is no delivery of run 99.\n',
+  });
+});
+
+test('webhooks, deliveries and runs are told of and changed', async () => {
+  expect(await json(0, 'webhooks', 'list', '--search', 'Pager')).toMatchObject([{ name: 'Pager' }]);
+  const listed = await runhook('webhooks', 'list');
+  expect(listed.stdout).toMatch(/^ID +NAME +STATE +LAST +URL\nwsu_\w{27} +Pager +active +200 +http/);
+  const got = await runhook('webhooks', 'get', 'Pager');
+  expect(got.stdout).toMatch(/^name: +Pager$/m);
+  expect(got.stdout).not.toContain('whsec_');
+  endpoint.respondWith(418);
+  expect(await json(1, 'webhooks', 'test', 'Pager')).toMatchObject({ verification_status_code: '418' });
+  expect(await json(0, 'webhooks', 'rotate-secret', 'Pager')).toMatchObject({
+    secret_rotation: expect.anything(),
+  });
+
+  await client.post('/api/v2/accounts/{account_id}/runs/{run_id}/finish/', {
+    path: { run_id: 3 },
+    body: { status: 'errored', status_message: 'Model orders failed' },
+  });
+  expect(await json(0, 'runs', 'list', '--status', 'Errored')).toMatchObject([{ id: 3, status: 'Errored' }]);
+  expect((await runhook('runs', 'get', '3')).stdout).toMatch(/^status_message: +Model orders failed$/m);
+  await eventually(async () => {
+    const told = { event_type: 'job.run.errored', state: 'told', delivery_count: 1 };
+    expect(await json(0, 'runs', 'events', '3')).toMatchObject([{ event_type: 'job.run.started' }, told]);
+  });
+  const [failing] = await json(0, 'deliveries', 'list', '--run', '3', '--event', 'job.run.errored');
+  const one = await eventually(async () => {
+    const found = await runhook('deliveries', 'get', failing.id, '--webhook', 'Pager');
+    expect(found.stdout).toMatch(/^1 +\S+ +418 +\d+ ms +The endpoint answered 418\.$/m);
+    return found;
+  });
+  expect(one.stdout).toContain('"runStatusMessage":"Model orders failed"');
+
+  expect(await runhook('webhooks', 'delete', 'Pager')).toMatchObject({ code: 2 });
+  expect(await runhook('webhooks', 'delete', 'pager', '--yes')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^error: There is no webhook called pager\. Similar: wsu_\w+ \(Pager\)\.\n$/,
+    ),
+  });
+  expect(await runhook('webhooks', 'delete', 'Pager', '--yes')).toMatchObject({ code: 0 });
+  expect(await runhook('runs', 'get', '99')).toMatchObject({
+    code: 1,
+    stderr: 'error: There is no run 99.\n',
+  });
+  const wrong = await run(['runs', 'list', '--json'], { env: { ...env, RUNHOOK_TOKEN: 'rhs_wrong' } });
+  expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'refused_401' } });
+});
