@@ -67,7 +67,7 @@ async function json(code: number, ...args: string[]) {
   return JSON.parse(ran.stdout);
 }
 const report = (run_id: number) =>
-  client.post('/api/v2/accounts/{account_id}/runs/', {
+  client.post('/api/v2/accounts/{account_id}/runs', {
     body: { job_id: jobId, run_id, engine_version: '1.9.2' },
   });
 
@@ -150,7 +150,7 @@ test('webhooks, deliveries and runs are told of and changed', async () => {
     secret_rotation: expect.anything(),
   });
 
-  await client.post('/api/v2/accounts/{account_id}/runs/{run_id}/finish/', {
+  await client.post('/api/v2/accounts/{account_id}/runs/{run_id}/finish', {
     path: { run_id: 3 },
     body: { status: 'errored', status_message: 'Model orders failed' },
   });

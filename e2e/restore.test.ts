@@ -7,7 +7,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { findFreePort } from '@runhook/embedded';
-import { createEventPublisher } from '@runhook/queue';
+import { createEventPublisher } from '@runhook/publisher';
 import {
   createTestDatabase,
   createTestQueueUrl,

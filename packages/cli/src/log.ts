@@ -16,7 +16,7 @@ import { firstOf, limitOption } from './webhooks.ts';
 
 const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
-const RUNS = '/api/v2/accounts/{account_id}/runs/';
+const RUNS = '/api/v2/accounts/{account_id}/runs';
 const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 const RUN_STATUSES = ['Running', 'Success', 'Errored', 'Canceled'] as const;
 const SINCE = 'not before: how long ago (30m, 12h, 7d), or an ISO 8601 time';
@@ -200,7 +200,7 @@ const getRun: Command<ConnectionOptions> = {
   async run(context, options, [word = '']) {
     const id = runId(word);
     const client = await connect(context.env, options);
-    const run = await client.get(`${RUNS}{run_id}/`, { path: { run_id: id } }).catch(notFound(`run ${id}`));
+    const run = await client.get(`${RUNS}/{run_id}`, { path: { run_id: id } }).catch(notFound(`run ${id}`));
     const facts = Object.entries(run).flatMap(([name, value]) =>
       value === null ? [] : [[`${name}:`, String(value)]],
     );

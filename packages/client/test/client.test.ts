@@ -4,7 +4,7 @@ import { type Client, createClient, type Row, RunhookError } from '../src/index.
 
 const SUBSCRIPTIONS = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
-const RUNS = '/api/v2/accounts/{account_id}/runs/';
+const RUNS = '/api/v2/accounts/{account_id}/runs';
 const FIELDS = { name: 'Pager', event_types: ['job.run.errored' as const], client_url: 'https://a.example/' };
 
 let server: Receiver;
@@ -39,7 +39,7 @@ test('a call has the path with its account, the query and the token, and answers
   const [request] = server.requests;
   expect(request).toMatchObject({
     method: 'GET',
-    path: '/below/api/v2/accounts/7/runs/?status=Errored&limit=5',
+    path: '/below/api/v2/accounts/7/runs?status=Errored&limit=5',
   });
   expect(request?.headers).toMatchObject({ authorization: 'Token rhs_1' });
   await expect(createClient({ url: server.url, token: 'x' }).get(RUNS)).rejects.toThrow('needs account_id');
@@ -100,7 +100,7 @@ test('every row of a list comes, page after page, by number or from where the la
   page([], { next_before: '2026-01-30.5' });
   page([5], { next_before: null });
   const deliveries: unknown[] = [];
-  for await (const delivery of client.list(DELIVERIES, { query: { run_id: '7' } })) deliveries.push(delivery);
+  for await (const delivery of client.list(DELIVERIES, { query: { run_id: 7 } })) deliveries.push(delivery);
   expect([runs, deliveries]).toEqual([
     [1, 2, 3],
     [4, 5],
