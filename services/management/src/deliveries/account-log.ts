@@ -175,7 +175,10 @@ function scanOf(values: Values, query: StretchQuery, source: Source, wanted: str
     return `SELECT ${READ_COLUMNS} FROM deliveries d
       WHERE d.account_id = ${values.$(accountId)} AND d.subscription_id = ANY (${ids}) AND ${where}`;
   const columns = max === null ? 'd.day, d.created_at, d.id' : READ_COLUMNS;
-  const order = max === null ? `ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${wanted}` : '';
+  // Each in the order of its index and no more than can be taken: the planner, which takes every webhook for as busy as the
+  // others of the log, would read whole days for one that has nothing.
+  const most = max === null ? wanted : values.$(max + 1);
   return `SELECT read.* FROM unnest(${ids}) AS webhook (id)
-    CROSS JOIN LATERAL (SELECT ${columns} FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where} ${order}) read`;
+    CROSS JOIN LATERAL (SELECT ${columns} FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}
+      ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${most}) read`;
 }

@@ -149,7 +149,8 @@ async function countRows(
       return source === 'pending'
         ? `SELECT d.* FROM deliveries d WHERE d.account_id = ${values.$(accountId)} AND d.subscription_id = ANY (${list}) AND ${where}`
         : `SELECT d.* FROM unnest(${list}) AS webhook (id)
-           CROSS JOIN LATERAL (SELECT * FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d`;
+           CROSS JOIN LATERAL (SELECT * FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}
+             ORDER BY d.day DESC, d.created_at DESC LIMIT ${values.$(max + 1)}) d`;
     });
     const matches = ['true', ...rowConditions(values, filters)].join(' AND ');
     return `SELECT d.created_at, CASE WHEN ${matches} THEN d.status END AS status
