@@ -146,7 +146,7 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
     });
   });
 
-  test('an event takes the same path whether it is published or reported, and its id is delivered once', async () => {
+  test('an event takes the same path whether it is published, over REST too, or reported, and its id is delivered once', async () => {
     const { id } = await subscribe();
     const job = account.jobs[0] as TestAccount['jobs'][number];
     const publisher = createEventPublisher({ queueUrl: environment.QUEUE_URL });
@@ -155,16 +155,26 @@ describe.each(queueBackends())('the services as processes, queue on $name', (bac
     await publisher.publish(published);
     await call('POST', runs(), { job_id: job.id, run_id: 4_002, engine_version: '1.9.2' });
     await receiver.waitFor(2);
-    await publisher.publish(published);
-    await publisher.publish(exampleEvent('job.run.errored', job, 4_003));
+    const overRest = exampleEvent('job.run.started', job, 4_004);
+    const events = { events: [published, overRest] };
+    const { data } = await call<{ events: { verdict: string }[] }>(
+      'POST',
+      `/v2/accounts/${account.id}/events`,
+      events,
+    );
+    expect(data.events.map(({ verdict }) => verdict)).toEqual(['known', 'accepted']);
     await receiver.waitFor(3);
+    await publisher.publish(published);
+    await publisher.publish(overRest);
+    await publisher.publish(exampleEvent('job.run.errored', job, 4_003));
+    await receiver.waitFor(4);
 
     const deliveries = await eventually(async () => {
       const found = await deliveriesOf(id);
-      expect(found.map(({ status }) => status)).toEqual(['delivered', 'delivered', 'delivered']);
+      expect(found.map(({ status }) => status)).toEqual(Array(4).fill('delivered'));
       return found;
     });
-    expect(deliveries.map(({ run_id }) => run_id).sort()).toEqual(['4001', '4002', '4003']);
+    expect(deliveries.map(({ run_id }) => run_id).sort()).toEqual(['4001', '4002', '4003', '4004']);
     const [fromQueue, fromRest] = payloads();
     expect(Object.keys(fromRest)).toEqual(Object.keys(fromQueue));
     expect(Object.keys(fromRest.data)).toEqual(Object.keys(fromQueue.data));

@@ -2,9 +2,11 @@ import {
   createId,
   isId,
   type JobRunEvent,
+  nanosecondTimestamp,
   type Problem,
   parseEvent,
   problemsOf,
+  RUN_TIMES,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
@@ -97,12 +99,32 @@ function checkedEvent(published: unknown, accountId: number, retentionDays: numb
   return { eventId, problems: problems ?? [{ field: 'accountId', message }] };
 }
 
-/** With what may be left out, for which an event is otherwise looked at the long way. */
+/**
+ * With what may be left out, for which an event is otherwise looked at the long way, and with the times of its run as the
+ * Runs API takes them: libraries of some languages write UTC as `+00:00`, and more digits than a second has.
+ */
 function completed(published: unknown, nowMs: number): unknown {
-  if (typeof published !== 'object' || published === null || Array.isArray(published)) return published;
-  const { eventId = createId('event', nowMs), timestamp = new Date(nowMs).toISOString() } =
-    published as Partial<JobRunEvent>;
-  return { ...published, eventId, timestamp };
+  if (!isObject(published)) return published;
+  const { eventId = createId('event', nowMs), timestamp = new Date(nowMs).toISOString(), data } = published;
+  return { ...published, eventId, timestamp, data: isObject(data) ? withWholeSeconds(data) : data };
+}
+
+const TIMES = ['runStartedAt', ...Object.keys(RUN_TIMES)];
+
+function withWholeSeconds(data: Fields): Fields {
+  const cut: Fields = { ...data };
+  for (const name of TIMES) {
+    const { [name]: told } = data;
+    const time = typeof told === 'string' ? nanosecondTimestamp(told) : null;
+    if (time !== null) cut[name] = `${time.slice(0, 19)}Z`;
+  }
+  return cut;
+}
+
+type Fields = Record<string, unknown>;
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function answered(checked: readonly Checked[], added: ReadonlySet<string>): Answer {

@@ -86,6 +86,21 @@ describe('POST …/events/', () => {
     expect((await stored()).map(({ id }) => id)).toEqual([...ids].sort());
   });
 
+  test('takes the times of a run as libraries of other languages write them', async () => {
+    const event = newEvent('job.run.completed');
+    const data = { ...event.data, runFinishedAt: '2026-01-31T19:31:20.999+00:00' };
+    const path = `/api/v2/accounts/${account.id}/events`;
+    const answer = await fetch(harness.origin + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${runner}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ events: [{ ...event, data }] }),
+    });
+    expect(answer.status).toBe(202);
+    expect(JSON.parse((await stored())[0]?.data ?? '')).toMatchObject({
+      runFinishedAt: '2026-01-31T19:31:20Z',
+    });
+  });
+
   test('tells of each what is wrong with it, and takes the others', async () => {
     const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
     const { data, ...bare } = newEvent();

@@ -1,0 +1,122 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createId } from '@runhook/contract';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  queueBackends,
+  seedAccount,
+  type TestAccount,
+  type TestDatabase,
+} from '@runhook/testing';
+import { type RunningService, startService } from '../services.ts';
+
+const run = promisify(execFile);
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+
+/** Set by `npm run prove-clients`: the generators are fetched from their registries, which takes a minute. */
+const isProof = process.env.PROVE_CLIENTS !== undefined;
+const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
+const OPENAPI_PYTHON_CLIENT = 'openapi-python-client==0.29.1';
+const TIME_MS = 600_000;
+
+function canRun(program: string, version: string): boolean {
+  if (!isProof) return false;
+  const isThere = spawnSync(program, [version], { stdio: 'ignore' }).error === undefined;
+  if (!isThere) process.stderr.write(`${program} is not on the path: its client was left out\n`);
+  return isThere;
+}
+
+const withGo = canRun('go', 'version') ? test : test.skip;
+const withPython = canRun('python3', '--version') ? test : test.skip;
+
+let folder: string;
+let testDatabase: TestDatabase;
+let database: PrismaDatabase;
+let management: RunningService;
+let account: TestAccount;
+let token: string;
+
+/** What a client's program needs to know, as its arguments: the address, the key, the account, a job and an event's id. */
+const told = () => [
+  management.url,
+  token,
+  String(account.id),
+  String(account.jobs[0]?.id),
+  createId('event'),
+];
+
+if (isProof) {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'runhook-clients-'));
+    testDatabase = await createTestDatabase();
+    database = openPrismaDatabase({ url: testDatabase.url });
+    account = await seedAccount(database);
+    const who = { accountId: account.id, name: 'client', permissionSets: ['account_admin' as const] };
+    token = (await createServiceToken(database.prisma, who)).token;
+    const [backend = { name: 'PostgreSQL' as const }] = queueBackends();
+    management = await startService('management', {
+      DATABASE_URL: testDatabase.url,
+      QUEUE_URL: await createTestQueueUrl(backend, testDatabase.url),
+    });
+    const document = await fetch(`${management.url}/openapi.json`);
+    await writeFile(join(folder, 'openapi.json'), await document.text());
+  });
+  afterAll(async () => {
+    await management.stop();
+    await database.close();
+    await testDatabase.drop();
+    // What Go keeps of modules may not be written to.
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  });
+}
+
+/** What every client says it was answered. */
+const ANSWERED = {
+  jobs: ['Nightly build'],
+  webhook: 'Runs to the pager',
+  verdicts: ['accepted'],
+  runs: 1,
+};
+
+describe('a client that is generated from the served document with the defaults of', () => {
+  withGo(
+    'oapi-codegen compiles, and lists, creates and publishes',
+    async () => {
+      const go = (...args: string[]) => run('go', args, { cwd: folder, maxBuffer: 1e8 });
+      await go('mod', 'init', 'example.com/client');
+      const { stdout } = await go('run', OAPI_CODEGEN, '-package', 'main', 'openapi.json');
+      await writeFile(join(folder, 'client.gen.go'), stdout);
+      await cp(here('go-client.go.txt'), join(folder, 'main.go'));
+      await go('mod', 'tidy');
+      await go('vet', './...');
+      const answered = await go('run', '.', ...told());
+      expect(JSON.parse(answered.stdout)).toEqual(ANSWERED);
+    },
+    TIME_MS,
+  );
+
+  withPython(
+    'openapi-python-client compiles, and lists, creates and publishes',
+    async () => {
+      const environment = join(folder, 'venv');
+      const python = (...args: string[]) =>
+        run(join(environment, 'bin', 'python'), args, { cwd: folder, maxBuffer: 1e8 });
+      await run('python3', ['-m', 'venv', environment]);
+      await python('-m', 'pip', 'install', '--quiet', OPENAPI_PYTHON_CLIENT);
+      await python('-m', 'openapi_python_client', 'generate', '--path', 'openapi.json');
+      await python('-m', 'pip', 'install', '--quiet', './runhook-client');
+      await python('-m', 'compileall', '-q', 'runhook-client');
+      const answered = await python(here('python-client.py'), ...told());
+      expect(JSON.parse(answered.stdout)).toEqual(ANSWERED);
+    },
+    TIME_MS,
+  );
+});
