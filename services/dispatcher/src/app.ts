@@ -41,6 +41,7 @@ import type { DispatcherSettings } from './settings.ts';
 import { createBacklogMeasure } from './telemetry/backlog.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
 import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
+import { createStrangersMeasure } from './telemetry/strangers.ts';
 import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './upkeep/full-queue.ts';
 import { openMailer, sendNotices } from './upkeep/notices.ts';
@@ -49,6 +50,7 @@ import { startDeliveryWorker, startEventWorker } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
+const STRANGERS_EVERY_MS = 15_000;
 const MAIL_EVERY_MS = 10_000;
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
@@ -262,6 +264,11 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
     logger.warn({ err: error }, 'the backlog could not be measured'),
   );
   lifecycle.onClose('backlog', () => void measuring.stop());
+  const lookAround = createStrangersMeasure({ events, registry, logger });
+  const looking = startPeriodic(STRANGERS_EVERY_MS, lookAround, (error) =>
+    logger.warn({ err: error }, 'other publishers could not be looked for'),
+  );
+  lifecycle.onClose('strangers', () => void looking.stop());
 }
 
 /** What is in flight at a stop ends within its own deadline; what waits for a database that is away gives up. */

@@ -71,10 +71,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     addedSinglyMax: ADDED_SINGLY_MAX,
     hasFailed,
     jobStates,
-    failedAmong: async (queue, jobIds) => {
-      const states = await jobStates(queue, jobIds);
-      return new Set(jobIds.filter((jobId) => states.get(jobId) === 'ended'));
-    },
+    failedAmong,
     present: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
     isForbidden: () => false,
     keepSettings: async () => undefined,
@@ -163,6 +160,14 @@ async function jobStates<Data>(
   const values = [queue.name, jobIds];
   const { rows } = await poolOf(queue).query<{ id: string; ended: boolean }>(JOB_STATES, values);
   return new Map(rows.map(({ id, ended }) => [id, ended ? 'ended' : 'held']));
+}
+
+const FAILED_AMONG = `SELECT id FROM ${POSTGRES_SCHEMA}.job
+  WHERE queue = $1 AND id = ANY ($2::text[]) AND state = 'failed'`;
+
+async function failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>> {
+  const { rows } = await poolOf(queue).query<{ id: string }>(FAILED_AMONG, [queue.name, jobIds]);
+  return new Set(rows.map(({ id }) => id));
 }
 
 const poolOf = <Data>(queue: Queue<Data>) =>

@@ -77,6 +77,10 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
     });
     expect(await backend.jobStates(queue, jobIds)).toEqual(new Map(expected));
     expect(expected).toHaveLength(7);
+    expect(await backend.present(queue, jobIds)).toEqual(new Set(expected.map(([jobId]) => jobId)));
+    const failed = jobIds.filter((_, index) => told[index] === 'failed');
+    expect(failed.length).toBeGreaterThan(0);
+    expect(await backend.failedAmong(queue, jobIds)).toEqual(new Set(failed));
   });
 
   test('of none and of a thousand are one call each', async () => {

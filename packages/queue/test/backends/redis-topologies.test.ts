@@ -116,6 +116,26 @@ async function expectCounting(queueUrl: string): Promise<void> {
   }
 }
 
+/** Other prefixes have their keys on any of the nodes. */
+async function expectStrangersSeen(queueUrl: string): Promise<void> {
+  const redis = await openRedisBeside(queueUrl, () => undefined);
+  const backend = createQueueBackend(queueUrl, { callMs: untilThen.timeoutMs });
+  const queue = backend.createQueue('work');
+  try {
+    await eventually(() => expect(redis.status).toBe('ready'), untilThen);
+    const elsewhere = ['a', 'b', 'c', 'd', 'bull'].map((prefix) => ({ prefix, jobs: 1 }));
+    for (const { prefix } of elsewhere) {
+      if (prefix !== 'bull') await redis.incr(`${prefix}:work:id`);
+      await redis.lpush(`${prefix}:work:wait`, '1');
+    }
+    const seen = (await backend.strangers(queue)).elsewhere.sort((a, b) => a.prefix.localeCompare(b.prefix));
+    expect(seen).toEqual(elsewhere.sort((a, b) => a.prefix.localeCompare(b.prefix)));
+  } finally {
+    redis.disconnect();
+    await queue.close();
+  }
+}
+
 describeWithRedis('a cluster of three nodes', () => {
   test(
     'carries the queues, their retries and the counters, and no connection stays open',
@@ -125,6 +145,7 @@ describeWithRedis('a cluster of three nodes', () => {
       // One node is enough to find the others.
       await expectWorking(`redis+cluster://${nodes[0]}`);
       await expectCounting(`redis+cluster://${nodes.join(',')}`);
+      await expectStrangersSeen(`redis+cluster://${nodes[0]}`);
       await eventually(async () => {
         for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
       }, untilThen);
