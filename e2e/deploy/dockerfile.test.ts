@@ -66,6 +66,15 @@ test('every program that is started in an image is made by the build of that ima
   }
 });
 
+test('there is one version, in the root package.json, and every package has it', () => {
+  const { version } = manifestOf('.');
+  const others = ['packages', 'services', 'examples', '.']
+    .flatMap((folder) => readdirSync(join(checkout, folder)).map((name) => join(folder, name)))
+    .filter((folder) => existsSync(join(checkout, folder, 'package.json')))
+    .filter((folder) => (manifestOf(folder).version ?? version) !== version);
+  expect(others).toEqual([]);
+});
+
 test('versions agree: pnpm with the bootstrap, the release with the packages, Node with what they need', () => {
   const pnpm = /pnpm@[\d.]+/;
   expect(pnpm.exec(dockerfile)?.[0]).toBe(pnpm.exec(read('scripts/bootstrap.mjs'))?.[0]);

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -9,6 +10,9 @@ import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from './ot
 import { callApi, openSystem, type System } from './system.ts';
 
 const PUBLISHER = fileURLToPath(new URL('./publish-in-trace.mjs', import.meta.url));
+const { version: VERSION } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { version: string };
 const EXPORT_SOON = { OTEL_BSP_SCHEDULE_DELAY: '100' };
 const QUERY_SECRET = 'token=in-the-query';
 
@@ -104,6 +108,7 @@ describe.each(queueBackends())('traces, with the queue on $name', (backend) => {
       [first, retry].map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`),
     );
     const exported = collector.bodies.join('\n');
+    expect(exported).toContain(`{"key":"service.version","value":{"stringValue":"${VERSION}"}}`);
     for (const secret of [QUERY_SECRET, 'in-the-path', system.token, 'Nightly build', 'whsec_']) {
       expect(exported).not.toContain(secret);
     }

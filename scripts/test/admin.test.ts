@@ -23,11 +23,12 @@ describe('npm run admin', () => {
   const databaseUrl = 'postgres://u:p@127.0.0.1:54329/runhook';
   const encryptionKeys = 'local:a2V5';
 
-  test('takes the database of the npm start that runs, and its keys', async () => {
-    await put('dev.json', { databaseUrl });
+  test('takes the database and the queue of the npm start that runs, and its keys', async () => {
+    await put('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
     await put('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
       DATABASE_URL: databaseUrl,
+      QUEUE_URL: 'redis://127.0.0.1:6400',
       ENCRYPTION_KEYS: encryptionKeys,
     });
   });

@@ -1,3 +1,8 @@
+export {
+  type ConnectionProblem,
+  connectionProblem,
+  connectionSentence,
+} from './connection-problem.ts';
 export { dropOldDayPartitions, ensureDayPartitions } from './day-partitions.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export {

@@ -46,6 +46,8 @@ export interface DeliveryQueue {
   counts(): Promise<Record<string, number>>;
   /** The waiting job that a worker would take next; null when none waits. */
   firstInLine(): Promise<JobInLine | null>;
+  /** What the server's `maxmemory-policy` is when it lets jobs go to make room; null when it keeps them. */
+  evictionPolicy(): Promise<string | null>;
   close(): Promise<void>;
 }
 
@@ -75,8 +77,28 @@ export function openDeliveryQueue(
       }),
     counts: () => producer.call((queue) => queue.getJobCounts()),
     firstInLine: () => producer.call(firstInLine),
+    evictionPolicy: () => producer.call((queue) => backend.evictionPolicy(queue)),
     close: () => producer.close(),
   };
+}
+
+/** The queue's server answers, but may drop jobs when it is full. */
+class QueueEvictsError extends Error {
+  readonly code = 'QUEUE_EVICTS';
+  /** For whoever asks how the service is. */
+  readonly told: string;
+
+  constructor(policy: string) {
+    const told = `The queue's Redis has maxmemory-policy ${policy} and may drop jobs when it is full: set it to noeviction.`;
+    super(told);
+    this.told = told;
+  }
+}
+
+/** Passes when the queue answers and keeps what it has. Throws `QueueUnavailableError` and {@link QueueEvictsError}. */
+export async function requireKeeping(queue: Pick<DeliveryQueue, 'evictionPolicy'>): Promise<void> {
+  const policy = await queue.evictionPolicy();
+  if (policy !== null) throw new QueueEvictsError(policy);
 }
 
 function toLaneJob({ subscriptionId, delayMs = 0 }: WokenLane) {

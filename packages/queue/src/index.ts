@@ -11,8 +11,14 @@ export {
   QueueUnavailableError,
   queueBackendName,
 } from './backends/index.ts';
-export { type DeliveryQueue, openDeliveryQueue, type QueuedDelivery } from './delivery-queue.ts';
+export {
+  type DeliveryQueue,
+  openDeliveryQueue,
+  type QueuedDelivery,
+  requireKeeping,
+} from './delivery-queue.ts';
 export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
 export type { JobInLine } from './producer.ts';
+export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';
 export { startUpkeep, type Upkeep, type UpkeepTask } from './upkeep.ts';

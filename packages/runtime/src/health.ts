@@ -17,6 +17,8 @@ export interface HealthReport {
 interface CheckReport {
   ok: boolean;
   error?: string;
+  /** What is wrong and what to do, where a word is not enough. */
+  told?: string;
   /** Only told: red or not, the report does not depend on it. */
   required?: false;
 }
@@ -68,7 +70,7 @@ export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOpt
     } catch (err) {
       if (!check.failing) logger?.warn({ err, check: check.name }, 'health check fails');
       check.failing = true;
-      return { ok: false, error: describe(err), ...told };
+      return { ok: false, error: describe(err), ...words(err), ...told };
     }
   }
 
@@ -103,6 +105,12 @@ function describe(error: unknown): string {
   if (error instanceof DeadlineError) return 'timed out';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : 'failed';
+}
+
+/** An error may bring a sentence for whoever asks, in `told`: one that holds nothing of its surroundings. */
+function words(error: unknown): { told?: string } {
+  const told = error instanceof Error && 'told' in error ? error.told : undefined;
+  return typeof told === 'string' ? { told } : {};
 }
 
 /** Answers a probe and resolves with true, or leaves the request alone and resolves with false. Never rejects. */

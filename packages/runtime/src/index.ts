@@ -21,7 +21,7 @@ export {
   startProbeServer,
 } from './health.ts';
 export { Lifecycle, type LifecycleOptions } from './lifecycle.ts';
-export { createLogger, type LoggerOptions } from './logger.ts';
+export { addToEachLine, createLogger, type LoggerOptions } from './logger.ts';
 export {
   createMetricsRegistry,
   type DependencyMetrics,
@@ -30,5 +30,6 @@ export {
   registerPoolMetrics,
 } from './metrics.ts';
 export { Semaphore } from './semaphore.ts';
+export { startFailure } from './start-failure.ts';
 export { DeadlineError, type Periodic, startPeriodic, withinDeadline } from './timers.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -10,6 +10,17 @@ export interface LoggerOptions {
   destination?: DestinationStream;
 }
 
+/** By logger; whatever makes it may be opened after the first lines. */
+const eachLine = new WeakMap<object, () => object>();
+
+/**
+ * Has every line of a logger, and of its children, say more: what `fields` answers when the line is written, which must be
+ * little and no secret.
+ */
+export function addToEachLine(logger: Logger, fields: () => object): void {
+  eachLine.set(logger, fields);
+}
+
 /**
  * A logger of JSON lines: ISO 8601 time, the level as a word, `service`, and whatever the call gives. Values whose name says
  * that they are secret are masked, in nested objects, in errors and in the bindings of child loggers too.
@@ -23,10 +34,12 @@ export function createLogger({ service, level, destination }: LoggerOptions): Lo
       level: (label: string) => ({ level: label }),
       log: redact,
     },
+    mixin: () => eachLine.get(logger)?.() ?? {},
     // Redaction has already rendered the error; pino's own serializer would render that once more.
     serializers: { err: (rendered: unknown) => rendered },
   };
-  return redactBindings(pino(options, destination ?? openStandardOutput()));
+  const logger: Logger = redactBindings(pino(options, destination ?? openStandardOutput()));
+  return logger;
 }
 
 const STANDARD_OUTPUT = 1;

@@ -1,10 +1,21 @@
+import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+
+/** The release that runs here. The version of all packages is that of the root `package.json`, which a test holds. */
+export function releaseVersion(): string {
+  // Of this package: the root's does not come along into an image.
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return version;
+}
 
 /**
  * A registry of its own with Node's metrics (event loop lag, heap, handles, CPU) and the build, each series labelled
  * `service`.
  */
-export function createMetricsRegistry({ service, version = '0.1.0' }: MetricsRegistryOptions): Registry {
+export function createMetricsRegistry({
+  service,
+  version = releaseVersion(),
+}: MetricsRegistryOptions): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry });
@@ -19,7 +30,7 @@ export function createMetricsRegistry({ service, version = '0.1.0' }: MetricsReg
 
 export interface MetricsRegistryOptions {
   service: string;
-  /** Of the service; the packages' own version when omitted. */
+  /** {@link releaseVersion} when omitted. */
   version?: string;
 }
 

@@ -21,7 +21,8 @@ import {
 } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
-import type { OpenSpan, SpanOptions, Traces } from './traces.ts';
+import { releaseVersion } from './metrics.ts';
+import type { OpenSpan, SpanOptions, TraceIds, Traces } from './traces.ts';
 
 const KINDS = {
   internal: SpanKind.INTERNAL,
@@ -44,7 +45,13 @@ export function startTraceSdk(service: string, logger: Pick<Logger, 'warn'>): Tr
   );
   const provider = new BasicTracerProvider({
     resource: defaultResource()
-      .merge(resourceFromAttributes({ 'service.name': `runhook-${service}`, 'service.namespace': 'runhook' }))
+      .merge(
+        resourceFromAttributes({
+          'service.name': `runhook-${service}`,
+          'service.namespace': 'runhook',
+          'service.version': releaseVersion(),
+        }),
+      )
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   });
@@ -74,6 +81,7 @@ export function startTraceSdk(service: string, logger: Pick<Logger, 'warn'>): Tr
     },
     carried: () => (trace.getSpan(context.active()) ? JSON.stringify(injected()) : null),
     headers: injected,
+    ids,
     detached: (work) => context.with(ROOT_CONTEXT, work),
     close: () => provider.shutdown(),
   };
@@ -88,6 +96,11 @@ function openSpan(span: Span, inside: Context): OpenSpan {
     fail: (code) => void span.setAttribute('error.type', code).setStatus({ code: SpanStatusCode.ERROR }),
     end: () => span.end(),
   };
+}
+
+function ids(): TraceIds | Record<string, never> {
+  const active = trace.getSpan(context.active())?.spanContext();
+  return active === undefined ? {} : { trace_id: active.traceId, span_id: active.spanId };
 }
 
 function injected(): Record<string, string> {

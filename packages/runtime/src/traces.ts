@@ -25,6 +25,12 @@ export interface OpenSpan {
   end(): void;
 }
 
+/** Named as OpenTelemetry names them in logs that are not its own. */
+export interface TraceIds {
+  trace_id: string;
+  span_id: string;
+}
+
 /** What a process tells of its work as OpenTelemetry spans. */
 export interface Traces {
   start(name: string, options?: SpanOptions): OpenSpan;
@@ -34,6 +40,8 @@ export interface Traces {
   carried(): string | null;
   /** The active span as W3C headers, `traceparent` and perhaps `tracestate`. */
   headers(): Record<string, string>;
+  /** The active span, to find it by from a log line; nothing when there is none. */
+  ids(): TraceIds | Record<string, never>;
   /** Runs work outside every trace: what many traces share belongs to none of them. */
   detached<T>(work: () => T): T;
   /** Exports what is left. */

@@ -20,6 +20,15 @@ test('a report has every check of its kind and is red when one fails', async () 
   });
 });
 
+test('a check may tell in a sentence what is to be done', async () => {
+  const health = createHealth();
+  const told = 'Set it to noeviction.';
+  health.register('queue', 'ready', () => {
+    throw Object.assign(new Error('10.0.0.7 evicts'), { code: 'QUEUE_EVICTS', told });
+  });
+  expect((await health.report('ready')).checks.queue).toEqual({ ok: false, error: 'QUEUE_EVICTS', told });
+});
+
 test('a check that is only told turns nothing red', async () => {
   const health = createHealth({ timeoutMs: 30 });
   health.register('database', 'ready', () => {});

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createLogger } from '../src/index.ts';
+import { addToEachLine, createLogger } from '../src/index.ts';
 
 function capture(level = 'info') {
   const lines: string[] = [];
@@ -21,6 +21,22 @@ test('a line is JSON with an ISO time, the level as a word and the service', () 
     deliveryId: 7,
     msg: 'delivered',
   });
+});
+
+test('what is to be in each line is asked when it is written, and what the line says itself comes first', () => {
+  const { logger, last } = capture();
+  let trace: object = {};
+  const child = logger.child({ part: 'relay' });
+  addToEachLine(logger, () => trace);
+  logger.info('before');
+  expect(last()).not.toHaveProperty('trace_id');
+  trace = { trace_id: 'a', token: 'secret' };
+  for (const one of [logger, child]) {
+    one.info({ attempt: 1 }, 'within');
+    expect(last()).toMatchObject({ attempt: 1, trace_id: 'a', token: '[redacted]' });
+  }
+  logger.info({ trace_id: 'b' }, 'request');
+  expect(last()).toMatchObject({ trace_id: 'b' });
 });
 
 test('lines below the level are not written', () => {

@@ -6,7 +6,9 @@ import { expect, test } from '@jest/globals';
 /** Imports the built package, as a service in production does: build packages/runtime first. */
 const fixture = fileURLToPath(new URL('./traces.fixture.mjs', import.meta.url));
 
-async function open(environment: Record<string, string>): Promise<{ isOn: boolean; loaded: number }> {
+async function open(
+  environment: Record<string, string>,
+): Promise<{ isOn: boolean; loaded: number; isInLines: boolean }> {
   const { stdout } = await promisify(execFile)(process.execPath, [fixture], { env: environment });
   return JSON.parse(stdout);
 }
@@ -16,14 +18,18 @@ test.each([
   ['the endpoint is set to nothing', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
   ['the SDK is disabled', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_SDK_DISABLED: 'true' }],
 ])('nothing of the SDK is loaded when %s', async (_, environment) => {
-  expect(await open(environment as Record<string, string>)).toEqual({ isOn: false, loaded: 0 });
+  expect(await open(environment as Record<string, string>)).toEqual({
+    isOn: false,
+    loaded: 0,
+    isInLines: false,
+  });
 });
 
 test.each(['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])(
-  'the SDK is loaded when %s is set',
+  'the SDK is loaded when %s is set, and lines of the log name the span they are written in',
   async (variable) => {
-    const { isOn, loaded } = await open({ [variable]: 'http://127.0.0.1:1' });
-    expect(isOn).toBe(true);
+    const { isOn, loaded, isInLines } = await open({ [variable]: 'http://127.0.0.1:1' });
+    expect([isOn, isInLines]).toEqual([true, true]);
     expect(loaded).toBeGreaterThan(10);
   },
 );

@@ -16,10 +16,12 @@ import {
   openQueueTelemetry,
   type QueueBackend,
   type QueueTelemetry,
+  requireKeeping,
   startUpkeep,
   type Upkeep,
 } from '@runhook/queue';
 import {
+  addToEachLine,
   createHealth,
   createHttpProbes,
   createMetricsRegistry,
@@ -115,6 +117,7 @@ async function openProcess(
   lifecycle.onClose('waits', () => stop.abort());
   const registry = createMetricsRegistry({ service: 'dispatcher' });
   const traces = await openTraces('dispatcher', logger);
+  if (traces) addToEachLine(logger, traces.ids);
   if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
   const toEndpoints = settings.tracePropagateToEndpoints ?? false;
   return {
@@ -199,7 +202,7 @@ async function openQueues(process: Process): Promise<Queues> {
   lifecycle.onClose('delivery queue', () => deliveries.close());
   const events = openEventQueue(backend, onError, telemetry);
   lifecycle.onClose('event queue', () => events.close());
-  health.register('queue', 'ready', async () => void (await deliveries.counts()));
+  health.register('queue', 'ready', () => requireKeeping(deliveries));
   // BullMQ remembers a first connection that failed for ever: workers are made when the queue is there.
   await retryWhileUnavailable(process, () => deliveries.counts());
   return { backend, events, deliveries };

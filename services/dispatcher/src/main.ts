@@ -1,4 +1,5 @@
-import { createLogger, describeSettings, EnvironmentError, Lifecycle } from '@runhook/runtime';
+import { connectionSentence } from '@runhook/database';
+import { createLogger, describeSettings, Lifecycle, startFailure } from '@runhook/runtime';
 import { startDispatcher } from './app.ts';
 import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
@@ -21,6 +22,6 @@ try {
   process.exit(await stopped);
 } catch (error) {
   // The logger's level is one of the settings, so what is wrong with them cannot go through it.
-  process.stderr.write(`${error instanceof EnvironmentError ? error.message : (error as Error).stack}\n`);
+  process.stderr.write(`${startFailure(error, connectionSentence)}\n`);
   process.exit(1);
 }

@@ -1,4 +1,4 @@
-import { openDatabase, type Pool, requireSchema } from '@runhook/database';
+import { connectionProblem, openDatabase, type Pool, requireSchema } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
@@ -9,8 +9,10 @@ import {
   openEventQueue,
   openQueueTelemetry,
   type QueueBackendName,
+  requireKeeping,
 } from '@runhook/queue';
 import {
+  addToEachLine,
   createHealth,
   createHttpProbes,
   createLogger,
@@ -26,6 +28,7 @@ import {
   startPeriodic,
   startProbeServer,
   type Traces,
+  withinDeadline,
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
@@ -44,6 +47,8 @@ const DEPENDENCIES_EVERY_MS = 5_000;
 const REPORT_CONNECTIONS = 4;
 /** Less than a caller waits: what it is not refused for any more is on its way to be committed. */
 const REPORT_TIMEOUT_MS = 5_000;
+/** Of the first question to the database; a service that starts waits no longer for it. */
+const LOGIN_TIMEOUT_MS = 3_000;
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
 
@@ -116,9 +121,11 @@ export async function createManagement(
 
   try {
     const traces = await openTraces(service, logger);
+    if (traces) addToEachLine(logger, traces.ids);
     if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
     const surroundings = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
     const database = openServiceDatabase(surroundings);
+    await requireLogin(database.pool, logger);
     const queues = openQueues(surroundings);
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
@@ -197,6 +204,21 @@ function openServiceDatabase(surroundings: Surroundings): PrismaDatabase {
   return database;
 }
 
+/**
+ * A database that refuses who comes will not change its mind: whoever starts the service is told at once, and not by the
+ * first request. One that is away, or behind, may come.
+ */
+async function requireLogin(pool: Pool, logger: Logger): Promise<void> {
+  try {
+    await withinDeadline(LOGIN_TIMEOUT_MS, () => requireSchema(pool));
+  } catch (error) {
+    const problem = connectionProblem(error);
+    if (problem?.code === 'database_login_refused' || problem?.code === 'database_missing') throw error;
+    const reason = problem?.sentence ?? 'The database did not answer in time.';
+    logger.warn({ reason }, 'requests are answered with 503 until the database is there');
+  }
+}
+
 function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: Surroundings): {
   backendName: QueueBackendName;
   deliveryQueue: DeliveryQueue;
@@ -211,7 +233,7 @@ function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: S
   lifecycle.onClose('event queue', () => eventQueue.close());
   // Told, and no more: a queue that is away must not take every process of the API out of service. What is reported is
   // committed, and waits to be relayed.
-  health.register('queue', 'ready', async () => void (await eventQueue.counts()), { required: false });
+  health.register('queue', 'ready', () => requireKeeping(deliveryQueue), { required: false });
   return { backendName: backend.name, deliveryQueue, eventQueue };
 }
 

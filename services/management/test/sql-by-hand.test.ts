@@ -17,6 +17,8 @@ const BY_HAND: Record<string, string> = {
     'the log of all webhooks of an account, read through the index of each, in stretches that are bounded.',
   'deliveries/begin-recovery.ts':
     'counts the log and begins in one statement, its window exact to the microsecond.',
+  'deliveries/by-operator.ts':
+    'the log; a delivery is found by its id alone, and ended under the condition that it is pending.',
   'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',
   'deliveries/histogram.ts':
     'the log of all webhooks of an account, counted by index into bars of one width.',

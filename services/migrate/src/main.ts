@@ -1,4 +1,5 @@
-import { createLogger, EnvironmentError } from '@runhook/runtime';
+import { connectionSentence } from '@runhook/database';
+import { createLogger, startFailure } from '@runhook/runtime';
 import { runCommand } from './command.ts';
 import { migrateAll, readSettings } from './migrate-all.ts';
 
@@ -16,8 +17,8 @@ try {
   await migrateAll(settings, createLogger({ service: 'migrate', level: settings.logLevel }));
   process.exit(0);
 } catch (error) {
-  const { code = '', message, stack } = error as Error & { code?: string };
-  const isToldInFull = error instanceof EnvironmentError || TOLD_IN_FULL.has(code);
-  process.stderr.write(`${isToldInFull ? message : stack}\n`);
+  const { code = '', message } = error as Error & { code?: string };
+  const sentence = TOLD_IN_FULL.has(code) ? message : startFailure(error, connectionSentence);
+  process.stderr.write(`${sentence}\n`);
   process.exit(1);
 }

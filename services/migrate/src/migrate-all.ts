@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
+import { connectionSentence, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
 import { migrate } from '@runhook/database/migrate';
 import { migrateQueue, queueBackendName } from '@runhook/queue';
 import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
@@ -14,7 +14,7 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
   const { databaseUrl, queueUrl, migrateWaitSeconds } = settings;
   await waitForDatabase(databaseUrl, {
     waitMs: migrateWaitSeconds * 1_000,
-    onWait: (err) => logger.warn({ err }, 'waiting for the database'),
+    onWait: (error) => logger.warn({ reason: connectionSentence(error) }, 'waiting for the database'),
   });
   const applied = await migrate(databaseUrl, {
     onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),

@@ -79,6 +79,10 @@ function connect(connectionString: string, connectMs: number): Connector {
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
     usedShare: async () => 0,
+    evictionPolicy: async (queue) => {
+      await poolOf(queue).query('SELECT 1');
+      return null;
+    },
     peek: async () => [],
     discard: async () => undefined,
     lastDelayed: async () => [],

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,6 +22,16 @@ const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
 if (findRedisServer() === null) {
   process.stderr.write('\nCluster, Sentinel and TLS were not tried: no redis-server is on the path\n');
 }
+
+/** Some servers are built without it, and end by saying so. */
+const hasTls = !/Failed finding TLS support/.test(
+  spawnSync(findRedisServer() ?? 'redis-server', ['--port', '0', '--tls-port', '1'], {
+    encoding: 'utf8',
+    timeout: TEST_TIMEOUT_MS,
+  }).stdout,
+);
+if (!hasTls) process.stderr.write('\nTLS was not tried: this redis-server is built without it\n');
+const describeWithTls = hasTls ? describeWithRedis : describe.skip;
 
 let folder: string;
 let servers: RedisProcess[];
@@ -224,7 +235,7 @@ describeWithRedis('sentinels', () => {
   );
 });
 
-describeWithRedis('TLS', () => {
+describeWithTls('TLS', () => {
   test(
     'is spoken, with our own authority and client certificates, and an unknown authority is refused',
     async () => {

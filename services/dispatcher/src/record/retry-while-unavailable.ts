@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDatabaseUnavailable } from '@runhook/database';
+import { connectionSentence, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 
@@ -33,10 +33,16 @@ export async function retryWhileUnavailable<Result>(
     } catch (error) {
       const isAway = isDatabaseUnavailable(error) || error instanceof QueueUnavailableError;
       if (!isAway && !outlasts(error)) throw error;
-      if (waitMs === FIRST_WAIT_MS) logger.warn({ err: error }, 'waiting for the database or the queue');
+      if (waitMs === FIRST_WAIT_MS) logger.warn(reasonOf(error), 'waiting for the database or the queue');
       await sleep(waitMs, undefined, { signal: stopping }).catch(() => {
         throw new StoppingError('The dispatcher is stopping.', { cause: error });
       });
     }
   }
+}
+
+/** A sentence for what an operator can tell from it; else the error. */
+function reasonOf(error: unknown): { reason: string } | { err: unknown } {
+  const reason = connectionSentence(error);
+  return reason === null ? { err: error } : { reason };
 }

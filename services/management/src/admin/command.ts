@@ -1,5 +1,6 @@
-import { type EncryptionKey, isDatabaseUnavailable, type Pool, SchemaBehindError } from '@runhook/database';
+import { connectionProblem, type EncryptionKey, type Pool } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
+import { QueueUnavailableError } from '@runhook/queue';
 import { EnvironmentError } from '@runhook/runtime';
 import { writeLine } from '@runhook/runtime/terminal-text';
 import { CommanderError, Option } from 'commander';
@@ -20,6 +21,8 @@ export interface Resources {
   pool: Pool;
   /** Newest first; empty unless the command says that it needs them. */
   encryptionKeys: readonly EncryptionKey[];
+  /** Of the commands that use the queue; those that cannot do without have it. */
+  queueUrl?: string;
   stdin: Input;
 }
 
@@ -34,6 +37,10 @@ export interface Command<Options = never> {
   examples: readonly string[];
   /** Whether it cannot do without ENCRYPTION_KEYS. */
   needsKeys?: boolean;
+  /** Whether it cannot do without QUEUE_URL. */
+  needsQueue?: boolean;
+  /** Whether it does more with QUEUE_URL. */
+  usesQueue?: boolean;
   /** What no single option shows to be wrong; throws before the database is asked anything. */
   check?(options: Options): void;
   run(options: Options, resources: Resources): Promise<Answer>;
@@ -46,12 +53,14 @@ export interface CommandGroup {
 }
 
 type OptionValues = typeof optionValues;
+/** Of a value that one command alone takes. */
+type Parser = (text: string, previous: unknown) => unknown;
 
 /** @param parse makes the parser of the value from the option's name */
 export function valueOption(
   flags: string,
   description: string,
-  parse: (option: string) => ReturnType<OptionValues[keyof OptionValues]>,
+  parse: (option: string) => ReturnType<OptionValues[keyof OptionValues]> | Parser,
 ): Option {
   const [name = flags] = flags.split(' ');
   return new Option(flags, description).argParser(
@@ -94,33 +103,19 @@ export class NotFoundError extends AdminError {
   }
 }
 
-/** What PostgreSQL says before any statement of ours could be wrong: how it is reached and who may do what. */
-const CONNECTION_PROBLEMS: Record<string, [code: string, message: string]> = {
-  '28000': ['database_login_refused', 'The database refuses the user of DATABASE_URL.'],
-  '28P01': ['database_login_refused', 'The database refuses the user or the password of DATABASE_URL.'],
-  '3D000': ['database_missing', 'The server of DATABASE_URL has no database of that name.'],
-  '42501': ['database_permission', 'The user of DATABASE_URL may not do this in the database.'],
-};
+const NO_DATABASE =
+  'The database of DATABASE_URL cannot be reached: is it running? (`npm start` must stay up while its database is used.)';
+const NO_QUEUE = 'The queue of QUEUE_URL cannot be reached: is it running, and is its password right?';
 
 /** As an error to tell: what the command line's parser and the database throw gets its sentence. */
 export function adminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
   if (error instanceof EnvironmentError) return new AdminError('environment', error.message);
-  if (error instanceof SchemaBehindError) {
-    return new AdminError(
-      'database_not_migrated',
-      'The database lacks tables of this version: apply the migrations first, with the same version.',
-    );
-  }
-  const problem = CONNECTION_PROBLEMS[sqlState(error) ?? ''];
-  if (problem !== undefined) return new AdminError(...problem);
-  if (isDatabaseUnavailable(error)) {
-    return new AdminError(
-      'database_unavailable',
-      'The database of DATABASE_URL cannot be reached: is it running? (`npm start` must stay up while its database is used.)',
-    );
-  }
+  if (error instanceof QueueUnavailableError) return new AdminError('queue_unavailable', NO_QUEUE);
+  const problem = connectionProblem(error);
+  if (problem?.code === 'database_unavailable') return new AdminError(problem.code, NO_DATABASE);
+  if (problem !== null) return new AdminError(problem.code, problem.sentence);
   return new AdminError('fault', `Something went wrong that should not have: ${withoutMessage(error)}`);
 }
 
@@ -128,11 +123,6 @@ export function adminError(error: unknown): AdminError {
 function parserMessage({ message }: CommanderError): string {
   const sentence = message.replace(/^error: /, '').replace(/'(--?[^=']*)=[\s\S]*'/, "'$1'");
   return sentence.replace(/\s+/g, ' ');
-}
-
-function sqlState(error: unknown): string | null {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
 }
 
 /** Where it happened, not what it says: a message of a driver may hold the values it was given. */

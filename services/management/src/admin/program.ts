@@ -1,5 +1,6 @@
 import { type EncryptionKey, parseEncryptionKeys, requireSchema } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
+import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import { Command as Commander, CommanderError, type Option } from 'commander';
 import Joi from 'joi';
@@ -13,14 +14,24 @@ import {
   UsageError,
   write,
 } from './command.ts';
+import { deliveryGroup } from './deliveries.ts';
+import { queueGroup } from './queue.ts';
 import { secretsGroup } from './secrets.ts';
 import { tokenGroup } from './token.ts';
 import { type Input, userGroup } from './users.ts';
 
-const GROUPS = [accountGroup, userGroup, membershipGroup, tokenGroup, secretsGroup];
+const GROUPS = [
+  accountGroup,
+  userGroup,
+  membershipGroup,
+  tokenGroup,
+  secretsGroup,
+  queueGroup,
+  deliveryGroup,
+];
 
 const DESCRIPTION =
-  'Administers Runhook: accounts, users, who may do what, service tokens, secrets at rest. Works on the database of DATABASE_URL; next to a running `npm start`, on that one.';
+  'Administers Runhook: accounts, users, who may do what, service tokens, secrets at rest, the queue, single deliveries. Works on the database of DATABASE_URL; next to a running `npm start`, on that one.';
 
 const EXAMPLES = [
   'account create --name Acme --plan enterprise',
@@ -28,6 +39,7 @@ const EXAMPLES = [
   'membership add --account 1 --user ada@example.com --license developer --permission-set admin',
   'token create --account 1 --name CI --permission-set job_runner --expires-in 90d',
   'token list --account 1 --json',
+  'queue stats',
 ];
 
 export interface ProgramOptions {
@@ -129,9 +141,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 async function runCommand(command: Command, options: object, { env, stdin }: Surroundings): Promise<Answer> {
   command.check?.(options as never);
-  const { databaseUrl, encryptionKeys = [] } = readAdminSettings(env, {
-    needsKeys: command.needsKeys ?? false,
-  });
+  const { databaseUrl, queueUrl, encryptionKeys = [] } = readAdminSettings(env, command);
   const database = openPrismaDatabase({
     url: databaseUrl,
     connectionsMax: 2,
@@ -140,7 +150,12 @@ async function runCommand(command: Command, options: object, { env, stdin }: Sur
   try {
     // Prisma wraps what is wrong with the connection in errors of its own; asked plainly first, it says what it is.
     await requireSchema(database.pool);
-    return await command.run(options as never, { ...database, encryptionKeys, stdin });
+    return await command.run(options as never, {
+      ...database,
+      encryptionKeys,
+      ...(queueUrl === undefined ? {} : { queueUrl }),
+      stdin,
+    });
   } finally {
     await database.close();
   }
@@ -166,6 +181,8 @@ const { parsedBy, postgresUrl } = environmentRules;
 
 interface Environment {
   DATABASE_URL: string;
+  /** Only what works on the queue needs it. */
+  QUEUE_URL?: string;
   /** Newest first. Only what encrypts needs them. */
   ENCRYPTION_KEYS?: EncryptionKey[];
 }
@@ -177,16 +194,29 @@ const schema = Joi.object<Environment>({
     'any.required':
       'DATABASE_URL is not set, and there is no `npm start` running to take it from: start that first, or set DATABASE_URL',
   }),
+  QUEUE_URL: parsedBy((url) => queueBackendName(url) && url),
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys),
 });
 
-const schemaWithKeys = schema.fork('ENCRYPTION_KEYS', (keys) =>
-  keys.required().messages({
-    'any.required': 'ENCRYPTION_KEYS is not set: this command needs the keys that the services have',
-  }),
-);
+const NEEDED = {
+  ENCRYPTION_KEYS: 'ENCRYPTION_KEYS is not set: this command needs the keys that the services have',
+  QUEUE_URL: 'QUEUE_URL is not set: this command needs the queue that the services have',
+};
 
 /** Throws an `EnvironmentError` with every problem at once. */
-function readAdminSettings(source: NodeJS.ProcessEnv, { needsKeys }: { needsKeys: boolean }): AdminSettings {
-  return parseSettings<Environment>(needsKeys ? schemaWithKeys : schema, source);
+function readAdminSettings(
+  source: NodeJS.ProcessEnv,
+  { needsKeys, needsQueue, usesQueue }: Pick<Command, 'needsKeys' | 'needsQueue' | 'usesQueue'>,
+): AdminSettings {
+  const needed = [
+    ...(needsKeys ? (['ENCRYPTION_KEYS'] as const) : []),
+    ...(needsQueue ? (['QUEUE_URL'] as const) : []),
+  ];
+  const required = needed.reduce(
+    (rules, name) => rules.fork(name, (rule) => rule.required().messages({ 'any.required': NEEDED[name] })),
+    schema,
+  );
+  // What a command does not use must not keep it from its work.
+  const { QUEUE_URL: _, ...withoutQueue } = source;
+  return parseSettings<Environment>(required, needsQueue || usesQueue ? source : withoutQueue);
 }

@@ -112,7 +112,7 @@ const BEGIN = `
   RETURNING ${DELIVERY_COLUMNS}, d.cycle`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
-async function beginRedelivery(
+export async function beginRedelivery(
   transaction: Transaction,
   { id, subscriptionId }: DeliveryKey,
 ): Promise<BegunCycle | null> {

@@ -12,6 +12,8 @@ export interface RequestState {
   accountId: number | null;
   /** Its answer goes on until somebody leaves: how long that was says nothing, nor who did. */
   isStream: boolean;
+  /** The span of the request: its line is written outside of it. */
+  trace: object;
 }
 
 export function requestState(response: Response): RequestState {
@@ -19,7 +21,7 @@ export function requestState(response: Response): RequestState {
 }
 
 function beginRequestState(response: Response, requestId: string): RequestState {
-  const state: RequestState = { requestId, route: null, accountId: null, isStream: false };
+  const state: RequestState = { requestId, route: null, accountId: null, isStream: false, trace: {} };
   response.locals.request = state;
   return state;
 }
@@ -44,10 +46,13 @@ export function logRequests(log: Log): RequestHandler {
     const state = beginRequestState(response, requestId);
     response.set('x-request-id', requestId);
     response.once('close', () => {
-      const { route, accountId, isStream } = state;
+      const { route, accountId, isStream, trace } = state;
       const durationMs = Math.round(performance.now() - startedMs);
       const status = response.writableFinished || isStream ? response.statusCode : null;
-      log.info({ method: request.method, route, status, durationMs, requestId, accountId }, 'request');
+      log.info(
+        { method: request.method, route, status, durationMs, requestId, accountId, ...trace },
+        'request',
+      );
     });
     next();
   };
@@ -99,6 +104,9 @@ export function traceRequests(traces: Traces): RequestHandler {
       if (response.statusCode >= 500) span.fail(String(response.statusCode));
       span.end();
     });
-    span.run(next);
+    span.run(() => {
+      requestState(response).trace = traces.ids();
+      next();
+    });
   };
 }

@@ -25,13 +25,19 @@ const COMMANDS = [
   'token list',
   'token revoke',
   'secrets reencrypt',
+  'queue stats',
+  'queue failed',
+  'queue retry',
+  'delivery show',
+  'delivery redeliver',
+  'delivery cancel',
 ];
 
 describe('help', () => {
   test('is what it shows alone, with every group and examples, and needs no database', async () => {
     const ran = await runProgram([]);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
-    for (const group of ['account', 'user', 'membership', 'token', 'secrets']) {
+    for (const group of ['account', 'user', 'membership', 'token', 'secrets', 'queue', 'delivery']) {
       expect(ran.stdout).toMatch(new RegExp(`^  ${group} `, 'm'));
     }
     expect(ran.stdout).toMatch(/Examples:\n.* account create --name Acme --plan enterprise/);

@@ -10,6 +10,8 @@ import type { Connector, PeekedJob } from '../backend.ts';
 const FULL = /\bOOM command not allowed\b/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;
+const POLICY = /^maxmemory_policy:([\w-]+)/m;
+const KEEPS = 'noeviction';
 
 /** What is used of ioredis, which BullMQ's client passes through. */
 interface Commands {
@@ -31,13 +33,21 @@ export async function clientOf<Data>(queue: Queue<Data>): Promise<Commands> {
   return (await (queue.getBackend() as RedisQueueBackend).client) as unknown as Commands;
 }
 
-export const FULL_REDIS: Pick<Connector, 'isFull' | 'usedShare' | 'peek' | 'discard' | 'lastDelayed'> = {
+export const FULL_REDIS: Pick<
+  Connector,
+  'isFull' | 'usedShare' | 'evictionPolicy' | 'peek' | 'discard' | 'lastDelayed'
+> = {
   isFull: (error) => error instanceof Error && FULL.test(error.message),
 
   async usedShare(queue) {
     const memory = await (await clientOf(queue)).info('memory');
     const max = Number(MAX.exec(memory)?.[1] ?? 0);
     return max === 0 ? 0 : Number(USED.exec(memory)?.[1] ?? 0) / max;
+  },
+
+  async evictionPolicy(queue) {
+    const policy = POLICY.exec(await (await clientOf(queue)).info('memory'))?.[1] ?? KEEPS;
+    return policy === KEEPS ? null : policy;
   },
 
   async peek<Data>(queue: Queue<Data>, count: number): Promise<PeekedJob<Data>[]> {

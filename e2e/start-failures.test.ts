@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase, testEncryptionKeysText } from '@runhook/testing';
+
+const checkout = fileURLToPath(new URL('..', import.meta.url));
+let database: TestDatabase;
+let taken: ReturnType<typeof createServer>;
+let takenPort: number;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  ({ port: takenPort } = taken.address() as { port: number });
+});
+
+afterAll(async () => {
+  taken.close();
+  await database.drop();
+});
+
+const changed = (part: 'username' | 'pathname' | 'port', value: string) => {
+  const url = new URL(database.url);
+  url[part] = value;
+  return { DATABASE_URL: url.href };
+};
+
+async function start(name: string, environment: Record<string, string>) {
+  const child = spawn(process.execPath, [join(checkout, 'services', name, 'dist', 'main.js')], {
+    env: {
+      ENCRYPTION_KEYS: testEncryptionKeysText,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      OPERATIONS_PORT: '0',
+      DATABASE_URL: database.url,
+      QUEUE_URL: database.url,
+      MIGRATE_WAIT_SECONDS: '0',
+      ...environment,
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const [code] = await once(child, 'close');
+  return [code, stderr];
+}
+
+test('a service that cannot start says why in one line, and ends with 1', async () => {
+  const port = `Cannot listen on 127.0.0.1:${takenPort}: another process listens there already.\n`;
+  const refused = /^The database refuses the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
+  const missing = /^The server of DATABASE_URL has no database of that name: .*\.\n$/;
+  const away = 'The database of DATABASE_URL cannot be reached (ECONNREFUSED).\n';
+  const nobody = changed('username', 'nobody');
+  const nowhere = changed('pathname', '/nowhere');
+  const closed = changed('port', '1');
+  for (const [name, environment, said] of [
+    ['management', { OPERATIONS_PORT: String(takenPort) }, port],
+    ['dispatcher', { PORT: String(takenPort) }, port],
+    ['management', nobody, expect.stringMatching(refused)],
+    ['dispatcher', nobody, expect.stringMatching(refused)],
+    ['migrate', nowhere, expect.stringMatching(missing)],
+    ['migrate', closed, away],
+  ] as const)
+    expect([name, ...(await start(name, environment))]).toEqual([name, 1, said]);
+});

@@ -1,0 +1,72 @@
+import { SchemaBehindError } from './schema.ts';
+import { isDatabaseUnavailable } from './statements.ts';
+
+/** Why a database cannot be worked with at all, whatever is asked of it. */
+export interface ConnectionProblem {
+  /** To match; `database_unavailable` may pass by itself, the others are for an operator. */
+  code:
+    | 'database_login_refused'
+    | 'database_missing'
+    | 'database_permission'
+    | 'database_not_migrated'
+    | 'database_unavailable';
+  /** For an operator: what is wrong, and nothing of the URL. */
+  sentence: string;
+}
+
+/** What PostgreSQL says before any statement of ours could be wrong: how it is reached and who may do what. */
+const REFUSALS: Record<string, ConnectionProblem> = {
+  '28000': {
+    code: 'database_login_refused',
+    sentence: 'The database refuses the user of DATABASE_URL.',
+  },
+  '28P01': {
+    code: 'database_login_refused',
+    sentence: 'The database refuses the user or the password of DATABASE_URL.',
+  },
+  '3D000': {
+    code: 'database_missing',
+    sentence: 'The server of DATABASE_URL has no database of that name.',
+  },
+  '42501': {
+    code: 'database_permission',
+    sentence: 'The user of DATABASE_URL may not do this in the database.',
+  },
+};
+
+const NOT_MIGRATED: ConnectionProblem = {
+  code: 'database_not_migrated',
+  sentence: 'The database lacks tables of this version: apply the migrations first, with the same version.',
+};
+
+/** Null for an error that says nothing about the connection. */
+export function connectionProblem(error: unknown): ConnectionProblem | null {
+  if (error instanceof SchemaBehindError) return NOT_MIGRATED;
+  const refusal = REFUSALS[codeOf(error)];
+  if (refusal !== undefined) return refusal;
+  if (!isDatabaseUnavailable(error)) return null;
+  const code = systemCode(error);
+  return {
+    code: 'database_unavailable',
+    sentence: `The database of DATABASE_URL cannot be reached${code === '' ? '' : ` (${code})`}.`,
+  };
+}
+
+/** The same with what the server said, which names the user or the database: for an operator's own eyes. */
+export function connectionSentence(error: unknown): string | null {
+  const problem = connectionProblem(error);
+  if (problem === null || problem.code === 'database_unavailable' || problem === NOT_MIGRATED)
+    return problem?.sentence ?? null;
+  return `${problem.sentence.slice(0, -1)}: ${(error as Error).message}.`;
+}
+
+/** Of the system or of PostgreSQL, from the driver's error beneath. */
+function systemCode(error: unknown): string {
+  const code = codeOf((error as Error).cause) || codeOf(error);
+  return /^[A-Z0-9_]+$/.test(code) ? code : '';
+}
+
+function codeOf(error: unknown): string {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
+  return typeof code === 'string' ? code : '';
+}

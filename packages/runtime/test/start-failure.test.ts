@@ -1,0 +1,42 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from '@jest/globals';
+import { EnvironmentError, startFailure } from '../src/index.ts';
+
+const nothing = () => null;
+
+test('a port that is taken, and an address that is not ours, are one sentence each', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const failureAt = async (where: { port: number; host: string }) => {
+    const server = createServer().listen(where);
+    const [error] = await once(server, 'error');
+    return startFailure(error, nothing);
+  };
+  expect(await failureAt({ port, host: '127.0.0.1' })).toBe(
+    `Cannot listen on 127.0.0.1:${port}: another process listens there already.`,
+  );
+  // A block for documents: no machine has it.
+  expect(await failureAt({ port: 0, host: '203.0.113.7' })).toMatch(
+    /^Cannot listen on 203\.0\.113\.7.*: no interface of this machine has that address \(HOST\)\.$/,
+  );
+  taken.close();
+});
+
+test('settings are told as they are, what a caller knows in its sentence, in one line', () => {
+  const settings = new EnvironmentError(['PORT must be a number']);
+  expect(startFailure(settings, nothing)).toBe(settings.message);
+  expect(startFailure(new Error('x'), () => 'The database\n  refuses.')).toBe('The database refuses.');
+});
+
+test('the refusal of a server that is called is not taken for one to listen', () => {
+  const refused = Object.assign(new Error('connect'), { syscall: 'connect', code: 'EACCES' });
+  expect(startFailure(refused, nothing)).toContain('Error: connect\n    at ');
+});
+
+test('a fault of ours brings its stack', () => {
+  expect(startFailure(new TypeError('oh'), nothing)).toMatch(/^TypeError: oh\n {4}at /);
+  expect(startFailure('text', nothing)).toBe('text');
+});

@@ -1,0 +1,152 @@
+import { attemptsLeft, isId } from '@runhook/contract';
+import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
+import {
+  cancelDelivery,
+  keyOfDelivery,
+  redeliver as redeliverDelivery,
+  type ShownDelivery,
+  showDelivery,
+} from '../deliveries/by-operator.ts';
+import {
+  AdminError,
+  type Command,
+  type CommandGroup,
+  NotFoundError,
+  printable,
+  type Resources,
+  requiredOption,
+  table,
+  UsageError,
+} from './command.ts';
+
+interface DeliveryOption {
+  id: string;
+}
+
+const idOption = () =>
+  requiredOption(
+    '--id <id>',
+    'of the delivery, as logs and the console show it',
+    (option) => (text: string) => {
+      if (isId('delivery', text)) return text;
+      throw new UsageError(`${option} must be the id of a delivery.`);
+    },
+  );
+
+type DeliveryKey = NonNullable<Awaited<ReturnType<typeof keyOfDelivery>>>;
+
+const show: Command<DeliveryOption> = {
+  name: 'show',
+  summary: 'show a delivery with its attempts, by its id alone',
+  description:
+    'Shows what became of a delivery, whichever account and webhook it belongs to: its state, its event, and each attempt with what the endpoint answered. Of bodies and headers only the document of --json tells.',
+  options: [idOption()],
+  examples: ['delivery show --id dlv_…', 'delivery show --id dlv_… --json'],
+  async run(options, resources) {
+    const shown = await deliveryShown(resources, await keyNamed(resources, options));
+    return { json: shown, text: shownText(shown) };
+  },
+};
+
+const redeliver: Command<DeliveryOption> = {
+  name: 'redeliver',
+  summary: 'send a delivery that has ended once more',
+  description:
+    'Begins a new cycle of a delivery that has ended: an attempt at once, and its retries. With QUEUE_URL the dispatchers are told; without, they find it within half a minute.',
+  options: [idOption()],
+  examples: ['delivery redeliver --id dlv_…'],
+  usesQueue: true,
+  async run(options, resources) {
+    const key = await keyNamed(resources, options);
+    const cycle = await redeliverDelivery(resources.pool, key);
+    if (cycle === null)
+      throw new AdminError('conflict', '--id: the delivery is still pending, or its webhook is inactive.');
+    const isTold = await tellQueue(resources, key, cycle);
+    const shown = await deliveryShown(resources, key);
+    const when = isTold ? 'is sent again now' : 'is sent again within half a minute';
+    return { json: shown, text: `Delivery ${key.id} ${when}.` };
+  },
+};
+
+const cancel: Command<DeliveryOption> = {
+  name: 'cancel',
+  summary: 'let a delivery that waits never be sent',
+  description:
+    'Ends a delivery that is pending, with a reason that its log shows. An attempt that is on its way is not called back.',
+  options: [idOption()],
+  examples: ['delivery cancel --id dlv_…'],
+  async run(options, resources) {
+    const key = await keyNamed(resources, options);
+    const isCancelled = await cancelDelivery(resources.pool, key);
+    const shown = await deliveryShown(resources, key);
+    if (!isCancelled)
+      throw new AdminError('conflict', `--id: the delivery is ${shown.delivery.status}, not pending.`);
+    return { json: shown, text: `Delivery ${key.id} is cancelled.` };
+  },
+};
+
+async function keyNamed({ pool }: Resources, { id }: DeliveryOption): Promise<DeliveryKey> {
+  const key = await keyOfDelivery(pool, id);
+  if (key === null) throw new NotFoundError('--id: the log has no such delivery.');
+  return key;
+}
+
+async function deliveryShown({ pool }: Resources, key: DeliveryKey): Promise<ShownDelivery> {
+  const shown = await showDelivery(pool, key);
+  if (shown === null) throw new NotFoundError('--id: the log has no such delivery any more.');
+  return shown;
+}
+
+/** Attempts that a job may have at most; the dispatchers' own limit decides, in the delivery's row. */
+const RETRIES_MAX = 20;
+
+/** Whether the queue was told. What is committed happens all the same. */
+async function tellQueue({ queueUrl }: Resources, { id }: DeliveryKey, cycle: number): Promise<boolean> {
+  if (queueUrl === undefined) return false;
+  const queue = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);
+  const left = attemptsLeft({ retriesMax: RETRIES_MAX }, { cycle, attemptCount: cycle });
+  try {
+    await queue.add([{ deliveryId: id, cycle, delayMs: 0, attemptsLeft: left }]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await queue.close();
+  }
+}
+
+function shownText({ delivery, attempts }: ShownDelivery): string {
+  const { id, status, reason, error_code, event_type, event_id, run_id, next_attempt_at } = delivery;
+  const facts = [
+    ['delivery', id],
+    ['state', [status, reason ?? error_code].filter(Boolean).join(': ')],
+    ['account', delivery.account_id],
+    ['webhook', `${delivery.subscription_id} ${delivery.webhook_name}`],
+    ['event', `${event_type} ${event_id}`],
+    ['job and run', `${delivery.job_id}, ${run_id}`],
+    ['created', timeText(delivery.created_at)],
+    ...(next_attempt_at === null ? [] : [['next attempt', timeText(next_attempt_at)]]),
+  ];
+  const lines = facts.map(([name = '', value = '']) => `${name.padEnd(14)}${printable(value)}`);
+  const rows = attempts.map(({ number, trigger, started_at, duration_ms, http_status_code, error }) => [
+    String(number),
+    trigger,
+    timeText(started_at),
+    `${duration_ms} ms`,
+    http_status_code,
+    error?.code ?? '-',
+  ]);
+  const heading = ['ATTEMPT', 'TRIGGER', 'STARTED', 'TOOK', 'STATUS', 'ERROR'];
+  return [...lines, '', attempts.length === 0 ? 'No attempts.' : table(heading, rows)].join('\n');
+}
+
+/** @param micros since the epoch, as digits */
+function timeText(micros: string): string {
+  return new Date(Number(micros) / 1_000).toISOString();
+}
+
+export const deliveryGroup: CommandGroup = {
+  name: 'delivery',
+  summary: 'single deliveries of any account',
+  commands: [show, redeliver, cancel] as Command[],
+};

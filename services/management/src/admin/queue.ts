@@ -1,0 +1,160 @@
+import {
+  createQueueBackend,
+  type FailedJob,
+  openQueueDesk,
+  type QueueDesk,
+  type QueueStats,
+} from '@runhook/queue';
+import {
+  AdminError,
+  type Command,
+  type CommandGroup,
+  flag,
+  printable,
+  type Resources,
+  table,
+  UsageError,
+  valueOption,
+} from './command.ts';
+
+const LIMIT_DEFAULT = 20;
+const LIMIT_MAX = 1_000;
+const REASON_CHARACTERS_MAX = 80;
+
+const stats: Command<object> = {
+  name: 'stats',
+  summary: 'show what waits in the queue, and how full its server is',
+  description:
+    'Shows for each queue how many jobs wait, are worked on, wait for their time, and were given up; how long the first in line has waited; and whether its server keeps what it has. Ends with 1 when that could lose jobs.',
+  options: [],
+  examples: ['queue stats', 'queue stats --json'],
+  needsQueue: true,
+  run: (_options, resources) =>
+    withDesk(resources, async (desk) => {
+      const found = await desk.stats();
+      return {
+        json: statsView(found),
+        text: statsText(found),
+        exitCode: found.evictionPolicy === null ? 0 : 1,
+      };
+    }),
+};
+
+const failed: Command<{ limit?: number }> = {
+  name: 'failed',
+  summary: 'show the messages that were given up',
+  description:
+    'Shows the newest jobs that were given up: messages that are no events, of which the queue keeps 1,000, each for as long as the log. The document of --json has what was in them.',
+  options: [
+    valueOption('--limit <count>', `how many, ${LIMIT_DEFAULT} when omitted`, (option) => (text: string) => {
+      const limit = Number(text);
+      if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit;
+      throw new UsageError(`${option} must be a whole number from 1 to ${LIMIT_MAX}.`);
+    }),
+  ],
+  examples: ['queue failed', 'queue failed --limit 100 --json'],
+  needsQueue: true,
+  run: ({ limit = LIMIT_DEFAULT }, resources) =>
+    withDesk(resources, async (desk) => {
+      const jobs = await desk.failed(limit);
+      return { json: jobs.map(failedView), text: jobs.length === 0 ? 'No failed jobs.' : failedTable(jobs) };
+    }),
+};
+
+const retry: Command<{ id?: string[]; all?: boolean }> = {
+  name: 'retry',
+  summary: 'put jobs that were given up back in line',
+  description:
+    'Puts jobs that were given up back in line, for a release that understands them. What is still no event is given up again. One of which only the beginning was kept stays as it is, and makes it end with 1.',
+  options: [
+    valueOption('--id <id>', 'of the job, as queue failed shows it; may be repeated', () => repeated),
+    flag('--all', 'all of them'),
+  ],
+  examples: ['queue retry --id evt_…', 'queue retry --all'],
+  needsQueue: true,
+  check({ id, all }) {
+    if ((id === undefined) === (all === undefined)) throw new UsageError('Give either --id or --all.');
+  },
+  run: ({ id }, resources) =>
+    withDesk(resources, async (desk) => {
+      const { retried, left } = await desk.retry(id ?? null);
+      return {
+        json: { retried, left },
+        text: [
+          `Back in line: ${retried.length}.`,
+          ...left.map((one) => `  ${printable(one)} stays: it is not there, or not all of it was kept`),
+        ].join('\n'),
+        exitCode: left.length === 0 ? 0 : 1,
+      };
+    }),
+};
+
+function repeated(text: string, previous: unknown): string[] {
+  return [...(Array.isArray(previous) ? previous : []), text];
+}
+
+async function withDesk<T>({ queueUrl }: Resources, work: (desk: QueueDesk) => Promise<T>): Promise<T> {
+  if (queueUrl === undefined) throw new AdminError('environment', 'QUEUE_URL is not set.');
+  const desk = openQueueDesk(createQueueBackend(queueUrl), () => undefined);
+  try {
+    return await work(desk);
+  } finally {
+    // One that cannot be reached has nothing to say on leaving.
+    await desk.close().catch(() => undefined);
+  }
+}
+
+function statsView({ backend, usedShare, evictionPolicy, queues }: QueueStats) {
+  return {
+    backend,
+    used_share: usedShare,
+    eviction_policy: evictionPolicy,
+    queues: queues.map(({ name, counts, oldestAddedAtMs, isPaused }) => ({
+      name,
+      ...counts,
+      oldest_added_at: oldestAddedAtMs === null ? null : new Date(oldestAddedAtMs).toISOString(),
+      paused: isPaused,
+    })),
+  };
+}
+
+function statsText({ backend, usedShare, evictionPolicy, queues }: QueueStats): string {
+  const rows = queues.map(({ name, counts, oldestAddedAtMs, isPaused }) => [
+    isPaused ? `${name} (paused)` : name,
+    ...[counts.waiting, counts.active, counts.delayed, counts.failed].map(String),
+    oldestAddedAtMs === null ? '-' : `${Math.max(0, Math.round((Date.now() - oldestAddedAtMs) / 1_000))} s`,
+  ]);
+  return [
+    table(['QUEUE', 'WAITING', 'ACTIVE', 'DELAYED', 'FAILED', 'OLDEST'], rows),
+    '',
+    usedShare === 0 ? `Server: ${backend}.` : `Server: ${backend}, ${Math.round(usedShare * 100)} % full.`,
+    ...(evictionPolicy === null
+      ? []
+      : [`It may drop jobs: its maxmemory-policy is ${evictionPolicy}; set it to noeviction.`]),
+  ].join('\n');
+}
+
+function failedView({ failedAtMs, isShortened, ...job }: FailedJob) {
+  return { ...job, failed_at: new Date(failedAtMs).toISOString(), is_shortened: isShortened };
+}
+
+function failedTable(jobs: readonly FailedJob[]): string {
+  const cut = (text: string) =>
+    text.length > REASON_CHARACTERS_MAX ? `${text.slice(0, REASON_CHARACTERS_MAX)}…` : text;
+  return table(
+    ['ID', 'QUEUE', 'NAME', 'FAILED', 'REASON'],
+    jobs.map(({ id, queue, name, failedAtMs, reason }) => [
+      cut(id),
+      queue,
+      cut(name),
+      new Date(failedAtMs).toISOString(),
+      cut(reason),
+    ]),
+  );
+}
+
+export const queueGroup: CommandGroup = {
+  name: 'queue',
+  summary: 'the queue: what waits, and what was given up',
+  commands: [stats, failed, retry] as Command[],
+};

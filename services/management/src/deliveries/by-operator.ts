@@ -1,0 +1,67 @@
+// SQL by hand: the log; a delivery is found by its id alone, and ended under the condition that it is pending.
+import { idDay, isId } from '@runhook/contract';
+import { column, inTransaction, type Pool, queryRows } from '@runhook/database';
+import {
+  type AttemptView,
+  attemptView,
+  type DeliveryKey,
+  type DeliveryView,
+  deliveryView,
+  findDelivery,
+  listAttempts,
+} from './delivery.ts';
+import { beginRedelivery } from './redeliver.ts';
+
+/*
+ * What an operator does to a delivery that a subscriber named by nothing but its id (docs/administration.md#deliveries).
+ */
+
+const FIND = 'SELECT subscription_id FROM deliveries WHERE day = $1 AND id = $2';
+
+/** Whose delivery it is; null when the log has none of that id. */
+export async function keyOfDelivery(pool: Pool, id: string): Promise<DeliveryKey | null> {
+  if (!isId('delivery', id)) return null;
+  const values = [idDay('delivery', id), id];
+  const [row] = await queryRows(pool, { subscription_id: column.text }, FIND, values);
+  return row === undefined ? null : { id, subscriptionId: row.subscription_id };
+}
+
+/** A delivery as operators are shown it, with whose it is. */
+export interface ShownDelivery {
+  delivery: DeliveryView & { account_id: string; webhook_name: string };
+  attempts: AttemptView[];
+}
+
+export async function showDelivery(pool: Pool, key: DeliveryKey): Promise<ShownDelivery | null> {
+  const row = await findDelivery(pool, key);
+  if (row === null) return null;
+  const { account_id, webhook_name } = row;
+  const attempts = await listAttempts(pool, key.id);
+  return {
+    delivery: { ...deliveryView(row), account_id, webhook_name },
+    attempts: attempts.map((attempt) => attemptView(attempt, row.event_id)),
+  };
+}
+
+/** Begins a new cycle and answers its number; null when the delivery is pending, or its subscription inactive or gone. */
+export async function redeliver(pool: Pool, key: DeliveryKey): Promise<number | null> {
+  const begun = await inTransaction(pool, (transaction) => beginRedelivery(transaction, key));
+  return begun?.cycle ?? null;
+}
+
+const REASON = 'An operator cancelled the delivery.';
+
+const CANCEL = `
+  UPDATE deliveries
+  SET status = 'cancelled', reason = $3, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
+  WHERE day = $1 AND id = $2 AND status = 'pending'
+  RETURNING id`;
+
+/**
+ * Ends a delivery that waits; false when none of that id does. An attempt on its way is not called back: it is told in the
+ * log, and nothing follows it. The queue's job finds it cancelled when it is due.
+ */
+export async function cancelDelivery(pool: Pool, { id }: DeliveryKey): Promise<boolean> {
+  const values = [idDay('delivery', id), id, REASON];
+  return (await queryRows(pool, { id: column.text }, CANCEL, values)).length > 0;
+}

@@ -1,0 +1,124 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { createQueueBackend, UnrecoverableError } from '@runhook/queue';
+import {
+  createTestQueueUrl,
+  eventually,
+  queueBackends,
+  seedAccount,
+  seedSubscription,
+} from '@runhook/testing';
+import { type DeliveryFields, insertAttempt, insertDelivery } from '../deliveries/delivery-rows.ts';
+import { type CommandLine, openCommandLine } from './command-line.ts';
+
+describe.each(queueBackends())('an operator, with the queue on $name', (backend) => {
+  let line: CommandLine;
+  let accountId: number;
+  let subscriptionId: string;
+  let env: { QUEUE_URL: string };
+
+  beforeEach(async () => {
+    line = await openCommandLine();
+    ({ id: accountId } = await seedAccount(line.database));
+    const clientUrl = 'https://receiver.example.com/hook';
+    ({ id: subscriptionId } = await seedSubscription(line.database, { accountId, clientUrl }));
+    env = { QUEUE_URL: await createTestQueueUrl(backend, line.env.DATABASE_URL) };
+  });
+
+  afterEach(() => line.close());
+
+  const json = (command: string) => line.jsonHere(command, { env });
+  const failure = (command: string) => line.failure(command, { env });
+  const queueOf = (name: string) => createQueueBackend(env.QUEUE_URL).createQueue<object>(name);
+  const insert = (fields: Partial<DeliveryFields>) =>
+    insertDelivery(line.database, { subscriptionId, accountId, ...fields });
+
+  /** Leaves messages in the queue as a dispatcher leaves those that are no events. */
+  async function giveUp(messages: Record<string, object>): Promise<void> {
+    const queue = queueOf(JOB_RUN_EVENTS);
+    for (const [jobId, data] of Object.entries(messages)) await queue.add('nonsense', data, { jobId });
+    const worker = createQueueBackend(env.QUEUE_URL).createWorker(
+      JOB_RUN_EVENTS,
+      async () => {
+        throw new UnrecoverableError('eventType is missing');
+      },
+      {},
+    );
+    worker.on('error', () => undefined);
+    await eventually(async () =>
+      expect((await queue.getJobCounts('failed')).failed).toBe(Object.keys(messages).length),
+    );
+    await worker.close();
+    await queue.close();
+  }
+
+  test('sees what waits and what was given up, and puts back in line what is whole', async () => {
+    await giveUp({ odd: { hello: 1 }, long: { characters: 90_000, beginning: '{"hel' } });
+    expect(await json('queue stats')).toMatchObject({
+      backend: backend.name,
+      eviction_policy: null,
+      queues: [
+        { name: JOB_RUN_EVENTS, waiting: 0, active: 0, failed: 2, oldest_added_at: null, paused: false },
+        { name: WEBHOOK_DELIVERIES, waiting: 0, failed: 0 },
+      ],
+    });
+    const given = await json('queue failed');
+    expect(given).toHaveLength(2);
+    expect(given).toContainEqual({
+      queue: JOB_RUN_EVENTS,
+      id: 'odd',
+      name: 'nonsense',
+      reason: 'eventType is missing',
+      data: { hello: 1 },
+      failed_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      is_shortened: false,
+    });
+
+    const { code, stdout } = await line.run('queue retry --all --json', { env });
+    expect([code, JSON.parse(stdout)]).toEqual([1, { retried: ['odd'], left: ['long'] }]);
+    expect((await json('queue stats')).queues[0]).toMatchObject({
+      waiting: 1,
+      failed: 1,
+      oldest_added_at: expect.stringMatching(/Z$/),
+    });
+    expect((await line.run('queue failed', { env })).stdout).toMatch(
+      /^ID .*REASON\nlong .*eventType is missing/,
+    );
+  });
+
+  test('finds a delivery by its id alone, sends it again, and cancels it', async () => {
+    const { id, day } = await insert({ status: 'failed', attemptCount: 1, errorCode: 'timeout' });
+    await insertAttempt(line.database, { day, deliveryId: id, number: 1 });
+    expect(await json(`delivery show --id ${id}`)).toMatchObject({
+      delivery: { id, subscription_id: subscriptionId, account_id: String(accountId), status: 'failed' },
+      attempts: [{ number: 1, http_status_code: '200' }],
+    });
+
+    expect((await json(`delivery redeliver --id ${id}`)).delivery.status).toBe('pending');
+    const queue = queueOf(WEBHOOK_DELIVERIES);
+    expect((await queue.getJobs()).map(({ data }) => data)).toEqual([{ deliveryId: id, cycle: 1 }]);
+    await queue.close();
+    expect(await failure(`delivery redeliver --id ${id}`)).toMatchObject({ exitCode: 1, code: 'conflict' });
+
+    const { delivery } = await json(`delivery cancel --id ${id}`);
+    expect(delivery).toMatchObject({ status: 'cancelled', reason: 'An operator cancelled the delivery.' });
+    expect(await failure(`delivery cancel --id ${id}`)).toMatchObject({
+      code: 'conflict',
+      message: '--id: the delivery is cancelled, not pending.',
+    });
+    expect((await line.run(`delivery show --id ${id}`, { env })).stdout).toMatch(/^state {9}cancelled: An/m);
+  });
+
+  test('is told what is not there, and which setting is missing', async () => {
+    const id = createId('delivery', Date.now());
+    expect(await failure(`delivery show --id ${id}`)).toMatchObject({ exitCode: 1, code: 'not_found' });
+    expect(await failure('delivery show --id 7')).toMatchObject({ exitCode: 2, code: 'usage' });
+    expect(await failure('queue retry')).toMatchObject({ exitCode: 2, code: 'usage' });
+    expect(await line.failure('queue stats')).toMatchObject({
+      code: 'environment',
+      message: expect.stringContaining('QUEUE_URL is not set'),
+    });
+    const gone = { env: { QUEUE_URL: 'redis://127.0.0.1:1' } };
+    expect(await line.failure('queue stats', gone)).toMatchObject({ exitCode: 1, code: 'queue_unavailable' });
+  });
+});
