@@ -10,6 +10,7 @@ import {
   UsageError,
 } from './command.ts';
 import { completionCommand, completions } from './completion.ts';
+import { doctorCommand } from './doctor.ts';
 import { listenCommand } from './listen.ts';
 import { deliveriesGroup, runsGroup } from './log.ts';
 import { sendCommand, verifyCommand } from './try-out.ts';
@@ -17,7 +18,7 @@ import { webhooksGroup } from './webhooks.ts';
 
 const NAME = 'runhook';
 const VERSION = '0.1.0';
-const COMMANDS = [listenCommand, sendCommand, verifyCommand, completionCommand] as Command[];
+const COMMANDS = [listenCommand, sendCommand, verifyCommand, doctorCommand, completionCommand] as Command[];
 const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup];
 
 const DESCRIPTION =

@@ -66,6 +66,12 @@ const DELETE_OPEN_EVENTS = `
   DELETE FROM open_events WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM open_events WHERE day < (now() AT TIME ZONE 'UTC')::date - $1::int LIMIT ${DELETED_MAX}))`;
 
+/** Those from yesterday to a week ahead that nobody has made yet, by name; nothing is changed. */
+export async function missingDayPartitions(pool: Pool): Promise<string[]> {
+  const missing = await runStatement<DayPartition>(pool, MISSING, [DAYS_AHEAD]);
+  return missing.map(({ parent, day }) => nameOf(parent, day));
+}
+
 interface DayPartition extends pg.QueryResultRow {
   parent: string;
   day: string;

@@ -3,7 +3,7 @@ export {
   connectionProblem,
   connectionSentence,
 } from './connection-problem.ts';
-export { dropOldDayPartitions, ensureDayPartitions } from './day-partitions.ts';
+export { dropOldDayPartitions, ensureDayPartitions, missingDayPartitions } from './day-partitions.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export {
   addMembership,
@@ -37,6 +37,7 @@ export { recordRunsOfEvents, valuesOfRuns } from './runs-of-events.ts';
 export { requireSchema, SchemaBehindError } from './schema.ts';
 export {
   createSecretBox,
+  decryptsNewest,
   type EncryptionKey,
   KeysUnknownError,
   parseEncryptionKeys,

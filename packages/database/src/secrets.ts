@@ -116,6 +116,19 @@ export async function requireKeys(
   return { unknown };
 }
 
+const NEWEST = `
+  SELECT hmac_secret_ciphertext AS ciphertext FROM subscriptions WHERE active AND deleted_at IS NULL
+  ORDER BY created_at DESC LIMIT 1`;
+
+/**
+ * Whether the secret of the newest webhook is opened by its key, which may have the right name and be another. True when
+ * there is none.
+ */
+export async function decryptsNewest(database: Pool, keys: readonly EncryptionKey[]): Promise<boolean> {
+  const [row] = await runStatement<{ ciphertext: string }>(database, NEWEST, []);
+  return row === undefined || renew(createSecretBox(keys), row.ciphertext) !== null;
+}
+
 /** Every column that holds ciphertext; the secret that takes over comes first, as it may become the other meanwhile. */
 const COLUMNS = [
   {

@@ -1,0 +1,146 @@
+import { lookup } from 'node:dns/promises';
+import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { createClient, RunhookError } from '@runhook/client';
+import { createAddressGuard, type EgressRules } from '@runhook/egress';
+import { type Finding, failed, ok, reasonOf, skipped } from './finding.ts';
+
+/** Whether deliveries may go to a URL, and whether it can be connected to from here. Nothing is sent. */
+export async function examineEgress(
+  rules: EgressRules,
+  endpoint: string | undefined,
+  timeoutMs: number,
+): Promise<Finding> {
+  if (endpoint === undefined)
+    return skipped('egress', 'no endpoint is named', 'Name one with --endpoint <url>.');
+  const guard = createAddressGuard(rules);
+  const problem = guard.urlProblem(endpoint);
+  if (problem !== null)
+    return failed(
+      'egress',
+      `the endpoint ${problem}`,
+      'EGRESS_ALLOW_CIDRS, EGRESS_DENY_CIDRS and EGRESS_PORTS decide: docs/configuration.md.',
+    );
+  const url = new URL(endpoint);
+  const name = url.hostname.replace(/^\[|\]$/g, '');
+  const found = await lookup(name, { all: true }).catch((error: unknown) => reasonOf(error));
+  if (typeof found === 'string')
+    return failed(
+      'egress',
+      `${name} is not resolved (${found})`,
+      'Is the name right, and does DNS work here?',
+    );
+  const allowed = found.map(({ address }) => address).filter((address) => guard.allows(address));
+  const [address] = allowed;
+  if (address === undefined)
+    return failed(
+      'egress',
+      `${name} has no address that may be called`,
+      'Open its range with EGRESS_ALLOW_CIDRS, if it is meant to be reached.',
+    );
+  try {
+    await dial(url, address, timeoutMs);
+    return ok('egress', `${url.host} is reached, and may be`);
+  } catch (error) {
+    return failed(
+      'egress',
+      `${url.host} may be called, and is not reached (${reasonOf(error)})`,
+      'Do a firewall, a network policy or a proxy keep this machine from it, and is its certificate right?',
+    );
+  }
+}
+
+function dial(url: URL, address: string, timeoutMs: number): Promise<void> {
+  const isTls = url.protocol === 'https:';
+  const at = { host: address, port: Number(url.port || (isTls ? 443 : 80)) };
+  return new Promise((resolve, reject) => {
+    const socket = isTls ? connectTls({ ...at, servername: url.hostname }) : connect(at);
+    socket.setTimeout(timeoutMs, () =>
+      socket.destroy(Object.assign(new Error('too late'), { code: 'ETIMEDOUT' })),
+    );
+    socket.once('error', reject);
+    socket.once(isTls ? 'secureConnect' : 'connect', () => {
+      socket.destroy();
+      resolve();
+    });
+  });
+}
+
+/** The service as clients reach it, and the token if there is one. */
+export async function* examineService(
+  url: string | undefined,
+  token: string | undefined,
+  timeoutMs: number,
+): AsyncGenerator<Finding> {
+  if (url === undefined) {
+    yield skipped('service', 'no URL of the service is named', 'Name it with --url or RUNHOOK_URL.');
+    return;
+  }
+  const service = await examineReadiness(url, timeoutMs);
+  yield service;
+  if (token === undefined) {
+    yield skipped('token', 'there is none', 'Set RUNHOOK_TOKEN, or write one to a file: docs/cli.md.');
+    return;
+  }
+  yield await examineToken(url, token, timeoutMs);
+}
+
+interface Readiness {
+  ok: boolean;
+  checks: Record<string, { ok: boolean; error?: string; required?: boolean }>;
+}
+
+async function examineReadiness(url: string, timeoutMs: number): Promise<Finding> {
+  const base = url.endsWith('/') ? url : `${url}/`;
+  try {
+    const response = await fetch(new URL('readyz', base), {
+      signal: AbortSignal.timeout(timeoutMs),
+      redirect: 'manual',
+    });
+    const report = (await response.json().catch(() => null)) as Readiness | null;
+    if (typeof report?.checks !== 'object')
+      return failed(
+        'service',
+        `what answers there (${response.status}) is not Runhook`,
+        'Name the URL of the management service, with the path that it is below.',
+      );
+    const red = Object.entries(report.checks).filter(([, check]) => !check.ok);
+    const names = red.map(([name, { error = 'failed' }]) => `${name} (${error})`).join(', ');
+    if (!report.ok)
+      return failed(
+        'service',
+        `is not ready: ${names}`,
+        'The log of the service says more; docs/runbook.md.',
+      );
+    return ok('service', red.length === 0 ? 'is ready' : `is ready, without ${names}`);
+  } catch (error) {
+    return failed(
+      'service',
+      `cannot be reached (${reasonOf(error)})`,
+      'Is it running, and is the URL right?',
+    );
+  }
+}
+
+async function examineToken(url: string, token: string, timeoutMs: number): Promise<Finding> {
+  try {
+    const accounts = await createClient({ url, token, timeoutMs, retriesMax: 0 }).get('/api/v3/accounts');
+    const [first] = accounts;
+    if (first === undefined)
+      return failed(
+        'token',
+        'is good, and for no account',
+        'Give its user a membership: docs/administration.md.',
+      );
+    return ok('token', `is good for account ${accounts.map(({ id }) => id).join(', ')}`);
+  } catch (error) {
+    const isRefused = error instanceof RunhookError && error.status === 401;
+    return isRefused
+      ? failed(
+          'token',
+          'is refused: wrong, revoked or expired',
+          'Make another: `npm run admin -- token create`.',
+        )
+      : failed('token', `cannot be tried (${(error as Error).message})`, 'See what is said of the service.');
+  }
+}
