@@ -1,8 +1,16 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Client, createClient } from '@runhook/client';
 import { verify } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
-import { openPrismaDatabase } from '@runhook/database/prisma';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import { findRedisServer, startRedis } from '@runhook/embedded';
+import { openRedis } from '@runhook/queue';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -12,6 +20,7 @@ import {
   type Receiver,
   seedAccount,
   startReceiver,
+  testEncryptionKeysText,
 } from '@runhook/testing';
 import { type Ran, run, start } from '../packages/cli/test/command-line.ts';
 import { startService } from './services.ts';
@@ -22,12 +31,24 @@ let mine: Receiver;
 let client: Client;
 let jobId: number;
 let env: Record<string, string>;
+let pool: PrismaDatabase['pool'];
+let folder: string;
+
+interface Finding {
+  check: string;
+  verdict: string;
+  says: string;
+  todo: string | null;
+}
 
 beforeAll(async () => {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   closers.push(() => database.close());
+  pool = database.pool;
+  folder = mkdtempSync(join(tmpdir(), 'runhook-cli-'));
+  closers.push(async () => rmSync(folder, { recursive: true, force: true }));
   const account = await seedAccount(database);
   jobId = account.jobs[0]?.id ?? 0;
   const permissionSets = ['account_admin' as const];
@@ -182,4 +203,123 @@ test('webhooks, deliveries and runs are told of and changed', async () => {
   });
   const wrong = await run(['runs', 'list', '--json'], { env: { ...env, RUNHOOK_TOKEN: 'rhs_wrong' } });
   expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'refused_401' } });
+});
+
+test('the doctor finds each of ten faults, and says what to do', async () => {
+  const redis = findRedisServer() === null ? null : await startRedis({ dataDir: join(folder, 'redis') });
+  if (redis === null)
+    process.stdout.write('the eviction of Redis was not looked at: there is no redis-server\n');
+  else closers.push(() => redis.stop());
+  const whole = {
+    ...env,
+    ENCRYPTION_KEYS: testEncryptionKeysText,
+    EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+    QUEUE_URL: redis?.url ?? String(env.QUEUE_URL),
+  };
+  const examine = async (changed: Record<string, string> = {}, ...args: string[]) => {
+    const ran = await run(['doctor', '--json', '--endpoint', endpoint.url, ...args], {
+      env: { ...whole, ...changed },
+    });
+    const findings: Finding[] = JSON.parse(ran.stdout);
+    const failed = findings.filter(({ verdict }) => verdict === 'failed');
+    expect(ran.code).toBe(failed.length === 0 ? 0 : 1);
+    for (const { todo } of failed) expect(todo).toMatch(/\S/);
+    return { findings, failed: failed.map(({ check, says }) => `${check}: ${says}`) };
+  };
+  const elsewhere = (change: (url: URL) => void) => {
+    const url = new URL(String(env.DATABASE_URL));
+    change(url);
+    return url.href;
+  };
+
+  await json(0, 'webhooks', 'create', '--name', 'Kept', '--endpoint', endpoint.url);
+  const { findings, failed } = await examine();
+  expect(failed).toEqual([]);
+  expect(findings.map(({ check }) => check)).toEqual([
+    'settings',
+    'database',
+    'schema',
+    'database clock',
+    'partitions',
+    'locks',
+    'keys',
+    'queue',
+    ...(redis === null ? [] : ['eviction', 'queue clock']),
+    'egress',
+    'service',
+    'token',
+  ]);
+
+  // 1 and 2: a setting that cannot be read keeps nothing else from being looked at.
+  expect((await examine({ EGRESS_PORTS: 'https' })).failed).toEqual(['settings: EGRESS_PORTS is not valid']);
+  const away = {
+    DATABASE_URL: elsewhere((url) => Object.assign(url, { port: '1', password: 'not-to-be-told' })),
+  };
+  const unreached = await examine(away);
+  expect(unreached.failed).toEqual(['database: cannot be reached (ECONNREFUSED)']);
+  expect(JSON.stringify(unreached)).not.toContain('not-to-be-told');
+  // 3: the name of the database.
+  const misnamed = { DATABASE_URL: elsewhere((url) => Object.assign(url, { pathname: '/nobodys' })) };
+  expect((await examine(misnamed)).failed).toEqual(['database: has no database of the name in DATABASE_URL']);
+  // 4: the queue.
+  expect((await examine({ QUEUE_URL: 'redis://127.0.0.1:1' })).failed).toEqual([
+    'queue: cannot be reached (ECONNREFUSED)',
+  ]);
+  // 5: a Redis that throws jobs away.
+  if (redis !== null) {
+    const client = await openRedis(redis.url, () => undefined);
+    await client?.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    expect((await examine()).failed).toEqual([
+      expect.stringMatching(/^eviction: maxmemory-policy is allkeys-lru/),
+    ]);
+    await client?.config('SET', 'maxmemory-policy', 'noeviction');
+    client?.disconnect();
+  }
+  // 6 and 7: another key, and another key of the same name.
+  const other = randomBytes(32).toString('base64');
+  const [name] = testEncryptionKeysText.split(':');
+  expect((await examine({ ENCRYPTION_KEYS: `other:${other}` })).failed).toEqual([
+    expect.stringMatching(/^keys: Secrets are under/),
+  ]);
+  expect((await examine({ ENCRYPTION_KEYS: `${name}:${other}` })).failed).toEqual([
+    expect.stringMatching(/^keys: .* does not decrypt/),
+  ]);
+  // 8: an endpoint that may not be called, or is not there.
+  expect((await examine({ EGRESS_ALLOW_CIDRS: '' })).failed).toEqual([
+    expect.stringMatching(/^egress: the endpoint must not point to the address 127/),
+  ]);
+  expect((await examine({}, '--endpoint', 'http://127.0.0.1:1')).failed).toEqual([
+    'egress: 127.0.0.1:1 may be called, and is not reached (ECONNREFUSED)',
+  ]);
+  // 9: the service and the token.
+  expect((await examine({ RUNHOOK_URL: endpoint.url })).failed).toEqual([
+    'service: what answers there (418) is not Runhook',
+    expect.stringMatching(/^token: cannot be tried/),
+  ]);
+  expect((await examine({ RUNHOOK_TOKEN: 'rhs_wrong' })).failed).toEqual([
+    'token: is refused: wrong, revoked or expired',
+  ]);
+  // 10: a clock; the built program, as its users run it.
+  const ahead = ['--import', fileURLToPath(new URL('chaos/clock-ahead.mjs', import.meta.url))];
+  const main = fileURLToPath(new URL('../packages/cli/dist/main.js', import.meta.url));
+  const ran = spawnSync(process.execPath, [...ahead, main, 'doctor'], {
+    env: { ...whole, CLOCK_AHEAD_MS: '3600000' },
+    encoding: 'utf8',
+  });
+  expect(ran.status).toBe(1);
+  expect(ran.stdout).toMatch(/^FAILED +database clock +is 3[56]\d\d\.\d s behind the clock here\n +→ Let both/m);
+
+  // Last, as the services notice too: partitions and migrations.
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+  await pool.query(`SELECT drop_day_partition('events', $1::date)`, [tomorrow]);
+  expect((await examine()).failed).toEqual([
+    `partitions: are missing: events_${tomorrow.replaceAll('-', '')}`,
+  ]);
+  await pool.query(
+    'DELETE FROM _prisma_migrations WHERE migration_name = (SELECT max(migration_name) FROM _prisma_migrations)',
+  );
+  expect((await examine()).failed).toEqual([
+    expect.stringMatching(/^schema: is behind this release: The migration \w+ is not applied/),
+    expect.stringMatching(/^service: is not ready: database \(SCHEMA_BEHIND\)/),
+  ]);
 });
