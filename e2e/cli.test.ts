@@ -307,7 +307,9 @@ test('the doctor finds each of ten faults, and says what to do', async () => {
     encoding: 'utf8',
   });
   expect(ran.status).toBe(1);
-  expect(ran.stdout).toMatch(/^FAILED +database clock +is 3[56]\d\d\.\d s behind the clock here\n +→ Let both/m);
+  expect(ran.stdout).toMatch(
+    /^FAILED +database clock +is 3[56]\d\d\.\d s behind the clock here\n +→ Let both/m,
+  );
 
   // Last, as the services notice too: partitions and migrations.
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);

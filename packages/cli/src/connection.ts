@@ -33,7 +33,7 @@ export function connectionOptions(): Option[] {
 }
 
 /** Where the service is, as it was told. */
-function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): string {
+export function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): string {
   if (url !== undefined) return url;
   if (!env.RUNHOOK_URL) return URL_DEFAULT;
   if (!URL.canParse(env.RUNHOOK_URL)) throw new UsageError('RUNHOOK_URL must be an http or https URL.');
@@ -41,7 +41,7 @@ function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): string 
 }
 
 /** The token by the nearest of its places; null when it is in none of them. Throws for a file that others can read. */
-function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: ConnectionOptions): string | null {
+export function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: ConnectionOptions): string | null {
   if (token !== undefined) return wellFormed(token, '--token');
   if (tokenFile !== undefined) return tokenIn(tokenFile);
   if (env.RUNHOOK_TOKEN) return wellFormed(env.RUNHOOK_TOKEN, 'RUNHOOK_TOKEN');

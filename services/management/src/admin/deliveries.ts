@@ -1,5 +1,6 @@
 import { attemptsLeft, isId } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
+import { printable, table } from '@runhook/runtime/terminal-text';
 import {
   cancelDelivery,
   keyOfDelivery,
@@ -12,10 +13,8 @@ import {
   type Command,
   type CommandGroup,
   NotFoundError,
-  printable,
   type Resources,
   requiredOption,
-  table,
   UsageError,
 } from './command.ts';
 

@@ -5,14 +5,13 @@ import {
   type QueueDesk,
   type QueueStats,
 } from '@runhook/queue';
+import { printable, table } from '@runhook/runtime/terminal-text';
 import {
   AdminError,
   type Command,
   type CommandGroup,
   flag,
-  printable,
   type Resources,
-  table,
   UsageError,
   valueOption,
 } from './command.ts';
