@@ -5,7 +5,8 @@ import helmet from 'helmet';
 import { MethodNotAllowedError } from '../errors.ts';
 import { requestState } from '../request-telemetry.ts';
 import { INITIALIZER, OWN_STYLES } from './docs-for-everyone.ts';
-import { openApiDocument } from './document.ts';
+import { openApiDocument, packageVersion } from './document.ts';
+import { asyncApiDocument, EVENT_SCHEMAS } from './events-document.ts';
 
 /** Names below `/docs/`: what the page loads, all of it served by us. */
 const INITIALIZER_NAME = 'initializer.js';
@@ -58,16 +59,23 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
-/** `/openapi.json` and the page that shows it at `/docs`, for anyone. */
+/** `/openapi.json` and the page that shows it at `/docs`, what tells of events beside it, for anyone. */
 export function docsRoutes(): Router {
   const router = Router({ caseSensitive: true });
-  const document = JSON.stringify(openApiDocument());
   // Found, not imported: the package's main module would run the whole of Swagger UI in this process.
   const assetsDirectory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/swagger-ui.css'));
 
-  route(router, '/openapi.json', (_request, response) => {
-    response.set('cache-control', 'no-cache').type('application/json').send(document);
-  });
+  const documents: [string, object][] = [
+    ['/openapi.json', openApiDocument()],
+    ['/asyncapi.json', asyncApiDocument(packageVersion())],
+    ...Object.entries(EVENT_SCHEMAS).map(([name, schema]): [string, object] => [`/schemas/${name}`, schema]),
+  ];
+  for (const [path, document] of documents) {
+    const text = JSON.stringify(document);
+    route(router, path, (_request, response) => {
+      response.set('cache-control', 'no-cache').type('application/json').send(text);
+    });
+  }
   route(router, '/docs', POLICY, (request, response) => {
     const assetsPath = request.path.endsWith('/') ? '' : 'docs/';
     response.set('cache-control', 'no-cache').type('html').send(docsPage(assetsPath));

@@ -139,7 +139,7 @@ export function openApiDocument(): OpenApiDocument {
 }
 
 /** The package lies as far above this file in `src` as in `dist`. */
-function packageVersion(): string {
+export function packageVersion(): string {
   const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(manifest) as { version: string }).version;
 }

@@ -82,7 +82,8 @@ const runDetails: PropertiesOf<RunDetails> = {
   runStartedAt: secondsTime('When the run started.'),
 };
 
-function data(eventType: EventType): Schema {
+/** `data` of an event of the type. */
+export function runData(eventType: EventType): Schema {
   const { time } = EVENT_TYPE_TABLE[eventType];
   return answerObject('The run, as it was then.', {
     ...runDetails,
@@ -133,7 +134,7 @@ export const payloadSchemas: Record<string, Schema> = {
     },
   },
   ...Object.fromEntries(EVENT_TYPES.map((type) => [schemaName(type), payload(type)])),
-  ...Object.fromEntries(EVENT_TYPES.map((type) => [dataName(type), data(type)])),
+  ...Object.fromEntries(EVENT_TYPES.map((type) => [dataName(type), runData(type)])),
 };
 
 const header = (name: string, description: string, pattern: string): Parameter => ({

@@ -1,0 +1,163 @@
+import {
+  EVENT_BATCH,
+  EVENT_TYPE_TABLE,
+  EVENT_TYPES,
+  type EventType,
+  JOB_RUN_EVENTS,
+  type PublishedEvent,
+} from '@runhook/contract';
+import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-schemas.ts';
+import { bodyExample, nameOf, payloadSchemas, runData } from './webhooks.ts';
+
+/*
+ * What goes over the queue (docs/contract.md#queue), in AsyncAPI 3.0, and the events as JSON Schemas by themselves: from the
+ * same table as the OpenAPI document. Keywords that draft 7 has too, which is what AsyncAPI takes a schema for.
+ */
+
+/** Unknown fields are dropped where an event is published, and may be added to what is delivered. */
+function open(schema: Schema): Schema {
+  const { additionalProperties: _, properties, ...rest } = schema;
+  if (properties === undefined) return rest;
+  const opened = Object.entries(properties).map(([name, inner]) => [name, open(inner)] as const);
+  return { ...rest, properties: Object.fromEntries(opened) };
+}
+
+function publishedEvent(eventType: EventType): Schema {
+  const properties: PropertiesOf<PublishedEvent> = {
+    eventId: prefixedId(
+      'wev_',
+      'Whose time is within the retention of the log. An event that is published again under its id is delivered once. Left out: drawn.',
+    ),
+    eventType: { type: 'string', const: eventType, description: 'Which event it is.' },
+    accountId: integerId('The account.', 1),
+    timestamp: {
+      type: 'string',
+      format: 'date-time',
+      pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
+      description: 'When the event happened: RFC 3339 UTC. Left out: the time of publishing.',
+      examples: ['2026-11-20T10:00:00.123456Z'],
+    },
+    data: open(runData(eventType)),
+  };
+  const { fires } = EVENT_TYPE_TABLE[eventType];
+  return { type: 'object', description: fires, properties, required: ['eventType', 'accountId', 'data'] };
+}
+
+const publishedName = (eventType: EventType) => `${nameOf(eventType)}Event`;
+const payloadName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
+
+/** A schema that stands alone: one of those by type. */
+function standalone(
+  file: string,
+  title: string,
+  nameOfType: (type: EventType) => string,
+  by: Record<string, Schema>,
+) {
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    $id: `urn:runhook:schema:${file.replace('.json', '')}`,
+    title,
+    oneOf: EVENT_TYPES.map((type) => ({ $ref: `#/definitions/${nameOfType(type)}` })),
+    definitions: Object.fromEntries(EVENT_TYPES.map((type) => [nameOfType(type), by[nameOfType(type)]])),
+  };
+}
+
+const PUBLISHED = Object.fromEntries(EVENT_TYPES.map((type) => [publishedName(type), publishedEvent(type)]));
+const PAYLOADS = Object.fromEntries(
+  EVENT_TYPES.map((type) => {
+    // The document refers to the run's schema; alone, each has it.
+    const { properties, ...payload } = payloadSchemas[payloadName(type)] ?? {};
+    return [payloadName(type), open({ ...payload, properties: { ...properties, data: runData(type) } })];
+  }),
+);
+
+/** By the name of the file below `/schemas/`. */
+export const EVENT_SCHEMAS: Readonly<Record<string, object>> = {
+  'published-event.json': standalone(
+    'published-event.json',
+    'An event as it is published',
+    publishedName,
+    PUBLISHED,
+  ),
+  'delivery-payload.json': standalone(
+    'delivery-payload.json',
+    'The body of a delivery',
+    payloadName,
+    PAYLOADS,
+  ),
+};
+
+const ref = (place: string, name: string) => ({ $ref: `#/${place}/${name}` });
+const CHANNEL = 'jobRunEvents';
+
+function message(eventType: EventType) {
+  const { label, fires, remark } = EVENT_TYPE_TABLE[eventType];
+  const { webhooksID: _, webhookName: __, ...payload } = JSON.parse(bodyExample(eventType));
+  return {
+    name: eventType,
+    title: label,
+    summary: `${fires} ${remark}`.trim(),
+    payload: ref('components/schemas', publishedName(eventType)),
+    examples: [{ name: 'sample', payload }],
+  };
+}
+
+const BATCH = {
+  name: EVENT_BATCH,
+  title: 'Several events in one job',
+  summary:
+    'Costs the queue less. The job’s id is made of the events’ ids, so that a call that is repeated adds nothing.',
+  payload: {
+    type: 'object',
+    required: ['events'],
+    properties: {
+      events: {
+        type: 'array',
+        minItems: 2,
+        maxItems: 20,
+        items: {
+          allOf: [
+            { oneOf: EVENT_TYPES.map((type) => ref('components/schemas', publishedName(type))) },
+            { required: ['eventId'] },
+          ],
+        },
+      },
+    },
+  },
+};
+
+const DESCRIPTION = `Job runners publish what happened to a run as a job of a BullMQ queue, version 6, on Redis or PostgreSQL. \`@runhook/publisher\` does it for Node.js. By hand: the queue \`${JOB_RUN_EVENTS}\`, on Redis below the prefix \`{runhook}\`, braces included, on PostgreSQL in the schema \`bullmq\`; the job’s name is the event’s type, its data the event, its id the \`eventId\`, and \`removeOnComplete\` is true. With BullMQ’s default prefix nobody takes the events.
+
+What does not fit these schemas stays among the failed jobs. What Runhook sends to endpoints in turn is told by \`openapi.json\`, under webhooks.`;
+
+/** The queue in AsyncAPI 3.0, as `/asyncapi.json` answers it. @param version of the service */
+export function asyncApiDocument(version: string): object {
+  const messages = {
+    ...Object.fromEntries(EVENT_TYPES.map((type) => [nameOf(type), message(type)])),
+    RunBatch: BATCH,
+  };
+  const ofChannel = Object.keys(messages).map((name) => [name, ref('components/messages', name)]);
+  return {
+    asyncapi: '3.0.0',
+    info: { title: 'Runhook events', version, description: DESCRIPTION },
+    defaultContentType: 'application/json',
+    channels: {
+      [CHANNEL]: {
+        address: JOB_RUN_EVENTS,
+        title: 'Events of job runs',
+        description: 'A BullMQ queue: each message is a job.',
+        messages: Object.fromEntries(ofChannel),
+        'x-bullmq': { version: 6, redisPrefix: '{runhook}', postgresSchema: 'bullmq' },
+      },
+    },
+    operations: {
+      takeEvents: {
+        action: 'receive',
+        channel: ref('channels', CHANNEL),
+        summary: 'Runhook takes the events and delivers them to the webhooks that want them.',
+        messages: Object.keys(messages).map((name) => ref(`channels/${CHANNEL}/messages`, name)),
+      },
+    },
+    components: { messages, schemas: PUBLISHED },
+  };
+}
