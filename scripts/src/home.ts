@@ -113,19 +113,20 @@ export function readJson(file: string): unknown {
 }
 
 /**
- * What `npm run admin` adds to its environment: the database and the queue of the `npm start` that runs, with the keys it made
- * for itself. Nothing when DATABASE_URL is given, because what is kept here belongs to another database; keys that are
+ * What `npm run admin` adds to its environment: database, queue and address of the `npm start` that runs, with the keys it
+ * made for itself. Nothing when DATABASE_URL is given, because what is kept here belongs to another database; keys that are
  * given stay.
  */
 export function adminEnvironment(checkout: string, given: NodeJS.ProcessEnv): Record<string, string> {
   if (given.DATABASE_URL) return {};
   const home = homeAt(checkout, given.RUNHOOK_HOME);
-  const { databaseUrl, queueUrl } = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
+  const { databaseUrl, queueUrl, baseUrl } = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
   if (databaseUrl === undefined) return {};
   const { encryptionKeys } = (readJson(home.secrets) ?? {}) as { encryptionKeys?: string };
   return {
     DATABASE_URL: databaseUrl,
     ...(given.QUEUE_URL || queueUrl === undefined ? {} : { QUEUE_URL: queueUrl }),
+    ...(given.RUNHOOK_URL || baseUrl === undefined ? {} : { RUNHOOK_URL: baseUrl }),
     ...(given.ENCRYPTION_KEYS || encryptionKeys === undefined ? {} : { ENCRYPTION_KEYS: encryptionKeys }),
   };
 }

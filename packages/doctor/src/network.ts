@@ -1,7 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { createClient, RunhookError } from '@runhook/client';
 import { createAddressGuard, type EgressRules } from '@runhook/egress';
 import { type Finding, failed, ok, reasonOf, skipped } from './finding.ts';
 
@@ -91,9 +90,8 @@ interface Readiness {
 }
 
 async function examineReadiness(url: string, timeoutMs: number): Promise<Finding> {
-  const base = url.endsWith('/') ? url : `${url}/`;
   try {
-    const response = await fetch(new URL('readyz', base), {
+    const response = await fetch(new URL('readyz', below(url)), {
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'manual',
     });
@@ -122,25 +120,33 @@ async function examineReadiness(url: string, timeoutMs: number): Promise<Finding
   }
 }
 
+/** By itself, not by the client: that is made from what management serves, which looks with us. */
 async function examineToken(url: string, token: string, timeoutMs: number): Promise<Finding> {
   try {
-    const accounts = await createClient({ url, token, timeoutMs, retriesMax: 0 }).get('/api/v3/accounts');
-    const [first] = accounts;
-    if (first === undefined)
+    const response = await fetch(new URL('api/v3/accounts', below(url)), {
+      headers: { authorization: `Token ${token}` },
+      signal: AbortSignal.timeout(timeoutMs),
+      redirect: 'manual',
+    });
+    const answer = (await response.json().catch(() => null)) as { data?: { id: number }[] } | null;
+    if (response.status === 401)
       return failed(
         'token',
-        'is good, and for no account',
-        'Give its user a membership: docs/administration.md.',
+        'is refused: wrong, revoked or expired',
+        'Make another: `npm run admin -- token create`.',
       );
-    return ok('token', `is good for account ${accounts.map(({ id }) => id).join(', ')}`);
+    if (!response.ok || !Array.isArray(answer?.data))
+      return failed('token', `cannot be tried (${response.status})`, 'See what is said of the service.');
+    const ids = answer.data.map(({ id }) => id);
+    if (ids.length > 0) return ok('token', `is good for account ${ids.join(', ')}`);
+    return failed(
+      'token',
+      'is good, and for no account',
+      'Give its user a membership: docs/administration.md.',
+    );
   } catch (error) {
-    const isRefused = error instanceof RunhookError && error.status === 401;
-    return isRefused
-      ? failed(
-          'token',
-          'is refused: wrong, revoked or expired',
-          'Make another: `npm run admin -- token create`.',
-        )
-      : failed('token', `cannot be tried (${(error as Error).message})`, 'See what is said of the service.');
+    return failed('token', `cannot be tried (${reasonOf(error)})`, 'See what is said of the service.');
   }
 }
+
+const below = (url: string) => (url.endsWith('/') ? url : `${url}/`);

@@ -26,7 +26,7 @@ export interface Resources {
   stdin: Input;
 }
 
-export interface Command<Options = never> {
+interface Described {
   name: string;
   /** For the list of commands. */
   summary: string;
@@ -35,6 +35,9 @@ export interface Command<Options = never> {
   options: readonly Option[];
   /** Without the name of the program. */
   examples: readonly string[];
+}
+
+export interface Command<Options = never> extends Described {
   /** Whether it cannot do without ENCRYPTION_KEYS. */
   needsKeys?: boolean;
   /** Whether it cannot do without QUEUE_URL. */
@@ -44,6 +47,11 @@ export interface Command<Options = never> {
   /** What no single option shows to be wrong; throws before the database is asked anything. */
   check?(options: Options): void;
   run(options: Options, resources: Resources): Promise<Answer>;
+}
+
+/** One that has to work without a database that answers. */
+export interface CommandWithoutDatabase<Options = never> extends Described {
+  runWithout(options: Options, env: NodeJS.ProcessEnv): Promise<Answer>;
 }
 
 export interface CommandGroup {

@@ -11,10 +11,12 @@ import {
   adminError,
   type Command,
   type CommandGroup,
+  type CommandWithoutDatabase,
   UsageError,
   write,
 } from './command.ts';
 import { deliveryGroup } from './deliveries.ts';
+import { doctorCommand } from './doctor.ts';
 import { queueGroup } from './queue.ts';
 import { secretsGroup } from './secrets.ts';
 import { tokenGroup } from './token.ts';
@@ -42,12 +44,14 @@ const EXAMPLES = [
   'queue stats',
 ];
 
+type AnyCommand = Command | CommandWithoutDatabase;
+
 export interface ProgramOptions {
   /** How the operator called it, for the help. */
   name: string;
   /** Gets help and nothing else: errors are thrown. */
   onHelp: (text: string) => void;
-  execute: (command: Command, options: object) => Promise<void>;
+  execute: (command: AnyCommand, options: object) => Promise<void>;
 }
 
 /** The parser of the whole command line. It throws `CommanderError` and what the parsers of values throw. */
@@ -60,6 +64,7 @@ function createProgram({ name, onHelp, execute }: ProgramOptions): Commander {
     .configureOutput({ writeOut: onHelp, writeErr: onHelp, outputError: () => undefined })
     .addHelpText('after', examplesText(name, EXAMPLES));
   for (const group of GROUPS) addGroup(program, group, name, execute);
+  addCommand(program, doctorCommand as AnyCommand, name, execute);
   return program;
 }
 
@@ -72,15 +77,22 @@ function addGroup(
   const parent = program.command(group.name).description(group.summary);
   const examples = group.commands.flatMap(({ examples: [first] }) => (first === undefined ? [] : [first]));
   parent.addHelpText('after', examplesText(name, examples));
-  for (const command of group.commands) {
-    const child = parent
-      .command(command.name)
-      .summary(command.summary)
-      .description(command.description)
-      .addHelpText('after', examplesText(name, command.examples));
-    for (const option of command.options) child.addOption(option);
-    child.action((options: object) => execute(command, options));
-  }
+  for (const command of group.commands) addCommand(parent, command, name, execute);
+}
+
+function addCommand(
+  parent: Commander,
+  command: AnyCommand,
+  name: string,
+  execute: ProgramOptions['execute'],
+): void {
+  const child = parent
+    .command(command.name)
+    .summary(command.summary)
+    .description(command.description)
+    .addHelpText('after', examplesText(name, command.examples));
+  for (const option of command.options) child.addOption(option);
+  child.action((options: object) => execute(command, options));
 }
 
 /** Which options there must be is not to be told from their order alone. */
@@ -139,7 +151,12 @@ export async function runAdmin(args: readonly string[], surroundings: Surroundin
 /** Longer than a request's: an operator rather waits than tries again. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-async function runCommand(command: Command, options: object, { env, stdin }: Surroundings): Promise<Answer> {
+async function runCommand(
+  command: AnyCommand,
+  options: object,
+  { env, stdin }: Surroundings,
+): Promise<Answer> {
+  if ('runWithout' in command) return await command.runWithout(options as never, env);
   command.check?.(options as never);
   const { databaseUrl, queueUrl, encryptionKeys = [] } = readAdminSettings(env, command);
   const database = openPrismaDatabase({

@@ -1,0 +1,34 @@
+import { type CommandWithoutDatabase, UsageError, valueOption } from './command.ts';
+
+/** As `runhook doctor` does, for whoever is in the container of a service: with its environment. */
+export const doctorCommand: CommandWithoutDatabase<{ url?: string; endpoint?: string }> = {
+  name: 'doctor',
+  summary: 'what is wrong with this installation, and what to do',
+  description:
+    'Looks at database, schema, day partitions, keys, queue, eviction, clocks, egress, the service and a token, as far as the environment and the options name them. Says of each what is wrong and what to do. Changes nothing and sends nothing to an endpoint. Ends with 1 when something failed.',
+  options: [
+    valueOption('--url <url>', 'where clients reach the service; else RUNHOOK_URL', httpUrl),
+    valueOption(
+      '--endpoint <url>',
+      'a URL that deliveries go to: may they, and is it reached from here',
+      httpUrl,
+    ),
+  ],
+  examples: ['doctor', 'doctor --endpoint https://pager.example.com/hook'],
+  async runWithout({ url, endpoint }, env) {
+    const { examine, findingsText } = await import('@runhook/doctor');
+    const serviceUrl = url ?? (env.RUNHOOK_URL || undefined);
+    const findings = [];
+    for await (const finding of examine({ env, serviceUrl, token: env.RUNHOOK_TOKEN || undefined, endpoint }))
+      findings.push(finding);
+    const isWell = findings.every(({ verdict }) => verdict !== 'failed');
+    return { json: findings, text: findingsText(findings), exitCode: isWell ? 0 : 1 };
+  },
+};
+
+function httpUrl(option: string) {
+  return (text: string): never => {
+    if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text as never;
+    throw new UsageError(`${option} must be an http or https URL.`);
+  };
+}
