@@ -120,8 +120,13 @@ describeConsole('the page of a webhook', (story) => {
       const id = await subscribe(world, { name: 'Rotated' });
       await as('ada');
       await page.goto(at(webhookPathOf(world, id)));
-      await page.getByRole('button', { name: 'Rotate the secret' }).click();
+      const rotate = page.getByRole('button', { name: 'Rotate the secret' });
+      await rotate.click();
       const dialog = page.getByRole('dialog', { name: 'Rotate the secret?' });
+      await dialog.waitFor();
+      await page.keyboard.press('Escape');
+      await expectFocus(rotate);
+      await rotate.click();
       await dialog.getByRole('radio', { name: 'Three days' }).check();
       await dialog.getByRole('button', { name: 'Make a new secret' }).click();
       const shown = page.getByRole('dialog', { name: 'Copy the new secret now: it is shown this once' });

@@ -17,7 +17,7 @@ import {
 
 // What opens over a page is a third of the library, and nobody waits for it: it is fetched once the page is there, and
 // drawn when it is first asked for.
-const library = () => import('./opened.ts');
+const library = () => import('./opened.tsx');
 const LazyModal = lazy(async () => ({ default: (await library()).Modal }));
 const LazyTooltip = lazy(async () => ({ default: (await library()).Tooltip }));
 

@@ -1,5 +1,6 @@
 import { Drawer } from '@mantine/core';
-import { type ReactNode, useEffect, useState } from 'react';
+import type { ReactNode } from 'react';
+import { useOpenedAfterwards } from '../components/opened.tsx';
 
 interface NavigationDrawerProps {
   isOpen: boolean;
@@ -9,12 +10,9 @@ interface NavigationDrawerProps {
 
 /** The navigation where there is no room for it beside the page. */
 export default function NavigationDrawer({ isOpen, onClose, children }: NavigationDrawerProps) {
-  const [opened, setOpened] = useState(false);
-  // From closed to open, as whoever looks sees it come and the focus is kept for the way back.
-  useEffect(() => setOpened(isOpen), [isOpen]);
   return (
     <Drawer
-      opened={opened}
+      opened={useOpenedAfterwards(isOpen)}
       onClose={onClose}
       title="Navigation"
       size={280}

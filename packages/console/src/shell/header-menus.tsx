@@ -9,7 +9,7 @@ import {
 import { IconCheck, IconDeviceDesktop, IconLogout, IconMoon, IconSun } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
-import { useOpenedOnArrival } from '../components/opened.ts';
+import { useOpenedOnArrival } from '../components/opened.tsx';
 import type { OpenedProps } from '../components/opened-later.tsx';
 import { SIGN_OUT_PATH, webhooksPath } from '../paths.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';

@@ -3,7 +3,7 @@ import { IconEye, IconPencil, IconTrash } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import type { Subscription } from '../api/types.ts';
-import { useOpenedOnArrival } from '../components/opened.ts';
+import { useOpenedOnArrival } from '../components/opened.tsx';
 import type { OpenedProps } from '../components/opened-later.tsx';
 import { editWebhookPath, webhookPath } from '../paths.ts';
 
