@@ -87,7 +87,7 @@ describeConsole('API access', (story) => {
     await page.unroute('**/api/v3/profile');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByTestId('api-key').waitFor();
-    await page.route('**/apikey/', (route) => route.abort());
+    await page.route('**/apikey', (route) => route.abort());
     await page.getByRole('button', { name: 'Rotate the key…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
     await page.getByRole('dialog').getByText('The key was not rotated').waitFor();
