@@ -40,7 +40,14 @@ test('the packages are well made, install into an empty project, compile with st
     await mkdir(project);
     await cp(outside, project, { recursive: true });
     await writeFile(join(project, 'package.json'), '{ "type": "module", "private": true }');
-    const install = ['install', '--no-audit', '--no-fund', '--loglevel=error', '--ignore-scripts'];
+    const install = [
+      'install',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      '--ignore-scripts',
+      '--prefer-offline',
+    ];
     const files = tarballs.map((name) => join(packed, name));
     await run('npm', [...install, ...files, ...OTHERS], { cwd: project, env: environment() });
 
