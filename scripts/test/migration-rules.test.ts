@@ -1,0 +1,86 @@
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from '@jest/globals';
+
+interface Finding {
+  line: number;
+  rule: string;
+  message: string;
+}
+
+const { BASELINE, checkMigration, newMigrations } = (await import(
+  String(new URL('../migration-rules.mjs', import.meta.url))
+)) as {
+  BASELINE: string;
+  checkMigration(sql: string): Finding[] | null;
+  newMigrations(): { name: string; sql: string }[];
+};
+
+const migrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
+const isHere = checkMigration('SELECT 1;') !== null;
+if (!isHere)
+  process.stderr.write('\nnew migrations were not checked: there is no squawk for this platform\n');
+const rulesOf = (sql: string) => checkMigration(sql)?.map(({ line, rule }) => `${line} ${rule}`);
+
+(isHere ? describe : describe.skip)('migrations', () => {
+  test('that came after the baseline neither lock nor take away', () => {
+    expect(readdirSync(migrations)).toContain(BASELINE);
+    for (const { name, sql } of newMigrations()) expect([name, checkMigration(sql)]).toEqual([name, []]);
+  });
+
+  test('are refused where they lock or take away, each by a rule that names it', () => {
+    const refused: [sql: string, rule: string][] = [
+      ['ALTER TABLE runs DROP COLUMN status;', 'ban-drop-column'],
+      ['DROP TABLE runs;', 'ban-drop-table'],
+      ['ALTER TABLE runs RENAME COLUMN status TO state;', 'renaming-column'],
+      ['ALTER TABLE runs RENAME TO jobs;', 'renaming-table'],
+      ['ALTER TABLE runs ALTER COLUMN id TYPE text;', 'changing-column-type'],
+      ['ALTER TABLE runs ADD COLUMN owner text NOT NULL;', 'adding-required-field'],
+      ['ALTER TABLE runs ALTER COLUMN owner SET NOT NULL;', 'adding-not-nullable-field'],
+      ['ALTER TABLE runs ADD COLUMN at timestamptz DEFAULT clock_timestamp();', 'adding-field-with-default'],
+      ['ALTER TABLE runs ADD CONSTRAINT few CHECK (id > 1);', 'constraint-missing-not-valid'],
+      ['CREATE INDEX of_owner ON runs (owner);', 'require-concurrent-index-creation'],
+      ['DROP INDEX of_owner;', 'require-concurrent-index-deletion'],
+      ['CREATE INDEX CONCURRENTLY of_owner ON runs (owner);', 'ban-concurrent-index-creation-in-transaction'],
+      ['DROP FUNCTION epoch_micros(timestamptz);', 'drops-what-is-called'],
+      ['ALTER VIEW logged_attempts RENAME TO attempts_log;', 'renames-what-is-called'],
+      ['LOCK TABLE runs;', 'locks-a-table'],
+      ['UPDATE runs SET owner = $$where$$;', 'writes-every-row'],
+    ];
+    const found = rulesOf(refused.map(([sql]) => sql).join('\n'));
+    for (const [index, [, rule]] of refused.entries()) expect(found).toContain(`${index + 1} ${rule}`);
+  });
+
+  test('pass where they add, and whatever stands in bodies, texts and comments', () => {
+    const passes = [
+      'ALTER TABLE runs ADD COLUMN owner text;',
+      "ALTER TABLE runs ADD COLUMN kind text NOT NULL DEFAULT 'plain';",
+      'ALTER TABLE runs ADD CONSTRAINT few CHECK (id > 1) NOT VALID;',
+      'CREATE TABLE t (id bigint PRIMARY KEY);\nCREATE INDEX of_id ON t (id);',
+      'CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ UPDATE runs SET id = 1; TRUNCATE runs $$;',
+      'CREATE TRIGGER g BEFORE TRUNCATE ON runs EXECUTE FUNCTION f();',
+      "UPDATE runs SET owner = 'nobody' WHERE id = 1;",
+      "COMMENT ON TABLE runs IS 'DROP VIEW x; TRUNCATE y'; -- LOCK TABLE",
+    ];
+    expect(rulesOf(passes.join('\n'))).toEqual([]);
+    const index = 'CREATE INDEX CONCURRENTLY IF NOT EXISTS of_owner ON runs (owner);';
+    expect(rulesOf(`-- One by one, outside a transaction.\n${index}`)).toEqual([]);
+  });
+
+  test('may do it nevertheless for a reason, which must be there, and needed', () => {
+    const why = 'nothing since 0.2.0 reads it, and 0.1.0 is two releases ago.';
+    const drop = 'ALTER TABLE runs\n  DROP COLUMN status;';
+    expect(rulesOf(`-- allows ban-drop-column: ${why}\n${drop}\n`)).toEqual([]);
+    expect(rulesOf(`-- allows ban-drop-column\n${drop}\n`)).toEqual(['1 allows', '3 ban-drop-column']);
+    expect(rulesOf(`-- allows ban-drop-column: ok\n${drop}\n`)).toEqual(['1 allows', '3 ban-drop-column']);
+    expect(rulesOf(`-- allows ban-drop-column: ${why}\n\n${drop}\n`)).toEqual([
+      '1 allows',
+      '4 ban-drop-column',
+    ]);
+    expect(rulesOf(`-- allows ban-drop-table, ban-drop-column: ${why}\n${drop}\n`)).toEqual(['1 allows']);
+  });
+
+  test('that are no SQL are refused', () => {
+    expect(checkMigration('ALTER TABEL runs;')).not.toEqual([]);
+  });
+});
