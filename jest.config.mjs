@@ -6,6 +6,7 @@ export default {
   ],
   // Anchored: a checkout may itself lie below a folder named dist.
   modulePathIgnorePatterns: [
+    '<rootDir>/.runhook/',
     '<rootDir>/(packages|services)/[^/]+/dist/',
     '<rootDir>/scripts/dist/',
     '<rootDir>/bench/dist/',

@@ -64,8 +64,16 @@ async function bundle(folder, entries, to) {
   };
   const code = await write(inputs('.js'), []);
   await write(inputs('.d.ts'), [dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false })]);
-  const imports = code.flatMap((chunk) => [...(chunk.imports ?? []), ...(chunk.dynamicImports ?? [])]);
+  const imports = code.flatMap((chunk) => importsIn(chunk.code ?? ''));
   return [...new Set(imports.filter((id) => external(id) && !isBuiltin(id)).map(packageName))].sort();
+}
+
+/** As they are written: what rolldown lists for a chunk has those, too, that it left out as nothing of them is used. */
+function importsIn(code) {
+  const found = code.matchAll(
+    /^(?:import|export)\s(?:[^'"\n]*\sfrom\s)?['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm,
+  );
+  return [...found].map(([, id, dynamicId]) => id ?? dynamicId);
 }
 
 function packageName(id) {

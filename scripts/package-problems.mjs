@@ -16,7 +16,7 @@ const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
  */
 export async function problemsOf(folder, tarball) {
   const manifest = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
-  const { messages } = await publint({ pkgDir: folder, strict: true });
+  const { messages } = await publint({ pkgDir: folder, strict: true, pack: 'npm' });
   const said = messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code);
   // A package that is only a program has no types.
   if (manifest.exports?.['.'] === undefined) return said;

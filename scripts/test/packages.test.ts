@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,27 +49,39 @@ test('the packages are well made, install into an empty project, compile with st
       '--ignore-scripts',
       '--prefer-offline',
     ];
-    const files = tarballs.map((name) => join(packed, name));
+    const files = tarballs.filter(isLibrary).map((name) => join(packed, name));
     await run('npm', [...install, ...files, ...OTHERS], { cwd: project, env: environment() });
 
     const strict = ['--strict', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
     const modules = ['--module', 'nodenext', '--target', 'es2022', '--types', 'node', '--ignoreConfig'];
     const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    await node(project, tsc, ...strict, ...modules, 'publish.ts', 'receive.ts').catch((error) => {
+    await node(project, tsc, ...strict, ...modules, 'publish.ts', 'receive.ts', 'call.ts').catch((error) => {
       throw new Error(error.stdout);
     });
 
     await expectReceives(project);
     await expectPublishes(project);
+    const told = [0, 'The server cannot be reached.', []];
+    expect(JSON.parse(await node(project, 'call.js'))).toEqual(told);
+
+    // The program by itself: it has the drivers, which the libraries do without.
+    const programs = join(folder, 'programs');
+    await mkdir(programs);
+    const program = tarballs.filter((name) => !isLibrary(name)).map((name) => join(packed, name));
+    await run('npm', [...install, '--prefix', programs, ...program], { cwd: programs, env: environment() });
+    await expectRuns(programs);
   });
 });
 
 async function expectPublishable(packed: string, tarball: string): Promise<void> {
-  const short = /^runhook-(.+)-\d+\.\d+\.\d+\.tgz$/.exec(tarball)?.[1] ?? '';
+  const [, scoped, version] = /^runhook-(?:(.+)-)?(\d+\.\d+\.\d+)\.tgz$/.exec(tarball) ?? [];
+  const short = scoped ?? 'runhook';
   const staged = join(packed, short);
   const text = await readFile(join(staged, 'package.json'), 'utf8');
-  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
-  expect(JSON.parse(text)).toMatchObject({ name: `@runhook/${short}`, version });
+  const whole = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  const name = scoped === undefined ? 'runhook' : `@runhook/${scoped}`;
+  expect(JSON.parse(text)).toMatchObject({ name, version });
+  expect(version).toBe(whole.version);
   expect(text).not.toMatch(/workspace:|"private"|"source"/);
   expect((await readFile(join(staged, 'README.md'), 'utf8')).length).toBeGreaterThan(500);
   await run('npm', ['publish', '--dry-run', '--loglevel=error'], { cwd: staged, env: environment() });
@@ -110,4 +123,25 @@ async function expectPublishes(project: string): Promise<void> {
   // Three of them share a job.
   expect(await queue.counts()).toMatchObject({ waiting: 2 });
   await queue.close();
+}
+
+const isLibrary = (tarball: string) => !/^runhook-\d/.test(tarball);
+
+/** The command line, without a service. */
+async function expectRuns(project: string): Promise<void> {
+  const program = join(project, 'node_modules', '.bin', 'runhook');
+  const { stdout } = await run(program, ['doctor', '--json'], {
+    cwd: project,
+    env: { PATH: process.env.PATH },
+  });
+  const findings: { check: string; verdict: string }[] = JSON.parse(stdout);
+  expect(findings.map(({ verdict }) => verdict)).toEqual(['ok', ...Array(4).fill('skipped')]);
+  const body = join(project, 'body.json');
+  await writeFile(body, '{}\n');
+  const signature = createHmac('sha256', 'whsec_x').update('{}').digest('hex');
+  const verifying = run(program, ['verify', body, '--header', signature, '--secret', 'whsec_x']);
+  await expect(verifying).rejects.toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('Byte 2 differs'),
+  });
 }

@@ -1,10 +1,8 @@
 import Joi from 'joi';
+import { SIGNATURE_HEADER } from './signatures.ts';
 
 /** Of the headers that a subscription adds to its deliveries (docs/contract.md#headers-of-deliveries). */
 export const HEADER_LIMITS = { headersMax: 10, nameCharactersMax: 64, valueCharactersMax: 2_048 } as const;
-
-/** Where the signature is, unless the subscription names another header. */
-export const SIGNATURE_HEADER = 'Authorization';
 
 /** What stands for a value that is not told; in a request, for the value that is stored. */
 export const MASK = '***';

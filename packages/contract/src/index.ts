@@ -1,7 +1,6 @@
 export {
   HEADER_LIMITS,
   MASK,
-  SIGNATURE_HEADER,
 } from './delivery-headers.ts';
 export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
 export {
@@ -46,7 +45,13 @@ export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, i
 export { type KeptHeaders, keptHeaders, loggedBody, maskedHeaders, toldHeaders } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
-export { type SigningSecrets, sign, standardWebhooksHeaders, verify } from './signatures.ts';
+export {
+  SIGNATURE_HEADER,
+  type SigningSecrets,
+  sign,
+  standardWebhooksHeaders,
+  verify,
+} from './signatures.ts';
 export {
   createHmacSecret,
   deliveryHeaders,

@@ -1,5 +1,6 @@
 import type { Buffer } from 'node:buffer';
-import { MASK, SIGNATURE_HEADER } from './delivery-headers.ts';
+import { MASK } from './delivery-headers.ts';
+import { SIGNATURE_HEADER } from './signatures.ts';
 
 // What is kept of a request and its answer, or told of a test's: docs/contract.md#attempts.
 

@@ -6,6 +6,9 @@ export type SigningSecrets = readonly [string, ...string[]];
 
 export const SECRET_PREFIX = 'whsec_';
 
+/** Where the signature is, unless the subscription names another header. */
+export const SIGNATURE_HEADER = 'Authorization';
+
 /**
  * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex
  * HMAC-SHA256 of the exact body, keyed with the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed

@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { SIGNATURE_HEADER } from './delivery-headers.ts';
-import { SECRET_PREFIX, type SigningSecrets, sign, standardWebhooksHeaders } from './signatures.ts';
+import {
+  SECRET_PREFIX,
+  SIGNATURE_HEADER,
+  type SigningSecrets,
+  sign,
+  standardWebhooksHeaders,
+} from './signatures.ts';
 
 /** A subscription's secret, and the rotation that is under way or has just ended; encrypted. */
 export interface RotatingSecret {
