@@ -1,0 +1,72 @@
+"""For Django: `pip install "runhook[django]"`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+
+from runhook.events import JobRunEvent
+from runhook.repeats import RepeatUnderway
+from runhook.verify import Receiver, RefusedDelivery
+
+
+def django_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Callable[..., Any]]:
+    """Makes a view of a function, or a coroutine function, that takes an event:
+
+        @django_handler(Receiver(os.environ["HMAC_SECRET"]))
+        def on_event(event: JobRunEvent) -> None: ...
+
+        urlpatterns = [path("webhooks", on_event)]
+
+    A genuine event is answered 204 once the function has ended, anything else 401, 400 or 413. What the function raises
+    is answered 500: the attempt failed, and the delivery is tried again. So it does after ten seconds.
+    """
+
+    def view_of(on_event: Callable[[Any], object]) -> Callable[..., Any]:
+        def view(request: HttpRequest) -> HttpResponse:
+            event = _event(receiver, request)
+            if isinstance(event, HttpResponse):
+                return event
+            try:
+                on_event(event)
+            except RepeatUnderway as repeat:
+                return _text(repeat.code, repeat.status)
+            return HttpResponse(status=204)
+
+        async def view_async(request: HttpRequest) -> HttpResponse:
+            event = _event(receiver, request)
+            if isinstance(event, HttpResponse):
+                return event
+            try:
+                await on_event(event)  # type: ignore[misc]
+            except RepeatUnderway as repeat:
+                return _text(repeat.code, repeat.status)
+            return HttpResponse(status=204)
+
+        chosen = view_async if inspect.iscoroutinefunction(on_event) else view
+        chosen.__name__ = getattr(on_event, "__name__", "webhook")
+        # Whoever signs needs no token of a form. Set by hand: the decorator of older versions would hide a coroutine function.
+        exempt: Any = chosen
+        exempt.csrf_exempt = True
+        return exempt  # type: ignore[no-any-return]
+
+    return view_of
+
+
+def _event(receiver: Receiver, request: HttpRequest) -> JobRunEvent | HttpResponse:
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    try:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > receiver.bytes_max:
+            raise RefusedDelivery("too_large")
+        return receiver.verify(request.body, request.headers)
+    except RefusedDelivery as refused:
+        if receiver.on_refused is not None:
+            receiver.on_refused(refused)
+        return _text(refused.code, refused.status)
+
+
+def _text(text: str, status: int) -> HttpResponse:
+    return HttpResponse(text, status=status, content_type="text/plain")

@@ -1,0 +1,52 @@
+"""For Flask: `pip install "runhook[flask]"`."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from flask import Response, current_app, request
+
+from runhook.repeats import RepeatUnderway
+from runhook.verify import Receiver, RefusedDelivery
+
+
+def flask_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Callable[[], Response]]:
+    """Makes a view of a function that takes an event:
+
+        @app.post("/webhooks")
+        @flask_handler(Receiver(os.environ["HMAC_SECRET"]))
+        def on_event(event: JobRunEvent) -> None: ...
+
+    A genuine event is answered 204 once the function has ended, anything else 401, 400 or 413. What the function raises
+    goes to Flask, which answers 500: the attempt failed, and the delivery is tried again. So it does after ten seconds.
+    """
+
+    def view_of(on_event: Callable[[Any], object]) -> Callable[[], Response]:
+        def view() -> Response:
+            try:
+                event = receiver.verify(_body(receiver.bytes_max), request.headers)
+            except RefusedDelivery as refused:
+                if receiver.on_refused is not None:
+                    receiver.on_refused(refused)
+                return Response(refused.code, refused.status, mimetype="text/plain")
+            try:
+                current_app.ensure_sync(on_event)(event)
+            except RepeatUnderway as repeat:
+                return Response(repeat.code, repeat.status, mimetype="text/plain")
+            return Response(status=204)
+
+        view.__name__ = getattr(on_event, "__name__", "webhook")
+        return view
+
+    return view_of
+
+
+def _body(bytes_max: int) -> bytes:
+    length = request.content_length
+    if length is not None and length > bytes_max:
+        raise RefusedDelivery("too_large")
+    # Without a length there is only what the server has cut into chunks, which has no bound of its own.
+    body: bytes = request.stream.read(bytes_max + 1) if length is None else request.get_data()
+    if len(body) > bytes_max:
+        raise RefusedDelivery("too_large")
+    return body

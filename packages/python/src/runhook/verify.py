@@ -1,0 +1,181 @@
+"""Whether a delivery is genuine (docs/contract.md#signing). Standard library only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Callable, Literal, Protocol, Union
+
+from runhook.events import JobRunEvent, event_of
+
+Scheme = Literal["standard-webhooks", "authorization"]
+Refusal = Literal["no_signature", "wrong_signature", "too_old", "too_new", "not_an_event", "too_large"]
+
+_REFUSALS: dict[Refusal, tuple[int, str]] = {
+    "no_signature": (401, "The request has no signature."),
+    "wrong_signature": (401, "The signature does not fit the body and any of the secrets."),
+    "too_old": (401, "The request was signed too long ago."),
+    "too_new": (401, "The request was signed in the future."),
+    "not_an_event": (400, "The body is no event."),
+    "too_large": (413, "The body is too large."),
+}
+
+
+class RefusedDelivery(Exception):
+    """A request that is not a delivery, or not a genuine one; `status` is what to answer."""
+
+    def __init__(self, code: Refusal) -> None:
+        self.code = code
+        self.status, message = _REFUSALS[code]
+        super().__init__(message)
+
+
+class DeliveryHeaders(Protocol):
+    """Headers as frameworks have them, in any case: a `dict`, and what Flask, Django, Starlette and `http.server` give."""
+
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+Body = Union[bytes, bytearray, memoryview, str]
+
+
+class Receiver:
+    """What is known of a webhook where its deliveries arrive."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        secrets: str | Sequence[str],
+        *,
+        scheme: Scheme = "standard-webhooks",
+        signature_header: str = "Authorization",
+        tolerance_seconds: float = 300,
+        bytes_max: int = 1_048_576,
+        on_refused: Callable[[RefusedDelivery], object] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """
+        secrets: the webhook's `hmac_secret`, `whsec_` included. While it is rotated: the old and the new one, in any
+            order.
+        scheme: which signature must be right. `standard-webhooks` is that of the `webhook-` headers: it covers the
+            time of the attempt, so that what somebody has recorded cannot be sent again later, and it carries both
+            signatures during a rotation. `authorization` covers the body alone.
+        signature_header: for `authorization`: the webhook's `signature_header`, where it names another one.
+        tolerance_seconds: for `standard-webhooks`: how far the time of the attempt may be from the clock here.
+        bytes_max: of a body, for the handlers of frameworks; no delivery reaches 1 MiB.
+        on_refused: told by the handlers of each request that was refused; it is answered all the same.
+        now: seconds since the epoch.
+
+        Raises `TypeError` for secrets that no request could be right with: when the program starts, not later.
+        """
+        self.secrets = (secrets,) if isinstance(secrets, str) else tuple(secrets or ())
+        whole = (isinstance(secret, str) and re.match("whsec_.", secret) for secret in self.secrets)
+        if not self.secrets or not all(whole):
+            raise TypeError(
+                "secrets must be the hmac_secret of the webhook, whsec_ included, or several of them"
+            )
+        if scheme not in ("standard-webhooks", "authorization"):
+            raise TypeError("scheme must be standard-webhooks or authorization")
+        self.scheme = scheme
+        self.signature_header = signature_header
+        self.tolerance_seconds = tolerance_seconds
+        self.bytes_max = bytes_max
+        self.on_refused = on_refused
+        self._now = now
+
+    def verify(self, body: Body, headers: DeliveryHeaders) -> JobRunEvent:
+        """The event of a delivery, if it is genuine; raises `RefusedDelivery` if it is not.
+
+        body: exactly as it arrived: JSON that was parsed and written again is another body.
+        """
+        if not isinstance(body, (bytes, bytearray, memoryview, str)):
+            raise TypeError("The body was parsed before its signature could be checked: verify its bytes.")
+        signed = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
+        check = self._authorization if self.scheme == "authorization" else self._standard_webhooks
+        refusal = check(signed, headers)
+        if refusal is not None:
+            raise RefusedDelivery(refusal)
+        return _event(signed)
+
+    def _authorization(self, body: bytes, headers: DeliveryHeaders) -> Refusal | None:
+        given = _header(headers, self.signature_header)
+        if given is None:
+            return "no_signature"
+        expected = [hmac.new(secret.encode(), body, hashlib.sha256).hexdigest() for secret in self.secrets]
+        return None if _any_equal([given], expected) else "wrong_signature"
+
+    def _standard_webhooks(self, body: bytes, headers: DeliveryHeaders) -> Refusal | None:
+        event_id = _header(headers, "webhook-id")
+        timestamp = _header(headers, "webhook-timestamp")
+        signatures = _header(headers, "webhook-signature")
+        if event_id is None or timestamp is None or signatures is None:
+            return "no_signature"
+        message = f"{event_id}.{timestamp}.".encode("utf-8", "surrogatepass") + body
+        expected = []
+        for secret in self.secrets:
+            digest = hmac.new(_key(secret), message, hashlib.sha256).digest()
+            expected.append("v1," + base64.b64encode(digest).decode())
+        if not _any_equal(signatures.split(" "), expected):
+            return "wrong_signature"
+        if not re.fullmatch(r"[0-9]{1,12}", timestamp):
+            return "too_old"
+        age_seconds = self._now() - int(timestamp)
+        if age_seconds > self.tolerance_seconds:
+            return "too_old"
+        return "too_new" if age_seconds < -self.tolerance_seconds else None
+
+
+def verify(  # noqa: PLR0913
+    body: Body,
+    headers: DeliveryHeaders,
+    *,
+    secrets: str | Sequence[str],
+    scheme: Scheme = "standard-webhooks",
+    signature_header: str = "Authorization",
+    tolerance_seconds: float = 300,
+    now: Callable[[], float] = time.time,
+) -> JobRunEvent:
+    """The event of a delivery, if it is genuine: `Receiver(secrets, …).verify(body, headers)`."""
+    receiver = Receiver(
+        secrets,
+        scheme=scheme,
+        signature_header=signature_header,
+        tolerance_seconds=tolerance_seconds,
+        now=now,
+    )
+    return receiver.verify(body, headers)
+
+
+def _any_equal(given: Sequence[str], expected: Sequence[str]) -> bool:
+    """Constant in time for each pair, and all of them are looked at."""
+    found = False
+    for one in given:
+        for other in expected:
+            found |= hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode())
+    return found
+
+
+def _key(secret: str) -> bytes:
+    """The base64 part of the secret, decoded; its padding may be missing, as libraries of the scheme allow."""
+    text = secret[len("whsec_") :].translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
+    return base64.b64decode(text + "=" * (-len(text) % 4))
+
+
+def _header(headers: DeliveryHeaders, name: str) -> str | None:
+    """The one value of a header; None when there is none, or more than one."""
+    found = [value for key, value in headers.items() if key.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None
+
+
+def _event(body: bytes) -> JobRunEvent:
+    try:
+        parsed = json.loads(body)
+        if isinstance(parsed, dict):
+            return event_of(parsed)
+    except (ValueError, RecursionError):
+        pass
+    raise RefusedDelivery("not_an_event")

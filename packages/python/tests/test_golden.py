@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+from golden import vectors
+
+from runhook import InvalidEventError, Receiver, RefusedDelivery
+from runhook.event_rules import checked_events
+from runhook.events import DATA_FIELDS
+from runhook.verify import Scheme
+
+DELIVERIES = vectors("deliveries.json")
+EVENTS = vectors("events.json")
+NAMES: dict[Scheme, str] = {"authorization": "authorization", "standard-webhooks": "standardWebhooks"}
+
+
+@pytest.mark.parametrize("scheme", NAMES)
+@pytest.mark.parametrize("delivery", DELIVERIES["deliveries"], ids=lambda one: one["name"])
+def test_a_receiver_says_of_each_delivery_what_receivers_in_other_languages_say(
+    delivery: dict[str, Any], scheme: Scheme
+) -> None:
+    receiver = Receiver(
+        delivery["secrets"],
+        scheme=scheme,
+        tolerance_seconds=DELIVERIES["toleranceSeconds"],
+        now=lambda: delivery["nowMs"] / 1000,
+    )
+
+    def refusal_of(body: str | bytes) -> str | None:
+        try:
+            receiver.verify(body, delivery["headers"])
+        except RefusedDelivery as refused:
+            return refused.code
+        return None
+
+    body = base64.b64decode(delivery["bodyBase64"])
+    refusal = refusal_of(body)
+    assert refusal_of(delivery["body"]) == refusal
+    is_genuine = refusal in (None, "not_an_event")
+    assert is_genuine == delivery["genuine"][NAMES[scheme]]
+
+
+@pytest.mark.parametrize("vector", EVENTS["events"], ids=lambda one: one["name"])
+def test_an_event_is_published_as_it_is_delivered_or_refused_for_its_field(
+    vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: EVENTS["nowMs"] / 1000)
+    if "problem" in vector:
+        with pytest.raises(InvalidEventError) as caught:
+            checked_events([vector["published"]], 3_650)
+        assert [problem.field for problem in caught.value.problems] == [vector["problem"]]
+        assert vector["problem"] in str(caught.value)
+        return
+    (event,) = checked_events([vector["published"]], 3_650)
+    webhook = EVENTS["subscription"]
+    delivered = {
+        "accountId": event["accountId"],
+        "webhooksID": webhook["id"],
+        "eventId": event["eventId"],
+        "timestamp": event["timestamp"],
+        "eventType": event["eventType"],
+        "webhookName": webhook["name"],
+        "data": event["data"],
+    }
+    assert _compact(delivered) == vector["body"]
+    assert tuple(event["data"]) == DATA_FIELDS[event["eventType"]]
+
+
+def _compact(value: object) -> str:
+    """As JSON.stringify has it, which escapes half a surrogate pair and nothing else beyond ASCII."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "".join(f"\\u{ord(one):04x}" if 0xD800 <= ord(one) <= 0xDFFF else one for one in text)

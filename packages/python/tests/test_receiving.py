@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from dataclasses import FrozenInstanceError
+from datetime import datetime, timezone
+from http.client import HTTPMessage
+from typing import Any
+
+import pytest
+
+from runhook import (
+    CompletedRunDetails,
+    InvalidEventError,
+    MemoryStore,
+    OtherEvent,
+    Receiver,
+    RefusedDelivery,
+    RepeatUnderway,
+    RunCompleted,
+    RunStarted,
+    create_event_id,
+    seconds_timestamp,
+    to_datetime,
+    verify,
+    without_repeats,
+)
+from runhook.event_rules import checked_events
+from runhook.events import DATA_FIELDS, event_of
+from runhook.ids import event_id_time
+
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+DATA = dict.fromkeys(DATA_FIELDS["job.run.completed"], "1") | {
+    "runStatusCode": 10,
+    "runStartedAt": "2026-01-31T19:28:07Z",
+    "runFinishedAt": "2026-01-31T19:31:20Z",
+}
+EVENT: dict[str, Any] = {
+    "accountId": 1,
+    "webhooksID": "wsu_1",
+    "eventId": create_event_id(),
+    "timestamp": "2026-01-31T19:31:20.742812345Z",
+    "eventType": "job.run.completed",
+    "webhookName": "Pager",
+    "data": DATA,
+}
+BODY = json.dumps(EVENT).encode()
+
+
+def authorization(body: bytes = BODY, secret: str = SECRET) -> str:
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def test_an_event_is_a_frozen_dataclass_of_its_type_and_keeps_what_is_not_known() -> None:
+    body = json.dumps({**EVENT, "colour": "red"}).encode()
+    event = verify(
+        body, {"AUTHORIZATION": authorization(body)}, secrets=["whsec_new=", SECRET], scheme="authorization"
+    )
+    assert isinstance(event, RunCompleted)
+    assert event.data == CompletedRunDetails(*DATA.values())  # type: ignore[arg-type]
+    assert (event.account_id, event.webhooks_id, event.webhook_name) == (1, "wsu_1", "Pager")
+    assert event.raw["colour"] == "red"
+    assert to_datetime(event.timestamp) == datetime(2026, 1, 31, 19, 31, 20, 742812, timezone.utc)
+    with pytest.raises(FrozenInstanceError):
+        event.event_id = "wev_2"  # type: ignore[misc]
+    assert hash(event)
+
+
+def test_what_a_newer_service_sends_is_read_as_far_as_it_is_known() -> None:
+    other = event_of({"eventType": "job.run.paused", "accountId": 1, "data": {"runId": 7, "jobName": None}})
+    assert isinstance(other, OtherEvent)
+    assert (other.event_type, other.data.run_id, other.data.job_name) == ("job.run.paused", "7", "")
+
+
+@pytest.mark.parametrize("secrets", ["", [], ["not a secret"], [SECRET, ""], None])
+def test_secrets_that_no_request_could_be_right_with_are_told_when_the_program_starts(secrets: Any) -> None:
+    with pytest.raises(TypeError, match="whsec_ included"):
+        Receiver(secrets)
+
+
+def test_a_body_that_was_parsed_is_a_fault_of_the_program_and_a_header_that_is_there_twice_is_none() -> None:
+    receiver = Receiver(SECRET, scheme="authorization", signature_header="X-Signature")
+    with pytest.raises(TypeError, match="parsed"):
+        receiver.verify(EVENT, {})  # type: ignore[arg-type]
+    headers = HTTPMessage()
+    headers["x-signature"] = authorization()
+    assert receiver.verify(BODY, headers)
+    headers["X-Signature"] = authorization()
+    with pytest.raises(RefusedDelivery, match="no signature"):
+        receiver.verify(BODY, headers)
+
+
+def test_an_event_is_worked_on_once_and_again_when_that_failed() -> None:
+    seen = []
+    clock = [0.0]
+
+    def on_event(event: Any) -> None:
+        seen.append(event.event_id)
+        if len(seen) == 1:
+            raise OSError("a fault")
+
+    once = without_repeats(on_event, store=MemoryStore(2, now=lambda: clock[0]), ttl_seconds=60)
+    event = event_of(EVENT)
+    with pytest.raises(OSError, match="a fault"):
+        once(event)
+    once(event)
+    once(event)
+    assert len(seen) == 2
+    clock[0] = 61.0
+    once(event)
+    assert len(seen) == 3
+    for other in ("wev_1", "wev_2"):
+        once(event_of({**EVENT, "eventId": other}))
+    once(event)
+    assert len(seen) == 6
+
+
+def test_a_coroutine_function_keeps_a_repeat_waiting_until_it_has_ended() -> None:
+    async def story() -> list[str]:
+        gate = asyncio.Event()
+        seen: list[str] = []
+
+        async def on_event(event: Any) -> None:
+            seen.append(event.event_id)
+            await gate.wait()
+
+        once: Any = without_repeats(on_event)
+        event = event_of(EVENT)
+        first = asyncio.ensure_future(once(event))
+        await asyncio.sleep(0)
+        with pytest.raises(RepeatUnderway):
+            await once(event)
+        gate.set()
+        await first
+        await once(event)
+        return seen
+
+    assert asyncio.run(story()) == [EVENT["eventId"]]
+
+
+def test_what_is_wrong_with_an_event_is_told_all_at_once_with_the_path_of_each_field() -> None:
+    assert checked_events([RunCompleted(account_id=1, data=CompletedRunDetails(*DATA.values()))], 30)  # type: ignore[arg-type]
+    bad = {
+        **EVENT,
+        "eventId": create_event_id(1_600_000_000),
+        "accountId": True,
+        "data": {**DATA, "jobName": "x" * 1_025, "runReason": "\U0001f680" * 32_769, "runId": "²"},
+    }
+    with pytest.raises(InvalidEventError) as caught:
+        checked_events([EVENT, bad], 30)
+    assert caught.value.index == 1
+    assert [problem.field for problem in caught.value.problems] == [
+        "eventId",
+        "accountId",
+        "data.jobName",
+        "data.runId",
+        "data.runReason",
+    ]
+    with pytest.raises(InvalidEventError, match="data is required"):
+        checked_events([{"eventType": "job.run.started", "accountId": 1}], 30)
+    with pytest.raises(InvalidEventError, match="event must be an Event or a mapping"):
+        checked_events([7], 30)  # type: ignore[list-item]
+
+
+def test_ids_and_times_are_made_as_the_services_read_them() -> None:
+    assert event_id_time(create_event_id(1_700_000_000.9)) == 1_700_000_000
+    assert event_id_time("wev_" + "z" * 27) is None
+    assert event_id_time("wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA") is None
+    assert len({create_event_id() for _ in range(1_000)}) == 1_000
+    (made,) = checked_events([RunStarted(account_id=1, data=event_of(EVENT).data)], 30)
+    assert to_datetime(made["timestamp"]).tzinfo is timezone.utc
+    assert seconds_timestamp(datetime(2026, 1, 31, 19, 28, 7, 999, timezone.utc)) == "2026-01-31T19:28:07Z"
+    with pytest.raises(ValueError, match="time zone"):
+        seconds_timestamp(datetime(2026, 1, 31))
