@@ -12,6 +12,7 @@ from runhook.errors import (
     PublishError,
     QueueFullError,
     QueueUnavailableError,
+    RefusedEventsError,
     UnavailableError,
 )
 from runhook.event_rules import PublishedEvent
@@ -54,6 +55,7 @@ __all__ = [
     "QueueUnavailableError",
     "Receiver",
     "RefusedDelivery",
+    "RefusedEventsError",
     "RepeatState",
     "RepeatStore",
     "RepeatUnderway",

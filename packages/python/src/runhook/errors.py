@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -29,6 +29,19 @@ class InvalidEventError(PublishError):
         super().__init__(f"event {index} is invalid: " + "; ".join(one.message for one in problems))
         self.index = index
         self.problems = tuple(problems)
+
+
+class RefusedEventsError(PublishError):
+    """Events that the service refuses though they fit the contract, by their index; the others of the call are on record."""
+
+    code = "refused_events"
+
+    def __init__(self, refused: Mapping[int, Sequence[Problem]]) -> None:
+        told = (
+            f"event {index}: {one.field} {one.message}" for index, all_ in refused.items() for one in all_
+        )
+        super().__init__("; ".join(told))
+        self.refused = dict(refused)
 
 
 class UnavailableError(PublishError):

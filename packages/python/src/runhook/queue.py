@@ -1,0 +1,306 @@
+"""Publishes straight onto Runhook's queue: `pip install "runhook[publish]"`, Python 3.10 or newer, a queue in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Awaitable, Coroutine, Sequence
+from importlib import metadata
+from types import TracebackType
+from typing import Any, Callable, TypeVar
+
+from runhook.errors import QueueFullError, QueueUnavailableError
+from runhook.event_rules import PublishedEvent, checked_events, utf16_length
+from runhook.queue_url import open_client, parse_queue_url
+
+_PREFIX = "{runhook}"
+_QUEUE = "job-run-events"
+_BATCH = "job.run.batch"
+_BULK_SIZE = 500
+_TOGETHER_EVENTS_MAX = 20
+_TOGETHER_CHARACTERS_MAX = 32_768
+"""Of a job with several events; the same as those of the services' own producers."""
+_BURST_EVENTS = 1_000
+_EVENTS_PER_SECOND = 500
+_ACCOUNTS_MAX = 10_000
+_HIGH_WATER = 0.85
+_LOOK_EVERY_SECONDS = 1.0
+_CALL_SECONDS = 5.0
+_EVENT_STREAM_MAX = 100
+
+_FULL = re.compile(r"\bOOM command not allowed\b")
+_FORBIDDEN = re.compile(
+    r"\bNOPERM\b|no permissions|The user executing the script can't|\bACL failure in script\b"
+)
+
+_Job = dict[str, Any]
+T = TypeVar("T")
+
+
+class AsyncEventPublisher:
+    """For programs with an event loop, in which all calls are made. See `EventPublisher`."""
+
+    def __init__(self, queue_url: str, *, retention_days: float = 30) -> None:
+        self._target = parse_queue_url(queue_url)
+        self._retention_days = retention_days
+        self._burst = _BurstLimiter()
+        self._queue: Any = None
+        self._opening = asyncio.Lock()
+        self._looked_at = float("-inf")
+        self._used_share = 0.0
+
+    async def publish(self, event: PublishedEvent) -> str:
+        return (await self.publish_many([event]))[0]
+
+    async def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
+        checked = checked_events(events, self._retention_days)
+        for start in range(0, len(checked), _BULK_SIZE):
+            jobs = _together(checked[start : start + _BULK_SIZE], self._options_of)
+            await self._within_call_timeout(self._add(jobs))
+        return [event["eventId"] for event in checked]
+
+    async def close(self) -> None:
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            await queue.close()
+
+    async def __aenter__(self) -> AsyncEventPublisher:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _options_of(self, account_id: int) -> _Job:
+        # BullMQ takes jobs without a priority before any that has one.
+        return {"removeOnComplete": True, **({} if self._burst.take(account_id) else {"priority": 1})}
+
+    async def _open(self) -> Any:
+        async with self._opening:
+            if self._queue is None:
+                queue = _queue_class()(_QUEUE, {"prefix": _PREFIX, "connection": open_client(self._target)})
+                try:
+                    # As the services keep it; BullMQ would have ten thousand entries of what nobody reads.
+                    await queue.client.hsetnx(queue.toKey("meta"), "opts.maxLenEvents", _EVENT_STREAM_MAX)
+                except Exception as error:
+                    if not _FORBIDDEN.search(str(error)):
+                        await queue.close()
+                        raise
+                self._queue = queue
+        return self._queue
+
+    async def _add(self, jobs: list[_Job]) -> None:
+        queue = await self._open()
+        await self._require_room(queue)
+        single = [job for job in jobs if job["name"] != _BATCH]
+        try:
+            await queue.addBulk(jobs)
+            if single and await queue.client.zcard(queue.toKey("failed")):
+                await _add_instead_of_failed(queue, single)
+        except Exception as error:
+            if not _FORBIDDEN.search(str(error)):
+                raise
+            await _add_as_guest(queue, jobs)
+
+    async def _require_room(self, queue: Any) -> None:
+        now = time.monotonic()
+        if now - self._looked_at >= _LOOK_EVERY_SECONDS:
+            self._looked_at = now
+            self._used_share = _used_share(await queue.client.info("memory"))
+        if self._used_share > _HIGH_WATER:
+            raise QueueFullError(
+                f"The queue takes no more: its server uses {self._used_share:.0%} of its memory."
+            )
+
+    async def _within_call_timeout(self, call: Awaitable[T]) -> T:
+        try:
+            return await asyncio.wait_for(call, _CALL_SECONDS)
+        except (QueueUnavailableError, ImportError):
+            raise
+        except asyncio.TimeoutError as error:
+            raise QueueUnavailableError(f"The queue did not answer within {_CALL_SECONDS:g} s.") from error
+        except Exception as error:
+            if _FULL.search(str(error)):
+                raise QueueFullError("The queue is full.") from error
+            raise QueueUnavailableError("The queue did not take the call.") from error
+
+
+class EventPublisher:
+    """Publishes onto `job-run-events` (docs/contract.md#queue), as `@runhook/publisher` does.
+
+        with EventPublisher(os.environ["QUEUE_URL"]) as publisher:
+            publisher.publish(RunStarted(account_id=1, data=RunDetails(…)))
+
+    Any thread may call it; its connection is in one of its own, and a process that was forked opens its own.
+
+    queue_url: the services' own `QUEUE_URL`: Redis in any of its forms.
+    retention_days: `LOG_RETENTION_DAYS` of the service; ids older than that are refused.
+
+    Calls raise `InvalidEventError`; `QueueUnavailableError` when the queue did not take the call, which may be repeated
+    with the same ids; and of those `QueueFullError` when it has no room: whoever can, waits before the next one.
+    """
+
+    def __init__(self, queue_url: str, *, retention_days: float = 30) -> None:
+        parse_queue_url(queue_url)
+        self._queue_url = queue_url
+        self._retention_days = retention_days
+        self._lock = threading.Lock()
+        self._running: tuple[int, asyncio.AbstractEventLoop, threading.Thread, AsyncEventPublisher] | None = (
+            None
+        )
+
+    def publish(self, event: PublishedEvent) -> str:
+        """The `eventId`, once the queue holds the event. Publishing an id again delivers nothing twice."""
+        return self.publish_many([event])[0]
+
+    def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
+        """As `publish`, for many in one call; all are checked before the first is sent."""
+        loop, publisher = self._started()
+        return _wait_for(loop, publisher.publish_many(events))
+
+    def close(self) -> None:
+        with self._lock:
+            running, self._running = self._running, None
+        if running is None or running[0] != os.getpid():
+            return
+        _, loop, thread, publisher = running
+        _wait_for(loop, publisher.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def __enter__(self) -> EventPublisher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _started(self) -> tuple[asyncio.AbstractEventLoop, AsyncEventPublisher]:
+        with self._lock:
+            if self._running is None or self._running[0] != os.getpid():
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name="runhook-publisher", daemon=True)
+                thread.start()
+                self._running = (os.getpid(), loop, thread, _wait_for(loop, self._opened()))
+            return self._running[1], self._running[3]
+
+    async def _opened(self) -> AsyncEventPublisher:
+        return AsyncEventPublisher(self._queue_url, retention_days=self._retention_days)
+
+
+def _wait_for(loop: asyncio.AbstractEventLoop, call: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(call, loop).result()
+
+
+def _queue_class() -> Any:
+    try:
+        from bullmq import Queue  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(
+            'publishing onto the queue needs Python 3.10 or newer and pip install "runhook[publish]"; '
+            "runhook.rest needs neither"
+        ) from error
+    version = metadata.version("bullmq")
+    if int(version.split(".")[0]) < 3:
+        raise ImportError(f"bullmq {version} writes what the services do not read: 3 is needed")
+    return Queue
+
+
+def _together(events: Sequence[_Job], options_of: Callable[[int], _Job]) -> list[_Job]:
+    """One job for several events of the same place in line, in their order; an event that is there twice is in it once."""
+    jobs = []
+    open_batches: dict[int, tuple[_Job, list[_Job]]] = {}
+    seen = set()
+    for event in events:
+        if event["eventId"] in seen:
+            continue
+        seen.add(event["eventId"])
+        options = options_of(event["accountId"])
+        priority = options.get("priority", 0)
+        _, batch = open_batches.setdefault(priority, (options, []))
+        batch.append(event)
+        characters = sum(_characters(one) for one in batch)
+        if len(batch) >= _TOGETHER_EVENTS_MAX or characters >= _TOGETHER_CHARACTERS_MAX:
+            jobs.append(_job_of(*open_batches.pop(priority)))
+    return [*jobs, *(_job_of(*rest) for rest in open_batches.values())]
+
+
+def _characters(event: _Job) -> int:
+    return sum(utf16_length(value) for value in event["data"].values() if isinstance(value, str))
+
+
+def _job_of(options: _Job, events: Sequence[_Job]) -> _Job:
+    """The same events make the same job: whoever repeats a call whose answer was lost adds nothing."""
+    if len(events) == 1:
+        (event,) = events
+        return {"name": event["eventType"], "data": event, "opts": {**options, "jobId": event["eventId"]}}
+    ids = " ".join(event["eventId"] for event in events)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(ids.encode()).digest()).decode().rstrip("=")
+    return {"name": _BATCH, "data": {"events": list(events)}, "opts": {**options, "jobId": f"batch_{digest}"}}
+
+
+async def _failed_among(queue: Any, ids: Sequence[str]) -> set[str]:
+    scores = await asyncio.gather(*(queue.client.zscore(queue.toKey("failed"), one) for one in ids))
+    return {one for one, score in zip(ids, scores) if score is not None}
+
+
+async def _add_instead_of_failed(queue: Any, jobs: Sequence[_Job]) -> None:
+    """For jobs that were just added: one with the same id that is kept as failed would have swallowed the new one."""
+    failed = await _failed_among(queue, [job["opts"]["jobId"] for job in jobs])
+    if failed:
+        await asyncio.gather(*(queue.remove(one) for one in failed))
+        await queue.addBulk([job for job in jobs if job["opts"]["jobId"] in failed])
+
+
+async def _add_as_guest(queue: Any, jobs: Sequence[_Job]) -> None:
+    """For jobs that a user who may only add could not add, since BullMQ reads the job whose id is there: those that are not.
+
+    One that is kept as failed stays, and is added under an id that goes on from its own.
+    """
+    ids = [job["opts"]["jobId"] for job in jobs]
+    present = await asyncio.gather(*(queue.client.exists(queue.toKey(one)) for one in ids))
+    failed = await _failed_among(queue, ids)
+    added = []
+    for job, job_id, is_present in zip(jobs, ids, present):
+        if job_id in failed:
+            again = f"{job_id}_{time.time_ns() // 1_000_000}"
+            added.append({**job, "opts": {**job["opts"], "jobId": again}})
+        elif not is_present:
+            added.append(job)
+    if added:
+        await queue.addBulk(added)
+
+
+def _used_share(memory: Any) -> float:
+    """How much of its memory the server uses, from 0 to 1; of a cluster the fullest node."""
+    if "used_memory" not in memory:
+        return max((_used_share(node) for node in memory.values()), default=0.0)
+    limit = int(memory.get("maxmemory", 0))
+    return int(memory["used_memory"]) / limit if limit else 0.0
+
+
+class _BurstLimiter:
+    """A token bucket for each account: what exceeds it goes behind everybody else's events."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._buckets: dict[int, tuple[float, float]] = {}
+
+    def take(self, account_id: int) -> bool:
+        now = self._now()
+        tokens, at = self._buckets.pop(account_id, (float(_BURST_EVENTS), now))
+        tokens = min(float(_BURST_EVENTS), tokens + (now - at) * _EVENTS_PER_SECOND)
+        is_within = tokens >= 1
+        # Put back at the end: the first is the one in use longest ago.
+        self._buckets[account_id] = (tokens - 1 if is_within else tokens, now)
+        if len(self._buckets) > _ACCOUNTS_MAX:
+            del self._buckets[next(iter(self._buckets))]
+        return is_within

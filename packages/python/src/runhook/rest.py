@@ -1,0 +1,172 @@
+"""Publishes and reports runs over REST. Standard library only (docs/contract.md#runs-and-jobs)."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator, Sequence
+from http.client import HTTPException
+from importlib import metadata
+from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from runhook.errors import ApiError, ApiUnavailableError, InvalidEventError, Problem, RefusedEventsError
+from runhook.event_rules import PublishedEvent, checked_events
+
+_EVENTS_MAX = 500
+_BODY_BYTES_MAX = 1_000_000
+"""Of a call with events, which may have 1 MiB."""
+
+RunOutcome = Literal["success", "errored", "cancelled"]
+
+
+class RestPublisher:
+    """What `EventPublisher` does, for whoever cannot reach the queue; and reports of runs, of which events are made.
+
+    base_url: where the services are: `https://runhook.example.com`.
+    token: a service token with the permission set `job_runner`, or an API key.
+    account_id: of the events and runs.
+    retention_days: `LOG_RETENTION_DAYS` of the service; ids older than that are refused.
+    context: for a certificate that is not publicly trusted.
+
+    Calls raise `InvalidEventError`, `ApiError`, and of those `ApiUnavailableError` for what may go well later.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        base_url: str,
+        token: str,
+        account_id: int,
+        *,
+        retention_days: float = 30,
+        timeout_seconds: float = 30,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        if urlsplit(base_url).scheme not in ("http", "https"):
+            raise ValueError("base_url must begin with https:// or http://")
+        self._base = f"{base_url.rstrip('/')}/api/v2/accounts/{account_id}"
+        self._account_id = account_id
+        self._retention_days = retention_days
+        self._timeout_seconds = timeout_seconds
+        self._opener = build_opener(_NoRedirects, HTTPSHandler(context=context))
+        self._headers = {
+            "Authorization": f"Token {token}",
+            "Content-Type": "application/json",
+            "User-Agent": f"runhook-python/{metadata.version('runhook')}",
+        }
+
+    def publish(self, event: PublishedEvent) -> str:
+        """The `eventId`, once the event is on record. Publishing an id again delivers nothing twice."""
+        return self.publish_many([event])[0]
+
+    def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
+        """As `publish`, for many, 500 in a call; all are checked before the first is sent.
+
+        Raises `RefusedEventsError` when the service refuses some of them all the same; the others are on record.
+        """
+        checked = checked_events(events, self._retention_days)
+        for index, event in enumerate(checked):
+            if event["accountId"] != self._account_id:
+                message = f"accountId must be {self._account_id}, the account of the publisher"
+                raise InvalidEventError(index, [Problem("accountId", message)])
+        refused: dict[int, tuple[Problem, ...]] = {}
+        for start, texts in _calls(checked):
+            answer = self._post("/events", f'{{"events":[{",".join(texts)}]}}'.encode())
+            for index, verdict in enumerate(answer["events"], start):
+                if verdict["verdict"] == "refused":
+                    refused[index] = _problems(verdict)
+        if refused:
+            raise RefusedEventsError(refused)
+        return [event["eventId"] for event in checked]
+
+    def start_run(
+        self,
+        job_id: int,
+        engine_version: str,
+        *,
+        run_id: int | None = None,
+        reason: str | None = None,
+        started_at: str | None = None,
+    ) -> dict[str, Any]:
+        """Reports that a run has started, and answers the run. Without `run_id`, the runner's own number, it is given one.
+
+        With it the call may be repeated: a run that is known is answered as it is.
+        """
+        given = {"run_id": run_id, "reason": reason, "started_at": started_at}
+        return self._report("/runs/", {"job_id": job_id, "engine_version": engine_version, **given})
+
+    def finish_run(
+        self,
+        run_id: int,
+        status: RunOutcome,
+        *,
+        status_message: str | None = None,
+        finished_at: str | None = None,
+    ) -> dict[str, Any]:
+        """Reports how a run has ended; `errored` sends `job.run.errored` at once. May be repeated."""
+        given = {"status": status, "status_message": status_message, "finished_at": finished_at}
+        return self._report(f"/runs/{run_id}/finish/", given)
+
+    def report_artifacts(self, run_id: int) -> dict[str, Any]:
+        """Reports that the artifacts of a run are there, which sends `job.run.completed`. May be repeated."""
+        return self._report(f"/runs/{run_id}/artifacts/", {})
+
+    def _report(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in fields.items() if value is not None}
+        answer: dict[str, Any] = self._post(path, json.dumps(given).encode())
+        return answer
+
+    def _post(self, path: str, body: bytes) -> Any:
+        request = Request(self._base + path, data=body, headers=self._headers, method="POST")  # noqa: S310
+        try:
+            with self._opener.open(request, timeout=self._timeout_seconds) as answer:
+                return json.load(answer)["data"]
+        except HTTPError as error:
+            with error:
+                raise _refusal(error) from None
+        except (OSError, HTTPException) as error:
+            raise ApiUnavailableError(
+                0, "The server cannot be reached, or did not answer in time."
+            ) from error
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """The token is for nobody else, and a POST would become a GET."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _calls(events: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
+    """The events of each call as JSON, with the index of the first."""
+    start, texts, size = 0, list[str](), 0
+    for index, event in enumerate(events):
+        text = json.dumps(event, separators=(",", ":"))
+        if texts and (len(texts) == _EVENTS_MAX or size + len(text) > _BODY_BYTES_MAX):
+            yield start, texts
+            start, texts, size = index, [], 0
+        texts.append(text)
+        size += len(text) + 1
+    if texts:
+        yield start, texts
+
+
+def _refusal(error: HTTPError) -> ApiError:
+    """Reads what the service says; what stands before it (a proxy, a login page) has no envelope."""
+    status: Any = {}
+    try:
+        status = json.loads(error.read())["status"]
+        message = str(status["user_message"])
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
+        message = f"The server answered {error.code}."
+    kind = ApiUnavailableError if error.code == 429 or error.code >= 500 else ApiError
+    retry_after = str(error.headers.get("Retry-After", ""))
+    seconds = float(retry_after) if retry_after.isdecimal() else None
+    return kind(error.code, message, _problems(status), seconds)
+
+
+def _problems(told: Any) -> tuple[Problem, ...]:
+    errors = told.get("errors") if isinstance(told, dict) else None
+    return tuple(Problem(str(one["field"]), str(one["message"])) for one in errors or ())

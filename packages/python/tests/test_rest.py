@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+from http_servers import Answer, serving
+from test_receiving import EVENT
+
+from runhook import (
+    ApiError,
+    ApiUnavailableError,
+    InvalidEventError,
+    Problem,
+    RefusedEventsError,
+    UnavailableError,
+)
+from runhook import create_event_id as new_id
+from runhook.rest import RestPublisher
+
+
+def answered(status: int, said: object, headers: dict[str, str] | None = None) -> Answer:
+    return status, headers or {}, said if isinstance(said, bytes) else json.dumps(said).encode()
+
+
+def test_many_events_go_in_calls_of_500_and_of_less_than_a_megabyte_each_with_its_verdict() -> None:
+    calls: list[tuple[str, str | None, list[str]]] = []
+
+    def handle(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        ids = [event["eventId"] for event in json.loads(body)["events"]]
+        calls.append((request.path, request.headers["authorization"], ids))
+        assert len(body) <= 1_048_576
+        verdicts = [{"event_id": one, "verdict": "accepted"} for one in ids]
+        if len(calls) == 2:
+            verdicts[0] = {
+                "event_id": ids[0],
+                "verdict": "refused",
+                "errors": [{"field": "eventId", "message": "is old"}],
+            }  # type: ignore[dict-item]
+        return answered(202, {"data": {"events": verdicts}})
+
+    with serving(handle) as url:
+        publisher = RestPublisher(f"{url}/", "rhs_1", 1)
+        events = [{**EVENT, "eventId": new_id()} for _ in range(501)]
+        with pytest.raises(RefusedEventsError, match="event 500: eventId is old") as caught:
+            publisher.publish_many(events)
+        assert caught.value.refused == {500: (Problem("eventId", "is old"),)}
+        assert calls[0][:2] == ("/api/v2/accounts/1/events", "Token rhs_1")
+        assert [one for call in calls for one in call[2]] == [event["eventId"] for event in events]
+
+        long = {**EVENT["data"], "runReason": "\U0001f680" * 32_768, "runStatusMessage": "ä" * 65_536}
+        ids = publisher.publish_many([{**EVENT, "eventId": new_id(), "data": long} for _ in range(3)])
+        assert [len(call[2]) for call in calls] == [500, 1, 1, 1, 1]
+        assert len(set(ids)) == 3
+        assert publisher.publish_many([]) == []
+        with pytest.raises(InvalidEventError, match="accountId must be 1, the account of the publisher"):
+            publisher.publish({**EVENT, "accountId": 2})
+
+
+def test_what_the_api_refuses_is_told_with_the_fields_and_what_may_go_well_later_with_the_time() -> None:
+    refusal = {"user_message": "Invalid request.", "errors": [{"field": "job_id", "message": "is required"}]}
+    answers = {
+        "/api/v2/accounts/1/runs/": answered(400, {"status": refusal}),
+        "/api/v2/accounts/1/runs/1/finish/": answered(
+            429, {"status": {"user_message": "Too many requests."}}, {"Retry-After": "7"}
+        ),
+        "/api/v2/accounts/1/runs/2/finish/": answered(502, b"<html>"),
+        "/api/v2/accounts/1/runs/1/artifacts/": answered(302, b"", {"Location": "/elsewhere"}),
+    }
+    seen: list[str] = []
+
+    def handle(request: BaseHTTPRequestHandler, _: bytes) -> Answer:
+        seen.append(request.path)
+        return answers[request.path]
+
+    with serving(handle) as url:
+        publisher = RestPublisher(url, "rhs_1", 1)
+        with pytest.raises(ApiError, match=r"Invalid request\.; job_id: is required") as refused:
+            publisher.start_run(1, "1.9.2")
+        assert (refused.value.status, refused.value.problems) == (400, (Problem("job_id", "is required"),))
+        assert not isinstance(refused.value, UnavailableError)
+        with pytest.raises(ApiUnavailableError, match="Too many requests") as limited:
+            publisher.finish_run(1, "success")
+        assert limited.value.retry_after_seconds == 7
+        with pytest.raises(UnavailableError, match="answered 502") as proxy:
+            publisher.finish_run(2, "errored")
+        assert proxy.value.retry_after_seconds is None
+        with pytest.raises(ApiError, match="answered 302"):
+            publisher.report_artifacts(1)
+        assert "/elsewhere" not in seen
+    with pytest.raises(ApiUnavailableError, match="cannot be reached") as away:
+        publisher.publish(EVENT)
+    assert away.value.status == 0
+    with pytest.raises(ValueError, match="base_url"):
+        RestPublisher("file:///etc/passwd", "rhs_1", 1)

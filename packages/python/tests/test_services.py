@@ -1,0 +1,200 @@
+"""Against running services, which `RUNHOOK_SERVICES` tells of (e2e/python.test.ts): publish, receive, verify."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from http_servers import Answer, serving
+
+from runhook import (
+    ErroredRunDetails,
+    InvalidEventError,
+    JobRunEvent,
+    QueueFullError,
+    QueueUnavailableError,
+    Receiver,
+    RefusedDelivery,
+    RunDetails,
+    RunErrored,
+    RunStarted,
+    create_event_id,
+    seconds_timestamp,
+)
+from runhook.queue import AsyncEventPublisher, EventPublisher
+from runhook.rest import RestPublisher
+
+told = os.environ.get("RUNHOOK_SERVICES")
+if told is None:
+    pytest.skip("RUNHOOK_SERVICES does not tell of running services", allow_module_level=True)
+SERVICES = json.loads(told)
+JOB = SERVICES["job"]
+# A net for what never comes, far beyond what a busy machine needs.
+IN_VAIN_SECONDS = 60
+
+
+def run(run_id: int, **more: Any) -> RunDetails:
+    details: dict[str, Any] = {
+        "job_id": str(JOB["id"]),
+        "job_name": JOB["name"],
+        "run_id": str(run_id),
+        "environment_id": str(JOB["environment_id"]),
+        "environment_name": JOB["environment_name"],
+        "engine_version": "1.9.2",
+        "project_name": JOB["project_name"],
+        "project_id": str(JOB["project_id"]),
+        "run_status": "Running",
+        "run_status_code": 3,
+        "run_status_message": "None",
+        "run_reason": "Started by Zoë 🚀",
+        "run_started_at": seconds_timestamp(),
+        **more,
+    }
+    return ErroredRunDetails(**details) if "run_errored_at" in more else RunDetails(**details)
+
+
+def started(run_id: int) -> RunStarted:
+    return RunStarted(account_id=SERVICES["accountId"], data=run(run_id), event_id=create_event_id())
+
+
+def call(method: str, path: str, body: object = None) -> Any:
+    request = Request(
+        f"{SERVICES['url']}/api/v3/accounts/{SERVICES['accountId']}/webhooks/{path}",
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Token {SERVICES['token']}", "Content-Type": "application/json"},
+        method=method,
+    )
+    with urlopen(request) as answer:
+        return json.load(answer)["data"]
+
+
+@contextmanager
+def subscribed(scheme: Any = "standard-webhooks") -> Iterator[queue.Queue[JobRunEvent]]:
+    """What a webhook of its own brings to a receiver that verifies, in the order in which it comes."""
+    arrived: queue.Queue[JobRunEvent] = queue.Queue()
+    receivers: list[Receiver] = []
+
+    def handle(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        try:
+            arrived.put(receivers[0].verify(body, request.headers))
+        except RefusedDelivery as refused:
+            return refused.status, {}, refused.code.encode()
+        return 204, {}, b""
+
+    with serving(handle) as url:
+        types = ["job.run.started", "job.run.completed", "job.run.errored"]
+        webhook = call("POST", "subscriptions", {"name": "Python", "event_types": types, "client_url": url})
+        receivers.append(Receiver(["whsec_b3RoZXI=", webhook["hmac_secret"]], scheme=scheme))
+        yield arrived
+        log = call("GET", f"subscription/{webhook['id']}/deliveries?limit=100")
+        assert {status for one in log for status in [one["status"]]} <= {"delivered", "pending"}
+        call("DELETE", f"subscription/{webhook['id']}")
+
+
+def ids_of(arrived: queue.Queue[JobRunEvent], count: int) -> set[str]:
+    return {arrived.get(timeout=IN_VAIN_SECONDS).event_id for _ in range(count)}
+
+
+def test_what_is_published_onto_the_queue_is_delivered_once_and_verifies() -> None:
+    with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
+        one = RunErrored(
+            account_id=SERVICES["accountId"],
+            data=run(1, run_status="Errored", run_status_code=20, run_errored_at=seconds_timestamp()),  # type: ignore[arg-type]
+        )
+        event_id = publisher.publish(one)
+        event = arrived.get(timeout=IN_VAIN_SECONDS)
+        assert isinstance(event, RunErrored)
+        assert (event.event_id, event.data, event.webhook_name) == (event_id, one.data, "Python")
+
+        many = [started(number) for number in range(100, 150)]
+        assert publisher.publish_many(many) == [each.event_id for each in many]
+        publisher.publish_many(many)
+        publisher.publish(many[0])
+        last = publisher.publish(started(2))
+        wanted = {*(each.event_id for each in many), last}
+        assert ids_of(arrived, 51) == wanted
+        assert arrived.empty()
+
+
+def test_an_event_that_does_not_fit_keeps_the_whole_call_back() -> None:
+    with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
+        incomplete = {"eventType": "job.run.completed", "accountId": SERVICES["accountId"], "data": {}}
+        with pytest.raises(InvalidEventError, match=r"event 1 is invalid: .*data\.runFinishedAt is required"):
+            publisher.publish_many([started(3), incomplete])
+        only = publisher.publish(started(4))
+        assert ids_of(arrived, 1) == {only}
+
+
+def test_a_program_with_an_event_loop_publishes_from_many_tasks_at_once() -> None:
+    async def publish() -> list[str]:
+        async with AsyncEventPublisher(SERVICES["queueUrl"]) as publisher:
+            return await asyncio.gather(*(publisher.publish(started(number)) for number in range(200, 220)))
+
+    with subscribed("authorization") as arrived:
+        ids = set(asyncio.run(publish()))
+        assert ids_of(arrived, 20) == ids
+
+
+def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again() -> None:
+    from redis import Redis  # noqa: PLC0415
+
+    event = started(5)
+    redis = Redis.from_url(SERVICES["queueUrl"], decode_responses=True)
+    with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
+        publisher.publish(started(6))
+        arrived.get(timeout=IN_VAIN_SECONDS)
+        # What somebody put there by hand, under its id.
+        redis.hset(
+            f"{{runhook}}:job-run-events:{event.event_id}",
+            mapping={"name": "x", "data": "{}", "timestamp": "1"},
+        )
+        redis.zadd("{runhook}:job-run-events:failed", {event.event_id: 1})
+        publisher.publish(event)
+        assert ids_of(arrived, 1) == {event.event_id}
+
+
+def test_a_queue_that_is_full_or_away_is_told_as_what_it_is() -> None:
+    from redis import Redis  # noqa: PLC0415
+
+    redis = Redis.from_url(SERVICES["queueUrl"], decode_responses=True)
+    with EventPublisher(SERVICES["queueUrl"]) as publisher:
+        publisher.publish(started(7))
+    used = redis.info("memory")["used_memory"]
+    former = redis.config_get("maxmemory")["maxmemory"]
+    try:
+        with EventPublisher(SERVICES["queueUrl"]) as publisher:
+            redis.config_set("maxmemory", int(used * 1.05))
+            with pytest.raises(QueueFullError, match=r"uses \d+% of its memory"):
+                publisher.publish(started(8))
+            redis.config_set("maxmemory", 1)
+            publisher._running[3]._looked_at = float("inf")  # type: ignore[index]
+            with pytest.raises(QueueFullError):
+                publisher.publish(started(8))
+    finally:
+        redis.config_set("maxmemory", former)
+    with EventPublisher("redis://127.0.0.1:1") as away, pytest.raises(QueueUnavailableError) as caught:
+        away.publish(started(9))
+    assert not isinstance(caught.value, QueueFullError)
+
+
+def test_rest_takes_the_same_events_and_reports_of_runs() -> None:
+    publisher = RestPublisher(SERVICES["url"], SERVICES["token"], SERVICES["accountId"])
+    with subscribed() as arrived:
+        made = publisher.start_run(JOB["id"], "1.9.2", run_id=900, reason="Python")
+        assert (made["id"], made["status"]) == (900, "Running")
+        publisher.finish_run(900, "errored", status_message="Model orders failed")
+        publisher.report_artifacts(900)
+        told = {arrived.get(timeout=IN_VAIN_SECONDS).event_type for _ in range(3)}
+        assert told == {"job.run.started", "job.run.errored", "job.run.completed"}
+        many = [started(number) for number in range(901, 904)]
+        ids = publisher.publish_many(many)
+        assert publisher.publish_many(many) == ids
+        assert ids_of(arrived, 3) == set(ids)
