@@ -18,6 +18,9 @@ const FORBIDDEN: Record<string, string> = {
   'packages/publisher/src/a.ts': '@runhook/runtime',
   'packages/receiver/src/a.ts': '@runhook/contract',
   'packages/receiver/src/b.ts': 'joi',
+  'packages/client/src/a.ts': '@runhook/contract',
+  'packages/cli/src/a.ts': '@runhook/database',
+  'packages/doctor/src/a.ts': '@runhook/client',
   'packages/database/src/a.ts': '@runhook/queue',
   'packages/database/src/b.ts': '../../../services/management/src/app.ts',
   'services/management/src/a.ts': '@runhook/dispatcher',
@@ -34,6 +37,8 @@ const FORBIDDEN: Record<string, string> = {
 
 const ALLOWED: Record<string, string> = {
   'packages/receiver/src/c.ts': '@runhook/contract/signatures',
+  'packages/cli/src/b.ts': '@runhook/contract/check-signature',
+  'packages/doctor/src/b.ts': '@runhook/queue/inspect',
   'packages/database/src/c.ts': '@runhook/contract',
   'packages/testing/src/a.ts': '@runhook/database',
   'services/dispatcher/src/b.ts': '@runhook/egress',

@@ -31,6 +31,7 @@ const COMMANDS = [
   'delivery show',
   'delivery redeliver',
   'delivery cancel',
+  'doctor',
 ];
 
 describe('help', () => {
@@ -88,6 +89,13 @@ describe('a command line that it does not take', () => {
       expect(JSON.parse(ran.stderr)).toEqual({ error: { code: 'usage', message: expect.any(String) } });
     }
   });
+});
+
+test('the doctor works without a database, and ends with 1 when something failed', async () => {
+  const ran = await runHere(['doctor', '--json'], { env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } });
+  expect(ran).toMatchObject({ code: 1, stderr: '' });
+  const database = { check: 'database', verdict: 'failed', says: 'cannot be reached (ECONNREFUSED)' };
+  expect(JSON.parse(ran.stdout)).toContainEqual(expect.objectContaining(database));
 });
 
 describe('a database', () => {

@@ -1,0 +1,29 @@
+import { expect, test } from '@jest/globals';
+import { clockFinding, failed, findingsText, ok, reasonOf } from '../src/finding.ts';
+
+test.each([
+  ['ok', 1_500, 'agrees with the clock here'],
+  // What a slow answer takes is nobody's fault.
+  ['ok', 9_900, 'agrees with the clock here'],
+  ['warning', 13_000, 'is 3.0 s ahead of the clock here'],
+  ['warning', -30_000, 'is 31.0 s behind the clock here'],
+  ['failed', 110_000, 'is 100.0 s ahead of the clock here'],
+])('a clock is %s at %d between 1,000 and 10,000', (verdict, theirsMs, says) => {
+  expect(clockFinding('clock', theirsMs, 1_000, 10_000)).toMatchObject({ verdict, says });
+});
+
+test('each finding is a line, with another for what to do, and they are counted', () => {
+  const text = findingsText([ok('queue', 'answers'), failed('schema', 'is behind', 'Migrate.')]);
+  expect(text.split('\n')).toEqual([
+    'ok       queue   answers',
+    'FAILED   schema  is behind',
+    '                 → Migrate.',
+    '',
+    '1 failed, 0 warnings, 1 ok, 0 skipped',
+  ]);
+});
+
+test('a reason is a code where there is one, however deep', () => {
+  const refused = Object.assign(new Error('connect postgres://u:secret@h'), { code: 'ECONNREFUSED' });
+  expect(reasonOf(new Error('no connection', { cause: new AggregateError([refused]) }))).toBe('ECONNREFUSED');
+});
