@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { type Client, createClient, RunhookError, type Schemas } from '@runhook/client';
+import { type Client, createClient, RunhookError, type Schemas, VERSION } from '@runhook/client';
 import { printable } from '@runhook/runtime/terminal-text';
 import type { Option } from 'commander';
 import { CliError, option, reads, UsageError } from './command.ts';
@@ -77,7 +77,7 @@ export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions
       'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or give --token-file.',
     );
   const of = (accountId?: number) =>
-    createClient({ url: serviceUrl(env, options), token, accountId, userAgent: 'runhook-cli/0.1.0' });
+    createClient({ url: serviceUrl(env, options), token, accountId, userAgent: `runhook-cli/${VERSION}` });
   const given = options.account ?? (env.RUNHOOK_ACCOUNT ? accountIn(env.RUNHOOK_ACCOUNT) : undefined);
   return of(given ?? (await onlyAccount(of())));
 }

@@ -1,3 +1,4 @@
+import { VERSION } from '@runhook/client';
 import { writeLine } from '@runhook/runtime/terminal-text';
 import { Command as Commander, CommanderError, type Option } from 'commander';
 import {
@@ -17,7 +18,6 @@ import { sendCommand, verifyCommand } from './try-out.ts';
 import { webhooksGroup } from './webhooks.ts';
 
 const NAME = 'runhook';
-const VERSION = '0.1.0';
 const COMMANDS = [listenCommand, sendCommand, verifyCommand, doctorCommand, completionCommand] as Command[];
 const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup];
 

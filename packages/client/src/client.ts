@@ -70,6 +70,9 @@ export interface Client {
   }): AsyncGenerator<Change, void>;
 }
 
+/** Of this package, and of the whole: a test holds it against the root package.json. */
+export const VERSION = '0.1.0';
+
 const RETRIES_MAX = 3;
 const RETRY_AFTER_SECONDS_MAX = 60;
 const RETRY_MS = 250;
@@ -97,7 +100,7 @@ interface Envelope {
 export function createClient(options: ClientOptions): Client {
   const base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
   if (!/^https?:$/.test(base.protocol)) throw new TypeError('url must be an http or https URL');
-  const userAgent = `${options.userAgent === undefined ? '' : `${options.userAgent} `}runhook-client/0.1.0`;
+  const userAgent = `${options.userAgent === undefined ? '' : `${options.userAgent} `}runhook-client/${VERSION}`;
   const headersOf = (parts: UntypedParts) => ({
     accept: 'application/json',
     authorization: `Token ${options.token}`,

@@ -14,5 +14,5 @@ export type {
   Schemas,
 } from './calls.ts';
 export type { Change } from './changes.ts';
-export { type Client, type ClientOptions, createClient, type Page } from './client.ts';
+export { type Client, type ClientOptions, createClient, type Page, VERSION } from './client.ts';
 export { type FieldProblem, RunhookError } from './errors.ts';
