@@ -27,7 +27,8 @@ export interface Servers {
   close(): Promise<void>;
 }
 
-export async function startServers(backend: BackendName): Promise<Servers> {
+/** @param migrations the folder of another release's; this one's when omitted */
+export async function startServers(backend: BackendName, migrations?: string): Promise<Servers> {
   const releases = new Releases();
   try {
     const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
@@ -45,7 +46,7 @@ export async function startServers(backend: BackendName): Promise<Servers> {
       });
     let postgres = await openPostgres();
     releases.add(() => postgres.stop());
-    await migrate(postgres.url);
+    await migrate(postgres.url, migrations === undefined ? {} : { directory: migrations });
     let redis = backend === 'Redis' ? await openRedis() : null;
     releases.add(async () => await redis?.stop());
 

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createQueueBackend,
@@ -37,7 +38,8 @@ export interface World {
   dispatchers: RunningService[];
   /** Attempts that had been sent and were not in the log when something was killed, of each delivery. */
   inFlightAtKills: Map<string, number>;
-  startManagement(): Promise<void>;
+  /** @param checkout where another release was built */
+  startManagement(checkout?: string): Promise<void>;
   /** Instead of the one with this index, which must be gone. */
   startDispatcher(index: number, other?: OtherDispatcher): Promise<void>;
   /** Between the services and their stores; null where they reach them directly. */
@@ -60,15 +62,19 @@ export interface OtherDispatcher {
   checkout?: string;
 }
 
-/** @param byProxy the services reach their stores by way of proxies */
+/**
+ * @param options `byProxy`: the services reach their stores by way of proxies; `checkout`: all is of the release that was
+ * built there
+ */
 export async function openWorld(
   backend: BackendName,
   random: SeededRandom,
-  { byProxy = false }: { byProxy?: boolean } = {},
+  { byProxy = false, checkout }: { byProxy?: boolean; checkout?: string } = {},
 ): Promise<World> {
   const releases = new Releases();
   try {
-    const servers = await startServers(backend);
+    const migrations = checkout === undefined ? undefined : join(checkout, 'prisma', 'migrations');
+    const servers = await startServers(backend, migrations);
     releases.add(() => servers.close());
     const endpoint = await startEndpoint(random);
     releases.add(() => endpoint.close());
@@ -93,9 +99,9 @@ export async function openWorld(
       ...RETRY_SETTINGS,
     };
     const [management, ...dispatchers] = await Promise.all([
-      startService('management', ofManagement),
-      startService('dispatcher', ofDispatchers),
-      startService('dispatcher', ofDispatchers),
+      startService('management', ofManagement, checkout),
+      startService('dispatcher', ofDispatchers, checkout),
+      startService('dispatcher', ofDispatchers, checkout),
     ]);
     const world: World = {
       backend,
@@ -106,12 +112,12 @@ export async function openWorld(
       management,
       dispatchers,
       inFlightAtKills: new Map(),
-      startManagement: async () => {
-        world.management = await startService('management', ofManagement);
+      startManagement: async (other) => {
+        world.management = await startService('management', ofManagement, other);
       },
-      startDispatcher: async (index, { environment = {}, checkout } = {}) => {
+      startDispatcher: async (index, { environment = {}, checkout: other } = {}) => {
         const merged = { ...ofDispatchers, ...environment };
-        world.dispatchers[index] = await startService('dispatcher', merged, checkout);
+        world.dispatchers[index] = await startService('dispatcher', merged, other);
       },
       proxies,
       kill: async (...victims) => {

@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+import { findRedisServer } from '@runhook/embedded';
+import { drained, queuesEmpty, reckon } from './ledger.ts';
+import { startLoad } from './load.ts';
+import { createSeededRandom } from './seeded-random.ts';
+import type { BackendName } from './servers.ts';
+import type { Row } from './strike.ts';
+import { ledgerTable } from './table.ts';
+import { openWorld, type World } from './world.ts';
+
+/** `npm run upgrade` says where the release before was built. */
+const OLDER = process.env.UPGRADE_FROM ?? '';
+const NEWER = fileURLToPath(new URL('../..', import.meta.url));
+/** What each state of the system gets of the load. */
+const UNDER_LOAD_MS = 3_000;
+const DRAIN_TIMEOUT_MS = 240_000;
+
+const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
+
+test('an upgrade costs nothing, and neither does the way back', async () => {
+  const rows = await Promise.all(backends.map(upgrade));
+  process.stderr.write(`${ledgerTable(rows)}\n`);
+  for (const row of rows) {
+    expect(row.problems).toEqual([]);
+    expect(row).toMatchObject({ missing: 0, repeated: 0, refusedCalls: 0 });
+    expect(row.published).toBeGreaterThan(50);
+  }
+}, 900_000);
+
+/** The release before, the migration, this release process by process, and the release before again; all under load. */
+async function upgrade(backend: BackendName): Promise<Row> {
+  const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
+  const say = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
+  try {
+    const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false });
+    const steps: [name: string, step: () => Promise<unknown>][] = [
+      ['the release before', async () => undefined],
+      ['migrated', () => migrateTo(NEWER, world)],
+      ['rolled to this release', () => roll(world, NEWER)],
+      ['a subscription is switched off', () => load.leave()],
+      ['rolled back', () => roll(world, OLDER)],
+    ];
+    for (const [name, step] of steps) {
+      await step();
+      await wait(UNDER_LOAD_MS);
+      say(`${name}: ${load.accepted.size} events taken, ${load.refusedCalls} calls refused`);
+    }
+    await load.stop();
+    const stoppedAt = performance.now();
+    await drained(world, load, DRAIN_TIMEOUT_MS);
+    const drainedSeconds = (performance.now() - stoppedAt) / 1_000;
+    await queuesEmpty(world, DRAIN_TIMEOUT_MS);
+    const ledger = await reckon(world, load, 0);
+    return { backend, fault: 'upgrade and back', refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
+  } finally {
+    await world.close();
+  }
+}
+
+/** As the job does before a roll-out: the migrate program of that release. */
+async function migrateTo(checkout: string, { servers }: World): Promise<void> {
+  await promisify(execFile)(process.execPath, [join(checkout, 'services', 'migrate', 'dist', 'main.js')], {
+    env: { DATABASE_URL: servers.databaseUrl, QUEUE_URL: servers.queueUrl },
+  });
+}
+
+/**
+ * As a roll-out without a pod less does: another process is ready and gets the calls, then the old one is told to stop,
+ * and ends with 0 after what it had in hand.
+ */
+async function roll(world: World, checkout: string): Promise<void> {
+  const before = world.management;
+  await world.startManagement(checkout);
+  expect(await before.stop()).toBe(0);
+  for (const [index, dispatcher] of world.dispatchers.entries()) {
+    await world.startDispatcher(index, { checkout });
+    expect(await dispatcher.stop()).toBe(0);
+  }
+}
