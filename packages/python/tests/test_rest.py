@@ -36,7 +36,7 @@ def test_many_events_go_in_calls_of_500_and_of_less_than_a_megabyte_each_with_it
                 "event_id": ids[0],
                 "verdict": "refused",
                 "errors": [{"field": "eventId", "message": "is old"}],
-            }  # type: ignore[dict-item]
+            }
         return answered(202, {"data": {"events": verdicts}})
 
     with serving(handle) as url:

@@ -33,7 +33,8 @@ _LOOK_EVERY_SECONDS = 1.0
 _CALL_SECONDS = 5.0
 _EVENT_STREAM_MAX = 100
 
-_FULL = re.compile(r"\bOOM command not allowed\b")
+# As Redis says it of a command, less the code that redis-py takes off, and of one within a script.
+_FULL = re.compile(r"command not allowed when used memory")
 _FORBIDDEN = re.compile(
     r"\bNOPERM\b|no permissions|The user executing the script can't|\bACL failure in script\b"
 )
@@ -51,6 +52,7 @@ class AsyncEventPublisher:
         self._burst = _BurstLimiter()
         self._queue: Any = None
         self._opening = asyncio.Lock()
+        self._has_settings = False
         self._looked_at = float("-inf")
         self._used_share = 0.0
 
@@ -84,15 +86,8 @@ class AsyncEventPublisher:
     async def _open(self) -> Any:
         async with self._opening:
             if self._queue is None:
-                queue = _queue_class()(_QUEUE, {"prefix": _PREFIX, "connection": open_client(self._target)})
-                try:
-                    # As the services keep it; BullMQ would have ten thousand entries of what nobody reads.
-                    await queue.client.hsetnx(queue.toKey("meta"), "opts.maxLenEvents", _EVENT_STREAM_MAX)
-                except Exception as error:
-                    if not _FORBIDDEN.search(str(error)):
-                        await queue.close()
-                        raise
-                self._queue = queue
+                client = open_client(self._target)
+                self._queue = _queue_class()(_QUEUE, {"prefix": _PREFIX, "connection": client})
         return self._queue
 
     async def _add(self, jobs: list[_Job]) -> None:
@@ -100,12 +95,17 @@ class AsyncEventPublisher:
         await self._require_room(queue)
         single = [job for job in jobs if job["name"] != _BATCH]
         try:
+            if not self._has_settings:
+                # As the services keep it; BullMQ would have ten thousand entries of what nobody reads.
+                await queue.client.hsetnx(queue.toKey("meta"), "opts.maxLenEvents", _EVENT_STREAM_MAX)
+            self._has_settings = True
             await queue.addBulk(jobs)
             if single and await queue.client.zcard(queue.toKey("failed")):
                 await _add_instead_of_failed(queue, single)
         except Exception as error:
             if not _FORBIDDEN.search(str(error)):
                 raise
+            self._has_settings = True
             await _add_as_guest(queue, jobs)
 
     async def _require_room(self, queue: Any) -> None:
@@ -115,7 +115,7 @@ class AsyncEventPublisher:
             self._used_share = _used_share(await queue.client.info("memory"))
         if self._used_share > _HIGH_WATER:
             raise QueueFullError(
-                f"The queue takes no more: its server uses {self._used_share:.0%} of its memory."
+                f"The queue takes no more: its server uses {int(self._used_share * 100)} % of its memory."
             )
 
     async def _within_call_timeout(self, call: Awaitable[T]) -> T:
