@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import sys
 
-from runhook.queue import EventPublisher, _BurstLimiter, _together
+import pytest
+from test_receiving import EVENT
+
+from runhook.event_jobs import BurstLimiter, jobs_of
+from runhook.queue import EventPublisher
 from runhook.queue_url import parse_queue_url
 
 
@@ -40,9 +44,20 @@ def test_a_queue_url_that_is_none_is_told_at_once_without_repeating_it(url: str,
     assert "secret" not in str(caught.value)
 
 
+def test_without_bullmq_it_is_told_what_to_install_and_what_needs_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "bullmq", None)
+    with (
+        EventPublisher("redis://127.0.0.1:1") as publisher,
+        pytest.raises(ImportError, match=r'"runhook\[publish\]"; runhook\.rest needs neither'),
+    ):
+        publisher.publish(EVENT)
+
+
 def test_a_burst_of_one_account_goes_behind_and_is_let_in_again_by_and_by() -> None:
     clock = [0.0]
-    limiter = _BurstLimiter(now=lambda: clock[0])
+    limiter = BurstLimiter(now=lambda: clock[0])
     assert [limiter.take(1) for _ in range(1_001)].count(True) == 1_000
     assert limiter.take(2)
     clock[0] = 0.01
@@ -59,11 +74,11 @@ def test_events_share_jobs_up_to_a_length_and_the_same_ones_make_the_same_job() 
         }
 
     many = [event(number) for number in range(41)]
-    jobs = _together([*many, many[0]], lambda _: {"removeOnComplete": True})
+    jobs = jobs_of([*many, many[0]], lambda _: {"removeOnComplete": True})
     assert [len(job["data"].get("events", [1])) for job in jobs] == [20, 20, 1]
     assert jobs[0]["name"] == "job.run.batch"
     # As hash('sha256', ids, 'base64url') of Node.js.
     assert jobs[0]["opts"]["jobId"] == "batch_gwOb0KwdrSiQM555PCt582KqBktzNA-TdPZVm_isOXU"
     assert jobs[2]["opts"] == {"removeOnComplete": True, "jobId": "wev_40"}
-    long = _together([event(1, "x" * 32_768), event(2), event(3)], lambda _: {})
+    long = jobs_of([event(1, "x" * 32_768), event(2), event(3)], lambda _: {})
     assert [len(job["data"].get("events", [1])) for job in long] == [1, 2]

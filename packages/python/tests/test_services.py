@@ -7,6 +7,7 @@ import json
 import os
 import queue
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -41,6 +42,9 @@ JOB = SERVICES["job"]
 # A net for what never comes, far beyond what a busy machine needs.
 IN_VAIN_SECONDS = 60
 KEY = "{runhook}:job-run-events"
+onto_the_queue = pytest.mark.skipif(
+    sys.version_info < (3, 10), reason="publishing onto the queue needs Python 3.10"
+)
 
 
 def run(run_id: int, **more: Any) -> RunDetails:
@@ -105,6 +109,7 @@ def ids_of(arrived: queue.Queue[JobRunEvent], count: int) -> set[str]:
     return {arrived.get(timeout=IN_VAIN_SECONDS).event_id for _ in range(count)}
 
 
+@onto_the_queue
 def test_what_is_published_onto_the_queue_is_delivered_once_and_verifies() -> None:
     with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
         one = RunErrored(
@@ -126,6 +131,7 @@ def test_what_is_published_onto_the_queue_is_delivered_once_and_verifies() -> No
         assert arrived.empty()
 
 
+@onto_the_queue
 def test_an_event_that_does_not_fit_keeps_the_whole_call_back() -> None:
     with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
         incomplete = {"eventType": "job.run.completed", "accountId": SERVICES["accountId"], "data": {}}
@@ -135,6 +141,7 @@ def test_an_event_that_does_not_fit_keeps_the_whole_call_back() -> None:
         assert ids_of(arrived, 1) == {only}
 
 
+@onto_the_queue
 def test_a_program_with_an_event_loop_publishes_from_many_tasks_at_once() -> None:
     async def publish() -> list[str]:
         async with AsyncEventPublisher(SERVICES["queueUrl"]) as publisher:
@@ -145,6 +152,7 @@ def test_a_program_with_an_event_loop_publishes_from_many_tasks_at_once() -> Non
         assert ids_of(arrived, 20) == ids
 
 
+@onto_the_queue
 def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again() -> None:
     from redis import Redis  # noqa: PLC0415
 
@@ -163,6 +171,7 @@ def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again(
         assert ids_of(arrived, 1) == {event.event_id}
 
 
+@onto_the_queue
 def test_a_queue_that_is_full_or_away_is_told_as_what_it_is() -> None:
     from redis import Redis  # noqa: PLC0415
 
@@ -186,6 +195,7 @@ def test_a_queue_that_is_full_or_away_is_told_as_what_it_is() -> None:
     assert not isinstance(caught.value, QueueFullError)
 
 
+@onto_the_queue
 def test_a_user_of_redis_that_can_add_events_and_nothing_else_is_enough() -> None:
     from redis import Redis  # noqa: PLC0415
 

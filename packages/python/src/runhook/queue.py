@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import os
 import re
 import threading
@@ -12,22 +10,16 @@ import time
 from collections.abc import Awaitable, Coroutine, Sequence
 from importlib import metadata
 from types import TracebackType
-from typing import Any, Callable, TypeVar
+from typing import Any, TypeVar
 
 from runhook.errors import QueueFullError, QueueUnavailableError
-from runhook.event_rules import PublishedEvent, checked_events, utf16_length
+from runhook.event_jobs import BATCH, BurstLimiter, Job, jobs_of
+from runhook.event_rules import PublishedEvent, checked_events
 from runhook.queue_url import open_client, parse_queue_url
 
 _PREFIX = "{runhook}"
 _QUEUE = "job-run-events"
-_BATCH = "job.run.batch"
 _BULK_SIZE = 500
-_TOGETHER_EVENTS_MAX = 20
-_TOGETHER_CHARACTERS_MAX = 32_768
-"""Of a job with several events; the same as those of the services' own producers."""
-_BURST_EVENTS = 1_000
-_EVENTS_PER_SECOND = 500
-_ACCOUNTS_MAX = 10_000
 _HIGH_WATER = 0.85
 _LOOK_EVERY_SECONDS = 1.0
 _CALL_SECONDS = 5.0
@@ -39,7 +31,6 @@ _FORBIDDEN = re.compile(
     r"\bNOPERM\b|no permissions|The user executing the script can't|\bACL failure in script\b"
 )
 
-_Job = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -49,7 +40,7 @@ class AsyncEventPublisher:
     def __init__(self, queue_url: str, *, retention_days: float = 30) -> None:
         self._target = parse_queue_url(queue_url)
         self._retention_days = retention_days
-        self._burst = _BurstLimiter()
+        self._burst = BurstLimiter()
         self._queue: Any = None
         self._opening = asyncio.Lock()
         self._has_settings = False
@@ -62,7 +53,7 @@ class AsyncEventPublisher:
     async def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
         checked = checked_events(events, self._retention_days)
         for start in range(0, len(checked), _BULK_SIZE):
-            jobs = _together(checked[start : start + _BULK_SIZE], self._options_of)
+            jobs = jobs_of(checked[start : start + _BULK_SIZE], self._options_of)
             await self._within_call_timeout(self._add(jobs))
         return [event["eventId"] for event in checked]
 
@@ -79,27 +70,29 @@ class AsyncEventPublisher:
     ) -> None:
         await self.close()
 
-    def _options_of(self, account_id: int) -> _Job:
+    def _options_of(self, account_id: int) -> Job:
         # BullMQ takes jobs without a priority before any that has one.
         return {"removeOnComplete": True, **({} if self._burst.take(account_id) else {"priority": 1})}
 
     async def _open(self) -> Any:
         async with self._opening:
             if self._queue is None:
-                client = open_client(self._target)
-                self._queue = _queue_class()(_QUEUE, {"prefix": _PREFIX, "connection": client})
+                queue_class = _queue_class()
+                self._queue = queue_class(
+                    _QUEUE, {"prefix": _PREFIX, "connection": open_client(self._target)}
+                )
         return self._queue
 
-    async def _add(self, jobs: list[_Job]) -> None:
+    async def _add(self, jobs: list[Job]) -> None:
         queue = await self._open()
         await self._require_room(queue)
-        single = [job for job in jobs if job["name"] != _BATCH]
+        single = [job for job in jobs if job["name"] != BATCH]
         try:
             if not self._has_settings:
                 # As the services keep it; BullMQ would have ten thousand entries of what nobody reads.
                 await queue.client.hsetnx(queue.toKey("meta"), "opts.maxLenEvents", _EVENT_STREAM_MAX)
             self._has_settings = True
-            await queue.addBulk(jobs)
+            await _add_jobs(queue, jobs)
             if single and await queue.client.zcard(queue.toKey("failed")):
                 await _add_instead_of_failed(queue, single)
         except Exception as error:
@@ -214,37 +207,14 @@ def _queue_class() -> Any:
     return Queue
 
 
-def _together(events: Sequence[_Job], options_of: Callable[[int], _Job]) -> list[_Job]:
-    """One job for several events of the same place in line, in their order; an event that is there twice is in it once."""
-    jobs = []
-    open_batches: dict[int, tuple[_Job, list[_Job]]] = {}
-    seen = set()
-    for event in events:
-        if event["eventId"] in seen:
-            continue
-        seen.add(event["eventId"])
-        options = options_of(event["accountId"])
-        priority = options.get("priority", 0)
-        _, batch = open_batches.setdefault(priority, (options, []))
-        batch.append(event)
-        characters = sum(_characters(one) for one in batch)
-        if len(batch) >= _TOGETHER_EVENTS_MAX or characters >= _TOGETHER_CHARACTERS_MAX:
-            jobs.append(_job_of(*open_batches.pop(priority)))
-    return [*jobs, *(_job_of(*rest) for rest in open_batches.values())]
-
-
-def _characters(event: _Job) -> int:
-    return sum(utf16_length(value) for value in event["data"].values() if isinstance(value, str))
-
-
-def _job_of(options: _Job, events: Sequence[_Job]) -> _Job:
-    """The same events make the same job: whoever repeats a call whose answer was lost adds nothing."""
-    if len(events) == 1:
-        (event,) = events
-        return {"name": event["eventType"], "data": event, "opts": {**options, "jobId": event["eventId"]}}
-    ids = " ".join(event["eventId"] for event in events)
-    digest = base64.urlsafe_b64encode(hashlib.sha256(ids.encode()).digest()).decode().rstrip("=")
-    return {"name": _BATCH, "data": {"events": list(events)}, "opts": {**options, "jobId": f"batch_{digest}"}}
+async def _add_jobs(queue: Any, jobs: Sequence[Job]) -> None:
+    """In order; one whose id the queue has already adds nothing."""
+    # redis-py has no scripts in the pipelines of a cluster.
+    if len(jobs) > 1 and not hasattr(queue.client, "nodes_manager"):
+        await queue.addBulk(list(jobs))
+        return
+    for job in jobs:
+        await queue.add(job["name"], job["data"], job["opts"])
 
 
 async def _failed_among(queue: Any, ids: Sequence[str]) -> set[str]:
@@ -252,15 +222,15 @@ async def _failed_among(queue: Any, ids: Sequence[str]) -> set[str]:
     return {one for one, score in zip(ids, scores) if score is not None}
 
 
-async def _add_instead_of_failed(queue: Any, jobs: Sequence[_Job]) -> None:
+async def _add_instead_of_failed(queue: Any, jobs: Sequence[Job]) -> None:
     """For jobs that were just added: one with the same id that is kept as failed would have swallowed the new one."""
     failed = await _failed_among(queue, [job["opts"]["jobId"] for job in jobs])
     if failed:
         await asyncio.gather(*(queue.remove(one) for one in failed))
-        await queue.addBulk([job for job in jobs if job["opts"]["jobId"] in failed])
+        await _add_jobs(queue, [job for job in jobs if job["opts"]["jobId"] in failed])
 
 
-async def _add_as_guest(queue: Any, jobs: Sequence[_Job]) -> None:
+async def _add_as_guest(queue: Any, jobs: Sequence[Job]) -> None:
     """For jobs that a user who may only add could not add, since BullMQ reads the job whose id is there: those that are not.
 
     One that is kept as failed stays, and is added under an id that goes on from its own.
@@ -275,8 +245,7 @@ async def _add_as_guest(queue: Any, jobs: Sequence[_Job]) -> None:
             added.append({**job, "opts": {**job["opts"], "jobId": again}})
         elif not is_present:
             added.append(job)
-    if added:
-        await queue.addBulk(added)
+    await _add_jobs(queue, added)
 
 
 def _used_share(memory: Any) -> float:
@@ -285,22 +254,3 @@ def _used_share(memory: Any) -> float:
         return max((_used_share(node) for node in memory.values()), default=0.0)
     limit = int(memory.get("maxmemory", 0))
     return int(memory["used_memory"]) / limit if limit else 0.0
-
-
-class _BurstLimiter:
-    """A token bucket for each account: what exceeds it goes behind everybody else's events."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._buckets: dict[int, tuple[float, float]] = {}
-
-    def take(self, account_id: int) -> bool:
-        now = self._now()
-        tokens, at = self._buckets.pop(account_id, (float(_BURST_EVENTS), now))
-        tokens = min(float(_BURST_EVENTS), tokens + (now - at) * _EVENTS_PER_SECOND)
-        is_within = tokens >= 1
-        # Put back at the end: the first is the one in use longest ago.
-        self._buckets[account_id] = (tokens - 1 if is_within else tokens, now)
-        if len(self._buckets) > _ACCOUNTS_MAX:
-            del self._buckets[next(iter(self._buckets))]
-        return is_within

@@ -1,0 +1,74 @@
+"""Events as jobs of BullMQ (docs/contract.md#queue): what makes a job, and what goes behind the others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from runhook.event_rules import utf16_length
+
+Job = dict[str, Any]
+"""As `Queue.addBulk` takes it: `name`, `data`, `opts`. An event, and options of a job, are of this form too."""
+
+BATCH = "job.run.batch"
+_TOGETHER_EVENTS_MAX = 20
+_TOGETHER_CHARACTERS_MAX = 32_768
+"""Of a job with several events; the same as those of the services' own producers."""
+_BURST_EVENTS = 1_000
+_EVENTS_PER_SECOND = 500
+_ACCOUNTS_MAX = 10_000
+
+
+def jobs_of(events: Sequence[Job], options_of: Callable[[int], Job]) -> list[Job]:
+    """One job for several events of the same place in line, in their order; an event that is there twice is in it once."""
+    jobs = []
+    open_batches: dict[int, tuple[Job, list[Job]]] = {}
+    seen = set()
+    for event in events:
+        if event["eventId"] in seen:
+            continue
+        seen.add(event["eventId"])
+        options = options_of(event["accountId"])
+        priority = options.get("priority", 0)
+        _, batch = open_batches.setdefault(priority, (options, []))
+        batch.append(event)
+        characters = sum(_characters(one) for one in batch)
+        if len(batch) >= _TOGETHER_EVENTS_MAX or characters >= _TOGETHER_CHARACTERS_MAX:
+            jobs.append(_job_of(*open_batches.pop(priority)))
+    return [*jobs, *(_job_of(*rest) for rest in open_batches.values())]
+
+
+def _characters(event: Job) -> int:
+    return sum(utf16_length(value) for value in event["data"].values() if isinstance(value, str))
+
+
+def _job_of(options: Job, events: Sequence[Job]) -> Job:
+    """The same events make the same job: whoever repeats a call whose answer was lost adds nothing."""
+    if len(events) == 1:
+        (event,) = events
+        return {"name": event["eventType"], "data": event, "opts": {**options, "jobId": event["eventId"]}}
+    ids = " ".join(event["eventId"] for event in events)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(ids.encode()).digest()).decode().rstrip("=")
+    return {"name": BATCH, "data": {"events": list(events)}, "opts": {**options, "jobId": f"batch_{digest}"}}
+
+
+class BurstLimiter:
+    """A token bucket for each account: what exceeds it goes behind everybody else's events."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._buckets: dict[int, tuple[float, float]] = {}
+
+    def take(self, account_id: int) -> bool:
+        now = self._now()
+        tokens, at = self._buckets.pop(account_id, (float(_BURST_EVENTS), now))
+        tokens = min(float(_BURST_EVENTS), tokens + (now - at) * _EVENTS_PER_SECOND)
+        is_within = tokens >= 1
+        # Put back at the end: the first is the one in use longest ago.
+        self._buckets[account_id] = (tokens - 1 if is_within else tokens, now)
+        if len(self._buckets) > _ACCOUNTS_MAX:
+            del self._buckets[next(iter(self._buckets))]
+        return is_within
