@@ -31,6 +31,25 @@ describeConsole('the first load', (story) => {
       }
     },
   );
+
+  story('a page asks for what it shows beside the question who is signed in', async (visit) => {
+    const { page, at, as, world } = visit;
+    await as('ada');
+    const list = `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
+    let answer = () => {};
+    const isAsked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route('**/api/v3/session', async (route) => {
+      await isAsked;
+      await route.continue();
+    });
+    const asked = page.waitForRequest(/\/webhooks\/subscriptions\?/);
+    await page.goto(at(list));
+    await asked;
+    answer();
+    await headingOf(page, 'Webhooks');
+  });
 });
 
 /** Of every script that the browser has been given when the page is there, each compressed by itself, as it is on the wire. */

@@ -62,8 +62,14 @@ describeConsole(
       async ({ page, at, as, world }) => {
         await as('ada', { fresh: true });
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks?search=pager`;
+        let lists = 0;
+        page.on('response', (response) => {
+          if (response.url().includes('/webhooks/subscriptions?')) lists += 1;
+        });
         await page.goto(at(path));
         await page.getByText('No webhook found').waitFor();
+        // Once more as soon as it hears of changes: nothing but the search is to notice that the session is over.
+        await onThePage(() => expect(lists).toBe(2));
         await page.context().clearCookies();
         await page.getByRole('searchbox').fill('other');
         await headingOf(page, 'Sign in');

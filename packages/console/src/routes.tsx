@@ -1,5 +1,5 @@
 import type { QueryClient } from '@tanstack/react-query';
-import { createBrowserRouter } from 'react-router';
+import { createBrowserRouter, type Params } from 'react-router';
 import { basePath } from './served-page.ts';
 import { AccountLayout, HomeRedirect, RequireSession } from './session/guards.tsx';
 import { NotFoundPage, PageErrorBoundary } from './shell/dead-ends.tsx';
@@ -12,6 +12,18 @@ import * as webhooksPage from './webhooks/webhooks-page.tsx';
  * for what they show beside the question who is signed in; each other is a chunk of its own, loaded when it is first opened.
  */
 export function createRouter(client: QueryClient) {
+  const router = createRoutes();
+  // Of the page that is loaded first only: whoever goes on is on a page that may have to say first that the session has ended.
+  const { matches, location } = router.state;
+  for (const { route, params } of matches)
+    (route.handle as AskAhead | undefined)?.(client, params, new URLSearchParams(location.search));
+  return router;
+}
+
+/** What a page begins with, asked for before it is drawn. */
+type AskAhead = (client: QueryClient, params: Params, search: URLSearchParams) => void;
+
+function createRoutes() {
   return createBrowserRouter(
     [
       {
@@ -38,21 +50,13 @@ export function createRouter(client: QueryClient) {
                           {
                             index: true,
                             Component: webhooksPage.Component,
-                            loader: ({ params, request }) => {
-                              webhooksPage.askAhead(client, Number(params.accountId), searchOf(request));
-                              return null;
-                            },
+                            handle: webhooksPage.askAhead,
                           },
                           { path: 'new', lazy: () => import('./webhook-form/new-webhook-page.tsx') },
                           {
                             path: ':webhookId',
                             Component: webhookPage.Component,
-                            loader: ({ params, request }) => {
-                              const { accountId, webhookId = '' } = params;
-                              const key = { accountId: Number(accountId), webhookId };
-                              webhookPage.askAhead(client, key, searchOf(request));
-                              return null;
-                            },
+                            handle: webhookPage.askAhead,
                           },
                           {
                             path: ':webhookId/edit',
@@ -102,8 +106,4 @@ export function createRouter(client: QueryClient) {
     ],
     { basename: basePath },
   );
-}
-
-function searchOf({ url }: Request): URLSearchParams {
-  return new URL(url).searchParams;
 }

@@ -2,12 +2,12 @@ import { Alert, Anchor, Group, Skeleton, Stack, Text, VisuallyHidden } from '@ma
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react';
 import { type QueryClient, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useNavigate, useParams, useSearchParams } from 'react-router';
+import { Link, type Params, useNavigate, useParams, useSearchParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { useChanges } from '../api/changes.ts';
 import { statisticsQuery } from '../api/deliveries.ts';
 import { unlessLive } from '../api/live.ts';
-import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
+import { subscriptionQuery } from '../api/subscriptions.ts';
 import type { Account, Health, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { InPieces, PageHeading, Problem } from '../components/page.tsx';
@@ -30,10 +30,12 @@ import { WebhookFacts } from './webhook-facts.tsx';
 
 const pollWebhook = unlessLive(5_000);
 
-/** Asks for what the page begins with, before it is drawn. */
-export function askAhead(client: QueryClient, webhook: WebhookKey, search: URLSearchParams): void {
+/** See `AskAhead`. */
+export function askAhead(client: QueryClient, params: Params, search: URLSearchParams): void {
+  const { accountId, webhookId = '' } = params;
+  const webhook = { accountId: Number(accountId), webhookId };
   void client.prefetchQuery(subscriptionQuery(webhook));
-  void client.prefetchQuery(incidentsOf(webhook.accountId, webhook.webhookId));
+  void client.prefetchQuery(incidentsOf(webhook.accountId, webhookId));
   void client.prefetchQuery(statisticsQuery(webhook, PERIOD_DEFAULT));
   void client.prefetchQuery(logQuery(webhook, readLogAddress(search)));
 }

@@ -1,6 +1,7 @@
 import { Group, Skeleton, Stack } from '@mantine/core';
 import { keepPreviousData, type QueryClient, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import type { Params } from 'react-router';
 import { useChanges } from '../api/changes.ts';
 import { ratesQuery } from '../api/incidents.ts';
 import { unlessLive } from '../api/live.ts';
@@ -29,8 +30,9 @@ const pollList = unlessLive(15_000);
 const LOADING = <Skeleton height="60vh" role="status" aria-label="Loading the webhooks" />;
 const NO_RATES: ReadonlyMap<string, Rates> = new Map();
 
-/** Asks for what the page begins with, before it is drawn. */
-export function askAhead(client: QueryClient, accountId: number, search: URLSearchParams): void {
+/** See `AskAhead`. */
+export function askAhead(client: QueryClient, params: Params, search: URLSearchParams): void {
+  const accountId = Number(params.accountId);
   void client.prefetchQuery(listQuery(accountId, readListParameters(search)));
   void client.prefetchQuery(incidentsOf(accountId));
 }
