@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 import time
@@ -96,6 +97,7 @@ def without_repeats(
             raise RepeatUnderway(f"event {event.event_id} is being worked on")
         return state == "done"
 
+    @functools.wraps(on_event)
     def once(event: JobRunEvent) -> None:
         if is_done(known.claim(event.event_id, working_seconds), event):
             return
@@ -106,6 +108,7 @@ def without_repeats(
             raise
         known.finish(event.event_id, ttl_seconds)
 
+    @functools.wraps(on_event)
     async def once_async(event: JobRunEvent) -> None:
         if is_done(await _awaited(known.claim(event.event_id, working_seconds)), event):
             return
