@@ -12,7 +12,11 @@ const NUMBER = String.raw`\d+\.\d+\.\d+`;
 
 /** Files with a copy, and what stands before it there. The lines of others are theirs. */
 const PLACES = [
-  ...workspaceFolders().map((folder) => [join(folder, 'package.json'), '^  "version": "']),
+  // Those that are published are given theirs when they are packed.
+  ...workspaceFolders()
+    .map((folder) => join(folder, 'package.json'))
+    .filter((file) => !JSON.parse(readFileSync(join(root, file), 'utf8')).publishConfig)
+    .map((file) => [file, '^  "version": "']),
   ['packages/python/pyproject.toml', '^version = "'],
   ['Dockerfile', '^ARG VERSION='],
   ['k8s/production-base/kustomization.yaml', 'newTag: '],
@@ -21,7 +25,7 @@ const PLACES = [
   ['packages/contract/test/kept-headers.test.ts', "'fewer', . 'user-agent': 'Runhook/"],
   ['packages/testing/src/seed-log.ts', 'Runhook/'],
   ['services/management/src/subscriptions/sample-delivery.ts', 'Runhook/'],
-  ['packages/runtime/src/metrics.ts', "version = '"],
+  ['packages/client/src/client.ts', "VERSION = '"],
   ['docs/deployment.md', '(?:\\$target:|/dispatcher:|VERSION=)'],
 ];
 
