@@ -1,6 +1,5 @@
 import { VisuallyHidden } from '@mantine/core';
 import { useNotifications } from '@mantine/notifications';
-import { useIsFetching } from '@tanstack/react-query';
 import {
   type ComponentType,
   lazy,
@@ -15,35 +14,32 @@ import {
   useState,
 } from 'react';
 
-// What opens over a page is a third of the library, and nobody waits for it: it is fetched once the page is there, and
-// drawn when it is first asked for.
+// What opens over a page is a third of the library: it is fetched when somebody first moves a pointer or presses a key, which
+// comes before whatever opens it, and drawn when it is asked for.
 const library = () => import('./opened.tsx');
 const LazyModal = lazy(async () => ({ default: (await library()).Modal }));
 const LazyTooltip = lazy(async () => ({ default: (await library()).Tooltip }));
-
 const LazyNotifications = lazy(async () => ({ default: (await library()).Notifications }));
 
 const waiting = new Set<() => Promise<unknown>>([library]);
-const FETCH_AFTER_MS = 2_000;
+const SIGNS_OF_LIFE = ['pointermove', 'pointerdown', 'keydown', 'focusin'] as const;
 
-/**
- * Where short messages appear. It is there before the first, so that it is read out, and fetches what can be opened once
- * the page has what it asked for.
- */
+/** Where short messages appear. It is there before the first, so that it is read out, and fetches what can be opened. */
 export function Toasts() {
   const { notifications } = useNotifications();
-  const [isLater, setLater] = useState(false);
-  const isNeeded = useWasTrue(isLater || notifications.length > 0);
-  const isBusy = useIsFetching() > 0;
+  const [isUsed, setUsed] = useState(false);
+  const isNeeded = useWasTrue(isUsed || notifications.length > 0);
   useEffect(() => {
-    if (isBusy || isLater) return;
-    const timer = setTimeout(() => {
-      setLater(true);
+    const first = new AbortController();
+    const begin = () => {
+      first.abort();
+      setUsed(true);
       // Whatever fails is fetched again when it is asked for.
       for (const load of waiting) load().catch(() => {});
-    }, FETCH_AFTER_MS);
-    return () => clearTimeout(timer);
-  }, [isBusy, isLater]);
+    };
+    for (const sign of SIGNS_OF_LIFE) document.addEventListener(sign, begin, { signal: first.signal });
+    return () => first.abort();
+  }, []);
   if (!isNeeded) return null;
   return (
     <Suspense>

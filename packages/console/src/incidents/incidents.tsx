@@ -1,6 +1,6 @@
 import { Anchor, Group, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { memo, type ReactNode } from 'react';
 import { Link } from 'react-router';
 import { incidentsQuery } from '../api/incidents.ts';
 import type { Incident } from '../api/types.ts';
@@ -48,7 +48,12 @@ interface IncidentsProps {
 }
 
 /** What needs somebody, on top of the page that people come to first; and what has ended since yesterday. */
-export function Incidents({ accountId, refusal, webhookId, whenNone }: IncidentsProps) {
+export const Incidents = memo(function Incidents({
+  accountId,
+  refusal,
+  webhookId,
+  whenNone,
+}: IncidentsProps) {
   const { isKnown, open, isMore, news } = useIncidents(accountId, webhookId);
   const isOfPage = webhookId !== undefined;
   return (
@@ -90,7 +95,7 @@ export function Incidents({ accountId, refusal, webhookId, whenNone }: Incidents
       </Stack>
     </section>
   );
-}
+});
 
 /** "3"; "10 or more" */
 export function openWords(count: number, isMore: boolean): string {

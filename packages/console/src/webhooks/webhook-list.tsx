@@ -1,5 +1,5 @@
 import { Anchor, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { memo, type ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Rates, Subscription } from '../api/types.ts';
 import { InPieces, useIsNarrow } from '../components/page.tsx';
@@ -11,7 +11,7 @@ import { Rate } from './rate.tsx';
 import { ActiveSwitch, RowActions } from './webhook-actions.tsx';
 import classes from './webhook-list.module.css';
 
-interface WebhookListProps {
+export interface WebhookListProps {
   accountId: number;
   /** Null while they are loaded for the first time. */
   subscriptions: Subscription[] | null;
@@ -29,7 +29,7 @@ interface WebhookListProps {
 }
 
 /** A table, or cards where there is no room for one. */
-export function WebhookList(props: WebhookListProps) {
+export const WebhookList = memo(function WebhookList(props: WebhookListProps) {
   const List = useIsNarrow(TABLE_MIN_EM) ? WebhookCards : WebhookTable;
   if (props.subscriptions === null) return <List {...props} />;
   return (
@@ -37,7 +37,7 @@ export function WebhookList(props: WebhookListProps) {
       <List {...props} />
     </InPieces>
   );
-}
+});
 
 /** Narrower, the column of the endpoint would have the width of a word. */
 const TABLE_MIN_EM = 78;

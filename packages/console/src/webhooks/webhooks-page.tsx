@@ -1,6 +1,6 @@
 import { Group, Skeleton, Stack } from '@mantine/core';
 import { keepPreviousData, type QueryClient, useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react';
 import type { Params } from 'react-router';
 import { useChanges } from '../api/changes.ts';
 import { ratesQuery } from '../api/incidents.ts';
@@ -24,7 +24,7 @@ import {
   useListParameters,
 } from './list-controls.tsx';
 import { DeleteDialog, useChangeActive } from './webhook-actions.tsx';
-import { WebhookList } from './webhook-list.tsx';
+import { WebhookList, type WebhookListProps } from './webhook-list.tsx';
 
 const pollList = unlessLive(15_000);
 const LOADING = <Skeleton height="60vh" role="status" aria-label="Loading the webhooks" />;
@@ -55,16 +55,14 @@ export function Component() {
   const { search, page, pageSize, order, isFailingOnly } = parameters;
   useChanges(account.id, null);
   const changeActive = useChangeActive(account.id);
+  const { mutate } = changeActive;
+  const switchActive = useCallback<RowsProps['onActive']>(
+    (subscription, active) => mutate({ subscription, active }),
+    [mutate],
+  );
   // An answer from before a change must not undo what the switch shows.
   const refetchInterval = changeActive.isPending ? false : pollList;
   const list = useQuery({ ...listQuery(account.id, parameters), refetchInterval });
-  const names = useJobNames(account.id, list.data?.data);
-  const rates = useQuery(
-    ratesQuery(
-      account.id,
-      (list.data?.data ?? []).map(({ id }) => id),
-    ),
-  );
   const [deleting, setDeleting] = useState<Subscription | null>(null);
 
   const totalCount = list.data?.extra.pagination.total_count ?? 0;
@@ -121,15 +119,12 @@ export function Component() {
               />
             )}
             {!isEmpty && !(list.isError && list.data === undefined) && (
-              <WebhookList
-                accountId={account.id}
+              <RowsOfPage
                 subscriptions={list.data?.data ?? null}
                 skeletonCount={pageSize}
                 isOutdated={list.isPlaceholderData}
-                jobNames={names}
-                rates={rates.data ?? NO_RATES}
                 refusal={refusal}
-                onActive={(subscription, active) => changeActive.mutate({ subscription, active })}
+                onActive={switchActive}
                 onDelete={setDeleting}
               />
             )}
@@ -150,14 +145,33 @@ export function Component() {
   );
 }
 
+type RowsProps = Pick<
+  WebhookListProps,
+  'subscriptions' | 'skeletonCount' | 'isOutdated' | 'refusal' | 'onActive' | 'onDelete'
+>;
+
+/** Names of jobs and rates come after the rows, which are drawn again for them in pieces. */
+function RowsOfPage(rows: RowsProps) {
+  const { id: accountId } = useAccount();
+  const subscriptions = rows.subscriptions ?? [];
+  const names = useJobNames(accountId, subscriptions);
+  const ids = subscriptions.map(({ id }) => id);
+  const rates = useQuery(ratesQuery(accountId, ids)).data ?? NO_RATES;
+  return (
+    <WebhookList
+      {...rows}
+      accountId={accountId}
+      jobNames={useDeferredValue(names)}
+      rates={useDeferredValue(rates)}
+    />
+  );
+}
+
 /** Names of the jobs that the list tells by name. */
-function useJobNames(
-  accountId: number,
-  subscriptions: Subscription[] | undefined,
-): ReadonlyMap<string, string> {
-  const ids = (subscriptions ?? [])
+function useJobNames(accountId: number, subscriptions: readonly Subscription[]): ReadonlyMap<string, string> {
+  const ids = subscriptions
     .filter(({ job_ids }) => job_ids.length <= JOBS_NAMED_MAX)
     .flatMap(({ job_ids }) => job_ids);
   const jobs = useQuery({ ...jobsByIdQuery(accountId, ids), placeholderData: keepPreviousData });
-  return new Map((jobs.data ?? []).map(({ id, name }) => [String(id), name]));
+  return useMemo(() => new Map((jobs.data ?? []).map(({ id, name }) => [String(id), name])), [jobs.data]);
 }
