@@ -181,15 +181,16 @@ def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again(
 
 
 @onto_the_queue
-def test_a_queue_that_is_full_or_away_is_told_as_what_it_is() -> None:
+def test_a_queue_that_is_full_or_away_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from redis import Redis  # noqa: PLC0415
 
     redis: Any = Redis.from_url(SERVICES["queueUrl"], decode_responses=True)
-    with EventPublisher(SERVICES["queueUrl"]) as publisher:
-        publisher.publish(started(7))
+    with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
+        wait_for(arrived, [publisher.publish(started(7))])
+        monkeypatch.setattr("runhook.queue._LOOK_EVERY_SECONDS", float("inf"))
         redis.config_set("maxmemory", 1)
         try:
-            # Looked at a moment ago: it is told by what the server answers.
+            # It has looked before, and is told by what the server answers.
             with pytest.raises(QueueFullError, match="The queue is full"):
                 publisher.publish(started(8))
             with (

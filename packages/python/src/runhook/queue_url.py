@@ -15,6 +15,7 @@ _FORM = re.compile(
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-fA-F:.]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 _PARAMETERS = {"family", "sentinelUsername", "sentinelPassword", "caFile", "certFile", "keyFile"}
 _CONNECT_SECONDS = 3.0
+_RETRY_AFTER_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ def open_client(target: QueueTarget) -> Any:
     """A client that connects when it is used. Its calls end by themselves, and are tried once more on a lost connection."""
     from redis.asyncio import Redis  # noqa: PLC0415
     from redis.asyncio.cluster import ClusterNode, RedisCluster  # noqa: PLC0415
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
     from redis.asyncio.sentinel import Sentinel  # noqa: PLC0415
+    from redis.backoff import ConstantBackoff  # noqa: PLC0415
 
     tls = _tls_options(target)
     options: dict[str, Any] = {
@@ -94,6 +97,7 @@ def open_client(target: QueueTarget) -> Any:
         "password": target.password,
         "decode_responses": True,
         "socket_connect_timeout": _CONNECT_SECONDS,
+        "retry": Retry(ConstantBackoff(_RETRY_AFTER_SECONDS), 1),
         **tls,
     }
     if target.kind == "cluster":
