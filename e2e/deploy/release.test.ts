@@ -51,7 +51,7 @@ test('a workflow takes actions by commit, with the release that it is, and may w
   }
 });
 
-test('what a workflow runs is here: scripts of npm, files, and the pnpm that everything else uses', () => {
+test('what a workflow runs is here: scripts of npm, and files', () => {
   const { scripts } = manifestOf('.');
   const text = workflows.map(read).join('\n');
   const runs = [...text.matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name as string);
@@ -61,8 +61,12 @@ test('what a workflow runs is here: scripts of npm, files, and the pnpm that eve
   );
   expect(files).toEqual(expect.arrayContaining(['.ci/run', 'scripts/version.mjs']));
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
-  const pnpm = /pnpm@[\d.]+/.exec(read('scripts/bootstrap.mjs'))?.[0];
-  expect([...new Set(text.match(/pnpm@[\d.]+/g))]).toEqual([pnpm]);
+});
+
+test('what is published is what packing makes: the packages of the checkout are private', () => {
+  for (const workflow of workflows)
+    expect(read(workflow)).toMatch(/npm run pack -- --out .*\n(?:.*\n){0,8}.*npm publish "\$tarball"/);
+  for (const folder of folders) expect([folder, manifestOf(folder).private]).toEqual([folder, true]);
 });
 
 test('actionlint finds nothing, where there is one', () => {
