@@ -22,7 +22,7 @@ describeConsole('the first load', (story) => {
         await headingOf(page, 'Webhooks');
         await page.getByText(/No webhooks yet/).waitFor();
       });
-      process.stdout.write(
+      process.stderr.write(
         `first load, compressed script: sign-in ${kilobytes(signIn)}, list of webhooks ${kilobytes(list)}\n`,
       );
       for (const bytes of [signIn, list]) {

@@ -22,7 +22,7 @@ const LazyTooltip = lazy(async () => ({ default: (await library()).Tooltip }));
 const LazyNotifications = lazy(async () => ({ default: (await library()).Notifications }));
 
 const waiting = new Set<() => Promise<unknown>>([library]);
-const SIGNS_OF_LIFE = ['pointermove', 'pointerdown', 'keydown', 'focusin'] as const;
+const SIGNS_OF_LIFE = ['pointermove', 'pointerdown', 'keydown'] as const;
 
 /** Where short messages appear. It is there before the first, so that it is read out, and fetches what can be opened. */
 export function Toasts() {
