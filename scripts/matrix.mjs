@@ -20,7 +20,7 @@ import {
 import { POSTGRES_SETTINGS } from './test-servers.mjs';
 import { root } from './workspace.mjs';
 
-/** A delivery's story on both queues, what leaves over TLS and otherwise, the queue, the migrations, `npm start`. */
+/** A delivery's story on both queues, what leaves over TLS and otherwise, the queue, the migrations, `npm start`, and the packages for others. */
 const HEART = [
   'e2e/story.test.ts',
   'e2e/start.test.ts',
@@ -28,6 +28,7 @@ const HEART = [
   'packages/queue/test/backends/',
   'services/dispatcher/test/dispatch.test.ts',
   'services/migrate/test/',
+  'scripts/test/packages.test.ts',
 ];
 const RUN_MINUTES_MAX = 20;
 
