@@ -4,6 +4,7 @@ import {
   type PointerEvent,
   type ReactNode,
   type Ref,
+  useDeferredValue,
   useId,
   useRef,
   useState,
@@ -56,7 +57,9 @@ export function HourChart({
   children,
 }: HourChartProps) {
   const titleId = useId();
-  const { ref, width } = useElementSize<HTMLDivElement>();
+  const { ref, width: measured } = useElementSize<HTMLDivElement>();
+  // Its hours are drawn in pieces.
+  const width = useDeferredValue(measured);
   const bands = useRef<(SVGRectElement | null)[]>([]);
   const [hovered, setHovered] = useState<number | null>(null);
   const [focused, setFocused] = useState<number | null>(null);

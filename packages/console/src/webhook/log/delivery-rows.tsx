@@ -1,4 +1,5 @@
 import { VisuallyHidden } from '@mantine/core';
+import { memo } from 'react';
 import { Link } from 'react-router';
 import type { Delivery } from '../../api/types.ts';
 import { Moment, StatusBadge } from '../../components/state.tsx';
@@ -53,7 +54,13 @@ export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
   );
 }
 
-function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: boolean }) {
+interface OneDelivery {
+  delivery: Delivery;
+  isArrived: boolean;
+}
+
+/** Drawn again only when it has changed: the log is read again with every delivery that comes. */
+const DeliveryRow = memo(function DeliveryRow({ delivery, isArrived }: OneDelivery) {
   return (
     <tr className={classes.row ?? ''} data-arrived={isArrived}>
       <td>
@@ -76,42 +83,42 @@ function DeliveryRow({ delivery, isArrived }: { delivery: Delivery; isArrived: b
       <td className={HEADING_CLASSES.Attempts ?? ''}>{delivery.attempt_count}</td>
     </tr>
   );
-}
+});
 
 /** The log where there is no room for a table. */
-export function DeliveryCards({
-  rows,
-  arrived,
-}: {
-  rows: readonly Delivery[];
-  arrived: ReadonlySet<string>;
-}) {
+export function DeliveryCards({ rows, arrived }: DeliveryRowsProps) {
   return (
     <ul className={classes.cards} aria-label="Deliveries, newest first">
       {rows.map((delivery) => (
-        <li key={delivery.id} className={classes.card} data-arrived={arrived.has(delivery.id)}>
-          <div className={classes.line}>
-            <DeliveryLink delivery={delivery} />
-            <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
-          </div>
-          <div className={classes.line}>
-            <span>
-              {jobWords(delivery)}, run {delivery.run_id}
-            </span>
-            <Moment at={delivery.created_at} format="exact" />
-          </div>
-          <div className={`${classes.line} ${classes.dimmed}`}>
-            <span>{lastAnswerWords(delivery)}</span>
-            <span>
-              {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
-              {attemptsWords(delivery.attempt_count)}
-            </span>
-          </div>
-        </li>
+        <DeliveryCard key={delivery.id} delivery={delivery} isArrived={arrived.has(delivery.id)} />
       ))}
     </ul>
   );
 }
+
+const DeliveryCard = memo(function DeliveryCard({ delivery, isArrived }: OneDelivery) {
+  return (
+    <li className={classes.card} data-arrived={isArrived}>
+      <div className={classes.line}>
+        <DeliveryLink delivery={delivery} />
+        <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+      </div>
+      <div className={classes.line}>
+        <span>
+          {jobWords(delivery)}, run {delivery.run_id}
+        </span>
+        <Moment at={delivery.created_at} format="exact" />
+      </div>
+      <div className={`${classes.line} ${classes.dimmed}`}>
+        <span>{lastAnswerWords(delivery)}</span>
+        <span>
+          {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
+          {attemptsWords(delivery.attempt_count)}
+        </span>
+      </div>
+    </li>
+  );
+});
 
 /** Opens a delivery; all of its row or card is the link's. */
 function DeliveryLink({ delivery }: { delivery: Delivery }) {
