@@ -63,6 +63,8 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
     async open(path) {
       await page.goto(url + path);
       await page.getByRole('heading', { level: 1 }).waitFor();
+      // A page may say its name, and go on to where its content is.
+      await page.locator(CONTENT).first().waitFor({ state: 'attached' });
     },
     async take(width, theme) {
       await page.emulateMedia({ colorScheme: theme });
@@ -73,6 +75,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
   };
 }
 
+const CONTENT = 'main :is(section, form, table, figure, dl, ul, input)';
 const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
 
 /** What the page waits for, but for the changes that it listens to. */
