@@ -6,8 +6,6 @@ export const tableClasses = classes;
 interface TableProps extends ComponentProps<'table'> {
   /** Above and below each cell, in pixels. */
   verticalSpacing?: number;
-  /** Left and right of each. */
-  horizontalSpacing?: number;
   /** The row under the pointer is told from the others. */
   highlightOnHover?: boolean;
   /** The headings stay while the rows are scrolled. */
@@ -18,7 +16,6 @@ interface TableProps extends ComponentProps<'table'> {
 export function Table({
   className = '',
   verticalSpacing = 7,
-  horizontalSpacing = 10,
   highlightOnHover = false,
   stickyHeader = false,
   ...table
@@ -29,7 +26,7 @@ export function Table({
       className={`${classes.table} ${className}`}
       data-highlight={highlightOnHover}
       data-sticky={stickyHeader}
-      style={{ '--cell-padding': `${verticalSpacing}px ${horizontalSpacing}px` } as CSSProperties}
+      style={{ '--vertical-spacing': `${verticalSpacing}px` } as CSSProperties}
     />
   );
 }

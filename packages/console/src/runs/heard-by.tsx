@@ -8,13 +8,7 @@ import { RedeliverButton } from '../delivery/payload.tsx';
 import { deliveryPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import classes from '../webhook/log/delivery-rows.module.css';
-import {
-  attemptsWords,
-  deliveryTone,
-  deliveryWords,
-  durationOf,
-  lastAnswerWords,
-} from '../words/deliveries.ts';
+import { deliveryTone, deliveryWords, durationOf, lastAnswerWords, triesWords } from '../words/deliveries.ts';
 import { writeRefusal } from '../words/webhooks.ts';
 
 const TABLE_MIN_EM = 68;
@@ -41,10 +35,7 @@ export function HeardBy({ deliveries, label }: HeardByProps) {
             </div>
             <div className={`${classes.line} ${classes.dimmed}`}>
               <span>{lastAnswerWords(delivery)}</span>
-              <span>
-                {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
-                {attemptsWords(delivery.attempt_count)}
-              </span>
+              <span>{triesWords(delivery)}</span>
             </div>
             <div className={classes.line}>
               <span className={classes.dimmed}>

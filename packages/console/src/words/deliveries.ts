@@ -36,8 +36,14 @@ export function lastAnswerWords({
   return attempt_count === 0 ? 'nothing sent yet' : statusWords(http_status_code, error_code);
 }
 
-export function attemptsWords(count: number): string {
+function attemptsWords(count: number): string {
   return count === 1 ? '1 attempt' : `${count} attempts`;
+}
+
+/** "214 ms, 2 attempts"; without a time when the latest attempt has none. */
+export function triesWords(delivery: Pick<Delivery, 'duration_ms' | 'attempt_count'>): string {
+  const attempts = attemptsWords(delivery.attempt_count);
+  return delivery.duration_ms === null ? attempts : `${durationOf(delivery)}, ${attempts}`;
 }
 
 /** A job whose event is gone from the log has its number left. */

@@ -7,12 +7,12 @@ import { Table, TableScroll } from '../../components/table.tsx';
 import { deliveryPath } from '../../paths.ts';
 import { useAccount } from '../../session/session.ts';
 import {
-  attemptsWords,
   deliveryTone,
   deliveryWords,
   durationOf,
   jobWords,
   lastAnswerWords,
+  triesWords,
 } from '../../words/deliveries.ts';
 import { EVENT_WORDS } from '../../words/webhooks.ts';
 import classes from './delivery-rows.module.css';
@@ -111,10 +111,7 @@ const DeliveryCard = memo(function DeliveryCard({ delivery, isArrived }: OneDeli
       </div>
       <div className={`${classes.line} ${classes.dimmed}`}>
         <span>{lastAnswerWords(delivery)}</span>
-        <span>
-          {delivery.duration_ms === null ? '' : `${durationOf(delivery)}, `}
-          {attemptsWords(delivery.attempt_count)}
-        </span>
+        <span>{triesWords(delivery)}</span>
       </div>
     </li>
   );
