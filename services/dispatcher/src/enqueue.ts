@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { deliveryJobId } from '@runhook/contract';
 import { type DeliveryQueue, type QueuedDelivery, QueueFullError, type WokenLane } from '@runhook/queue';
 import { type Logger, MicroBatcher } from '@runhook/runtime';
 import { retryWhileUnavailable, StoppingError } from './record/retry-while-unavailable.ts';
@@ -10,7 +11,7 @@ const BATCH_SLOTS = 2;
 const SPACING_MS = 5;
 
 export interface DeliveryEnqueuerOptions {
-  deliveryQueue: Pick<DeliveryQueue, 'add' | 'wakeLanes'>;
+  deliveryQueue: Pick<DeliveryQueue, 'add' | 'holds' | 'wakeLanes'>;
   /** Ends the waits for a queue that is away. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
@@ -50,6 +51,14 @@ export class DeliveryEnqueuer {
   /** Resolves once the queue has it. Batches are made of deliveries of many traces, so each takes its own along. */
   enqueue(delivery: Omit<QueuedDelivery, 'traceContext'>): Promise<void> {
     return this.#batcher.add({ ...delivery, traceContext: this.#spans.carried() });
+  }
+
+  /** As `enqueue`, for those that may be queued already: their job may be in the shard that their account had before. */
+  async enqueueMissing(deliveries: readonly Omit<QueuedDelivery, 'traceContext'>[]): Promise<void> {
+    const { deliveryQueue } = this.#options;
+    const held = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
+    const missing = deliveries.filter((delivery) => !held.has(deliveryJobId(delivery)));
+    await Promise.all(missing.map((delivery) => this.enqueue(delivery)));
   }
 
   /**

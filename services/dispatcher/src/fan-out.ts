@@ -228,10 +228,10 @@ async function resume(
   { eventId, accountId }: JobRunEvent,
 ): Promise<number> {
   const pending = await record.pendingDeliveriesOf(eventId, FRESH_MS + attemptMs);
-  await Promise.all(
+  await queue.enqueueMissing(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return queue.enqueue({ deliveryId: id, cycle, accountId, delayMs, attemptsLeft: left });
+      return { deliveryId: id, cycle, accountId, delayMs, attemptsLeft: left };
     }),
   );
   return pending.length;
