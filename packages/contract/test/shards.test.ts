@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import {
@@ -5,6 +6,7 @@ import {
   ONE_SHARD,
   parseShardMap,
   SHARD_SLOTS,
+  SHARDS_KEY,
   SHARDS_MAX,
   type ShardMap,
   shardFields,
@@ -36,6 +38,16 @@ describe('the slot of an account', () => {
     expect(Math.min(...counts)).toBeGreaterThan(50);
     expect(Math.max(...counts)).toBeLessThan(150);
   });
+});
+
+test('the golden shards are those that publishers find', () => {
+  const golden = JSON.parse(readFileSync(new URL('../golden/shards.json', import.meta.url), 'utf8'));
+  expect([golden.key, golden.slots]).toEqual([SHARDS_KEY, SHARD_SLOTS]);
+  const map = parseShardMap(golden.map);
+  for (const { accountId, slot, prefix } of golden.accounts)
+    expect([slotOf(accountId), shardPrefix(shardOf(map, accountId))]).toEqual([slot, prefix]);
+  for (const slots of golden.refused)
+    expect(() => parseShardMap({ ...golden.map, slots })).toThrow(TypeError);
 });
 
 describe('a map of shards', () => {
