@@ -4,6 +4,7 @@
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { bootstrap } from './bootstrap.mjs';
 import { root } from './workspace.mjs';
 
@@ -245,6 +246,26 @@ function goldenDeliveries(events) {
   }
 }
 
+/** Of the queue: slots by the words of docs/contract.md#queue, and a map as it may be kept, of three shards. */
+function goldenShards() {
+  const count = 1_024;
+  const slots = Array.from({ length: count }, (_, slot) => slot % 3);
+  const prefixes = ['{runhook}', '{runhook:1}', '{runhook:2}'];
+  const accountIds = [1, 2, 3, 42, 12_345, 4_294_967_296, 9_007_199_254_740_991];
+  const changed = (shard) => JSON.stringify([...slots.slice(1), shard]);
+  return {
+    about: ABOUT.shards,
+    key: '{runhook}:shards',
+    slots: count,
+    map: { version: '7', slots: JSON.stringify(slots), draining: '[3]' },
+    accounts: accountIds.map((accountId) => {
+      const slot = crc32(String(accountId)) % count;
+      return { accountId, slot, prefix: prefixes[slots[slot]] };
+    }),
+    refused: ['', '{}', JSON.stringify(slots.slice(1)), changed(64), changed(-1), changed('1'), changed(1.5)],
+  };
+}
+
 /** As many JSON writers do by default. */
 function ascii(text) {
   return text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -258,12 +279,16 @@ const ABOUT = {
     'Deliveries as they arrive. body and bodyBase64 are the same bytes; secrets: what the receiver holds, each of which ' +
     'may be right; nowMs: its clock; genuine: what a receiver must say that checks Authorization, and one that checks the ' +
     'Standard Webhooks headers with toleranceSeconds.',
+  shards:
+    'Shards of a queue on Redis. map: a hash as it may be at key; accounts: the slot of each, and the prefix of the queue ' +
+    'that it leads to by this map; refused: slots of a hash that is no map, by which nothing must be published.',
 };
 
 const golden = goldenEvents();
 const files = {
   'events.json': golden,
   'deliveries.json': goldenDeliveries(golden.events),
+  'shards.json': goldenShards(),
 };
 const folder = join(root, 'packages', 'contract', 'golden');
 mkdirSync(folder, { recursive: true });

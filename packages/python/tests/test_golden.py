@@ -11,10 +11,12 @@ from golden import vectors
 from runhook import InvalidEventError, Receiver, RefusedDelivery
 from runhook.event_rules import checked_events
 from runhook.events import DATA_FIELDS
+from runhook.shards import MAP_KEY, SLOTS, parse_shard_map, prefix_of, slot_of
 from runhook.verify import Scheme
 
 DELIVERIES = vectors("deliveries.json")
 EVENTS = vectors("events.json")
+SHARDS = vectors("shards.json")
 NAMES: dict[Scheme, str] = {"authorization": "authorization", "standard-webhooks": "standardWebhooks"}
 
 
@@ -68,6 +70,20 @@ def test_an_event_is_published_as_it_is_delivered_or_refused_for_its_field(
     }
     assert _compact(delivered) == vector["body"]
     assert tuple(event["data"]) == DATA_FIELDS[event["eventType"]]
+
+
+def test_an_account_has_the_shard_that_every_publisher_gives_it() -> None:
+    assert (SHARDS["key"], SHARDS["slots"]) == (MAP_KEY, SLOTS)
+    shard_map = parse_shard_map(SHARDS["map"]["version"], SHARDS["map"]["slots"])
+    for account in SHARDS["accounts"]:
+        assert slot_of(account["accountId"]) == account["slot"]
+        assert prefix_of(shard_map.shard_of(account["accountId"])) == account["prefix"]
+
+
+@pytest.mark.parametrize("slots", SHARDS["refused"])
+def test_what_is_no_map_is_refused(slots: str) -> None:
+    with pytest.raises(ValueError, match="holds no map of shards"):
+        parse_shard_map("1", slots)
 
 
 def _compact(value: object) -> str:

@@ -33,6 +33,7 @@ from runhook import (
 )
 from runhook.queue import AsyncEventPublisher, EventPublisher
 from runhook.rest import RestPublisher
+from runhook.shards import MAP_KEY, SLOTS
 
 told = os.environ.get("RUNHOOK_SERVICES")
 if told is None:
@@ -159,6 +160,33 @@ def test_a_program_with_an_event_loop_publishes_from_many_tasks_at_once() -> Non
 
     with subscribed("authorization") as arrived:
         wait_for(arrived, asyncio.run(publish()))
+
+
+@onto_the_queue
+def test_a_publisher_follows_the_shard_of_its_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    from redis import Redis  # noqa: PLC0415
+
+    monkeypatch.setattr("runhook.shards._LOOK_EVERY_SECONDS", 0)
+    redis: Any = Redis.from_url(SERVICES["queueUrl"], decode_responses=True)
+
+    def divide(version: int, shard: int, draining: list[int]) -> None:
+        slots = json.dumps([shard] * SLOTS)
+        redis.hset(MAP_KEY, mapping={"version": version, "slots": slots, "draining": json.dumps(draining)})
+
+    with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
+        wait_for(arrived, [publisher.publish(started(20))])
+        divide(1, 1, [0])
+        assert redis.exists("{runhook:1}:job-run-events:id") == 0
+        many = publisher.publish_many([started(number) for number in range(21, 24)])
+        assert redis.exists("{runhook:1}:job-run-events:id") == 1
+        wait_for(arrived, many)
+        redis.hset(MAP_KEY, "slots", "[]")
+        redis.hset(MAP_KEY, "version", 2)
+        with pytest.raises(QueueUnavailableError) as caught:
+            publisher.publish(started(24))
+        assert "holds no map of shards" in str(caught.value.__cause__)
+        divide(3, 0, [1])
+        wait_for(arrived, [publisher.publish(started(25))])
 
 
 @onto_the_queue

@@ -16,8 +16,8 @@ from runhook.errors import QueueFullError, QueueUnavailableError
 from runhook.event_jobs import BATCH, BurstLimiter, Job, jobs_of
 from runhook.event_rules import PublishedEvent, checked_events
 from runhook.queue_url import open_client, parse_queue_url
+from runhook.shards import ShardMaps, is_forbidden, prefix_of
 
-_PREFIX = "{runhook}"
 _QUEUE = "job-run-events"
 _BULK_SIZE = 500
 _HIGH_WATER = 0.85
@@ -25,11 +25,8 @@ _LOOK_EVERY_SECONDS = 1.0
 _CALL_SECONDS = 5.0
 _EVENT_STREAM_MAX = 100
 
-# As Redis says it of a command, less the code that redis-py takes off, and of one within a script.
+# As Redis says it of a command, less the code that redis-py takes off.
 _FULL = re.compile(r"command not allowed when used memory")
-_FORBIDDEN = re.compile(
-    r"\bNOPERM\b|no permissions|The user executing the script can't|\bACL failure in script\b"
-)
 
 T = TypeVar("T")
 
@@ -41,9 +38,10 @@ class AsyncEventPublisher:
         self._target = parse_queue_url(queue_url)
         self._retention_days = retention_days
         self._burst = BurstLimiter()
-        self._queue: Any = None
-        self._opening = asyncio.Lock()
-        self._has_settings = False
+        self._client: Any = None
+        self._maps = ShardMaps()
+        self._queues: dict[int, Any] = {}
+        self._has_settings: set[int] = set()
         self._looked_at = float("-inf")
         self._used_share = 0.0
 
@@ -53,14 +51,14 @@ class AsyncEventPublisher:
     async def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
         checked = checked_events(events, self._retention_days)
         for start in range(0, len(checked), _BULK_SIZE):
-            jobs = jobs_of(checked[start : start + _BULK_SIZE], self._options_of)
-            await self._within_call_timeout(self._add(jobs))
+            await self._within_call_timeout(self._add(checked[start : start + _BULK_SIZE]))
         return [event["eventId"] for event in checked]
 
     async def close(self) -> None:
-        queue, self._queue = self._queue, None
-        if queue is not None:
-            await queue.close()
+        client, self._client = self._client, None
+        self._queues = {}
+        if client is not None:
+            await client.aclose()
 
     async def __aenter__(self) -> AsyncEventPublisher:
         return self
@@ -74,31 +72,49 @@ class AsyncEventPublisher:
         # BullMQ takes jobs without a priority before any that has one.
         return {"removeOnComplete": True, **({} if self._burst.take(account_id) else {"priority": 1})}
 
-    async def _open(self) -> Any:
-        async with self._opening:
-            if self._queue is None:
-                queue_class = _queue_class()
-                self._queue = queue_class(
-                    _QUEUE, {"prefix": _PREFIX, "connection": open_client(self._target)}
-                )
-        return self._queue
+    def _open(self, shard: int) -> Any:
+        """All shards are added to over one client."""
+        if shard not in self._queues:
+            queue_class = _queue_class()
+            self._queues[shard] = queue_class(
+                _QUEUE, {"prefix": prefix_of(shard), "connection": self._open_client()}
+            )
+        return self._queues[shard]
 
-    async def _add(self, jobs: list[Job]) -> None:
-        queue = await self._open()
+    def _open_client(self) -> Any:
+        if self._client is None:
+            self._client = open_client(self._target)
+        return self._client
+
+    async def _add(self, events: Sequence[Job]) -> None:
+        """Each event on the shard of its account, in order there."""
+        _queue_class()
+        shards = await self._maps.current(self._open_client())
+        by_shard: dict[int, list[Job]] = {}
+        for event in events:
+            by_shard.setdefault(shards.shard_of(event["accountId"]), []).append(event)
+        added = [self._add_to(shard, jobs_of(those, self._options_of)) for shard, those in by_shard.items()]
+        # All have ended before the first error is told.
+        for result in await asyncio.gather(*added, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _add_to(self, shard: int, jobs: list[Job]) -> None:
+        queue = self._open(shard)
         await self._require_room(queue)
         single = [job for job in jobs if job["name"] != BATCH]
         try:
-            if not self._has_settings:
+            if shard not in self._has_settings:
                 # As the services keep it; BullMQ would have ten thousand entries of what nobody reads.
                 await queue.client.hsetnx(queue.toKey("meta"), "opts.maxLenEvents", _EVENT_STREAM_MAX)
-            self._has_settings = True
+            self._has_settings.add(shard)
             await _add_jobs(queue, jobs)
             if single and await queue.client.zcard(queue.toKey("failed")):
                 await _add_instead_of_failed(queue, single)
         except Exception as error:
-            if not _FORBIDDEN.search(str(error)):
+            if not is_forbidden(error):
                 raise
-            self._has_settings = True
+            self._has_settings.add(shard)
             await _add_as_guest(queue, jobs)
 
     async def _require_room(self, queue: Any) -> None:

@@ -1,0 +1,97 @@
+"""Shards of the queue (docs/scaling.md#shards-of-the-queue): which one has an account's events, by the map beside the queue."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import zlib
+from typing import Any, NamedTuple
+
+from runhook.errors import QueueUnavailableError
+
+SLOTS = 1_024
+SHARDS_MAX = 64
+MAP_KEY = "{runhook}:shards"
+"""A Redis hash; without it there is one shard, 0."""
+_META_KEY = "{runhook}:job-run-events:meta"
+"""Whether there is a map is told by its field `shards`, too, for users that may not read the map."""
+_LOOK_EVERY_SECONDS = 1.0
+_RULE = f"(+hget +hmget %R~{MAP_KEY})"
+
+# As Redis says it of a command, less the code that redis-py takes off, and of one within a script.
+_FORBIDDEN = re.compile(
+    r"\bNOPERM\b|no permissions|The user executing the script can't|\bACL failure in script\b"
+)
+
+
+def is_forbidden(error: Exception) -> bool:
+    """Whether our user of Redis may not do what it did."""
+    return _FORBIDDEN.search(str(error)) is not None
+
+
+class ShardMap(NamedTuple):
+    version: int
+    """Grows by 1 with each change; 0 as long as nobody has written a map."""
+    slots: tuple[int, ...]
+    """The shard of each slot."""
+
+    def shard_of(self, account_id: int) -> int:
+        return self.slots[slot_of(account_id)]
+
+
+ONE_SHARD = ShardMap(0, (0,) * SLOTS)
+
+
+def slot_of(account_id: int) -> int:
+    return zlib.crc32(str(account_id).encode()) % SLOTS
+
+
+def prefix_of(shard: int) -> str:
+    return "{runhook}" if shard == 0 else f"{{runhook:{shard}}}"
+
+
+def parse_shard_map(version: str | None, slots: str | None) -> ShardMap:
+    """Raises `ValueError` when it is no map: nothing must be added by what somebody else has written."""
+    if version is None and slots is None:
+        return ONE_SHARD
+    try:
+        numbers = json.loads(slots or "")
+        parsed = ShardMap(int(version or ""), tuple(numbers))
+    except (ValueError, TypeError):
+        parsed = ShardMap(0, ())
+    are_shards = all(type(shard) is int and 0 <= shard < SHARDS_MAX for shard in parsed.slots)
+    if parsed.version < 1 or len(parsed.slots) != SLOTS or not are_shards:
+        raise ValueError(f"{MAP_KEY} holds no map of shards")
+    return parsed
+
+
+class ShardMaps:
+    """The map as a publisher knows it: its version is looked at once a second while something is published."""
+
+    def __init__(self) -> None:
+        self._known = ONE_SHARD
+        self._looked_at = float("-inf")
+
+    async def current(self, client: Any) -> ShardMap:
+        now = time.monotonic()
+        if now - self._looked_at >= _LOOK_EVERY_SECONDS:
+            self._known = await self._read(client)
+            self._looked_at = now
+        return self._known
+
+    async def _read(self, client: Any) -> ShardMap:
+        try:
+            version = await client.hget(MAP_KEY, "version")
+            if int(version or 0) == self._known.version:
+                return self._known
+            return parse_shard_map(*await client.hmget(MAP_KEY, "version", "slots"))
+        except Exception as error:
+            if not is_forbidden(error):
+                raise
+            if await client.hget(_META_KEY, "shards") is None:
+                return ONE_SHARD
+            raise QueueUnavailableError(
+                "The queue has several shards, and its user may not read which: "
+                f"give it the rule {_RULE} (docs/security.md)."
+            ) from error
