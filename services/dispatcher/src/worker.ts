@@ -135,7 +135,8 @@ async function processLane(dispatcher: Dispatcher, lane: LaneJob): Promise<void>
  */
 async function wakeAgain({ record, queue, logger }: Dispatcher, { subscriptionId }: LaneJob): Promise<void> {
   try {
-    if (await record.hasParked(subscriptionId)) queue.wakeLane(subscriptionId, 0);
+    const accountId = await record.accountWithParked(subscriptionId);
+    if (accountId !== null) queue.wakeLane({ subscriptionId, accountId, delayMs: 0 });
   } catch (err) {
     if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
   }
