@@ -131,11 +131,17 @@ export async function pendingDeliveriesOf(
   );
 }
 
+/**
+ * SQL: a delivery `d` that is named by its key is pending. Not by `=`: the index of those that are pending would lead to them, too,
+ * and it is sought in every part of the log.
+ */
+export const STILL_PENDING = `d.status NOT IN ('delivered', 'failed', 'cancelled')`;
+
 const CANCEL_DELIVERIES = `
   UPDATE deliveries d
   SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
   FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[]) AS i (day, id, account_id, reason)
-  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND d.status = 'pending'`;
+  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
 
 export interface Cancellation extends DeliveryKey {
   reason: string;

@@ -7,6 +7,7 @@ import {
   DELIVERY_JOINS,
   type DeliveryKey,
   type DeliveryRow,
+  STILL_PENDING,
   toDelivery,
 } from './deliveries.ts';
 
@@ -19,13 +20,14 @@ const PARK = `
   UPDATE deliveries d
   SET parked_at = coalesce(d.parked_at, now()), next_attempt_at = NULL
   FROM unnest($1::date[], $2::text[], $3::bigint[]) AS i (day, id, account_id)
-  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND d.status = 'pending'`;
+  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
 
 export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {
   await runStatement(pool, PARK, columnsOf(keys), 'park-deliveries');
 }
 
-// The partitions are in the order of their days, so the first pages of the index answer. Whoever takes deliveries owes
+// The partitions are in the order of their days, so the first pages of the index answer. What is locked is parked still, and is
+// found by its key alone: another condition would have an index of its own, to be sought in every part of the log. Whoever takes deliveries owes
 // them an attempt: they are due again, for the reconciler to find, when it should have ended.
 const TAKE = `
   WITH next AS MATERIALIZED (
@@ -37,7 +39,7 @@ const TAKE = `
   ), d AS (
     UPDATE deliveries d
     SET parked_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
-    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id AND d.parked_at IS NOT NULL
+    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id
     RETURNING d.*
   )
   SELECT ${DELIVERY_COLUMNS}
@@ -108,7 +110,7 @@ const EXPIRE = `
   ), expired AS (
     UPDATE deliveries d
     SET status = 'failed', reason = $3, completed_at = now(), parked_at = NULL
-    FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id AND d.parked_at IS NOT NULL
+    FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id
     RETURNING 1
   )
   SELECT count(*)::int AS expired FROM expired`;
