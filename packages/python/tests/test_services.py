@@ -79,6 +79,10 @@ def started(run_id: int) -> RunStarted:
     return RunStarted(account_id=SERVICES["accountId"], data=run(run_id), event_id=create_event_id())
 
 
+def job_id(event: RunStarted) -> str:
+    return f"{event.event_id}-{event.account_id}"
+
+
 def call(method: str, path: str, body: object = None) -> Any:
     request = Request(
         f"{SERVICES['url']}/api/v3/accounts/{SERVICES['accountId']}/webhooks/{path}",
@@ -200,10 +204,10 @@ def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again(
         arrived.get(timeout=IN_VAIN_SECONDS)
         # What somebody put there by hand, under its id.
         redis.hset(
-            f"{KEY}:{event.event_id}",
+            f"{KEY}:{job_id(event)}",
             mapping={"name": "x", "data": "{}", "timestamp": "1"},
         )
-        redis.zadd(f"{KEY}:failed", {event.event_id: 1})
+        redis.zadd(f"{KEY}:failed", {job_id(event): 1})
         publisher.publish(event)
         wait_for(arrived, [event.event_id])
 
@@ -244,8 +248,8 @@ def test_a_user_of_redis_that_can_add_events_and_nothing_else_is_enough() -> Non
     guest_url = SERVICES["queueUrl"].replace("://", "://runhook_publisher:a%20password%20of%20its%20own@")
     event = started(10)
     with subscribed() as arrived, EventPublisher(guest_url) as guest:
-        redis.hset(f"{KEY}:{event.event_id}", mapping={"name": "x", "data": "{}", "timestamp": "1"})
-        redis.zadd(f"{KEY}:failed", {event.event_id: 1})
+        redis.hset(f"{KEY}:{job_id(event)}", mapping={"name": "x", "data": "{}", "timestamp": "1"})
+        redis.zadd(f"{KEY}:failed", {job_id(event): 1})
         many = [started(number) for number in range(300, 303)]
         guest.publish(event)
         guest.publish_many(many)

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  eventJobId,
   JOB_RUN_EVENTS,
   ONE_SHARD,
   SHARDS_KEY,
@@ -144,7 +145,7 @@ describeOnRedis('a queue with shards', () => {
     const late = eventOf(account);
     await other.add([late]);
     expect(await waiting(0)).toBe(2);
-    expect(await events.holds([{ eventId: late.eventId, sinceMs: 0 }])).toEqual(new Set([late.eventId]));
+    expect(await events.holds([{ ...late, sinceMs: 0 }])).toEqual(new Set([eventJobId(late)]));
     await eventually(async () => {
       await other.add([eventOf(account)]);
       expect(await waiting(5)).toBeGreaterThan(0);

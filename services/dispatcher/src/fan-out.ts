@@ -1,4 +1,4 @@
-import { attemptsLeft, type JobRunEvent } from '@runhook/contract';
+import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import { begin, type FirstAttempt, FRESH_MS, firstOf, newDelivery } from './first-attempt.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
@@ -34,7 +34,7 @@ export function fanOut(
 ): Promise<FanOutResult> {
   const { spans, metrics } = dispatcher;
   return spans.fanOut(event, () =>
-    oneAtATime(dispatcher, event.eventId, async () => {
+    oneAtATime(dispatcher, event, async () => {
       const works: Promise<void>[] = [];
       const committed = await planAndCommit(dispatcher, event, interrupted, works).finally(() =>
         allEnded(works),
@@ -55,18 +55,23 @@ export function fanOut(
 }
 
 /** A job that comes while another of this process has its event finds out what became of it. */
-async function oneAtATime<T>({ underWay }: Dispatcher, eventId: string, work: () => Promise<T>): Promise<T> {
-  for (let other = underWay.get(eventId); other; other = underWay.get(eventId)) await other;
+async function oneAtATime<T>(
+  { underWay }: Dispatcher,
+  event: JobRunEvent,
+  work: () => Promise<T>,
+): Promise<T> {
+  const key = eventJobId(event);
+  for (let other = underWay.get(key); other; other = underWay.get(key)) await other;
   const result = work();
   const ended = result.then(
     () => {},
     () => {},
   );
-  underWay.set(eventId, ended);
+  underWay.set(key, ended);
   try {
     return await result;
   } finally {
-    underWay.delete(eventId);
+    underWay.delete(key);
   }
 }
 
@@ -225,9 +230,10 @@ async function withinTime(work: Promise<unknown>, timeMs: number): Promise<void>
 /** Queues what is pending; what is queued already stays as it is. */
 async function resume(
   { record, queue, retryPolicy, attemptMs }: Dispatcher,
-  { eventId, accountId }: JobRunEvent,
+  event: JobRunEvent,
 ): Promise<number> {
-  const pending = await record.pendingDeliveriesOf(eventId, FRESH_MS + attemptMs);
+  const { accountId } = event;
+  const pending = await record.pendingDeliveriesOf(event, FRESH_MS + attemptMs);
   await queue.enqueueMissing(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });

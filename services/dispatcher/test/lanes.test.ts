@@ -150,7 +150,12 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     );
     const inOrder = rows.map(({ id }) => id);
     const take = async () => {
-      const taken = await takeParked(pool, { subscriptionId: subscription.id, limit: 10, attemptMs: 10_000 });
+      const taken = await takeParked(pool, {
+        subscriptionId: subscription.id,
+        accountId: harness.account.id,
+        limit: 10,
+        attemptMs: 10_000,
+      });
       return taken.map(({ id }) => id);
     };
     expect(await take()).toEqual(inOrder.slice(0, 10));

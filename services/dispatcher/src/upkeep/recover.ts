@@ -104,11 +104,12 @@ export interface BegunDelivery {
 // what it put back itself, failed again. Management counts by the same conditions.
 const BEGIN_PAGE = `
   WITH r AS MATERIALIZED (
-    SELECT * FROM recoveries WHERE id = $1 AND status = 'running' FOR UPDATE
+    SELECT recoveries.*, s.account_id FROM recoveries JOIN subscriptions s ON s.id = subscription_id
+    WHERE recoveries.id = $1 AND recoveries.status = 'running' FOR UPDATE OF recoveries
   ), page AS MATERIALIZED (
     SELECT d.day, d.created_at, d.id
     FROM deliveries d
-    WHERE d.subscription_id = (SELECT subscription_id FROM r)
+    WHERE d.account_id = (SELECT account_id FROM r) AND d.subscription_id = (SELECT subscription_id FROM r)
       AND d.status = (SELECT delivery_status FROM r) AND d.status IN ('failed', 'cancelled')
       AND d.created_at >= (SELECT since FROM r) AND d.created_at < (SELECT until FROM r)
       AND d.day >= (SELECT coalesce(after_day, '-infinity') FROM r)
@@ -124,7 +125,7 @@ const BEGIN_PAGE = `
     SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
       next_attempt_at = now(), recovery_id = r.id
     FROM page, r
-    WHERE d.day = page.day AND d.id = page.id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
+    WHERE d.day = page.day AND d.id = page.id AND d.account_id = r.account_id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
     RETURNING d.id, d.account_id, d.cycle
   ), last AS (
     SELECT * FROM page ORDER BY day DESC, created_at DESC, id DESC LIMIT 1

@@ -38,7 +38,7 @@ export async function showDelivery(pool: Pool, key: DeliveryKey): Promise<ShownD
   const row = await findDelivery(pool, key);
   if (row === null) return null;
   const { account_id, webhook_name } = row;
-  const attempts = await listAttempts(pool, key.id);
+  const attempts = await listAttempts(pool, key);
   return {
     delivery: { ...deliveryView(row), account_id, webhook_name },
     attempts: attempts.map((attempt) => attemptView(attempt, row.event_id)),
@@ -56,14 +56,14 @@ const REASON = 'An operator cancelled the delivery.';
 const CANCEL = `
   UPDATE deliveries
   SET status = 'cancelled', reason = $3, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
-  WHERE day = $1 AND id = $2 AND status = 'pending'
+  WHERE day = $1 AND id = $2 AND account_id = $4 AND status = 'pending'
   RETURNING id`;
 
 /**
  * Ends a delivery that waits; false when none of that id does. An attempt on its way is not called back: it is told in the
  * log, and nothing follows it. The queue's job finds it cancelled when it is due.
  */
-export async function cancelDelivery(pool: Pool, { id }: DeliveryKey): Promise<boolean> {
-  const values = [idDay('delivery', id), id, REASON];
+export async function cancelDelivery(pool: Pool, { id, accountId }: DeliveryKey): Promise<boolean> {
+  const values = [idDay('delivery', id), id, REASON, accountId];
   return (await queryRows(pool, { id: column.text }, CANCEL, values)).length > 0;
 }

@@ -91,7 +91,7 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
     access: READ_WEBHOOKS,
     async handle(request) {
       const key = deliveryKey(await requiredSubscription(prisma, request), request);
-      const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key.id)]);
+      const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key)]);
       if (!row) throw deliveryNotFound();
       return {
         code: 200,
