@@ -65,7 +65,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
   async function allDelivered(count: number): ReturnType<typeof deliveriesOf> {
     return await eventually(async () => {
       const rows = await deliveriesOf(harness.database);
-      expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(count);
+      expect(rows.filter(({ status }) => status === 'delivered').length).toBe(count);
       return rows;
     });
   }
