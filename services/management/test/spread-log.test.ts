@@ -119,6 +119,7 @@ type Table = 'events' | 'deliveries' | 'attempts';
 /** What each does, and of which tables it opens a part. */
 const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
   ['publishing an event', [], () => publish(newEvent())],
+  ['reporting a run with its event', [], report],
   [
     'a delivery by its id',
     ['deliveries', 'events'],
