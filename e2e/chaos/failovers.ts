@@ -8,6 +8,7 @@ import { type ClusterServers, startClusterServers } from './redis-cluster.ts';
 import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { BackendName, Stores } from './servers.ts';
+import { type StandbyServers, startStandbyServers } from './standby.ts';
 import { type Row, strike } from './strike.ts';
 import { openWorldOn } from './world.ts';
 
@@ -127,4 +128,31 @@ const CLUSTER: Failover[] = [
   }),
 ];
 
-export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER];
+/** The record's own server is killed, and its replica takes its place; the queue is on another server, or goes with it. */
+const POSTGRES: Failover[] = (['PostgreSQL', 'Redis'] as const).flatMap((backend) => [
+  failover<StandbyServers>('postgres', {
+    name: `PostgreSQL, synchronous, queue on ${backend}: the primary killed`,
+    backend,
+    start: () => startStandbyServers(backend, { isSynchronous: true }),
+    leftOut: () => (backend === 'Redis' ? needsRedis() : null),
+    async strike(world) {
+      await world.kill(world.servers.killPrimary);
+      await world.servers.promote(world);
+    },
+  }),
+  failover<StandbyServers>('postgres', {
+    name: `PostgreSQL, asynchronous and behind, queue on ${backend}: the primary killed`,
+    backend,
+    start: () => startStandbyServers(backend, { isSynchronous: false }),
+    leftOut: () => (backend === 'Redis' ? needsRedis() : null),
+    mayLose: 'either',
+    async strike(world) {
+      await world.servers.stopReplication();
+      await wait(BEHIND_FOR_MS);
+      await world.kill(world.servers.killPrimary);
+      await world.servers.promote(world);
+    },
+  }),
+]);
+
+export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER, ...POSTGRES];
