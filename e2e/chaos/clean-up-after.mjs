@@ -20,12 +20,5 @@ process.stdin.resume().on('close', () => {
   }
   const disk = join(folder, 'disk');
   if (existsSync(disk)) spawnSync('umount', ['--lazy', disk], { stdio: 'ignore' });
-  // With the network between them.
-  for (const name of namespacesOf(folder)) spawnSync('ip', ['netns', 'delete', name], { stdio: 'ignore' });
   setTimeout(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }), 1_000);
 });
-
-function namespacesOf(folder) {
-  const list = join(folder, 'namespaces');
-  return existsSync(list) ? readFileSync(list, 'utf8').split('\n').filter(Boolean) : [];
-}

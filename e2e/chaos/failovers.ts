@@ -4,13 +4,14 @@ import { expect } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { eventually } from '@runhook/testing';
 import type { Fault } from './faults.ts';
+import { type PartitionServers, startPartitionServers, whyNoNetwork } from './partition.ts';
 import { type ClusterServers, startClusterServers } from './redis-cluster.ts';
 import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { BackendName, Stores } from './servers.ts';
 import { type StandbyServers, startStandbyServers } from './standby.ts';
 import { type Row, strike } from './strike.ts';
-import { openWorldOn } from './world.ts';
+import { openWorldOn, type WorldOptions } from './world.ts';
 
 /** Another server takes the place of one, in a world of its own. */
 export interface Failover {
@@ -22,6 +23,10 @@ export interface Failover {
   run(random: SeededRandom): Promise<Row>;
 }
 
+/** After the replica has taken over. */
+const CUT_FOR_MS = 5_000;
+/** Events that are published to a master that is cut off. */
+const BESIDE = 400;
 /** For so long what is acknowledged is on the master alone. */
 const BEHIND_FOR_MS = 2_500;
 
@@ -35,15 +40,22 @@ function failover<Of extends Stores>(
     start,
     leftOut,
     backend = 'Redis',
+    worldOf = () => ({}),
     ...fault
-  }: Fault<Of> & { start: () => Promise<Of>; leftOut: () => string | null; backend?: BackendName },
+  }: Fault<Of> & {
+    start: () => Promise<Of>;
+    leftOut: () => string | null;
+    backend?: BackendName;
+    worldOf?: (servers: Of) => WorldOptions;
+  },
 ): Failover {
   return {
     topology,
     name: fault.name,
     leftOut,
     async run(random) {
-      const world = await openWorldOn(await start(), backend, random, {});
+      const servers = await start();
+      const world = await openWorldOn(servers, backend, random, worldOf(servers));
       try {
         return await strike(world, fault, random);
       } finally {
@@ -155,4 +167,26 @@ const POSTGRES: Failover[] = (['PostgreSQL', 'Redis'] as const).flatMap((backend
   }),
 ]);
 
-export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER, ...POSTGRES];
+/** The network is cut in two, and healed after a while. */
+const PARTITION: Failover[] = [true, false].map((withRecord) =>
+  failover<PartitionServers>('partition', {
+    name: `Sentinel: the network cut, the master and a dispatcher ${withRecord ? 'alone' : 'with the record'} on one side`,
+    start: startPartitionServers,
+    leftOut: () => needsRedis() ?? whyNoNetwork(),
+    worldOf: ({ first, endpointHost, environment }) => ({ first, endpointHost, environment }),
+    mayLose: 'direct',
+    // Each side has a job for what was waiting, and both sides' dispatchers live.
+    losesLocks: () => true,
+    async strike(world, _random, load) {
+      const { cut, heal, promoted, besideUrl, roleOfFirst } = world.servers;
+      await world.kill(async () => cut(withRecord));
+      await load.publishTo(besideUrl, BESIDE);
+      await promoted();
+      await wait(CUT_FOR_MS);
+      heal();
+      await eventually(async () => expect(await roleOfFirst()).toBe('slave'));
+    },
+  }),
+);
+
+export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER, ...PARTITION, ...POSTGRES];

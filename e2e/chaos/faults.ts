@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { MayLose } from './ledger.ts';
+import type { Load } from './load.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { NETWORK_FAULTS, VERSIONS } from './network-faults.ts';
 import type { SeededRandom } from './seeded-random.ts';
@@ -35,7 +36,7 @@ export interface Fault<Of extends Stores = Servers> {
   /** Why it cannot happen here; null when it can. */
   leftOut?(): string | null;
   /** Resolves when everything runs again: the fault's end. */
-  strike(world: World<Of>, random: SeededRandom): Promise<void> | Promise<Aftermath>;
+  strike(world: World<Of>, random: SeededRandom, load: Load): Promise<void> | Promise<Aftermath>;
 }
 
 const away = (random: SeededRandom) => wait(random.between(300, 1_500));

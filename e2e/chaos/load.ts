@@ -20,8 +20,13 @@ export interface Load {
   direct: Set<string>;
   /** Calls that failed. Their events may be delivered or not; nobody was promised anything. */
   refusedCalls: number;
-  /** Makes the leaving subscription inactive over REST, however long that takes. */
-  leave(): Promise<void>;
+  /**
+   * Makes the leaving subscription inactive over REST, however long that takes.
+   * @param again it may be so already, and then stays as it is
+   */
+  leave(again?: boolean): Promise<void>;
+  /** Events of runs of their own, straight onto the queue that is there; resolves when it has answered. */
+  publishTo(queueUrl: string, count: number): Promise<void>;
   /** Resolves when every call has ended. */
   stop(): Promise<void>;
 }
@@ -38,7 +43,9 @@ const RUN_EVERY_MS = 100;
 /** Of a call to what was killed meanwhile. */
 const CALL_TIMEOUT_MS = 30_000;
 /** Of the runs that are reported; every second run may be published instead. */
-const ARTIFACTS_EVERY = 2;
+const ARTIFACTS_EVERY = 4;
+/** The first run that is published beside the others. */
+const BESIDE_FROM = 1_000_001;
 
 /** Starts at once: about 25 events a second, half of them over REST. */
 export async function startLoad(
@@ -123,7 +130,7 @@ export async function startLoad(
     get refusedCalls() {
       return refusedCalls;
     },
-    leave: async () => {
+    leave: async (again = false) => {
       const path = `/v3/accounts/${account.id}/webhooks/subscription/${subscriptions.leaving}`;
       const body = {
         name: 'leaving',
@@ -131,7 +138,7 @@ export async function startLoad(
         client_url: `${world.endpoint.url}${REFUSING}/leaving`,
         active: false,
       };
-      let wasSent = false;
+      let wasSent = again;
       await eventually(
         async () => {
           // Done twice it would say that it was done later: what was fanned out in between would be missed.
@@ -141,6 +148,21 @@ export async function startLoad(
         },
         { intervalMs: 200 },
       );
+    },
+    publishTo: async (other, count) => {
+      const beside = createEventPublisher({ queueUrl: other });
+      try {
+        for (let runId = BESIDE_FROM; runId < BESIDE_FROM + count; runId += 1) {
+          const event = exampleEvent('job.run.started', job, runId);
+          direct.add(runKey(runId, event.eventType));
+          await taken(
+            event.eventType,
+            beside.publish(event).then(() => runId),
+          );
+        }
+      } finally {
+        await beside.close();
+      }
     },
     stop: async () => {
       stopped = true;

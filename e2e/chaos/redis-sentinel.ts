@@ -32,6 +32,8 @@ export interface SentinelServers extends Stores {
   promoted(): Promise<void>;
   /** On the same port, with what it held. */
   restartMaster(): Promise<void>;
+  /** Of the first master. */
+  firstPort: number;
   /** What the first master is now: `master` or `slave`. */
   roleOfFirst(): Promise<string>;
 }
@@ -144,6 +146,7 @@ export async function startSentinels({
       offsetAtStop = Number(await fieldOf(first, 'replication', 'master_repl_offset'));
     },
     behindBytes: async () => Number(await fieldOf(first, 'replication', 'master_repl_offset')) - offsetAtStop,
+    firstPort: first.port,
     killMaster: () => master.kill(),
     promoted: async () => {
       process.kill(replica.pid, 'SIGCONT');

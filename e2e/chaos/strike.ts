@@ -37,13 +37,15 @@ export async function strike<Of extends Stores>(
   const leaving = wait(random.between(500, beforeMs + 500)).then(() => load.leave());
   try {
     await wait(beforeMs);
-    const aftermath = await fault.strike(world, random);
+    const aftermath = await fault.strike(world, random, load);
     const endedAt = performance.now();
     await wait(AFTER_MS);
     await eventually(() => {
       if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were taken`);
     });
     await Promise.all([load.stop(), leaving]);
+    // The record may have lost that, too.
+    if (mayLose === 'either') await load.leave(true);
     await drained(world, load, DRAIN_TIMEOUT_MS, mayLose);
     const drainedSeconds = (performance.now() - endedAt) / 1_000;
     await queuesEmpty(world, DRAIN_TIMEOUT_MS);

@@ -64,14 +64,14 @@ export interface OtherDispatcher extends ServiceOptions {
   environment?: Record<string, string>;
 }
 
-interface WorldOptions {
+export interface WorldOptions {
   /** The services reach their stores by way of proxies. */
   byProxy?: boolean;
   /** All is of the release that was built there. */
   checkout?: string;
   /** Where the endpoint listens; 127.0.0.1 when omitted. */
   endpointHost?: string;
-  /** For every dispatcher. */
+  /** For every service. */
   environment?: Record<string, string>;
   /** For the first dispatcher alone. */
   first?: OtherDispatcher;
@@ -113,6 +113,7 @@ export async function openWorldOn<Of extends Stores>(
       DATABASE_URL: proxies?.managementDatabase.url ?? servers.databaseUrl,
       QUEUE_URL: servers.queueUrl,
       ...RETRY_SETTINGS,
+      ...ofEvery,
     };
     const ofDispatchers = {
       DATABASE_URL: proxies?.dispatcherDatabase.url ?? servers.databaseUrl,
