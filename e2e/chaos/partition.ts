@@ -66,7 +66,11 @@ export async function startPartitionServers(): Promise<PartitionServers> {
         ip('link', 'set', LINE[0] as string, 'up');
         ip('link', 'set', RECORD_LINE, 'up');
       },
-      first: { within: within('dispatcher'), environment: { DATABASE_URL: record.url } },
+      first: {
+        within: within('dispatcher'),
+        // What it has in hand it keeps; the rest of what its side is given is only there.
+        environment: { DATABASE_URL: record.url, DELIVERY_CONCURRENCY: '50' },
+      },
       endpointHost: `${RECORD_NET}.1`,
       environment: { EGRESS_ALLOW_CIDRS: `127.0.0.0/8,${RECORD_NET}.0/24` },
     };
