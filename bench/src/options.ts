@@ -15,6 +15,7 @@ export const SCENARIO_NAMES = [
   'list',
   'postgres-queue',
   'change',
+  'shards',
   'profile',
 ] as const;
 

@@ -10,6 +10,7 @@ import { neighbours } from './neighbours.ts';
 import { parked } from './parked.ts';
 import { profile } from './profile.ts';
 import { rest } from './rest.ts';
+import { shards } from './shards.ts';
 import { fanOut, max } from './throughput.ts';
 
 export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioResult>> = {
@@ -26,5 +27,6 @@ export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioR
   list,
   'postgres-queue': postgresQueue,
   change,
+  shards,
   profile,
 };

@@ -107,23 +107,24 @@ const STALL_MS = 20_000;
 export async function drain(
   world: World,
   workload: Workload,
-  options: { events: number; raw: RawReference },
+  options: { events: number; raw: RawReference; shards?: readonly number[] },
 ): Promise<Measured> {
-  const { events, raw } = options;
-  const queue = createQueueBackend(world.queueUrl).createQueue(JOB_RUN_EVENTS);
+  const { events, raw, shards = [0] } = options;
+  const backend = createQueueBackend(world.queueUrl);
+  const queues = shards.map((shard) => backend.createQueue(JOB_RUN_EVENTS, undefined, shard));
   try {
-    await queue.pause();
+    await Promise.all(queues.map((queue) => queue.pause()));
     const prefill = { count: events, templates: workload.templates };
     const published = await world.publisher.call<Published>('prefill', prefill);
     const expected = workload.expected(published);
     await takeArrivals(world);
-    await queue.resume();
+    await Promise.all(queues.map((queue) => queue.resume()));
     const middle = await watchMiddle(world, expected.length);
     await settle(world, workload);
     const arrivals = await takeArrivals(world);
     return { figures: drainFigures(middle, raw), balance: balance(expected, arrivals) };
   } finally {
-    await queue.close();
+    await Promise.all(queues.map((queue) => queue.close()));
   }
 }
 

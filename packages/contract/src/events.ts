@@ -82,6 +82,8 @@ export const UPKEEP = 'upkeep';
 export interface DeliveryJob {
   deliveryId: string;
   cycle: number;
+  /** Whose delivery it is, which is where its row is found; absent in jobs of the release before. */
+  accountId?: number;
 }
 
 /** One queue job per cycle of a delivery; adding it again while it waits adds nothing. */
@@ -92,6 +94,8 @@ export function deliveryJobId({ deliveryId, cycle }: DeliveryJob): string {
 /** A subscription with parked deliveries; see docs/architecture.md#lanes. */
 export interface LaneJob {
   subscriptionId: string;
+  /** The subscription's; absent in jobs of the release before. */
+  accountId?: number;
 }
 
 /** One queue job per lane, however much it has parked. */

@@ -46,6 +46,22 @@ export { type KeptHeaders, keptHeaders, loggedBody, maskedHeaders, toldHeaders }
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
+  mappedShards,
+  ONE_SHARD,
+  parseShardMap,
+  SHARD_SLOTS,
+  SHARDS_KEY,
+  SHARDS_MAX,
+  type ShardFields,
+  type ShardMap,
+  shardFields,
+  shardOf,
+  shardPrefix,
+  shardsInUse,
+  slotOf,
+  spreadSlots,
+} from './shards.ts';
+export {
   SIGNATURE_HEADER,
   type SigningSecrets,
   sign,

@@ -2,9 +2,15 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { JOB_RUN_EVENTS, ONE_SHARD, shardOf, shardPrefix, spreadSlots } from '@runhook/contract';
 import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
-import { createQueueBackend, openEventQueue, openRedis, UnrecoverableError } from '@runhook/queue';
+import {
+  createQueueBackend,
+  openEventQueue,
+  openRedis,
+  openShardDesk,
+  UnrecoverableError,
+} from '@runhook/queue';
 import { createTestQueueUrl, eventually, exampleEvent } from '@runhook/testing';
 
 type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
@@ -46,6 +52,20 @@ async function missing(): Promise<string | null> {
 const reason = await missing();
 if (reason !== null) process.stderr.write(`publishers that may only add are not tested: ${reason}\n`);
 
+/** The address of a new user. */
+async function urlOfUser(
+  own: Redis,
+  ownUrl: string,
+  name: string,
+  rules: readonly string[],
+): Promise<string> {
+  await own.call('ACL', 'SETUSER', name, 'reset', ...rules);
+  const url = new URL(ownUrl);
+  url.username = name;
+  url.password = 'a password of its own';
+  return url.href;
+}
+
 (reason === null ? describe : describe.skip)('a publisher with the user of docs/security.md', () => {
   const user = `test_${randomBytes(6).toString('hex')}`;
   let ownUrl: string;
@@ -59,11 +79,7 @@ if (reason !== null) process.stderr.write(`publishers that may only add are not 
     own = await connect(ownUrl);
     const [reset, ...rules] = await documentedRules();
     expect(reset).toBe('reset');
-    await own.call('ACL', 'SETUSER', user, 'reset', ...rules);
-    const url = new URL(ownUrl);
-    url.username = user;
-    url.password = 'a password of its own';
-    guestUrl = url.href;
+    guestUrl = await urlOfUser(own, ownUrl, user, rules);
     guest = await connect(guestUrl);
     publisher = createEventPublisher({ queueUrl: guestUrl });
     // As each dispatcher does, over and over.
@@ -168,5 +184,54 @@ if (reason !== null) process.stderr.write(`publishers that may only add are not 
     }
     expect(await own.dbsize()).toBe(before);
     expect(JSON.parse((await own.hget(jobKey, 'data')) ?? '')).toEqual(event);
+  });
+});
+
+(reason === null ? describe : describe.skip)('a publisher on a queue with shards', () => {
+  const names = ['now', 'before'].map((name) => `test_${name}_${randomBytes(6).toString('hex')}`);
+  const closers: (() => Promise<unknown>)[] = [];
+  afterAll(async () => {
+    for (const close of closers.reverse()) await close();
+  });
+
+  test('adds to the shard of an account; a user of a release before them, as long as there is one', async () => {
+    const ownUrl = await createTestQueueUrl({ name: 'Redis' }, '');
+    const own = await connect(ownUrl);
+    closers.push(async () => own.disconnect());
+    closers.push(() => own.call('ACL', 'DELUSER', ...names));
+    const backend = createQueueBackend(ownUrl);
+    const desk = openShardDesk(backend, () => undefined);
+    const events = openEventQueue(backend, () => undefined);
+    closers.push(() => Promise.all([desk.close(), events.close()]));
+    await events.keepSettings();
+    const [, ...rules] = await documentedRules();
+    const formerRules = rules.map((rule) =>
+      rule.replaceAll('{runhook*}', '{runhook}').replace(' %R~{runhook}:shards', ''),
+    );
+    expect(formerRules.join()).not.toContain('shards');
+    const publisherOf = async (index: number, of: readonly string[]) => {
+      const queueUrl = await urlOfUser(own, ownUrl, names[index] as string, of);
+      const publisher = createEventPublisher({ queueUrl });
+      closers.push(() => publisher.close());
+      return publisher;
+    };
+    const former = await publisherOf(1, formerRules);
+    await former.publish(exampleEvent('job.run.started', job));
+
+    const map = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
+    await desk.spread(8);
+    // As each dispatcher does, over and over.
+    await events.keepSettings();
+    let accountId = 1;
+    while (shardOf(map, accountId) !== 5) accountId += 1;
+    const event = exampleEvent('job.run.started', { ...job, account_id: accountId });
+    const publisher = await publisherOf(0, rules);
+    await publisher.publish(event);
+    await publisher.publish(event);
+    expect(await own.lrange(`${shardPrefix(5)}:${JOB_RUN_EVENTS}:wait`, 0, -1)).toEqual([event.eventId]);
+    const late = await publisherOf(1, formerRules);
+    await expect(late.publish(event)).rejects.toThrow(
+      'its user may not read which: give it the rule (+hget +hmget %R~{runhook}:shards)',
+    );
   });
 });

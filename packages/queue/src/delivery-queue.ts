@@ -9,14 +9,17 @@ import type { QueueBackend } from './backends/index.ts';
 import {
   addInBulks,
   createProducer,
-  firstInLine,
+  firstsInLine,
   heldBy,
   type JobInLine,
+  summed,
   type TelemetrySource,
+  union,
 } from './producer.ts';
 
 /** A delivery on its way to another attempt. */
 export interface QueuedDelivery extends DeliveryJob {
+  accountId: number;
   /** Milliseconds until the attempt is due; 0 for at once. */
   delayMs: number;
   /** Attempts the cycle has left, this one included. */
@@ -27,6 +30,7 @@ export interface QueuedDelivery extends DeliveryJob {
 
 /** A lane that has something parked. */
 export interface WokenLane extends LaneJob {
+  accountId: number;
   /** Milliseconds until its turn; at once when omitted. */
   delayMs?: number;
 }
@@ -39,13 +43,13 @@ export interface DeliveryQueue {
   wakeLanes(lanes: readonly WokenLane[]): Promise<void>;
   /** Lets go of jobs for retries, the last ones first, and answers how many; the reconciler makes them again when due. */
   shed(count: number): Promise<number>;
-  /** Which of the deliveries' cycles the queue will still work on, by job id. */
+  /** Which of the deliveries' cycles any shard of the queue will still work on, by job id. */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   /** Subscriptions whose lane's job a worker has in hand. */
   lanesAtWork(): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
-  /** The waiting job that a worker would take next; null when none waits. */
-  firstInLine(): Promise<JobInLine | null>;
+  /** The waiting job that a worker would take next, of each shard that may have jobs; null when none waits. */
+  firstsInLine(): Promise<Map<number, JobInLine | null>>;
   /** What the server's `maxmemory-policy` is when it lets jobs go to make room; null when it keeps them. */
   evictionPolicy(): Promise<string | null>;
   close(): Promise<void>;
@@ -61,22 +65,29 @@ export function openDeliveryQueue(
 ): DeliveryQueue {
   const producer = createProducer<DeliveryJob | LaneJob>(backend, WEBHOOK_DELIVERIES, onError, telemetry);
   return {
-    add: (deliveries) => addInBulks(backend, producer, deliveries.map(toJob)),
-    wakeLanes: (lanes) => addInBulks(backend, producer, lanes.map(toLaneJob)),
-    shed: (count) =>
-      producer.call(async (queue) => {
+    add: (deliveries) => addInBulks(backend, producer, deliveries, toJob),
+    wakeLanes: (lanes) => addInBulks(backend, producer, lanes, toLaneJob),
+    async shed(count) {
+      const shed = await producer.callEach(async (queue) => {
         const jobIds = await backend.lastDelayed(queue, count);
         await backend.discard(queue, jobIds);
         return jobIds.length;
-      }),
-    holds: (deliveries) => producer.call((queue) => heldBy(backend, queue, deliveries.map(deliveryJobId))),
-    lanesAtWork: () =>
-      producer.call(async (queue) => {
-        const jobs = await queue.getActive();
-        return new Set(jobs.flatMap(({ data }) => ('subscriptionId' in data ? [data.subscriptionId] : [])));
-      }),
-    counts: () => producer.call((queue) => queue.getJobCounts()),
-    firstInLine: () => producer.call(firstInLine),
+      });
+      return shed.reduce((sum, one) => sum + one, 0);
+    },
+    async holds(deliveries) {
+      const jobIds = deliveries.map(deliveryJobId);
+      return union(await producer.callEach((queue) => heldBy(backend, queue, jobIds)));
+    },
+    async lanesAtWork() {
+      const active = await producer.callEach((queue) => queue.getActive());
+      const lanes = active
+        .flat()
+        .flatMap(({ data }) => ('subscriptionId' in data ? [data.subscriptionId] : []));
+      return new Set(lanes);
+    },
+    counts: async () => summed(await producer.callEach((queue) => queue.getJobCounts())),
+    firstsInLine: () => firstsInLine(producer),
     evictionPolicy: () => producer.call((queue) => backend.evictionPolicy(queue)),
     close: () => producer.close(),
   };
@@ -101,15 +112,19 @@ export async function requireKeeping(queue: Pick<DeliveryQueue, 'evictionPolicy'
   if (policy !== null) throw new QueueEvictsError(policy);
 }
 
-function toLaneJob({ subscriptionId, delayMs = 0 }: WokenLane) {
+function toLaneJob({ subscriptionId, accountId, delayMs = 0 }: WokenLane) {
   const jobId = laneJobId({ subscriptionId });
-  return { name: 'lane', data: { subscriptionId }, opts: { jobId, ...(delayMs > 0 && { delay: delayMs }) } };
+  return {
+    name: 'lane',
+    data: { subscriptionId, accountId },
+    opts: { jobId, ...(delayMs > 0 && { delay: delayMs }) },
+  };
 }
 
-function toJob({ deliveryId, cycle, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {
+function toJob({ deliveryId, cycle, accountId, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {
   return {
     name: 'deliver',
-    data: { deliveryId, cycle },
+    data: { deliveryId, cycle, accountId },
     opts: {
       jobId: deliveryJobId({ deliveryId, cycle }),
       attempts: attemptsLeft,

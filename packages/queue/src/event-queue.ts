@@ -2,18 +2,21 @@ import { hash } from 'node:crypto';
 import { EVENT_BATCH, type EventBatch, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
 import { LRUCache } from 'lru-cache';
-import type { PeekedJob, Strangers } from './backends/backend.ts';
-import { type QueueBackend, QueueFullError } from './backends/index.ts';
+import { type PeekedJob, QueueFullError, type Strangers } from './backends/backend.ts';
+import type { QueueBackend } from './backends/index.ts';
 import {
   addAsGuest,
   addInsteadOfFailed,
   addJobs,
   createProducer,
-  firstInLine,
+  firstOfAll,
+  firstsInLine,
   heldBy,
   type JobInLine,
   type NewJob,
+  summed,
   type TelemetrySource,
+  union,
 } from './producer.ts';
 
 /** Bulk calls of this size stay under 50 ms on Redis. */
@@ -45,7 +48,7 @@ export interface EventQueue {
   /** Events that wait, the first in line first, as a queue that is full can still tell; see `Connector.peek`. */
   peek(count: number): Promise<PeekedJob<unknown>[]>;
   /** Removes waiting events that were dealt with otherwise. */
-  discard(jobIds: readonly string[]): Promise<void>;
+  discard(jobs: readonly Pick<PeekedJob<unknown>, 'id' | 'shard'>[]): Promise<void>;
   /**
    * Which of the events the queue will still work on; one that is kept as failed is none. Of those that may be in a job
    * with others it is told by time: none is, once every job in line was added {@link UNDER_WAY_MS} after it.
@@ -57,8 +60,10 @@ export interface EventQueue {
   keepSettings(): Promise<void>;
   /** What publishers have left that are not set up for this queue. */
   strangers(): Promise<Strangers>;
-  /** The waiting job that a worker would take next; null when none waits. */
+  /** The job that waits longest; null when none waits. */
   firstInLine(): Promise<JobInLine | null>;
+  /** The waiting job that a worker would take next, of each shard that may have jobs; null when none waits. */
+  firstsInLine(): Promise<Map<number, JobInLine | null>>;
   close(): Promise<void>;
 }
 
@@ -76,34 +81,39 @@ export function openEventQueue(
   const room = new Room(backend);
   const optionsOf = (event: IdentifiedEvent) => (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
 
-  async function addBulk(jobs: NewJob<EventMessage>[]): Promise<void> {
+  async function addBulk(queue: Queue<EventMessage>, jobs: NewJob<EventMessage>[]): Promise<void> {
     const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
-    await producer.call(async (queue) => {
-      await room.require(queue);
-      try {
-        const [hasFailed] = await Promise.all([
-          single.length > 0 && backend.hasFailed(queue),
-          addJobs(backend, queue, jobs),
-        ]);
-        if (hasFailed) await addInsteadOfFailed(backend, queue, single);
-      } catch (error) {
-        if (!backend.isForbidden(error)) throw error;
-        await addAsGuest(backend, queue, jobs);
-      }
-    });
+    await room.require(queue);
+    try {
+      const [hasFailed] = await Promise.all([
+        single.length > 0 && backend.hasFailed(queue),
+        addJobs(backend, queue, jobs),
+      ]);
+      if (hasFailed) await addInsteadOfFailed(backend, queue, single);
+    } catch (error) {
+      if (!backend.isForbidden(error)) throw error;
+      await addAsGuest(backend, queue, jobs);
+    }
   }
 
   async function addEach(
     events: readonly IdentifiedEvent[],
     traceContexts?: readonly (string | null)[],
   ): Promise<void> {
-    for (let start = 0; start < events.length; start += BULK_SIZE) {
-      const jobs = events.slice(start, start + BULK_SIZE).map((event, index) => {
-        const metadata = traceContexts?.[start + index];
-        return jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) });
-      });
-      await addBulk(jobs);
-    }
+    const added = events.map((event, index) => ({
+      event,
+      accountId: event.accountId,
+      metadata: traceContexts?.[index],
+    }));
+    for (let start = 0; start < added.length; start += BULK_SIZE)
+      await producer.callByShard(added.slice(start, start + BULK_SIZE), (queue, those) =>
+        addBulk(
+          queue,
+          those.map(({ event, metadata }) =>
+            jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) }),
+          ),
+        ),
+      );
   }
 
   return {
@@ -111,27 +121,55 @@ export function openEventQueue(
       // A job goes on in one trace.
       if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
       for (let start = 0; start < events.length; start += BULK_SIZE)
-        await addBulk(together(events.slice(start, start + BULK_SIZE), optionsOf));
+        await producer.callByShard(events.slice(start, start + BULK_SIZE), (queue, those) =>
+          addBulk(queue, together(those, optionsOf)),
+        );
     },
     addEach: (events) => addEach(events),
-    peek: (count) => producer.call((queue) => backend.peek(queue, count)),
-    discard: (jobIds) => producer.call((queue) => backend.discard(queue, jobIds)),
-    holds: (events) =>
-      producer.call(async (queue) => {
-        const ids = events.map(({ eventId }) => eventId);
+    async peek(count) {
+      const peeked = await producer.callEach(async (queue, shard) =>
+        (await backend.peek(queue, count)).map((job) => ({ ...job, shard })),
+      );
+      if (peeked.length === 1) return peeked.flat();
+      return peeked
+        .flat()
+        .sort((one, other) => one.timestamp - other.timestamp)
+        .slice(0, count);
+    },
+    async discard(jobs) {
+      for (const shard of new Set(jobs.map((job) => job.shard))) {
+        const jobIds = jobs.filter((job) => job.shard === shard).map(({ id }) => id);
+        await producer.call((queue) => backend.discard(queue, jobIds), shard);
+      }
+    },
+    async holds(events) {
+      const ids = events.map(({ eventId }) => eventId);
+      const heldByEach = await producer.callEach(async (queue) => {
         const [held, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
         if (openSinceMs === null) return held;
         for (const { eventId, sinceMs } of events)
           if (sinceMs + UNDER_WAY_MS >= openSinceMs) held.add(eventId);
         return held;
-      }),
+      });
+      return union(heldByEach);
+    },
     async counts() {
-      const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
+      const counted = await producer.callEach((queue) => queue.getJobCounts());
+      const { prioritized = 0, ...counts } = summed(counted);
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
-    keepSettings: () => producer.call((queue) => backend.keepSettings(queue)),
-    strangers: () => producer.call((queue) => backend.strangers(queue)),
-    firstInLine: () => producer.call(firstInLine),
+    keepSettings: async () => void (await producer.callEach((queue) => backend.keepSettings(queue))),
+    async strangers() {
+      const [first, ...others] = await producer.callEach(async (queue, shard) =>
+        shard === 0
+          ? await backend.strangers(queue)
+          : { elsewhere: [], version: await backend.strangeVersion(queue) },
+      );
+      const version = [first, ...others].find((one) => one && one.version !== null)?.version ?? null;
+      return { elsewhere: first?.elsewhere ?? [], version };
+    },
+    firstInLine: () => firstOfAll(producer),
+    firstsInLine: () => firstsInLine(producer),
     close: () => producer.close(),
   };
 }

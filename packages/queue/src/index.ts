@@ -1,5 +1,5 @@
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
-export type { PeekedJob } from './backends/backend.ts';
+export { type PeekedJob, QueueFullError, QueueUnavailableError } from './backends/backend.ts';
 export {
   createQueueBackend,
   migrateQueue,
@@ -7,8 +7,6 @@ export {
   type QueueBackend,
   type QueueBackendName,
   type QueueBackendOptions,
-  QueueFullError,
-  QueueUnavailableError,
   queueBackendName,
 } from './backends/index.ts';
 export {
@@ -16,9 +14,12 @@ export {
   openDeliveryQueue,
   type QueuedDelivery,
   requireKeeping,
+  type WokenLane,
 } from './delivery-queue.ts';
 export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
 export type { JobInLine } from './producer.ts';
 export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
+export { openShardDesk, type ShardDesk, type ShardsTended } from './shard-desk.ts';
+export { parseShards, ShardWorkers } from './shard-workers.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';
 export { startUpkeep, type Upkeep, type UpkeepTask } from './upkeep.ts';

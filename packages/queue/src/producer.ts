@@ -1,15 +1,28 @@
+import { type ShardMap, shardOf, shardsInUse } from '@runhook/contract';
 import type { Queue } from 'bullmq';
 import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 
 /**
- * A queue to add jobs to, opened by its first call. BullMQ remembers a first connection that failed for ever, so a
- * queue that did not become ready is thrown away and the next call opens another.
+ * The queues of a name to add jobs to, one for each shard, each opened by its first call. BullMQ remembers a first
+ * connection that failed for ever, so a queue that did not become ready is thrown away and the next call opens another.
  */
 export interface Producer<Data> {
-  /** Runs one bounded call. Throws `QueueUnavailableError` when the queue did not take it. */
-  call<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T>;
+  /** Runs one bounded call on a shard, 0 when omitted. Throws `QueueUnavailableError` when the queue did not take it. */
+  call<T>(work: (queue: Queue<Data>) => Promise<T>, shard?: number): Promise<T>;
+  /** As `call`, on each shard that may have jobs, at the same time; the answers of the lowest first. */
+  callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
+  /** As `call`, on the shard of each item's account, with its items in their order. */
+  callByShard<Item extends OfAccount>(
+    items: readonly Item[],
+    work: (queue: Queue<Data>, items: Item[]) => Promise<void>,
+  ): Promise<void>;
   close(): Promise<void>;
+}
+
+/** An absent account has the shard of all that is not divided. */
+export interface OfAccount {
+  accountId?: number | undefined;
 }
 
 /** Asked when a queue is opened. */
@@ -21,32 +34,65 @@ export function createProducer<Data>(
   onError: (error: Error) => void,
   telemetry?: TelemetrySource,
 ): Producer<Data> {
-  let ready: Promise<Queue<Data>> | undefined;
+  const opened = new Map<number, Promise<Queue<Data>>>();
 
-  async function open(): Promise<Queue<Data>> {
-    const queue = backend.createQueue<Data>(name, await telemetry?.());
-    queue.on('error', onError);
+  async function open(shard: number): Promise<Queue<Data>> {
+    const queue = backend.createQueue<Data>(name, await telemetry?.(), shard);
+    // They share a connection, of whose trouble one tells.
+    queue.on('error', shard === 0 ? onError : () => undefined);
     try {
       await backend.withinCallTimeout(() => queue.waitUntilReady());
       return queue;
     } catch (error) {
-      ready = undefined;
+      opened.delete(shard);
       queue.close().catch(onError);
       throw error;
     }
   }
 
+  function ready(shard: number): Promise<Queue<Data>> {
+    const known = opened.get(shard) ?? open(shard);
+    opened.set(shard, known);
+    return known;
+  }
+
+  async function call<T>(work: (queue: Queue<Data>) => Promise<T>, shard = 0): Promise<T> {
+    const queue = await ready(shard);
+    return await backend.withinCallTimeout(() => work(queue));
+  }
+
+  const { shardMaps } = backend;
+  const shardMap = (): ShardMap | Promise<ShardMap> =>
+    shardMaps.lately(() => ready(0) as Promise<Queue>) ?? call((queue) => shardMaps.look(queue as Queue));
+
   return {
-    async call(work) {
-      ready ??= open();
-      const queue = await ready;
-      return await backend.withinCallTimeout(() => work(queue));
+    call,
+    async callEach(work) {
+      const shards = shardsInUse(await shardMap());
+      return await all(shards.map((shard) => call((queue) => work(queue, shard), shard)));
+    },
+    async callByShard(items, work) {
+      const map = await shardMap();
+      const byShard = new Map<number, (typeof items)[number][]>();
+      for (const item of items) {
+        const shard = item.accountId === undefined ? 0 : shardOf(map, item.accountId);
+        const those = byShard.get(shard);
+        if (those) those.push(item);
+        else byShard.set(shard, [item]);
+      }
+      await all(Array.from(byShard, ([shard, those]) => call((queue) => work(queue, those), shard)));
     },
     async close() {
-      const queue = await ready?.catch(() => undefined);
-      await queue?.close();
+      const queues = await Promise.all(Array.from(opened.values(), (one) => one.catch(() => undefined)));
+      await Promise.all(queues.map((queue) => queue?.close()));
     },
   };
+}
+
+/** Of calls to several shards: waits for all, and throws the first error. */
+async function all<T>(calls: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(calls);
+  return await Promise.all(calls);
 }
 
 export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
@@ -72,16 +118,29 @@ export async function addJobs<Data>(
 /** A thousand lanes that are woken must not stand before everybody else's calls. */
 const BULK_SIZE = 100;
 
-/** As {@link addJobs}, in calls that each have the time of one. */
-export async function addInBulks<Data>(
+/** As {@link addJobs}, each on the shard of its account, in calls that each have the time of one. */
+export async function addInBulks<Data, Item extends OfAccount>(
   backend: QueueBackend,
   producer: Producer<Data>,
-  jobs: NewJob<Data>[],
+  items: readonly Item[],
+  jobOf: (item: Item) => NewJob<Data>,
 ): Promise<void> {
-  for (let start = 0; start < jobs.length; start += BULK_SIZE) {
-    const bulk = jobs.slice(start, start + BULK_SIZE);
-    await producer.call((queue) => addJobs(backend, queue, bulk));
+  for (let start = 0; start < items.length; start += BULK_SIZE) {
+    const bulk = items.slice(start, start + BULK_SIZE);
+    await producer.callByShard(bulk, (queue, those) => addJobs(backend, queue, those.map(jobOf)));
   }
+}
+
+/** Of sets and counts that shards answer. */
+export function union<T>(sets: readonly ReadonlySet<T>[]): Set<T> {
+  return new Set(sets.flatMap((set) => [...set]));
+}
+
+export function summed(counts: readonly Record<string, number>[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const one of counts)
+    for (const [state, count] of Object.entries(one)) sums[state] = (sums[state] ?? 0) + count;
+  return sums;
 }
 
 /** Which of the job ids the queue will still work on. One that failed, and is kept to be seen, is none. */
@@ -136,6 +195,19 @@ export interface JobInLine {
   addedAtMs: number;
   /** Somebody paused the queue: no worker may take it. */
   isPaused: boolean;
+}
+
+/** Of each shard that may have jobs, what is first in line there; null when none waits. */
+export async function firstsInLine<Data>(producer: Producer<Data>): Promise<Map<number, JobInLine | null>> {
+  return new Map(await producer.callEach(async (queue, shard) => [shard, await firstInLine(queue)] as const));
+}
+
+/** Of all shards, what waits longest. */
+export async function firstOfAll<Data>(producer: Producer<Data>): Promise<JobInLine | null> {
+  let oldest: JobInLine | null = null;
+  for (const first of (await firstsInLine(producer)).values())
+    if (first !== null && (oldest === null || first.addedAtMs < oldest.addedAtMs)) oldest = first;
+  return oldest;
 }
 
 /** Two jobs are read, however many wait: the next one, and the next of those that were put behind the others. */

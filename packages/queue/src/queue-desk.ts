@@ -1,7 +1,7 @@
-import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import type { Job } from 'bullmq';
+import { JOB_RUN_EVENTS, SHARDS_MAX, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import type { Job, Queue } from 'bullmq';
 import type { QueueBackend, QueueBackendName } from './backends/index.ts';
-import { createProducer, firstInLine } from './producer.ts';
+import { createProducer, firstInLine, type Producer, summed } from './producer.ts';
 
 /** The queues whose jobs are work for endpoints; upkeep's come again by themselves. */
 const QUEUES = [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const;
@@ -15,12 +15,16 @@ export interface QueueStats {
   queues: {
     name: string;
     /** Jobs by state; one of `job-run-events` may have up to 20 events. */
-    counts: Record<'waiting' | 'active' | 'delayed' | 'failed', number>;
+    counts: JobCounts;
     /** When the job that waits longest was added, in milliseconds since the epoch; null when none waits. */
     oldestAddedAtMs: number | null;
     isPaused: boolean;
+    /** Those that may have jobs. */
+    shards: { shard: number; isDraining: boolean; counts: JobCounts }[];
   }[];
 }
+
+type JobCounts = Record<'waiting' | 'active' | 'delayed' | 'failed', number>;
 
 /** A job that was given up and is kept to be seen: a message that is no event. */
 export interface FailedJob {
@@ -53,39 +57,57 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
   }));
   const [{ producer: first }] = producers as [(typeof producers)[number]];
 
+  /** Those of a shard that is not served any more are kept there. */
+  async function shardsLeft(): Promise<number[]> {
+    const { store, known } = backend.shardMaps;
+    const inUse = new Set([...known.slots, ...known.draining]);
+    const others = Array.from({ length: SHARDS_MAX }, (_, shard) => shard).filter(
+      (shard) => !inUse.has(shard),
+    );
+    const kept = await first.call(async (queue) => store?.withJobs(queue, others, ['failed']));
+    return [...(kept ?? [])];
+  }
+
   async function failedOf(limit: number): Promise<Job<unknown>[]> {
-    const lists = await Promise.all(
-      producers.map(({ producer }) => producer.call((queue) => queue.getFailed(0, limit - 1))),
+    const read = (queue: Queue<unknown>) => queue.getFailed(0, limit - 1);
+    const ofThoseInUse = await Promise.all(producers.map(({ producer }) => producer.callEach(read)));
+    const left = await shardsLeft();
+    const ofOthers = await Promise.all(
+      producers.flatMap(({ producer }) => left.map((shard) => producer.call(read, shard))),
     );
     // Null stands for a job that went meanwhile.
-    const jobs = lists.flat().filter((job) => job?.id !== undefined);
+    const jobs = [...ofThoseInUse.flat(), ...ofOthers].flat().filter((job) => job?.id !== undefined);
     return jobs.sort((one, other) => (other.finishedOn ?? 0) - (one.finishedOn ?? 0)).slice(0, limit);
+  }
+
+  async function statsOf(name: string, producer: Producer<unknown>): Promise<QueueStats['queues'][number]> {
+    const looked = await producer.callEach(async (queue, shard) => {
+      const [counts, next, isPaused] = await Promise.all([
+        queue.getJobCounts(),
+        firstInLine(queue),
+        queue.isPaused(),
+      ]);
+      return { shard, counts: countsOf(counts), addedAtMs: next?.addedAtMs ?? null, isPaused };
+    });
+    const added = looked.flatMap(({ addedAtMs }) => (addedAtMs === null ? [] : [addedAtMs]));
+    const draining = new Set(backend.shardMaps.known.draining);
+    return {
+      name,
+      counts: countsOf(summed(looked.map(({ counts }) => counts))),
+      oldestAddedAtMs: added.length === 0 ? null : Math.min(...added),
+      isPaused: looked.some(({ isPaused }) => isPaused),
+      shards: looked.map(({ shard, counts }) => ({ shard, isDraining: draining.has(shard), counts })),
+    };
   }
 
   return {
     async stats() {
-      const queues = producers.map(({ name, producer }) =>
-        producer.call(async (queue) => {
-          const [counts, next, isPaused] = await Promise.all([
-            queue.getJobCounts(),
-            firstInLine(queue),
-            queue.isPaused(),
-          ]);
-          const { waiting = 0, prioritized = 0, paused = 0, active = 0, delayed = 0, failed = 0 } = counts;
-          return {
-            name,
-            counts: { waiting: waiting + prioritized + paused, active, delayed, failed },
-            oldestAddedAtMs: next?.addedAtMs ?? null,
-            isPaused,
-          };
-        }),
-      );
-      const [usedShare, evictionPolicy, ...counted] = await Promise.all([
+      const [usedShare, evictionPolicy, ...queues] = await Promise.all([
         first.call((queue) => backend.usedShare(queue)),
         first.call((queue) => backend.evictionPolicy(queue)),
-        ...queues,
+        ...producers.map(({ name, producer }) => statsOf(name, producer)),
       ]);
-      return { backend: backend.name, usedShare, evictionPolicy, queues: counted };
+      return { backend: backend.name, usedShare, evictionPolicy, queues };
     },
     failed: async (limit) => (await failedOf(limit)).map(failedJob),
     async retry(ids) {
@@ -107,6 +129,11 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
       await Promise.all(producers.map(({ producer }) => producer.close()));
     },
   };
+}
+
+function countsOf(counts: Record<string, number>): JobCounts {
+  const { waiting = 0, prioritized = 0, paused = 0, active = 0, delayed = 0, failed = 0 } = counts;
+  return { waiting: waiting + prioritized + paused, active, delayed, failed };
 }
 
 /** As many are kept. */

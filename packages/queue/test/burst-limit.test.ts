@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { batchedEvents, createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
-import { createQueueBackend } from '@runhook/queue';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -9,6 +8,7 @@ import {
   queueBackends,
 } from '@runhook/testing';
 import { createBurstLimiter, type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
+import { createQueueBackend } from '../src/index.ts';
 
 test('an account has a thousand events at once, and gets five hundred a second back', () => {
   let nowMs = 0;

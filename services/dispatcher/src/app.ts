@@ -14,9 +14,11 @@ import {
   openDeliveryQueue,
   openEventQueue,
   openQueueTelemetry,
+  openShardDesk,
   type QueueBackend,
   type QueueTelemetry,
   requireKeeping,
+  type ShardDesk,
   startUpkeep,
   type Upkeep,
 } from '@runhook/queue';
@@ -40,6 +42,7 @@ import { processEvents } from './event-job.ts';
 import { type Fitness, openFitness } from './fitness.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
+import { followShards, spreadAsSet } from './shards.ts';
 import { createBacklogMeasure } from './telemetry/backlog.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
 import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
@@ -48,12 +51,13 @@ import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './upkeep/full-queue.ts';
 import { openMailer, sendNotices } from './upkeep/notices.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
-import { startDeliveryWorker, startEventWorker } from './worker.ts';
+import { startDeliveryWorkers, startEventWorkers } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
 const STRANGERS_EVERY_MS = 15_000;
 const MAIL_EVERY_MS = 10_000;
+
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
 /** What an attempt in flight may need beyond its own deadline, to be recorded. */
@@ -191,6 +195,7 @@ interface Queues {
   backend: QueueBackend;
   events: EventQueue;
   deliveries: DeliveryQueue;
+  shards: ShardDesk;
 }
 
 async function openQueues(process: Process): Promise<Queues> {
@@ -205,13 +210,16 @@ async function openQueues(process: Process): Promise<Queues> {
   health.register('queue', 'ready', () => requireKeeping(deliveries));
   // BullMQ remembers a first connection that failed for ever: workers are made when the queue is there.
   await retryWhileUnavailable(process, () => deliveries.counts());
-  return { backend, events, deliveries };
+  const shards = openShardDesk(backend, onError);
+  lifecycle.onClose('shards', () => shards.close());
+  await retryWhileUnavailable(process, () => spreadAsSet(process, shards));
+  return { backend, events, deliveries, shards };
 }
 
 function openUpkeep(
   { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
-  { backend, events, deliveries }: Queues,
+  { backend, events, deliveries, shards }: Queues,
   { retryPolicy, pendingMax }: Dispatcher,
 ): Upkeep {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
@@ -222,6 +230,7 @@ function openUpkeep(
     pool,
     events,
     deliveries,
+    shards,
     retryPolicy,
     pendingMax,
     graceMs,
@@ -291,18 +300,26 @@ function openWorkers(
     onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),
   });
   const onFull = () => full.relieve();
-  const options = { backend: queues.backend, concurrency, retentionDays, telemetry, onFull };
-  const events = startEventWorker(dispatcher, queues.events, options);
-  const deliveries = startDeliveryWorker(dispatcher, options);
+  const options = {
+    backend: queues.backend,
+    concurrency,
+    retentionDays,
+    telemetry,
+    onFull,
+    served: settings.dispatcherShards,
+  };
+  const events = startEventWorkers(dispatcher, queues.events, options);
+  const deliveries = startDeliveryWorkers(dispatcher, options);
   const close = async () => {
     stop.abort();
-    await Promise.all([events.worker.close(), deliveries.worker.close(), full.close()]);
+    await Promise.all([events.workers.close(), deliveries.workers.close(), full.close()]);
   };
   lifecycle.onClose('workers', close, { timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS });
+  followShards(process, queues.shards, [events.workers, deliveries.workers]);
   const watched = [
-    { ...events, firstInLine: queues.events.firstInLine },
-    { ...deliveries, firstInLine: queues.deliveries.firstInLine },
+    { ...events, firstsInLine: queues.events.firstsInLine },
+    { ...deliveries, firstsInLine: queues.deliveries.firstsInLine },
   ];
   watchWorkers(process, watched, upkeep.worker, concurrency);
-  fitness.watch([events.worker, deliveries.worker]);
+  fitness.watch([events.workers, deliveries.workers]);
 }

@@ -129,9 +129,15 @@ export async function logAndSchedule(
   const { queue, retryPolicy } = dispatcher;
   await logAttempt(dispatcher, delivery, record);
   if (outcome.kind !== 'retry') return;
-  const { id: deliveryId, cycle } = delivery;
+  const { id: deliveryId, cycle, event } = delivery;
   const left = attemptsLeft(retryPolicy, { cycle, attemptCount: record.number });
-  await queue.enqueue({ deliveryId, cycle, delayMs: outcome.delayMs, attemptsLeft: left });
+  await queue.enqueue({
+    deliveryId,
+    cycle,
+    accountId: event.accountId,
+    delayMs: outcome.delayMs,
+    attemptsLeft: left,
+  });
 }
 
 /** Records an attempt, and tells of it once it is committed. */

@@ -26,7 +26,7 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
   const slot = limits.acquireQueued(laneOf(delivery, step.target));
   if (!slot) {
     await record.park(delivery.id);
-    wakeLane(dispatcher, delivery.subscriptionId);
+    wakeLane(dispatcher, delivery);
     metrics.retriesParked.inc();
     return { kind: 'done' };
   }

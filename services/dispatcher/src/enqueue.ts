@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DeliveryQueue, type QueuedDelivery, QueueFullError } from '@runhook/queue';
+import { deliveryJobId } from '@runhook/contract';
+import { type DeliveryQueue, type QueuedDelivery, QueueFullError, type WokenLane } from '@runhook/queue';
 import { type Logger, MicroBatcher } from '@runhook/runtime';
 import { retryWhileUnavailable, StoppingError } from './record/retry-while-unavailable.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
@@ -10,7 +11,7 @@ const BATCH_SLOTS = 2;
 const SPACING_MS = 5;
 
 export interface DeliveryEnqueuerOptions {
-  deliveryQueue: Pick<DeliveryQueue, 'add' | 'wakeLanes'>;
+  deliveryQueue: Pick<DeliveryQueue, 'add' | 'holds' | 'wakeLanes'>;
   /** Ends the waits for a queue that is away. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
@@ -26,8 +27,8 @@ export class DeliveryEnqueuer {
   readonly #spans: Spans;
   readonly #options: DeliveryEnqueuerOptions;
   readonly #batcher: MicroBatcher<QueuedDelivery, void>;
-  /** Lanes, each with the time until its turn. */
-  readonly #sleeping = new Map<string, number>();
+  /** By subscription. */
+  readonly #sleeping = new Map<string, WokenLane>();
   #waking: Promise<void> | null = null;
 
   constructor(options: DeliveryEnqueuerOptions) {
@@ -52,13 +53,20 @@ export class DeliveryEnqueuer {
     return this.#batcher.add({ ...delivery, traceContext: this.#spans.carried() });
   }
 
+  /** As `enqueue`, for those that may be queued already: their job may be in the shard that their account had before. */
+  async enqueueMissing(deliveries: readonly Omit<QueuedDelivery, 'traceContext'>[]): Promise<void> {
+    const { deliveryQueue } = this.#options;
+    const held = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
+    const missing = deliveries.filter((delivery) => !held.has(deliveryJobId(delivery)));
+    await Promise.all(missing.map((delivery) => this.enqueue(delivery)));
+  }
+
   /**
    * Sees that a lane has its job, some milliseconds later. Nobody waits for it: what is parked is on record, and upkeep
    * wakes the lanes that were not woken.
-   * @param delayMs until its turn
    */
-  wakeLane(subscriptionId: string, delayMs: number): void {
-    this.#sleeping.set(subscriptionId, delayMs);
+  wakeLane(lane: WokenLane): void {
+    this.#sleeping.set(lane.subscriptionId, lane);
     this.#waking ??= this.#wake().finally(() => {
       this.#waking = null;
     });
@@ -77,10 +85,7 @@ export class DeliveryEnqueuer {
     const { deliveryQueue, logger, stopping } = this.#options;
     try {
       while (this.#sleeping.size > 0 && !stopping.aborted) {
-        const lanes = Array.from(this.#sleeping, ([subscriptionId, delayMs]) => ({
-          subscriptionId,
-          delayMs,
-        }));
+        const lanes = [...this.#sleeping.values()];
         this.#sleeping.clear();
         await this.#spans.detached(() =>
           retryWhileUnavailable(this.#options, () => deliveryQueue.wakeLanes(lanes)),

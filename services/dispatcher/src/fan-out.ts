@@ -44,12 +44,12 @@ export function fanOut(
       if (result === 'claimed') {
         metrics.fanOutSize.observe(deliveries);
         // Pages that were committed before the interruption.
-        if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event.eventId);
+        if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event);
         return { kind: 'fanned_out', deliveries };
       }
       // Another job with this event's id owns what is pending, and a second request must not come from here.
       if (!interrupted) return { kind: 'duplicate' };
-      return { kind: 'resumed', deliveries: await resume(dispatcher, event.eventId) };
+      return { kind: 'resumed', deliveries: await resume(dispatcher, event) };
     }),
   );
 }
@@ -225,13 +225,13 @@ async function withinTime(work: Promise<unknown>, timeMs: number): Promise<void>
 /** Queues what is pending; what is queued already stays as it is. */
 async function resume(
   { record, queue, retryPolicy, attemptMs }: Dispatcher,
-  eventId: string,
+  { eventId, accountId }: JobRunEvent,
 ): Promise<number> {
   const pending = await record.pendingDeliveriesOf(eventId, FRESH_MS + attemptMs);
-  await Promise.all(
+  await queue.enqueueMissing(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return queue.enqueue({ deliveryId: id, cycle, delayMs, attemptsLeft: left });
+      return { deliveryId: id, cycle, accountId, delayMs, attemptsLeft: left };
     }),
   );
   return pending.length;

@@ -134,7 +134,7 @@ function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: Firs
   const { metrics } = dispatcher;
   if (fullReason === null) {
     metrics.deliveries.parked.inc();
-    wakeLane(dispatcher, delivery.subscriptionId);
+    wakeLane(dispatcher, delivery);
   } else {
     metrics.deliveries.cancelled.inc();
     metrics.completed.cancelled.inc();

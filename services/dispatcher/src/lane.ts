@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LaneJob } from '@runhook/contract';
-import { attempt, laneOf, logAndSchedule } from './attempt.ts';
+import { type Attemptable, attempt, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 
@@ -48,9 +48,9 @@ export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: Lane
 }
 
 /** Sees that a lane has its job, for whoever has parked something of it. */
-export function wakeLane({ limits, queue }: Dispatcher, subscriptionId: string): void {
+export function wakeLane({ limits, queue }: Dispatcher, { subscriptionId, event }: Attemptable): void {
   const delayMs = limits.untilTurnMs(subscriptionId);
-  if (delayMs !== null) queue.wakeLane(subscriptionId, delayMs);
+  if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
 }
 
 class LaneTurn {

@@ -1,6 +1,7 @@
+import { SHARDS_MAX } from '@runhook/contract';
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
 import { type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
-import { queueBackendName } from '@runhook/queue';
+import { parseShards, queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
@@ -10,6 +11,10 @@ const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber 
 interface Environment {
   DATABASE_URL: string;
   QUEUE_URL: string;
+  /** Parts that the accounts' jobs are spread over; as they are without it. */
+  QUEUE_SHARDS?: number;
+  /** Those that this process works on; all without it. */
+  DISPATCHER_SHARDS?: number[];
   /** Newest first. */
   ENCRYPTION_KEYS: EncryptionKey[];
   /** Of the probes and metrics; 0 takes a free one. */
@@ -49,9 +54,27 @@ export type DispatcherSettings = SettingsOf<Environment>;
 
 export const SECRET_SETTINGS = ['encryptionKeys', 'smtpUrl'] as const satisfies (keyof DispatcherSettings)[];
 
+const ON_POSTGRES = Joi.string()
+  .pattern(/^postgres/)
+  .required();
+const NOT_DIVIDED =
+  'a queue in PostgreSQL has one shard, for all of them would share the server that is its bound';
+
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url).required(),
+  QUEUE_SHARDS: wholeNumber(1, SHARDS_MAX).when('QUEUE_URL', {
+    is: ON_POSTGRES,
+    // biome-ignore lint/suspicious/noThenProperty: Joi's own word
+    then: Joi.number()
+      .max(1)
+      .messages({ 'number.max': `{{#label}} must be 1: ${NOT_DIVIDED}` }),
+  }),
+  DISPATCHER_SHARDS: parsedBy(parseShards).when('QUEUE_URL', {
+    is: ON_POSTGRES,
+    // biome-ignore lint/suspicious/noThenProperty: Joi's own word
+    then: Joi.forbidden().messages({ 'any.unknown': `{{#label}} must not be set: ${NOT_DIVIDED}` }),
+  }),
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys).required(),
   PORT: port().default(3_001),
   HOST: host().default('0.0.0.0'),

@@ -1,68 +1,51 @@
-import { type DeliveryJob, isId, JOB_RUN_EVENTS, type LaneJob, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import {
-  DelayedError,
-  type EventQueue,
-  type Job,
-  type QueueBackend,
-  type QueueTelemetry,
-  UnrecoverableError,
-  type Worker,
-} from '@runhook/queue';
+  type DeliveryJob,
+  isId,
+  JOB_RUN_EVENTS,
+  type LaneJob,
+  shardOf,
+  WEBHOOK_DELIVERIES,
+} from '@runhook/contract';
+import { type EventQueue, type Job, UnrecoverableError } from '@runhook/queue';
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
 import { drainLane } from './lane.ts';
-import { faultDelayMs } from './policy/outcome.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
-import type { DispatcherMetrics } from './telemetry/metrics.ts';
-import type { JobsInFlight } from './telemetry/worker-liveness.ts';
+import {
+  LaneAgain,
+  NextAttempt,
+  type StartedWorkers,
+  startWorkers,
+  type WorkerOptions,
+} from './shard-worker.ts';
 
-/** This module alone speaks BullMQ: it turns jobs into calls, and results into what the queue should do next. */
-export interface WorkerOptions {
-  backend: QueueBackend;
-  /** Called with errors that say that the queue is full. */
-  onFull: () => void;
-  /** Jobs that the worker may have in flight. */
-  concurrency: number;
-  retentionDays: number;
-  /** Undefined while no traces are exported. */
-  telemetry: QueueTelemetry | undefined;
-}
+/*
+ * With shard-worker.ts alone this module speaks BullMQ: it turns jobs into calls, and results into what the queue should do
+ * next.
+ */
 
-export interface StartedWorker {
-  worker: Worker;
-  jobsInFlight: JobsInFlight;
-}
-
-/** A job whose worker died is taken up by another after about this time. Above the deadline of an attempt. */
-const LOCK_DURATION_MS = 15_000;
-const STALLED_INTERVAL_MS = 7_500;
-/** A job may lose its worker as often as workers die; PostgreSQL knows what is done. */
-const STALLED_COUNT_MAX = 1_000_000;
 const DAY_SECONDS = 86_400;
 /** Malformed messages that stay to be seen, the newest; and what stays of one, enough to tell what it was meant to be. */
 const KEPT_MESSAGES_MAX = 1_000;
 const KEPT_CHARACTERS_MAX = 16 * 1_024;
 
 /** @param events where the malformed ones of a job with several go */
-export function startEventWorker(
+export function startEventWorkers(
   dispatcher: Dispatcher,
   events: Pick<EventQueue, 'addEach'>,
   options: WorkerOptions,
-): StartedWorker {
-  const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
-  const process = guarded<unknown>(dispatcher, JOB_RUN_EVENTS, jobsInFlight, async (job) => {
-    const result = await processEvents(dispatcher, job, options.retentionDays);
-    if (result.kind === 'some_malformed') await events.addEach(result.events);
-    if (result.kind !== 'malformed') return;
-    await shorten(dispatcher, job);
-    throw malformed(dispatcher, job, result.problem);
-  });
-  const worker = options.backend.createWorker(JOB_RUN_EVENTS, process, {
-    ...queueOptions(options),
+): StartedWorkers {
+  return startWorkers<unknown>(dispatcher, JOB_RUN_EVENTS, options, {
     removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: KEPT_MESSAGES_MAX },
+    async process(job) {
+      const result = await processEvents(dispatcher, job, options.retentionDays);
+      if (result.kind === 'some_malformed') await events.addEach(result.events);
+      if (result.kind !== 'malformed') return;
+      await shorten(dispatcher, job);
+      throw malformed(dispatcher, job, result.problem);
+    },
   });
-  return { worker: observed(dispatcher, JOB_RUN_EVENTS, worker, options), jobsInFlight };
 }
 
 /** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */
@@ -85,48 +68,84 @@ async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void>
   }
 }
 
-export function startDeliveryWorker(dispatcher: Dispatcher, options: WorkerOptions): StartedWorker {
-  const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
-  const process = guarded<DeliveryJob | LaneJob>(dispatcher, WEBHOOK_DELIVERIES, jobsInFlight, (job) =>
-    processDelivery(dispatcher, job),
-  );
-  const worker = options.backend.createWorker<DeliveryJob | LaneJob>(WEBHOOK_DELIVERIES, process, {
-    ...queueOptions(options),
+export function startDeliveryWorkers(dispatcher: Dispatcher, options: WorkerOptions): StartedWorkers {
+  return startWorkers<DeliveryJob | LaneJob>(dispatcher, WEBHOOK_DELIVERIES, options, {
     // What is pending is in the database; a job that failed for a fault of ours must not be in its way.
     removeOnFail: { count: 0 },
     settings: {
       backoffStrategy: (_made: number, _type: string | undefined, error: Error | undefined) =>
         error instanceof NextAttempt ? error.delayMs : 0,
     },
+    process: (job, shard) => processDelivery(dispatcher, job, isElsewhere(options, job, shard)),
+    onCompleted(job, result) {
+      if (isLaneJob(job) && result !== MOVED) void wakeAgain(dispatcher, job.data);
+    },
   });
-  worker.on('completed', (job) => {
-    if (isLaneJob(job)) void wakeAgain(dispatcher, job.data);
-  });
-  return { worker: observed(dispatcher, WEBHOOK_DELIVERIES, worker, options), jobsInFlight };
 }
 
-async function processDelivery(dispatcher: Dispatcher, job: Job<DeliveryJob | LaneJob>): Promise<void> {
-  if (isLaneJob(job)) return await processLane(dispatcher, job.data);
-  return await processNextStep(dispatcher, job as Job<DeliveryJob>);
+/** What becomes of a job that goes on in the shard that its account has by now. */
+const MOVED = 'moved';
+
+/**
+ * Whether the job's account has another shard by now. Its next turn is there: a shard that no account has is empty after the
+ * longest wait, and whoever looks for a job finds it where it has to be.
+ */
+function isElsewhere(
+  { backend }: WorkerOptions,
+  { data }: Job<DeliveryJob | LaneJob>,
+  shard: number,
+): boolean {
+  const accountId = data?.accountId;
+  return accountId !== undefined && shardOf(backend.shardMaps.known, accountId) !== shard;
 }
 
-async function processNextStep(dispatcher: Dispatcher, job: Job<DeliveryJob>): Promise<void> {
+async function processDelivery(
+  dispatcher: Dispatcher,
+  job: Job<DeliveryJob | LaneJob>,
+  isMoved: boolean,
+): Promise<string | undefined> {
+  if (isLaneJob(job)) return await processLane(dispatcher, job.data, isMoved);
+  return await processNextStep(dispatcher, job as Job<DeliveryJob>, isMoved);
+}
+
+async function processNextStep(
+  dispatcher: Dispatcher,
+  job: Job<DeliveryJob>,
+  isMoved: boolean,
+): Promise<string | undefined> {
   if (!isId('delivery', job.data?.deliveryId))
     throw new UnrecoverableError('deliveryId is not a delivery id');
+  const { deliveryId, cycle, accountId } = job.data;
   const result = await deliver(dispatcher, job.data);
-  if (result.kind === 'again') {
-    const queueGivesUp = job.attemptsMade + 1 >= (job.opts.attempts ?? 1);
-    throw new NextAttempt(result.delayMs, queueGivesUp);
-  }
+  if (result.kind === 'done') return undefined;
+  const attemptsLeft = (job.opts.attempts ?? 1) - job.attemptsMade - 1;
+  if (!isMoved || accountId === undefined) throw new NextAttempt(result.delayMs, attemptsLeft <= 0);
+  const { delayMs } = result;
+  await dispatcher.queue.enqueue({
+    deliveryId,
+    cycle,
+    accountId,
+    delayMs,
+    attemptsLeft: Math.max(1, attemptsLeft),
+  });
+  return MOVED;
 }
 
 function isLaneJob(job: Job<DeliveryJob | LaneJob>): job is Job<LaneJob> {
   return isId('subscription', (job.data as Partial<LaneJob> | undefined)?.subscriptionId);
 }
 
-async function processLane(dispatcher: Dispatcher, lane: LaneJob): Promise<void> {
+async function processLane(
+  dispatcher: Dispatcher,
+  lane: LaneJob,
+  isMoved: boolean,
+): Promise<string | undefined> {
+  const { subscriptionId, accountId } = lane;
   const result = await drainLane(dispatcher, lane);
-  if (result.kind === 'again') throw new LaneAgain(result.delayMs);
+  if (result.kind === 'done') return undefined;
+  if (!isMoved || accountId === undefined) throw new LaneAgain(result.delayMs);
+  dispatcher.queue.wakeLane({ subscriptionId, accountId, delayMs: result.delayMs });
+  return MOVED;
 }
 
 /**
@@ -135,101 +154,9 @@ async function processLane(dispatcher: Dispatcher, lane: LaneJob): Promise<void>
  */
 async function wakeAgain({ record, queue, logger }: Dispatcher, { subscriptionId }: LaneJob): Promise<void> {
   try {
-    if (await record.hasParked(subscriptionId)) queue.wakeLane(subscriptionId, 0);
+    const accountId = await record.accountWithParked(subscriptionId);
+    if (accountId !== null) queue.wakeLane({ subscriptionId, accountId, delayMs: 0 });
   } catch (err) {
     if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
   }
-}
-
-/** The wait before a delivery's next attempt, on its way to the worker's backoff strategy. */
-class NextAttempt extends Error {
-  readonly delayMs: number;
-  /** The queue counts attempts too, and lost count (its job came back after a crash): the row is right. */
-  readonly queueGivesUp: boolean;
-
-  constructor(delayMs: number, queueGivesUp: boolean) {
-    super(`next attempt in ${delayMs} ms`);
-    // The queue would keep it with the job.
-    this.stack = '';
-    this.delayMs = delayMs;
-    this.queueGivesUp = queueGivesUp;
-  }
-}
-
-/** The lane has more, or must wait: the queue must not count an attempt. */
-class LaneAgain extends Error {
-  readonly delayMs: number;
-
-  constructor(delayMs: number) {
-    super(`lane again in ${delayMs} ms`);
-    this.delayMs = delayMs;
-  }
-}
-
-function queueOptions({ concurrency, telemetry }: WorkerOptions) {
-  return {
-    ...(telemetry && { telemetry }),
-    concurrency,
-    lockDuration: LOCK_DURATION_MS,
-    stalledInterval: STALLED_INTERVAL_MS,
-    maxStalledCount: STALLED_COUNT_MAX,
-    removeOnComplete: { count: 0 },
-  };
-}
-
-/**
- * A fault of our own must cost no event: the job waits and comes again, whatever attempts its publisher gave it and
- * however long the fault lasts. What we throw on purpose passes.
- */
-function guarded<Data>(
-  { metrics, logger }: Dispatcher,
-  queue: keyof DispatcherMetrics['jobFaults'],
-  jobsInFlight: JobsInFlight,
-  process: (job: Job<Data>) => Promise<void>,
-) {
-  return async (job: Job<Data>, token?: string): Promise<void> => {
-    jobsInFlight.now += 1;
-    jobsInFlight.begun += 1;
-    try {
-      await process(job);
-    } catch (error) {
-      if (error instanceof UnrecoverableError) throw error;
-      if (error instanceof NextAttempt && !error.queueGivesUp) throw error;
-      const isFault = !isWait(error);
-      if (isFault) {
-        metrics.jobFaults[queue].inc();
-        logger.error({ jobId: job.id, err: error }, 'job failed, and comes again');
-      }
-      const delayMs = isFault ? faultDelayMs(job.attemptsStarted) : error.delayMs;
-      await job.moveToDelayed(Date.now() + delayMs, token);
-      throw new DelayedError();
-    } finally {
-      jobsInFlight.now -= 1;
-    }
-  };
-}
-
-/** What is thrown to let the job come again, without a fault. */
-function isWait(error: unknown): error is { delayMs: number } {
-  return error instanceof NextAttempt || error instanceof LaneAgain || error instanceof StoppingError;
-}
-
-function observed<Data>(
-  { logger, metrics }: Dispatcher,
-  queue: keyof DispatcherMetrics['stalledJobs'],
-  worker: Worker<Data>,
-  { backend, onFull }: WorkerOptions,
-): Worker {
-  worker.on('error', (error) => {
-    logger.warn({ queue, err: error }, 'worker error');
-    if (backend.isFull(error)) onFull();
-  });
-  worker.on('stalled', (jobId) => {
-    metrics.stalledJobs[queue].inc();
-    logger.warn({ queue, jobId }, 'stalled job taken up again');
-  });
-  worker.on('lockRenewalFailed', (jobIds) =>
-    logger.warn({ queue, jobIds }, 'locks of jobs could not be renewed'),
-  );
-  return worker as Worker;
 }

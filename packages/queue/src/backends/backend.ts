@@ -1,3 +1,4 @@
+import type { ShardMap } from '@runhook/contract';
 import type { Processor, Queue, Telemetry, Worker, WorkerOptions } from 'bullmq';
 
 export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
@@ -6,8 +7,17 @@ export type JobState = 'held' | 'ended';
 
 /** BullMQ on the server that `QUEUE_URL` names. */
 export interface Connector {
-  createQueue<Data>(name: string, telemetry?: Telemetry): Queue<Data>;
-  createWorker<Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions): Worker<Data>;
+  /** @param shard 0 when omitted */
+  createQueue<Data>(name: string, telemetry?: Telemetry, shard?: number): Queue<Data>;
+  /** @param shard 0 when omitted */
+  createWorker<Data>(
+    name: string,
+    process: Processor<Data>,
+    options: TunedWorkerOptions,
+    shard?: number,
+  ): Worker<Data>;
+  /** The map of shards beside the queue; null where a queue cannot be divided. */
+  shards: ShardStore | null;
   /** Up to so many jobs are added one by one, because its bulk call costs more than those; 0 where it never does. */
   addedSinglyMax: number;
   /** Whether an error says that the server has no room left, and takes nothing until it has. */
@@ -20,7 +30,7 @@ export interface Connector {
    * Jobs that wait, the first in line first, read without what a full server refuses. Empty where a full server can be
    * worked off the usual way.
    */
-  peek<Data>(queue: Queue<Data>, count: number): Promise<PeekedJob<Data>[]>;
+  peek<Data>(queue: Queue<Data>, count: number): Promise<Omit<PeekedJob<Data>, 'shard'>[]>;
   /** Removes jobs that wait or are delayed, without what a full server refuses. */
   discard<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
   /** Delayed jobs, the last ones first. */
@@ -42,7 +52,34 @@ export interface Connector {
   keepSettings<Data>(queue: Queue<Data>): Promise<void>;
   /** What others have left on the server that does not fit; a look at a part of it, which the next goes on from. */
   strangers<Data>(queue: Queue<Data>): Promise<Strangers>;
+  /** As {@link Strangers.version}. */
+  strangeVersion<Data>(queue: Queue<Data>): Promise<string | null>;
 }
+
+/** The map of shards, by way of any queue of shard 0. Whoever reads none finds one shard. */
+export interface ShardStore {
+  read<Data>(queue: Queue<Data>): Promise<ShardMap>;
+  /** As `read`, when the version is not that of the map that is known; else the map that is known. */
+  readIfChanged<Data>(queue: Queue<Data>, known: ShardMap): Promise<ShardMap>;
+  /** Writes a map if its version is the next one; whether it was. */
+  write<Data>(queue: Queue<Data>, map: ShardMap): Promise<boolean>;
+  /** The shards from 0 to `count`, together with those on the same server. */
+  byServer<Data>(queue: Queue<Data>, count: number): Promise<number[][]>;
+  /** Which of the shards have jobs of these states in any queue that workers serve. */
+  withJobs<Data>(
+    queue: Queue<Data>,
+    shards: readonly number[],
+    states: readonly string[],
+  ): Promise<Set<number>>;
+}
+
+/** The queue did not take a call; nothing was added that the caller may rely on. `cause` holds the driver's error. */
+export class QueueUnavailableError extends Error {
+  readonly code = 'queue_unavailable';
+}
+
+/** The queue has no room for more; what it has goes on. Whoever can, keeps what it wanted to add and tries later. */
+export class QueueFullError extends QueueUnavailableError {}
 
 /** Traces of publishers that are not set up for this queue. */
 export interface Strangers {
@@ -58,6 +95,7 @@ export interface PeekedJob<Data> {
   data: Data;
   /** When it was added, in milliseconds since the epoch. */
   timestamp: number;
+  shard: number;
 }
 
 /** A kind of server that BullMQ can keep its jobs on: all that the rest does not know of it. */

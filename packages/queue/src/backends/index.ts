@@ -2,7 +2,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DeadlineError, withinDeadline } from '@runhook/runtime/timers';
 import type { Processor, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import type { BackendKind, Connector, TunedWorkerOptions } from './backend.ts';
+import { ShardMaps } from '../shard-maps.ts';
+import {
+  type BackendKind,
+  type Connector,
+  QueueFullError,
+  QueueUnavailableError,
+  type TunedWorkerOptions,
+} from './backend.ts';
+import { createPaced, Gate } from './pace.ts';
 import { postgres } from './postgres.ts';
 import { openRedisBeside } from './redis/connection.ts';
 import { redis } from './redis/index.ts';
@@ -26,8 +34,18 @@ const CALL_MS = 5_000;
 const CONNECT_SHARE = 0.6;
 
 /** BullMQ on one of its backends; made from `QUEUE_URL`. */
-export interface QueueBackend extends Connector {
+export interface QueueBackend extends Omit<Connector, 'createWorker'> {
   name: QueueBackendName;
+  /** As this process knows it. */
+  shardMaps: ShardMaps;
+  /** @param gate of a group of workers with one bound; a worker of its own has its `concurrency` */
+  createWorker<Data>(
+    name: string,
+    process: Processor<Data>,
+    options: TunedWorkerOptions,
+    shard?: number,
+    gate?: Gate,
+  ): Worker<Data>;
   /** Bounds a producer's call: a driver that keeps waiting for its backend must not keep a request waiting. */
   withinCallTimeout<T>(call: () => Promise<T>): Promise<T>;
 }
@@ -46,7 +64,13 @@ export function createQueueBackend(
   return {
     name,
     ...connector,
-    createWorker: (name, process, options) => steadied(createPaced(connector, name, process, options)),
+    shardMaps: new ShardMaps(connector.shards),
+    createWorker: (name, process, options, shard = 0, gate = new Gate(options.concurrency ?? 1)) =>
+      steadied(
+        createPaced(gate, process, (paced, concurrency) =>
+          connector.createWorker(name, paced, { ...options, concurrency }, shard),
+        ),
+      ),
     withinCallTimeout: (call) => withinCallTimeout(connector, callMs, call),
   };
 }
@@ -76,45 +100,6 @@ function kindOf(queueUrl: string): (typeof KINDS)[number] {
   }
   kind.checkUrl(queueUrl);
   return kind;
-}
-
-/** The queue did not take a call; nothing was added that the caller may rely on. `cause` holds the driver's error. */
-export class QueueUnavailableError extends Error {
-  readonly code = 'queue_unavailable';
-}
-
-/** The queue has no room for more; what it has goes on. Whoever can, keeps what it wanted to add and tries later. */
-export class QueueFullError extends QueueUnavailableError {}
-
-/** Jobs that a worker has fetched and not begun. */
-const UNBEGUN_MAX = 48;
-
-/**
- * BullMQ's worker fetches one job after another and begins none of them until it has as many as its `concurrency`, or the
- * queue has no more: the first of hundreds would wait for the last to be fetched. So it may have some more than it has begun.
- */
-function createPaced<Data>(
-  connector: Connector,
-  name: string,
-  process: Processor<Data>,
-  { concurrency = 1, ...options }: TunedWorkerOptions,
-): Worker<Data> {
-  let begun = 0;
-  const pace = (change: 1 | -1) => {
-    begun += change;
-    worker.concurrency = Math.min(concurrency, begun + UNBEGUN_MAX);
-  };
-  const paced: Processor<Data> = async (job, token) => {
-    pace(1);
-    try {
-      return await process(job, token);
-    } finally {
-      pace(-1);
-    }
-  };
-  const initially = Math.min(concurrency, UNBEGUN_MAX);
-  const worker = connector.createWorker(name, paced, { ...options, concurrency: initially });
-  return worker;
 }
 
 /** Between two tries of a worker that got an error instead of a job. */

@@ -68,6 +68,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     query_timeout: QUERY_TIMEOUT_MS,
   };
   return {
+    shards: null,
     addedSinglyMax: ADDED_SINGLY_MAX,
     hasFailed,
     jobStates,
@@ -76,6 +77,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     isForbidden: () => false,
     keepSettings: async () => undefined,
     strangers: async () => ({ elsewhere: [], version: null }),
+    strangeVersion: async () => null,
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
     usedShare: async () => 0,

@@ -25,7 +25,7 @@ import {
   type PendingDelivery,
   pendingDeliveriesOf,
 } from './deliveries.ts';
-import { hasParked, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
+import { accountWithParked, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
 import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 
@@ -198,8 +198,8 @@ export class DispatchRecord {
     return this.#singly((pool) => takeParked(pool, options));
   }
 
-  hasParked(subscriptionId: string): Promise<boolean> {
-    return this.#singly((pool) => hasParked(pool, subscriptionId));
+  accountWithParked(subscriptionId: string): Promise<number | null> {
+    return this.#singly((pool) => accountWithParked(pool, subscriptionId));
   }
 
   /** Resolves once the attempt is committed. */

@@ -1,3 +1,4 @@
+import type { LaneJob } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { DELIVERY_COLUMNS, DELIVERY_JOINS, type DeliveryRow, dayAndIds, toDelivery } from './deliveries.ts';
@@ -51,11 +52,12 @@ export async function takeParked(pool: Pool, options: TakeOptions): Promise<Deli
 }
 
 const HAS_PARKED = `
-  SELECT EXISTS (SELECT FROM deliveries WHERE subscription_id = $1 AND parked_at IS NOT NULL) AS "hasParked"`;
+  SELECT account_id AS "accountId" FROM deliveries WHERE subscription_id = $1 AND parked_at IS NOT NULL LIMIT 1`;
 
-export async function hasParked(pool: Pool, subscriptionId: string): Promise<boolean> {
-  const [row] = await runStatement<{ hasParked: boolean }>(pool, HAS_PARKED, [subscriptionId], 'has-parked');
-  return row?.hasParked ?? false;
+/** The account of a lane with parked deliveries; null when it has none. */
+export async function accountWithParked(pool: Pool, subscriptionId: string): Promise<number | null> {
+  const [row] = await runStatement<{ accountId: string }>(pool, HAS_PARKED, [subscriptionId], 'has-parked');
+  return row ? Number(row.accountId) : null;
 }
 
 // From one lane to the next by the index, however much each has parked.
@@ -70,12 +72,19 @@ const WAITING = `
             ORDER BY subscription_id LIMIT 1)
     FROM lane WHERE lane.id IS NOT NULL
   )
-  SELECT id FROM lane WHERE id IS NOT NULL LIMIT $2`;
+  SELECT s.id, s.account_id AS "accountId"
+  FROM (SELECT id FROM lane WHERE id IS NOT NULL LIMIT $2) AS waiting JOIN subscriptions s USING (id)
+  ORDER BY s.id`;
 
 /** Subscriptions with parked deliveries, in the order of their ids, after the one named. */
-export async function waitingLanes(pool: Pool, after: string, limit: number): Promise<string[]> {
-  const rows = await runStatement<{ id: string }>(pool, WAITING, [after, limit], 'waiting-lanes');
-  return rows.map(({ id }) => id);
+export async function waitingLanes(pool: Pool, after: string, limit: number): Promise<Required<LaneJob>[]> {
+  const rows = await runStatement<{ id: string; accountId: string }>(
+    pool,
+    WAITING,
+    [after, limit],
+    'waiting-lanes',
+  );
+  return rows.map(({ id, accountId }) => ({ subscriptionId: id, accountId: Number(accountId) }));
 }
 
 const EXPIRE = `

@@ -1,7 +1,7 @@
 import type { EventQueue, JobInLine } from '@runhook/queue';
 import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
-import type { StartedWorker } from '../worker.ts';
+import type { StartedWorkers } from '../shard-worker.ts';
 
 /** The jobs of a worker, counted by its processor. */
 export interface JobsInFlight {
@@ -92,18 +92,18 @@ export function createWorkerWatch({
 /** With `stuckAfterMs`, a worker that takes nothing is known within ten seconds. */
 const LOOK_EVERY_MS = 2_000;
 
-export interface WatchedWorker extends Pick<StartedWorker, 'worker' | 'jobsInFlight'> {
-  firstInLine: EventQueue['firstInLine'];
+export interface WatchedWorkers extends StartedWorkers {
+  firstsInLine: EventQueue['firstsInLine'];
 }
 
 /** Health checks and metrics of the workers. A dispatcher that does not work must be neither alive nor ready. */
 export function watchWorkers(
   { health, lifecycle, logger, registry }: WatchWorkersProcess,
-  workers: readonly WatchedWorker[],
+  watched: readonly WatchedWorkers[],
   upkeep: { readonly name: string; isRunning(): boolean },
   concurrency: number,
 ): void {
-  const watches = workers.map((watched) => createWorkerWatch({ ...watched, concurrency }));
+  const watches = watched.map((one) => watchShards(one, concurrency));
   const looks = startPeriodic(
     LOOK_EVERY_MS,
     async () => void (await Promise.all(watches.map((watch) => watch.look()))),
@@ -120,7 +120,7 @@ export function watchWorkers(
   }
   health.register('workers', 'live', check);
   health.register('workers', 'ready', check);
-  registerWorkerMetrics(registry, workers, concurrency);
+  registerWorkerMetrics(registry, watched, concurrency);
 }
 
 interface WatchWorkersProcess {
@@ -130,20 +130,74 @@ interface WatchWorkersProcess {
   registry: Registry;
 }
 
+/** A watch for the worker of each shard, as they come and go; the shards are looked at together. */
+function watchShards(
+  { workers, jobsInFlight, firstsInLine }: WatchedWorkers,
+  concurrency: number,
+): WorkerWatch {
+  const watches = new Map<WatchedLoop, WorkerWatch>();
+
+  function current(): WorkerWatch[] {
+    const { workers: now } = workers;
+    const present = new Set<WatchedLoop>(now.values());
+    for (const worker of watches.keys()) if (!present.has(worker)) watches.delete(worker);
+    return Array.from(now, ([shard, worker]) => {
+      const watch = watches.get(worker) ?? watchOf(worker, shard);
+      watches.set(worker, watch);
+      return watch;
+    });
+  }
+
+  let firsts: ReturnType<typeof firstsInLine> | null = null;
+
+  function watchOf(worker: WatchedLoop, shard: number): WorkerWatch {
+    // Those of all shards share the places.
+    const jobs = {
+      get now() {
+        return inHand(jobsInFlight);
+      },
+      get begun() {
+        return jobsInFlight.get(shard)?.begun ?? 0;
+      },
+    };
+    const firstInLine = async () => {
+      firsts ??= firstsInLine();
+      return (await firsts).get(shard) ?? null;
+    };
+    return createWorkerWatch({ worker, jobsInFlight: jobs, concurrency, firstInLine });
+  }
+
+  return {
+    async look() {
+      firsts = null;
+      await Promise.all(current().map((watch) => watch.look()));
+    },
+    check() {
+      for (const watch of current()) watch.check();
+    },
+  };
+}
+
+function inHand(jobsInFlight: StartedWorkers['jobsInFlight']): number {
+  let now = 0;
+  for (const jobs of jobsInFlight.values()) now += jobs.now;
+  return now;
+}
+
 function registerWorkerMetrics(
   registry: Registry,
-  workers: readonly WatchedWorker[],
+  watched: readonly WatchedWorkers[],
   concurrency: number,
 ): void {
   const registers = [registry];
   const labelNames = ['queue'] as const;
   new Gauge({
     name: 'runhook_worker_running',
-    help: "Whether the loop of the queue's worker runs in this process.",
+    help: "Whether the loop of the queue's worker runs in this process, on all shards that it serves.",
     labelNames,
     registers,
     collect() {
-      for (const { worker } of workers) this.set({ queue: worker.name }, worker.isRunning() ? 1 : 0);
+      for (const { workers } of watched) this.set({ queue: workers.name }, workers.isRunning() ? 1 : 0);
     },
   });
   new Gauge({
@@ -152,7 +206,8 @@ function registerWorkerMetrics(
     labelNames,
     registers,
     collect() {
-      for (const { worker, jobsInFlight } of workers) this.set({ queue: worker.name }, jobsInFlight.now);
+      for (const { workers, jobsInFlight } of watched)
+        this.set({ queue: workers.name }, inHand(jobsInFlight));
     },
   });
   new Gauge({

@@ -65,7 +65,7 @@ export class FullQueue {
       if (result.value) ended.push(job);
       else this.#malformed.add(job.id);
     }
-    await events.discard(ended.map(({ id }) => id));
+    await events.discard(ended);
     const relieved = ended.reduce((sum, job) => sum + eventsOf(job), 0);
     onRelieved('event', relieved);
     logger.warn({ shed, events: relieved }, 'the queue is full: worked off without it');

@@ -182,9 +182,9 @@ async function putBackDeliveries(
   const page = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
   const lost = await lostOnes(dependencies, page);
   await deliveries.add(
-    lost.map(({ id, cycle, attemptCount }) => {
+    lost.map(({ id, accountId, cycle, attemptCount }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
+      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
   return { putBack: lost.length, last: lastOf(page) };
@@ -192,6 +192,8 @@ async function putBackDeliveries(
 
 /** A pending delivery whose time has passed, as far as the reconciler needs it. */
 interface OverdueDelivery extends Place, Columns {
+  /** Digits. */
+  accountId: string;
   subscriptionId: string;
   eventId: string;
   cycle: number;
@@ -207,7 +209,7 @@ interface OverdueDelivery extends Place, Columns {
 const HELD_BY_LANE_MINUTES = 1;
 
 const OVERDUE = `
-  SELECT id, subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
+  SELECT id, account_id AS "accountId", subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
          next_attempt_at > now() - interval '${HELD_BY_LANE_MINUTES} minutes' AS "mayBeHeld",
          (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS micros
   FROM deliveries

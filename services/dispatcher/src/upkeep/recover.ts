@@ -34,9 +34,9 @@ export async function recover(dependencies: RecoverDependencies): Promise<Recove
   const turn = await beginRecoveryTurn(pool);
   if (!turn) return null;
   await deliveries.add(
-    turn.begun.map(({ id, cycle }) => {
+    turn.begun.map(({ id, accountId, cycle }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
-      return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
+      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
   return { deliveries: turn.begun.length, cancelled: turn.cancelled };
@@ -93,6 +93,8 @@ async function runningRecoveries(database: Queryable, limit: number): Promise<Ru
 /** A delivery whose manual cycle a recovery began, for the queue. */
 export interface BegunDelivery {
   id: string;
+  /** Digits. */
+  accountId: string;
   cycle: number;
 }
 
@@ -123,7 +125,7 @@ const BEGIN_PAGE = `
       next_attempt_at = now(), recovery_id = r.id
     FROM page, r
     WHERE d.day = page.day AND d.id = page.id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
-    RETURNING d.id, d.cycle
+    RETURNING d.id, d.account_id, d.cycle
   ), last AS (
     SELECT * FROM page ORDER BY day DESC, created_at DESC, id DESC LIMIT 1
   ), counts AS (
@@ -138,7 +140,7 @@ const BEGIN_PAGE = `
     FROM counts LEFT JOIN last ON true
     WHERE recoveries.id = (SELECT r.id FROM r)
   )
-  SELECT id, cycle FROM begun`;
+  SELECT id, account_id AS "accountId", cycle FROM begun`;
 
 /**
  * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is,

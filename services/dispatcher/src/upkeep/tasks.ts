@@ -1,5 +1,5 @@
 import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement } from '@runhook/database';
-import type { UpkeepTask } from '@runhook/queue';
+import type { ShardDesk, UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { deleteOldHealth, type HealthOptions, lookAfterHealth } from './health.ts';
@@ -19,12 +19,13 @@ const PARTITIONS_EVERY_MS = 60_000;
 const HEALTH_EVERY_MS = 15_000;
 const ROTATIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
+const SHARDS_EVERY_MS = 10_000;
 
 type UpkeepDependencies = ReconcileDependencies &
   LanesDependencies &
   PendingLimitOptions &
   PurgeOptions &
-  HealthOptions & { metrics: DispatcherMetrics; logger: Logger };
+  HealthOptions & { shards: Pick<ShardDesk, 'tend'>; metrics: DispatcherMetrics; logger: Logger };
 
 /** What the dispatchers do on a schedule, one of them at a time. */
 export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
@@ -105,6 +106,15 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       async run() {
         const erased = await eraseOldSecrets(pool);
         if (erased > 0) logger.info({ erased }, 'erased old secrets whose rotation has ended');
+      },
+    },
+    {
+      name: 'shards',
+      everyMs: SHARDS_EVERY_MS,
+      async run() {
+        const tended = await dependencies.shards.tend();
+        if (tended.dropped.length > 0) logger.info(tended, 'shards of the queue are emptied');
+        if (tended.found.length > 0) logger.warn(tended, 'shards that nobody served had jobs');
       },
     },
     {

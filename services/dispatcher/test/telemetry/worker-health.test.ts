@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { JOB_RUN_EVENTS, ONE_SHARD } from '@runhook/contract';
 import {
   createQueueBackend,
   type DeliveryQueue,
   type EventQueue,
   openDeliveryQueue,
   openEventQueue,
+  type Worker,
 } from '@runhook/queue';
 import {
   createHealth,
@@ -28,7 +29,7 @@ import { openDispatcher } from '../../src/dispatcher.ts';
 import { createDispatcherMetrics } from '../../src/telemetry/metrics.ts';
 import { noSpans } from '../../src/telemetry/spans.ts';
 import { watchWorkers } from '../../src/telemetry/worker-liveness.ts';
-import { type StartedWorker, startEventWorker } from '../../src/worker.ts';
+import { startEventWorkers } from '../../src/worker.ts';
 import { type Harness, openHarness } from '../harness.ts';
 
 const CONCURRENCY = 4;
@@ -40,7 +41,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
   let harness: Harness;
   let queue: EventQueue;
   let proxy: TcpProxy;
-  let started: StartedWorker;
+  let worker: Worker;
   let origin: string;
 
   beforeEach(async () => {
@@ -67,17 +68,19 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       spans: noSpans,
       logger,
     });
-    started = startEventWorker(dispatcher, queue, {
+    const started = startEventWorkers(dispatcher, queue, {
       backend: createQueueBackend(proxy.url),
       concurrency: CONCURRENCY,
       retentionDays: 30,
       telemetry: undefined,
       onFull: () => undefined,
     });
-    const foundNothing = once(started.worker, 'drained');
+    started.workers.follow(ONE_SHARD);
+    worker = started.workers.workers.get(0) as Worker;
+    const foundNothing = once(worker, 'drained');
     const health = createHealth({ lifecycle, logger });
-    const watched = [{ ...started, firstInLine: queue.firstInLine }];
-    watchWorkers({ health, lifecycle, logger, registry }, watched, started.worker, CONCURRENCY);
+    const watched = [{ ...started, firstsInLine: queue.firstsInLine }];
+    watchWorkers({ health, lifecycle, logger, registry }, watched, worker, CONCURRENCY);
     const probes = await startProbeServer({
       port: 0,
       host: '127.0.0.1',
@@ -85,7 +88,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     });
     lifecycle.onClose('probes', () => probes.close());
     closers.push(() => lifecycle.close('test'));
-    closers.push(() => started.worker.close(true));
+    closers.push(() => worker.close(true));
     // Before the worker, which would wait for an answer over a connection that is stalled.
     closers.push(() => proxy.close());
     origin = `http://127.0.0.1:${probes.port}`;
@@ -112,8 +115,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     }
   };
   /** The end of a job asks for the next one: cut off in between, the worker would have taken it unawares. */
-  const worksUntilIdle = () =>
-    Promise.all([once(started.worker, 'completed'), once(started.worker, 'drained')]);
+  const worksUntilIdle = () => Promise.all([once(worker, 'completed'), once(worker, 'drained')]);
   const isGreen = async () => {
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });
   };
@@ -127,14 +129,14 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
 
   test('whose loop has ended is neither alive nor ready', async () => {
     await isGreen();
-    await started.worker.close();
+    await worker.close();
     await isRed('WORKER_STOPPED');
   });
 
   test('that is paused is neither alive nor ready until it is resumed', async () => {
-    await started.worker.pause();
+    await worker.pause();
     await eventually(() => isRed('WORKER_STOPPED'), UNTIL_SEEN);
-    started.worker.resume();
+    worker.resume();
     await eventually(isGreen, UNTIL_SEEN);
   });
 
@@ -158,7 +160,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
     proxy.stall();
     await publish();
     await eventually(() => isRed('WORKER_STUCK'), UNTIL_SEEN);
-    expect(started.worker.isRunning()).toBe(true);
+    expect(worker.isRunning()).toBe(true);
     await proxy.cut();
     await proxy.restore();
     await eventually(isGreen, UNTIL_SEEN);

@@ -16,14 +16,16 @@ import { beginRedelivery } from './redeliver.ts';
  * What an operator does to a delivery that a subscriber named by nothing but its id (docs/administration.md#deliveries).
  */
 
-const FIND = 'SELECT subscription_id FROM deliveries WHERE day = $1 AND id = $2';
+const FIND = 'SELECT account_id, subscription_id FROM deliveries WHERE day = $1 AND id = $2';
+
+const FOUND = { account_id: column.digits, subscription_id: column.text };
 
 /** Whose delivery it is; null when the log has none of that id. */
 export async function keyOfDelivery(pool: Pool, id: string): Promise<DeliveryKey | null> {
   if (!isId('delivery', id)) return null;
   const values = [idDay('delivery', id), id];
-  const [row] = await queryRows(pool, { subscription_id: column.text }, FIND, values);
-  return row === undefined ? null : { id, subscriptionId: row.subscription_id };
+  const [row = null] = await queryRows(pool, FOUND, FIND, values);
+  return row && { id, accountId: Number(row.account_id), subscriptionId: row.subscription_id };
 }
 
 /** A delivery as operators are shown it, with whose it is. */

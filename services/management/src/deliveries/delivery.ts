@@ -14,6 +14,7 @@ export function timestampOf(parameter: string): string {
 
 /** Names a delivery of a subscription; whose subscription it is was asked before. */
 export interface DeliveryKey {
+  accountId: number;
   subscriptionId: string;
   id: string;
 }

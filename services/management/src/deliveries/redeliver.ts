@@ -52,7 +52,8 @@ export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint 
         return { ...begun, answer: await request.keep.within(transaction, { code: 202, data }) };
       });
       const left = attemptsLeft({ retriesMax: deliveryMaxRetries }, { cycle, attemptCount: cycle });
-      await hurry(deps, { deliveryId: key.id, cycle, delayMs: 0, attemptsLeft: left });
+      const { id: deliveryId, accountId } = key;
+      await hurry(deps, { deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: left });
       return answer;
     },
   };

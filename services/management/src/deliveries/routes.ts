@@ -38,10 +38,10 @@ export function deliveryEndpoints(deps: LogDependencies): AccountEndpoint[] {
 }
 
 /** The delivery that the path names, under that subscription. */
-export function deliveryKey(subscription: { id: string }, { param }: AccountRequest): DeliveryKey {
+export function deliveryKey(subscription: { id: string }, { account, param }: AccountRequest): DeliveryKey {
   const id = param('delivery_id');
   if (!isId('delivery', id)) throw deliveryNotFound();
-  return { subscriptionId: subscription.id, id };
+  return { accountId: account.id, subscriptionId: subscription.id, id };
 }
 
 export function deliveryNotFound(): NotFoundError {

@@ -36,7 +36,7 @@ const RECONNECT_DELAY_MAX_MS = 2_000;
 const MOVED_DELAY_MS = 100;
 
 /** How long a client waits, and for what. */
-export interface ClientOptions {
+interface ClientOptions {
   connectTimeout?: number;
   commandTimeout?: number;
   /** Null waits for ever. */
@@ -50,7 +50,7 @@ function reconnectDelayMs(times: number): number {
 }
 
 /** Of a client that talks to one server, found by its own address or by sentinels. Not for a cluster. */
-export function redisOptions(target: RedisTarget, options: ClientOptions) {
+function redisOptions(target: RedisTarget, options: ClientOptions) {
   const [node] = target.nodes;
   const server = {
     ...sharedOptions(target),
@@ -70,8 +70,7 @@ export function redisOptions(target: RedisTarget, options: ClientOptions) {
   };
 }
 
-/** A client of our own: whoever opens it disconnects it. It begins to connect at once. */
-export function openCluster(target: RedisTarget, options: ClientOptions): Cluster {
+function openCluster(target: RedisTarget, options: ClientOptions): Cluster {
   const { enableOfflineQueue = true, ...perNode } = options;
   return new Cluster(target.nodes, {
     enableOfflineQueue,
@@ -86,7 +85,8 @@ export function openCluster(target: RedisTarget, options: ClientOptions): Cluste
   });
 }
 
-function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluster {
+/** A client of our own: whoever opens it disconnects it. It begins to connect at once. */
+export function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluster {
   return target.kind === 'cluster' ? openCluster(target, options) : new Redis(redisOptions(target, options));
 }
 
@@ -118,46 +118,75 @@ function tlsOptions({ caFile, certFile, keyFile }: RedisTarget): {
   };
 }
 
+/** One client for all that is opened on it, as long as anything is. */
+export class SharedClient {
+  readonly #open: () => Redis | Cluster;
+  #client: Redis | Cluster | null = null;
+  #users = 0;
+
+  constructor(open: () => Redis | Cluster) {
+    this.#open = open;
+  }
+
+  /** Whoever takes it gives it back with `leave`, once. */
+  take(): Redis | Cluster {
+    this.#users += 1;
+    // Those who use it hear of its errors; between the last one's leaving and its end nobody does.
+    this.#client ??= this.#open().on('error', () => undefined);
+    return this.#client;
+  }
+
+  leave(): void {
+    this.#users -= 1;
+    if (this.#users > 0) return;
+    this.#client?.disconnect();
+    this.#client = null;
+  }
+}
+
 /*
- * BullMQ makes its own connection to a server, but not to a cluster: it takes one that it is given, and leaves it open.
- * These close theirs.
+ * BullMQ leaves a client that it is given open. These give it back.
  */
 
-export class ClusterQueue<Data> extends Queue<Data> {
-  readonly #cluster: Cluster;
+export class SharingQueue<Data> extends Queue<Data> {
+  readonly #shared: SharedClient;
+  #isLeft = false;
 
-  constructor(name: string, cluster: Cluster, options: Omit<QueueOptions, 'connection'>) {
-    super(name, { ...options, connection: cluster });
-    this.#cluster = cluster;
+  constructor(name: string, shared: SharedClient, options: Omit<QueueOptions, 'connection'>) {
+    super(name, { ...options, connection: shared.take() });
+    this.#shared = shared;
   }
 
   override async close(): Promise<void> {
     try {
       await super.close();
     } finally {
-      this.#cluster.disconnect();
+      if (!this.#isLeft) this.#shared.leave();
+      this.#isLeft = true;
     }
   }
 }
 
-export class ClusterWorker<Data> extends Worker<Data> {
-  readonly #cluster: Cluster;
+export class SharingWorker<Data> extends Worker<Data> {
+  readonly #shared: SharedClient;
+  #isLeft = false;
 
   constructor(
     name: string,
     process: Processor<Data>,
-    cluster: Cluster,
+    shared: SharedClient,
     options: Omit<WorkerOptions, 'connection'>,
   ) {
-    super(name, process, { ...options, connection: cluster });
-    this.#cluster = cluster;
+    super(name, process, { ...options, connection: shared.take() });
+    this.#shared = shared;
   }
 
   override async close(force?: boolean): Promise<void> {
     try {
       await super.close(force);
     } finally {
-      this.#cluster.disconnect();
+      if (!this.#isLeft) this.#shared.leave();
+      this.#isLeft = true;
     }
   }
 }

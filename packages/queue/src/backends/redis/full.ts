@@ -50,7 +50,7 @@ export const FULL_REDIS: Pick<
     return policy === KEEPS ? null : policy;
   },
 
-  async peek<Data>(queue: Queue<Data>, count: number): Promise<PeekedJob<Data>[]> {
+  async peek<Data>(queue: Queue<Data>, count: number): Promise<Omit<PeekedJob<Data>, 'shard'>[]> {
     const client = await clientOf(queue);
     const waiting = (await client.lrange(queue.toKey('wait'), -count, -1)).reverse();
     const ids = waiting.length > 0 ? waiting : await client.zrange(queue.toKey('prioritized'), 0, count - 1);

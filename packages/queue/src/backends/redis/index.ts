@@ -1,12 +1,12 @@
-import { type ConnectionOptions, type Processor, Queue, type Telemetry, Worker } from 'bullmq';
+import { shardPrefix } from '@runhook/contract';
+import type { Processor, Queue, Telemetry } from 'bullmq';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
-import { ClusterQueue, ClusterWorker, openCluster, redisOptions } from './connection.ts';
+import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
+import { REDIS_SHARDS } from './shards.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
 import { parseRedisUrl } from './url.ts';
 
-/** Redis keys share one hash tag, so that a cluster keeps a queue's keys on one node. */
-const PREFIX = '{runhook}';
 /** Of what happens to jobs BullMQ keeps 10,000 entries for whoever listens. Nobody does. */
 const EVENT_STREAM = { events: { maxLen: 100 } };
 
@@ -20,9 +20,13 @@ export const redis: BackendKind<'Redis'> = {
 
 function connect(url: string, connectMs: number): Connector {
   const target = parseRedisUrl(url);
-  const producing = { maxRetriesPerRequest: 1, connectTimeout: connectMs };
-  const working = { maxRetriesPerRequest: null };
+  // However many queues, shards and workers there are; BullMQ opens one more for each worker, to wait on.
+  const producing = new SharedClient(() =>
+    openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs }),
+  );
+  const working = new SharedClient(() => openClient(target, { maxRetriesPerRequest: null }));
   return {
+    shards: REDIS_SHARDS,
     addedSinglyMax: 0,
     async hasFailed(queue) {
       return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
@@ -34,29 +38,15 @@ function connect(url: string, connectMs: number): Connector {
     },
     ...FULL_REDIS,
     ...REDIS_STRANGERS,
-    createQueue<Data>(name: string, telemetry?: Telemetry) {
-      const options = {
-        prefix: PREFIX,
+    createQueue: <Data>(name: string, telemetry?: Telemetry, shard = 0) =>
+      new SharingQueue<Data>(name, producing, {
+        prefix: shardPrefix(shard),
         skipWaitingForReady: true,
         streams: EVENT_STREAM,
         ...(telemetry && { telemetry }),
-      };
-      return target.kind === 'cluster'
-        ? new ClusterQueue<Data>(name, openCluster(target, producing), options)
-        : (new Queue(name, {
-            ...options,
-            connection: redisOptions(target, producing) as ConnectionOptions,
-          }) as Queue<Data>);
-    },
-    createWorker<Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions) {
-      const options = { ...tuned, prefix: PREFIX };
-      return target.kind === 'cluster'
-        ? new ClusterWorker<Data>(name, process, openCluster(target, working), options)
-        : new Worker<Data>(name, process, {
-            ...options,
-            connection: redisOptions(target, working) as ConnectionOptions,
-          });
-    },
+      }),
+    createWorker: <Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions, shard = 0) =>
+      new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
   };
 }
 

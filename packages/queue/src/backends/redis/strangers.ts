@@ -1,3 +1,4 @@
+import { SHARDS_MAX, shardPrefix } from '@runhook/contract';
 import { BULLMQ_MAJOR_VERSION, type Queue } from 'bullmq';
 import type { ChainableCommander } from 'ioredis';
 import type { Connector, Strangers } from '../backend.ts';
@@ -11,7 +12,10 @@ import { clientOf } from './full.ts';
 /** As Redis says it of a command, and of one within a script. */
 const FORBIDDEN = /\bNOPERM\b|The user executing the script can't|\bACL failure in script\b/;
 
-export const REDIS_STRANGERS: Pick<Connector, 'isForbidden' | 'present' | 'failedAmong' | 'strangers'> = {
+export const REDIS_STRANGERS: Pick<
+  Connector,
+  'isForbidden' | 'present' | 'failedAmong' | 'strangers' | 'strangeVersion'
+> = {
   isForbidden: (error) => error instanceof Error && FORBIDDEN.test(error.message),
 
   // EXISTS reads nothing of the job.
@@ -27,11 +31,17 @@ export const REDIS_STRANGERS: Pick<Connector, 'isForbidden' | 'present' | 'faile
     ),
 
   async strangers(queue) {
-    const [elsewhere, version] = await Promise.all([queuesElsewhere(queue), queue.getVersion()]);
-    const isOurs = version === null || version.startsWith(`bullmq:${BULLMQ_MAJOR_VERSION}.`);
-    return { elsewhere, version: isOurs ? null : version };
+    const [elsewhere, version] = await Promise.all([queuesElsewhere(queue), strangeVersion(queue)]);
+    return { elsewhere, version };
   },
+
+  strangeVersion,
 };
+
+async function strangeVersion<Data>(queue: Queue<Data>): Promise<string | null> {
+  const version = await queue.getVersion();
+  return version === null || version.startsWith(`bullmq:${BULLMQ_MAJOR_VERSION}.`) ? null : version;
+}
 
 /** The jobs of which the answer of a command says so. */
 async function chosen<Data>(
@@ -73,7 +83,7 @@ async function queuesElsewhere<Data>(queue: Queue<Data>): Promise<Strangers['els
   for (const server of client.nodes?.('master') ?? [client])
     for (const key of await scanned(server, `*${ending}`))
       if (prefixes.size < PREFIXES_MAX) prefixes.add(key.slice(0, -ending.length));
-  prefixes.delete(queue.toKey('id').slice(0, -ending.length));
+  for (let shard = 0; shard < SHARDS_MAX; shard += 1) prefixes.delete(shardPrefix(shard));
   const counted = await Promise.all(
     [...prefixes].map(async (prefix) => {
       const at = `${prefix}:${queue.name}`;

@@ -1,0 +1,150 @@
+/*
+ * Shards of the queue (docs/adr/0046-shards-of-the-queue.md). An account has a slot, a slot has a shard, and which one is
+ * said by a map that lives beside the queue: whoever adds jobs reads it there, and has no setting for it.
+ */
+
+/** Many more than shards, so that shares are nearly equal and a change moves little. */
+export const SHARD_SLOTS = 1_024;
+export const SHARDS_MAX = 64;
+
+/** A Redis hash with the fields of {@link ShardFields}; without it there is one shard, 0. */
+export const SHARDS_KEY = '{runhook}:shards';
+
+/** The map as it is kept. */
+export interface ShardFields {
+  /** Digits of a number that grows by 1 with each change. */
+  version: string;
+  /** JSON: {@link ShardMap.slots}. */
+  slots: string;
+  /** JSON: {@link ShardMap.draining}. */
+  draining: string;
+}
+
+export interface ShardMap {
+  /** 0 as long as nobody has written a map. */
+  version: number;
+  /** The shard of each slot. */
+  slots: readonly number[];
+  /** Shards that no slot points to any more: they may still have jobs, or get some of publishers with a former map. */
+  draining: readonly number[];
+}
+
+/** Of an installation that nobody has divided. */
+export const ONE_SHARD: ShardMap = {
+  version: 0,
+  slots: new Array<number>(SHARD_SLOTS).fill(0),
+  draining: [],
+};
+
+/** The prefix of a shard's keys. Each has a hash tag of its own: on a Redis Cluster they lie on several masters. */
+export function shardPrefix(shard: number): string {
+  return shard === 0 ? '{runhook}' : `{runhook:${shard}}`;
+}
+
+/** CRC-32 (that of zlib) of the id's decimal digits, modulo {@link SHARD_SLOTS}. */
+export function slotOf(accountId: number): number {
+  let crc = 0xffff_ffff;
+  const digits = String(accountId);
+  for (let index = 0; index < digits.length; index += 1)
+    crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ digits.charCodeAt(index)) & 0xff] as number);
+  return ((crc ^ 0xffff_ffff) >>> 0) % SHARD_SLOTS;
+}
+
+export function shardOf(map: ShardMap, accountId: number): number {
+  return map.slots[slotOf(accountId)] as number;
+}
+
+/** The shards that slots point to, the lowest first. */
+export function mappedShards({ slots }: ShardMap): number[] {
+  return [...new Set(slots)].sort((one, other) => one - other);
+}
+
+/** The shards that may have jobs, the lowest first: those of the map, and those that are emptied. */
+export function shardsInUse(map: ShardMap): number[] {
+  return [...new Set([...map.slots, ...map.draining])].sort((one, other) => one - other);
+}
+
+/**
+ * Reads what is kept; {@link ONE_SHARD} when nothing is.
+ * @throws TypeError when it is no map: somebody else has written it, and nothing must be added by it
+ */
+export function parseShardMap(fields: Partial<Record<keyof ShardFields, string | null>>): ShardMap {
+  const { version, slots, draining } = fields;
+  if (!version && !slots && !draining) return ONE_SHARD;
+  const map = { version: Number(version), slots: numbersIn(slots), draining: numbersIn(draining) };
+  const isMap = Number.isSafeInteger(map.version) && map.version > 0 && map.slots.length === SHARD_SLOTS;
+  if (!isMap) throw new TypeError(`${SHARDS_KEY} holds no map of shards`);
+  return map;
+}
+
+export function shardFields({ version, slots, draining }: ShardMap): ShardFields {
+  return { version: String(version), slots: JSON.stringify(slots), draining: JSON.stringify(draining) };
+}
+
+function numbersIn(text: string | null | undefined): number[] {
+  let numbers: unknown;
+  try {
+    numbers = JSON.parse(text ?? '');
+  } catch {
+    numbers = null;
+  }
+  const isShard = (value: unknown) =>
+    Number.isInteger(value) && Number(value) >= 0 && Number(value) < SHARDS_MAX;
+  if (!Array.isArray(numbers) || !numbers.every(isShard))
+    throw new TypeError(`${SHARDS_KEY} holds no map of shards`);
+  return numbers as number[];
+}
+
+/**
+ * The map of another number of shards. Each server gets the same share of the slots, and so do the shards of one server;
+ * as many slots as can stay where they are. What no slot points to any more is drained.
+ * @param shardsByServer the shards from 0 on, each once, together with those that lie on the same server
+ */
+export function spreadSlots(map: ShardMap, shardsByServer: readonly (readonly number[])[]): ShardMap {
+  const held = countsOf(map.slots);
+  const servers = shardsByServer.filter((shards) => shards.length > 0);
+  const heldBy = (shards: readonly number[]) => shards.map((shard) => held.get(shard) ?? 0);
+  const shares = apportion(
+    SHARD_SLOTS,
+    servers.map((shards) => sum(heldBy(shards))),
+  );
+  const room = new Map<number, number>();
+  for (const [index, shards] of servers.entries()) {
+    const parts = apportion(shares[index] as number, heldBy(shards));
+    for (const [place, shard] of shards.entries()) room.set(shard, parts[place] as number);
+  }
+  const slots = map.slots.map((shard) => {
+    const left = room.get(shard) ?? 0;
+    if (left > 0) room.set(shard, left - 1);
+    return left > 0 ? shard : null;
+  });
+  const free = [...room]
+    .sort(([one], [other]) => one - other)
+    .flatMap(([shard, left]) => Array(left).fill(shard));
+  const spread = slots.map((shard) => shard ?? (free.shift() as number));
+  const mapped = new Set(spread);
+  const draining = shardsInUse(map).filter((shard) => !mapped.has(shard));
+  return { version: map.version + 1, slots: spread, draining };
+}
+
+/** Whole parts of a total that differ by 1 at most; the larger ones go to those that hold most already. */
+function apportion(total: number, held: readonly number[]): number[] {
+  const least = Math.floor(total / held.length);
+  const byHeld = held.map((_, index) => index).sort((one, other) => (held[other] ?? 0) - (held[one] ?? 0));
+  const larger = new Set(byHeld.slice(0, total - least * held.length));
+  return held.map((_, index) => (larger.has(index) ? least + 1 : least));
+}
+
+function countsOf(values: readonly number[]): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ 0xedb8_8320 : crc >>> 1;
+  return crc;
+});

@@ -1,0 +1,97 @@
+import { crc32 } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import {
+  mappedShards,
+  ONE_SHARD,
+  parseShardMap,
+  SHARD_SLOTS,
+  SHARDS_MAX,
+  type ShardMap,
+  shardFields,
+  shardOf,
+  shardPrefix,
+  shardsInUse,
+  slotOf,
+  spreadSlots,
+} from '@runhook/contract';
+
+const together = (count: number) => [Array.from({ length: count }, (_, shard) => shard)];
+const sizes = ({ slots }: ShardMap) =>
+  mappedShards({ ...ONE_SHARD, slots }).map((shard) => slots.filter((one) => one === shard).length);
+const moved = (one: ShardMap, other: ShardMap) =>
+  one.slots.filter((shard, slot) => shard !== other.slots[slot]).length;
+
+describe('the slot of an account', () => {
+  test('is what zlib says of its digits', () => {
+    for (const accountId of [0, 1, 42, 12_345, 123_456_789, 2 ** 53 - 1])
+      expect(slotOf(accountId)).toBe(crc32(String(accountId)) % 1_024);
+    // As other languages have to find it.
+    expect([1, 2, 42, 12_345].map(slotOf)).toEqual([951, 525, 136, 540]);
+  });
+
+  test('is one of all slots, about equally often', () => {
+    const counts = new Array<number>(SHARD_SLOTS).fill(0);
+    for (let accountId = 1; accountId <= 100_000; accountId += 1)
+      counts[slotOf(accountId)] = (counts[slotOf(accountId)] ?? 0) + 1;
+    expect(Math.min(...counts)).toBeGreaterThan(50);
+    expect(Math.max(...counts)).toBeLessThan(150);
+  });
+});
+
+describe('a map of shards', () => {
+  test('that nobody has written is one shard, with the prefix of always', () => {
+    const map = parseShardMap({ version: null, slots: null, draining: null });
+    expect(map).toEqual({ version: 0, slots: new Array(1_024).fill(0), draining: [] });
+    expect(shardOf(map, 42)).toBe(0);
+    expect([0, 1, 63].map(shardPrefix)).toEqual(['{runhook}', '{runhook:1}', '{runhook:63}']);
+  });
+
+  test('is read as it was kept', () => {
+    const map = spreadSlots(ONE_SHARD, together(8));
+    expect(parseShardMap(shardFields(map))).toEqual(map);
+  });
+
+  test.each([
+    ['no version', { version: '0' }],
+    ['a slot too few', { slots: JSON.stringify(new Array(1_023).fill(0)) }],
+    ['a shard too high', { slots: JSON.stringify(new Array(1_024).fill(SHARDS_MAX)) }],
+    ['no numbers', { slots: JSON.stringify(new Array(1_024).fill('0')) }],
+    ['no JSON', { draining: '[' }],
+    ['no draining', { draining: null }],
+  ])('with %s is refused', (_, changed) => {
+    const fields = shardFields({ ...ONE_SHARD, version: 1 });
+    expect(() => parseShardMap({ ...fields, ...changed })).toThrow('{runhook}:shards holds no map of shards');
+  });
+
+  test('gives all shards of one server the same share', () => {
+    expect(sizes(spreadSlots(ONE_SHARD, together(8)))).toEqual(new Array(8).fill(128));
+    const three = sizes(spreadSlots(ONE_SHARD, together(3)));
+    expect(three.sort()).toEqual([341, 341, 342]);
+    expect(sizes(spreadSlots(ONE_SHARD, together(64)))).toEqual(new Array(64).fill(16));
+  });
+
+  test('gives each master of a cluster the same share, however many shards it has', () => {
+    const servers = [[0, 3, 4], [1, 5, 7], [2, 6], []];
+    const { slots } = spreadSlots(ONE_SHARD, servers);
+    const shares = servers.map((shards) => slots.filter((shard) => shards.includes(shard)).length);
+    expect(shares.slice(0, 3).sort()).toEqual([341, 341, 342]);
+    expect(slots.filter((shard) => shard === 2)).toHaveLength(171);
+  });
+
+  test('moves no more slots than it must, there and back', () => {
+    const eight = spreadSlots(ONE_SHARD, together(8));
+    expect(moved(ONE_SHARD, eight)).toBe(1_024 - 128);
+    expect(eight).toMatchObject({ version: 1, draining: [] });
+    const nine = spreadSlots(eight, together(9));
+    // What the ninth has, and none between the others.
+    expect(moved(eight, nine)).toBe(nine.slots.filter((shard) => shard === 8).length);
+    const five = spreadSlots(nine, together(5));
+    expect(five.draining).toEqual([5, 6, 7, 8]);
+    expect(moved(nine, five)).toBe(nine.slots.filter((shard) => shard >= 5).length);
+    const one = spreadSlots(five, together(1));
+    expect(one).toEqual({ version: 4, slots: ONE_SHARD.slots, draining: [1, 2, 3, 4, 5, 6, 7, 8] });
+    expect(shardsInUse(one)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    // A shard that is emptied may be used again.
+    expect(spreadSlots(one, together(8)).draining).toEqual([8]);
+  });
+});

@@ -1,0 +1,256 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  JOB_RUN_EVENTS,
+  ONE_SHARD,
+  SHARDS_KEY,
+  shardFields,
+  shardOf,
+  shardPrefix,
+  spreadSlots,
+} from '@runhook/contract';
+import { createTestQueueUrl, eventually, exampleEvent, IN_VAIN_MS } from '@runhook/testing';
+import { Gate } from '../src/backends/pace.ts';
+import {
+  createQueueBackend,
+  type EventQueue,
+  openDeliveryQueue,
+  openEventQueue,
+  openRedis,
+  openShardDesk,
+  parseShards,
+  type QueueBackend,
+  type ShardDesk,
+} from '../src/index.ts';
+
+type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
+
+const JOB = {
+  id: 7,
+  account_id: 1,
+  name: 'Nightly build',
+  project_id: 2,
+  project_name: 'Warehouse',
+  environment_id: 3,
+  environment_name: 'Production',
+};
+const eventOf = (accountId: number) => exampleEvent('job.run.started', { ...JOB, account_id: accountId });
+const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
+/** An account in each shard of eight, the lowest first. */
+const ACCOUNTS = Array.from({ length: 8 }, (_, shard) => {
+  let accountId = 1;
+  while (shardOf(EIGHT, accountId) !== shard) accountId += 1;
+  return accountId;
+});
+const silent = () => undefined;
+
+describe('which shards a process serves', () => {
+  test.each([
+    ['0-7', [0, 1, 2, 3, 4, 5, 6, 7]],
+    ['0,3, 5-6', [0, 3, 5, 6]],
+    ['63,1,1-2', [1, 2, 63]],
+  ])('is read from %s', (text, shards) => expect(parseShards(text)).toEqual(shards));
+
+  test.each([
+    ['', 'shards are named as 0-7 or 0,3,5-6'],
+    ['1,', 'shards are named as 0-7 or 0,3,5-6'],
+    ['-1', 'shards are named as 0-7 or 0,3,5-6'],
+    ['all', 'shards are named as 0-7 or 0,3,5-6'],
+    ['5-3', 'a range of shards begins with its lower number'],
+    ['0-64', 'the highest shard is 63'],
+  ])('is not read from "%s"', (text, sentence) => expect(() => parseShards(text)).toThrow(sentence));
+});
+
+const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
+if (process.env.TEST_REDIS_URL === undefined)
+  process.stderr.write('\nshards of the queue are not tested: there is no Redis\n');
+
+describeOnRedis('a queue with shards', () => {
+  const closers: (() => Promise<unknown>)[] = [];
+  let url: string;
+  let redis: Redis;
+  let backend: QueueBackend;
+  let desk: ShardDesk;
+  let events: EventQueue;
+
+  beforeEach(async () => {
+    url = await createTestQueueUrl({ name: 'Redis' }, '');
+    redis = (await openRedis(url, silent)) as Redis;
+    closers.push(async () => redis.disconnect());
+    backend = createQueueBackend(url, { callMs: IN_VAIN_MS });
+    desk = openShardDesk(backend, silent, 0);
+    closers.push(() => desk.close());
+    events = openEvents();
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  function openEvents(of = backend): EventQueue {
+    const opened = openEventQueue(of, silent);
+    closers.push(() => opened.close());
+    return opened;
+  }
+  const waiting = (shard: number) => redis.llen(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:wait`);
+  const waitingInEach = () => Promise.all(ACCOUNTS.map((_, shard) => waiting(shard)));
+
+  test('has each event in the shard of its account, several of one shard together, and counts all', async () => {
+    expect(await desk.spread(8)).toEqual(EIGHT);
+    await events.add(ACCOUNTS.flatMap((accountId) => [eventOf(accountId), eventOf(accountId)]));
+    expect(await waitingInEach()).toEqual(new Array(8).fill(1));
+    for (const [shard, accountId] of ACCOUNTS.entries()) {
+      const [id] = await redis.lrange(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:wait`, 0, -1);
+      const data = JSON.parse(
+        (await redis.hget(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:${id}`, 'data')) ?? '',
+      );
+      expect(data.events).toMatchObject([{ accountId }, { accountId }]);
+    }
+    expect(await events.counts()).toMatchObject({ waiting: 8 });
+    expect(await events.peek(3)).toHaveLength(3);
+    await events.discard(await events.peek(100));
+    expect(await events.counts()).toMatchObject({ waiting: 0 });
+    expect((await events.strangers()).elsewhere).toEqual([]);
+  });
+
+  test('has deliveries and lanes in the shard of their account, and finds them wherever they are', async () => {
+    const deliveries = openDeliveryQueue(backend, silent);
+    closers.push(() => deliveries.close());
+    const queued = ACCOUNTS.map((accountId, index) => ({
+      deliveryId: `wdl_${index}`,
+      cycle: 0,
+      accountId,
+      delayMs: 60_000,
+      attemptsLeft: 3,
+    }));
+    // Two before there are shards, which stay where they are.
+    await deliveries.add(queued.slice(6));
+    await desk.spread(8);
+    await deliveries.add(queued.slice(0, 6));
+    await deliveries.wakeLanes([{ subscriptionId: 'wsu_1', accountId: ACCOUNTS[5] as number }]);
+    const delayed = await Promise.all(
+      ACCOUNTS.map((_, shard) => redis.zcard(`${shardPrefix(shard)}:webhook-deliveries:delayed`)),
+    );
+    expect(delayed).toEqual([3, 1, 1, 1, 1, 1, 0, 0]);
+    expect(await redis.llen(`${shardPrefix(5)}:webhook-deliveries:wait`)).toBe(1);
+    expect((await deliveries.holds(queued)).size).toBe(8);
+    expect(await deliveries.counts()).toMatchObject({ delayed: 8, waiting: 1 });
+    expect(await deliveries.shed(100)).toBe(8);
+  });
+
+  test('is followed by a publisher with a former map, whose events are found until then', async () => {
+    const account = ACCOUNTS[5] as number;
+    const other = openEvents(createQueueBackend(url, { callMs: IN_VAIN_MS }));
+    await other.add([eventOf(account)]);
+    await desk.spread(8);
+    const late = eventOf(account);
+    await other.add([late]);
+    expect(await waiting(0)).toBe(2);
+    expect(await events.holds([{ eventId: late.eventId, sinceMs: 0 }])).toEqual(new Set([late.eventId]));
+    await eventually(async () => {
+      await other.add([eventOf(account)]);
+      expect(await waiting(5)).toBeGreaterThan(0);
+    });
+  });
+
+  test('drops a shard when it is empty and has been left, and serves one again that gets jobs', async () => {
+    await desk.spread(8);
+    await events.add([eventOf(ACCOUNTS[5] as number)]);
+    expect((await desk.spread(1)).draining).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(await desk.tend()).toEqual({ dropped: [1, 2, 3, 4, 6, 7], found: [] });
+    expect((await desk.look()).draining).toEqual([5]);
+    await events.discard(await events.peek(1));
+    expect(await desk.tend()).toEqual({ dropped: [5], found: [] });
+    // As of a process that was halted for a minute between the look at the map and the call.
+    await redis.lpush(`${shardPrefix(3)}:${JOB_RUN_EVENTS}:wait`, 'late');
+    expect(await desk.tend()).toEqual({ dropped: [], found: [3] });
+    expect(await desk.look()).toEqual({ ...ONE_SHARD, version: 5, draining: [3] });
+  });
+
+  test('keeps a shard that was left for as long as a publisher may have the former map', async () => {
+    const patient = openShardDesk(backend, silent);
+    closers.push(() => patient.close());
+    await patient.spread(2);
+    await patient.spread(1);
+    expect(await patient.tend()).toEqual({ dropped: [], found: [] });
+    expect((await patient.look()).draining).toEqual([1]);
+  });
+
+  test('has one map, whoever changes it at the same time', async () => {
+    const desks = Array.from({ length: 6 }, () => openShardDesk(createQueueBackend(url), silent, 0));
+    closers.push(() => Promise.all(desks.map((one) => one.close())));
+    const maps = await Promise.all(desks.map((one) => one.spread(8)));
+    for (const map of maps) expect(map).toEqual(EIGHT);
+    await Promise.all(desks.map((one, index) => one.spread(index + 1)));
+    const { version, slots } = await desk.look();
+    expect(version).toBeGreaterThan(1);
+    expect(Math.max(...slots)).toBeLessThan(6);
+  });
+
+  test('takes nothing by a map that cannot be read', async () => {
+    await redis.hset(SHARDS_KEY, { ...shardFields(EIGHT), slots: '[0]' });
+    await expect(events.add([eventOf(1)])).rejects.toMatchObject({
+      code: 'queue_unavailable',
+      cause: { message: `${SHARDS_KEY} holds no map of shards` },
+    });
+  });
+
+  test('has one connection for all that is added, and one for all that is worked on beside one each to wait on', async () => {
+    await desk.spread(8);
+    await events.add(ACCOUNTS.map(eventOf));
+    const workers = ACCOUNTS.map((_, shard) =>
+      backend.createWorker('work', async () => undefined, {}, shard),
+    );
+    for (const worker of workers) worker.on('error', silent);
+    closers.push(() => Promise.all(workers.map((worker) => worker.close())));
+    await Promise.all(workers.map((worker) => worker.waitUntilReady()));
+    const database = new URL(url).pathname.slice(1);
+    const list = String(await redis.call('CLIENT', 'LIST')).split('\n');
+    const ours = list.filter((line) => line.includes(` db=${database} `));
+    // And that of this test.
+    expect(ours).toHaveLength(1 + 1 + 8 + 1);
+  });
+
+  test('lets a shard with ten jobs pass one with hundreds, within one bound', async () => {
+    await desk.spread(8);
+    const CONCURRENCY = 4;
+    const many = backend.createQueue('fair', undefined, 1);
+    const few = backend.createQueue('fair', undefined, 2);
+    closers.push(() => Promise.all([many.close(), few.close()]));
+    const jobs = (count: number) => Array.from({ length: count }, () => ({ name: 'job', data: {} }));
+    await many.addBulk(jobs(600));
+    const gate = new Gate(CONCURRENCY);
+    const done = { many: 0, few: 0 };
+    let manyWhenFewWereDone = Number.NaN;
+    let hasFew = false;
+    let inHand = 0;
+    let inHandMost = 0;
+    const serve = (shard: number, kind: keyof typeof done) => {
+      const worker = backend.createWorker(
+        'fair',
+        async () => {
+          inHand += 1;
+          inHandMost = Math.max(inHandMost, inHand);
+          // The others come when the first is well at work.
+          if (!hasFew && done.many >= 50) {
+            hasFew = true;
+            await few.addBulk(jobs(10));
+          }
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          inHand -= 1;
+          done[kind] += 1;
+          if (done.few === 10 && kind === 'few') manyWhenFewWereDone = done.many;
+        },
+        {},
+        shard,
+        gate,
+      );
+      worker.on('error', silent);
+      closers.push(() => worker.close());
+    };
+    serve(2, 'few');
+    serve(1, 'many');
+    await eventually(() => expect(done).toEqual({ many: 600, few: 10 }));
+    expect(inHandMost).toBe(CONCURRENCY);
+    // 50 before they came, as many as they took places of while they had some, and what was fetched then.
+    expect(manyWhenFewWereDone).toBeLessThan(250);
+  });
+});

@@ -1,0 +1,177 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  JOB_RUN_EVENTS,
+  mappedShards,
+  ONE_SHARD,
+  shardOf,
+  shardPrefix,
+  spreadSlots,
+} from '@runhook/contract';
+import { createEventPublisher } from '@runhook/publisher';
+import { createQueueBackend, openRedis, openShardDesk, type ShardDesk } from '@runhook/queue';
+import { eventually, exampleEvent, seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
+import { readSettings } from '../src/settings.ts';
+import { type Harness, openHarness } from './harness.ts';
+
+type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
+
+const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
+const silent = () => undefined;
+
+test('settings of shards that cannot be are refused, all at once', () => {
+  const read = (environment: NodeJS.ProcessEnv) => () => readSettings(environment);
+  const onRedis = { QUEUE_URL: 'redis://127.0.0.1' };
+  expect(read({ ...onRedis, QUEUE_SHARDS: '65', DISPATCHER_SHARDS: '3-1' })).toThrow(
+    /QUEUE_SHARDS must be less than or equal to 64(?:.|\n)*DISPATCHER_SHARDS: a range of shards begins with its lower number/,
+  );
+  expect(read({ QUEUE_URL: 'postgres://127.0.0.1/db', QUEUE_SHARDS: '2', DISPATCHER_SHARDS: '0' })).toThrow(
+    /QUEUE_SHARDS must be 1: a queue in PostgreSQL has one shard(?:.|\n)*DISPATCHER_SHARDS must not be set: a queue in PostgreSQL/,
+  );
+  expect(read({ QUEUE_URL: 'postgres://127.0.0.1/db', QUEUE_SHARDS: '1' })).not.toThrow('SHARDS');
+});
+
+const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
+if (process.env.TEST_REDIS_URL === undefined)
+  process.stderr.write('\ndispatchers on shards are not tested: there is no Redis\n');
+
+describeOnRedis('dispatchers on a queue with shards', () => {
+  const closers: (() => Promise<unknown>)[] = [];
+  let harness: Harness;
+  let redis: Redis;
+  let desk: ShardDesk;
+  let accounts: TestAccount[];
+
+  beforeEach(async () => {
+    harness = await openHarness({ name: 'Redis' });
+    closers.push(() => harness.close());
+    redis = (await openRedis(harness.queueUrl, silent)) as Redis;
+    closers.push(async () => redis.disconnect());
+    desk = openShardDesk(createQueueBackend(harness.queueUrl), silent, 0);
+    closers.push(() => desk.close());
+    accounts = [];
+    const shards = new Set<number>();
+    // At least one in each of eight shards.
+    while (shards.size < 8) {
+      const account = await seedAccount(harness.database);
+      shards.add(shardOf(EIGHT, account.id));
+      accounts.push(account);
+      await seedSubscription(harness.database, {
+        accountId: account.id,
+        clientUrl: `${harness.receiver.url}/${account.id}`,
+      });
+    }
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  const eventOf = (account: TestAccount | undefined) =>
+    exampleEvent('job.run.started', account?.jobs[0] as TestAccount['jobs'][number]);
+  const allOnce = () => accounts.map(eventOf);
+  /** Fails the first request of each tenth event. Counts what was taken. */
+  function takeMost(): Map<string, number> {
+    const counts = new Map<string, number>();
+    const failed = new Set<string>();
+    let seen = 0;
+    harness.receiver.respondWith(({ headers }) => {
+      const id = String(headers['webhook-id']);
+      const isFirst = !counts.has(id) && !failed.has(id);
+      if (isFirst) seen += 1;
+      if (isFirst && seen % 10 === 0) {
+        failed.add(id);
+        return { status: 500 };
+      }
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+      return { status: 200 };
+    });
+    return counts;
+  }
+
+  test('go from one to eight and back while events flow: none is missing, none repeated', async () => {
+    const counts = takeMost();
+    const published = new Set<string>();
+    let isFlowing = true;
+    const flow = (async () => {
+      for (; isFlowing; await wait(20))
+        for (const id of await harness.publisher.publishMany(allOnce())) published.add(id);
+    })();
+    const someMore = async () => {
+      const before = published.size;
+      await eventually(() => expect(published.size).toBeGreaterThan(before + 10 * accounts.length));
+    };
+    const jobsEver = (shard: number) => redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
+
+    await harness.startDispatcher();
+    await someMore();
+    // Each as a new pod of a rolling update; the first has no setting, and follows.
+    const eight = await harness.startDispatcher({ queueShards: 8 });
+    await eventually(async () => {
+      for (let shard = 0; shard < 8; shard += 1) expect(await jobsEver(shard)).toBeGreaterThan(3);
+    });
+    await someMore();
+    await harness.startDispatcher({ queueShards: 1 });
+    await eight.stop();
+    await someMore();
+    isFlowing = false;
+    await flow;
+
+    await eventually(() => expect(counts.size).toBe(published.size));
+    await eventually(async () => {
+      await desk.tend();
+      expect(await desk.look()).toMatchObject({ draining: [] });
+    });
+    expect(mappedShards(await desk.look())).toEqual([0]);
+    const repeated = [...counts].filter(([, count]) => count !== 1);
+    expect(repeated).toEqual([]);
+    expect([...published].filter((id) => !counts.has(id))).toEqual([]);
+  });
+
+  test('that serve some leave the others, whose events wait and are seen to wait', async () => {
+    const map = await desk.spread(8);
+    const isServed = ({ id }: TestAccount) => shardOf(map, id) < 4;
+    const { port } = await harness.startDispatcher({ dispatcherShards: [0, 1, 2, 3] });
+    await harness.publisher.publishMany(allOnce());
+    const served = accounts.filter(isServed).map(({ id }) => `/${id}`);
+    const paths = () => harness.receiver.requests.map(({ path }) => path).sort();
+    await harness.receiver.waitFor(served.length);
+    await eventually(async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      const waiting = /^runhook_backlog_jobs\{queue="job-run-events",state="waiting",.*\} (\d+)$/m.exec(
+        metrics,
+      );
+      expect(Number(waiting?.[1])).toBeGreaterThan(0);
+      const oldest = /^runhook_backlog_oldest_due_age_seconds\{queue="job-run-events",.*\} (\S+)$/m.exec(
+        metrics,
+      );
+      expect(Number(oldest?.[1])).toBeGreaterThan(0);
+    });
+    expect(paths()).toEqual(served.sort());
+    await harness.startDispatcher({ dispatcherShards: [4, 5, 6, 7] });
+    await harness.receiver.waitFor(accounts.length);
+    expect(paths()).toEqual(accounts.map(({ id }) => `/${id}`).sort());
+  });
+
+  test('spread the accounts again when somebody has emptied the Redis', async () => {
+    await harness.startDispatcher({ queueShards: 4 });
+    await redis.flushdb();
+    await eventually(async () => expect(mappedShards(await desk.look())).toEqual([0, 1, 2, 3]));
+    await eventually(async () => {
+      const before = harness.receiver.requests.length;
+      await harness.publisher.publishMany(allOnce());
+      await harness.receiver.waitFor(before + accounts.length);
+    });
+  });
+
+  test('work on what a publisher adds by the map of before', async () => {
+    const late = createEventPublisher({ queueUrl: harness.queueUrl });
+    closers.push(() => late.close());
+    await desk.spread(8);
+    await late.publishMany(allOnce());
+    await desk.spread(1);
+    // Within the second in which it does not look.
+    await late.publishMany(allOnce());
+    await harness.startDispatcher();
+    await harness.receiver.waitFor(2 * accounts.length);
+  });
+});
