@@ -1,27 +1,13 @@
-import { spawnSync } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect } from '@jest/globals';
-import { findRedisServer } from '@runhook/embedded';
+import { shardPrefix } from '@runhook/contract';
 import { eventually } from '@runhook/testing';
-import type { Fault } from './faults.ts';
+import { type Failover, failover, needsRedis, needsRedisCli } from './failover.ts';
 import { type PartitionServers, startPartitionServers, whyNoNetwork } from './partition.ts';
 import { type ClusterServers, startClusterServers } from './redis-cluster.ts';
 import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts';
-import type { SeededRandom } from './seeded-random.ts';
-import type { BackendName, Stores } from './servers.ts';
+import { SHARDED } from './sharded.ts';
 import { type StandbyServers, startStandbyServers } from './standby.ts';
-import { type Row, strike } from './strike.ts';
-import { openWorldOn, type WorldOptions } from './world.ts';
-
-/** Another server takes the place of one, in a world of its own. */
-export interface Failover {
-  /** What `npm run chaos -- --topology` calls it by. */
-  topology: 'sentinel' | 'cluster' | 'partition' | 'postgres' | 'shards';
-  name: string;
-  /** Why it cannot happen here; null when it can. */
-  leftOut(): string | null;
-  run(random: SeededRandom): Promise<Row>;
-}
 
 /** After the replica has taken over. */
 const CUT_FOR_MS = 5_000;
@@ -29,41 +15,6 @@ const CUT_FOR_MS = 5_000;
 const BESIDE = 400;
 /** For so long what is acknowledged is on the master alone. */
 const BEHIND_FOR_MS = 2_500;
-
-const needsRedis = () => (findRedisServer() === null ? 'no redis-server is on the path' : null);
-const needsRedisCli = () =>
-  needsRedis() ?? (spawnSync('redis-cli', ['--version']).error ? 'no redis-cli is on the path' : null);
-
-function failover<Of extends Stores>(
-  topology: Failover['topology'],
-  {
-    start,
-    leftOut,
-    backend = 'Redis',
-    worldOf = () => ({}),
-    ...fault
-  }: Fault<Of> & {
-    start: () => Promise<Of>;
-    leftOut: () => string | null;
-    backend?: BackendName;
-    worldOf?: (servers: Of) => WorldOptions;
-  },
-): Failover {
-  return {
-    topology,
-    name: fault.name,
-    leftOut,
-    async run(random) {
-      const servers = await start();
-      const world = await openWorldOn(servers, backend, random, worldOf(servers));
-      try {
-        return await strike(world, fault, random);
-      } finally {
-        await world.close();
-      }
-    },
-  };
-}
 
 const SENTINEL: Failover[] = [
   failover<SentinelServers>('sentinel', {
@@ -124,7 +75,7 @@ const CLUSTER: Failover[] = [
     start: startClusterServers,
     leftOut: needsRedisCli,
     async strike(world) {
-      await world.kill(world.servers.killMaster);
+      await world.kill(() => world.servers.killMasterOf(shardPrefix(0)));
       await world.servers.promoted();
       await world.servers.restartKilled();
     },
@@ -178,15 +129,17 @@ const PARTITION: Failover[] = [true, false].map((withRecord) =>
     // Each side has a job for what was waiting, and both sides' dispatchers live.
     losesLocks: () => true,
     async strike(world, _random, load) {
-      const { cut, heal, promoted, besideUrl, roleOfFirst } = world.servers;
+      const { cut, heal, healRecord, promoted, besideUrl, roleOfFirst } = world.servers;
       await world.kill(async () => cut(withRecord));
       await load.publishTo(besideUrl, BESIDE);
       await promoted();
       await wait(CUT_FOR_MS);
       heal();
       await eventually(async () => expect(await roleOfFirst()).toBe('slave'));
+      // Before that its dispatcher would work off what the first master was given.
+      healRecord();
     },
   }),
 );
 
-export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER, ...PARTITION, ...POSTGRES];
+export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER, ...PARTITION, ...POSTGRES, ...SHARDED];

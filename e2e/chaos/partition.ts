@@ -22,6 +22,8 @@ export interface PartitionServers extends SentinelServers {
   /** No packet passes between the sides any more. @param withRecord nor between side A and record and endpoints */
   cut(withRecord: boolean): void;
   heal(): void;
+  /** Side A reaches the record again. */
+  healRecord(): void;
   /** The first master, for those on its side. */
   besideUrl: string;
   /** The dispatcher on side A. */
@@ -64,6 +66,8 @@ export async function startPartitionServers(): Promise<PartitionServers> {
       },
       heal() {
         ip('link', 'set', LINE[0] as string, 'up');
+      },
+      healRecord() {
         ip('link', 'set', RECORD_LINE, 'up');
       },
       first: {

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { shardPrefix } from '@runhook/contract';
 import { eventually } from '@runhook/testing';
 import { type RedisProcess, send } from '../../packages/queue/test/backends/redis-servers.ts';
 import { startOwn, startRecord } from './redis-sentinel.ts';
@@ -11,19 +12,17 @@ const run = promisify(execFile);
 const NODES = 6;
 const NODE_TIMEOUT_MS = 2_000;
 const SLOTS = 16_384;
-/** Of every key of the first shard. */
-const KEY = '{runhook}';
 const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
 
 /** Three masters with a replica each; and a PostgreSQL. */
 export interface ClusterServers extends Stores {
-  /** kill -9 of the master that has the queue's keys. */
-  killMaster(): Promise<void>;
+  /** kill -9 of the master that has the keys of a shard. */
+  killMasterOf(prefix: string): Promise<void>;
   /** Resolves when another node has its slots. */
   promoted(): Promise<void>;
   /** What was killed, on the same port; resolves when it is a replica. */
   restartKilled(): Promise<void>;
-  /** Moves the slot of the queue's keys, with those before it, to another master; resolves with how many were moved. */
+  /** Moves the slot of the first shard's keys, with those before it, to another master; resolves with how many were moved. */
   reshard(): Promise<number>;
   /** Commands that each master has worked off since it was started. */
   commandsOfMasters(): Promise<number[]>;
@@ -81,20 +80,23 @@ export async function startClusterServers(): Promise<ClusterServers> {
         if (!/state=online/.test(String(await send(port, ['INFO', 'replication']))))
           throw new Error(`${port} has no replica`);
     }, untilThen);
-    const slot = Number(await send(ports[0] as number, ['CLUSTER', 'KEYSLOT', KEY]));
-    const ownerOf = (all: readonly Node[]) =>
+    const slotOf = async (prefix: string) =>
+      Number(await send(living()[0] as number, ['CLUSTER', 'KEYSLOT', prefix]));
+    const ownerOf = (all: readonly Node[], slot: number) =>
       all.find(
         ({ isMaster, isGone, slots }) => isMaster && !isGone && slots.some((range) => has(range, slot)),
       );
     let killed: number | null = null;
+    let slotOfKilled = 0;
 
     return {
       folder,
       databaseUrl,
       queueUrl: `redis+cluster://${addresses.join(',')}`,
-      async killMaster() {
-        const owner = ownerOf(await nodes());
-        if (owner === undefined) throw new Error('nobody has the keys of the queue');
+      async killMasterOf(prefix) {
+        slotOfKilled = await slotOf(prefix);
+        const owner = ownerOf(await nodes(), slotOfKilled);
+        if (owner === undefined) throw new Error(`nobody has the keys of ${prefix}`);
         killed = owner.port;
         await processes.get(killed)?.kill();
         processes.delete(killed);
@@ -102,7 +104,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
       promoted: () =>
         eventually(async () => {
           for (const index of living().keys()) {
-            const owner = ownerOf(await nodes(index));
+            const owner = ownerOf(await nodes(index), slotOfKilled);
             if (owner === undefined || owner.port === killed) throw new Error('no other node has the slots');
           }
         }, untilThen),
@@ -116,7 +118,8 @@ export async function startClusterServers(): Promise<ClusterServers> {
       },
       async reshard() {
         const all = await nodes();
-        const from = ownerOf(all);
+        const slot = await slotOf(shardPrefix(0));
+        const from = ownerOf(all, slot);
         const to = all.find(({ id, isMaster, isGone }) => isMaster && !isGone && id !== from?.id);
         if (from === undefined || to === undefined) throw new Error('there are no two masters');
         // redis-cli takes a node's slots from its first on.
@@ -137,7 +140,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
           ],
           { maxBuffer: SLOTS * 1_024 },
         );
-        const owner = ownerOf(await nodes());
+        const owner = ownerOf(await nodes(), slot);
         if (owner?.id !== to.id) throw new Error('the keys of the queue have not moved');
         return count;
       },
