@@ -216,7 +216,8 @@ export async function reckon(
     repeated: sum(repeats),
     inFlightAtKills: sum(world.inFlightAtKills),
     longestWaitSeconds: longestWaitMs / 1_000,
-    wentOnSeconds: Number.isFinite(wentOnAtMs) ? (wentOnAtMs - world.killedAtMs) / 1_000 : null,
+    wentOnSeconds:
+      world.killedAtMs > 0 && Number.isFinite(wentOnAtMs) ? (wentOnAtMs - world.killedAtMs) / 1_000 : null,
     problems,
   };
 }
