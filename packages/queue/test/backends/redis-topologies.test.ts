@@ -3,10 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
-import { eventually } from '@runhook/testing';
+import { eventually, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
-import { createQueueBackend } from '../../src/index.ts';
+import { createQueueBackend, type Job, openEventQueue, openShardDesk, type Worker } from '../../src/index.ts';
 import {
   connectionsOf,
   makeCertificates,
@@ -147,24 +148,70 @@ async function expectStrangersSeen(queueUrl: string): Promise<void> {
   }
 }
 
+const JOB = {
+  id: 7,
+  name: 'Nightly build',
+  project_id: 2,
+  project_name: 'Warehouse',
+  environment_id: 3,
+  environment_name: 'Production',
+};
+
+/** Eight shards: as many accounts on each master, and workers that find all that is added. */
+async function expectSpread(queueUrl: string, ports: readonly number[]): Promise<void> {
+  const ACCOUNTS = 300;
+  const backend = createQueueBackend(queueUrl, { callMs: untilThen.timeoutMs });
+  const desk = openShardDesk(backend, () => undefined, 0);
+  const events = openEventQueue(backend, () => undefined);
+  const workers: Worker[] = [];
+  try {
+    const map = await desk.spread(8);
+    const of = (shards: readonly number[]) => map.slots.filter((shard) => shards.includes(shard)).length;
+    const taken = new Set<number>();
+    for (let shard = 0; shard < 8; shard += 1) {
+      const take = async ({ data }: Job<{ accountId: number }>) => taken.add(data.accountId);
+      const worker = backend.createWorker<{ accountId: number }>(JOB_RUN_EVENTS, take, {}, shard);
+      workers.push(worker.on('error', () => undefined) as Worker);
+    }
+    const eventOf = (accountId: number) => exampleEvent('job.run.started', { ...JOB, account_id: accountId });
+    await events.addEach(Array.from({ length: ACCOUNTS }, (_, index) => eventOf(index + 1)));
+    await eventually(() => expect(taken.size).toBe(ACCOUNTS), untilThen);
+    const found = ports.map(async (port) => {
+      const keys = (await send(port, ['KEYS', `{runhook*}:${JOB_RUN_EVENTS}:id`])) as string[];
+      return keys.map((key) => Number(/:(\d+)\}/.exec(key)?.[1] ?? 0)).sort();
+    });
+    const shardsOfMasters = await Promise.all(found);
+    expect(shardsOfMasters.map((shards) => shards.length).sort()).toEqual([2, 3, 3]);
+    expect(shardsOfMasters.map(of).sort()).toEqual([341, 341, 342]);
+  } finally {
+    await Promise.all(workers.map((worker) => worker.close()));
+    await events.close();
+    await desk.close();
+  }
+}
+
 describeWithRedis('a cluster of three nodes', () => {
   test(
     'carries the queues, their retries and the counters, and no connection stays open',
     async () => {
       servers = await startCluster(folder);
       const nodes = servers.map(({ port }) => `127.0.0.1:${port}`);
+      const keysOf = () =>
+        Promise.all(servers.map(async ({ port }) => (await send(port, ['KEYS', '{runhook*'])) as string[]));
       // One node is enough to find the others.
       await expectWorking(`redis+cluster://${nodes[0]}`);
       await expectCounting(`redis+cluster://${nodes.join(',')}`);
       await expectStrangersSeen(`redis+cluster://${nodes[0]}`);
+      const ofOneQueue = (await keysOf()).filter((keys) => keys.length > 0);
+      await expectSpread(
+        `redis+cluster://${nodes[0]}`,
+        servers.map(({ port }) => port),
+      );
       await eventually(async () => {
         for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
       }, untilThen);
-      // All keys of the queues are in one slot; the counters are spread.
-      const sizes = await Promise.all(
-        servers.map(async ({ port }) => (await send(port, ['KEYS', '{runhook}*'])) as string[]),
-      );
-      expect(sizes.filter((keys) => keys.length > 0)).toHaveLength(1);
+      // All keys of a shard are in one slot; the counters are spread.
+      expect(ofOneQueue).toHaveLength(1);
     },
     TEST_TIMEOUT_MS,
   );

@@ -24,7 +24,7 @@ const stats: Command<object> = {
   name: 'stats',
   summary: 'show what waits in the queue, and how full its server is',
   description:
-    'Shows for each queue how many jobs wait, are worked on, wait for their time, and were given up; how long the first in line has waited; and whether its server keeps what it has. Ends with 1 when that could lose jobs.',
+    'Shows for each queue how many jobs wait, are worked on, wait for their time, and were given up, in all and in each shard; how long the first in line has waited; and whether its server keeps what it has. Ends with 1 when that could lose jobs.',
   options: [],
   examples: ['queue stats', 'queue stats --json'],
   needsQueue: true,
@@ -108,11 +108,12 @@ function statsView({ backend, usedShare, evictionPolicy, queues }: QueueStats) {
     backend,
     used_share: usedShare,
     eviction_policy: evictionPolicy,
-    queues: queues.map(({ name, counts, oldestAddedAtMs, isPaused }) => ({
+    queues: queues.map(({ name, counts, oldestAddedAtMs, isPaused, shards }) => ({
       name,
       ...counts,
       oldest_added_at: oldestAddedAtMs === null ? null : new Date(oldestAddedAtMs).toISOString(),
       paused: isPaused,
+      shards: shards.map((one) => ({ shard: one.shard, draining: one.isDraining, ...one.counts })),
     })),
   };
 }
@@ -120,18 +121,36 @@ function statsView({ backend, usedShare, evictionPolicy, queues }: QueueStats) {
 function statsText({ backend, usedShare, evictionPolicy, queues }: QueueStats): string {
   const rows = queues.map(({ name, counts, oldestAddedAtMs, isPaused }) => [
     isPaused ? `${name} (paused)` : name,
-    ...[counts.waiting, counts.active, counts.delayed, counts.failed].map(String),
+    ...cells(counts),
     oldestAddedAtMs === null ? '-' : `${Math.max(0, Math.round((Date.now() - oldestAddedAtMs) / 1_000))} s`,
   ]);
   return [
     table(['QUEUE', 'WAITING', 'ACTIVE', 'DELAYED', 'FAILED', 'OLDEST'], rows),
     '',
+    ...shardsText(queues),
     usedShare === 0 ? `Server: ${backend}.` : `Server: ${backend}, ${Math.round(usedShare * 100)} % full.`,
     ...(evictionPolicy === null
       ? []
       : [`It may drop jobs: its maxmemory-policy is ${evictionPolicy}; set it to noeviction.`]),
   ].join('\n');
 }
+
+/** Where there is more than one. */
+function shardsText(queues: QueueStats['queues']): string[] {
+  const rows = queues.flatMap(({ name, shards }) =>
+    shards.map(({ shard, isDraining, counts }) => [
+      isDraining ? `${shard} (emptied)` : String(shard),
+      name,
+      ...cells(counts),
+    ]),
+  );
+  if (rows.length === queues.length) return [];
+  rows.sort(([one = ''], [other = '']) => Number.parseInt(one, 10) - Number.parseInt(other, 10));
+  return [table(['SHARD', 'QUEUE', 'WAITING', 'ACTIVE', 'DELAYED', 'FAILED'], rows), ''];
+}
+
+const cells = ({ waiting, active, delayed, failed }: QueueStats['queues'][number]['counts']) =>
+  [waiting, active, delayed, failed].map(String);
 
 function failedView({ failedAtMs, isShortened, ...job }: FailedJob) {
   return { ...job, failed_at: new Date(failedAtMs).toISOString(), is_shortened: isShortened };

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { createQueueBackend, UnrecoverableError } from '@runhook/queue';
+import { createQueueBackend, openShardDesk, UnrecoverableError } from '@runhook/queue';
 import {
   createTestQueueUrl,
   eventually,
@@ -58,7 +58,15 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
       backend: backend.name,
       eviction_policy: null,
       queues: [
-        { name: JOB_RUN_EVENTS, waiting: 0, active: 0, failed: 2, oldest_added_at: null, paused: false },
+        {
+          name: JOB_RUN_EVENTS,
+          waiting: 0,
+          active: 0,
+          failed: 2,
+          oldest_added_at: null,
+          paused: false,
+          shards: [{ shard: 0, draining: false, waiting: 0, active: 0, delayed: 0, failed: 2 }],
+        },
         { name: WEBHOOK_DELIVERIES, waiting: 0, failed: 0 },
       ],
     });
@@ -122,5 +130,45 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     });
     const gone = { env: { QUEUE_URL: 'redis://127.0.0.1:1' } };
     expect(await line.failure('queue stats', gone)).toMatchObject({ exitCode: 1, code: 'queue_unavailable' });
+  });
+});
+
+const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
+
+describeOnRedis('an operator, with a queue that has shards', () => {
+  test('sees what waits in each, and what was given up in one that is served no longer', async () => {
+    const line = await openCommandLine();
+    const env = { QUEUE_URL: await createTestQueueUrl({ name: 'Redis' }, line.env.DATABASE_URL) };
+    const backend = createQueueBackend(env.QUEUE_URL);
+    const desk = openShardDesk(backend, () => undefined, 0);
+    const queue = backend.createQueue<object>(JOB_RUN_EVENTS, undefined, 1);
+    try {
+      await desk.spread(2);
+      await queue.add('nonsense', {}, { jobId: 'odd' });
+      const { stdout } = await line.run('queue stats', { env });
+      expect(stdout).toMatch(
+        /^SHARD +QUEUE.*\n0 +job-run-events +0.*\n0 +web.*\n1 +job-run-events +1 .*\n1 +web/m,
+      );
+      await desk.spread(1);
+      expect((await line.run('queue stats', { env })).stdout).toMatch(/^1 \(emptied\) +job-run-events +1 /m);
+      const worker = backend.createWorker(
+        JOB_RUN_EVENTS,
+        async () => {
+          throw new UnrecoverableError('eventType is missing');
+        },
+        {},
+        1,
+      );
+      worker.on('error', () => undefined);
+      await eventually(async () => expect((await queue.getJobCounts('failed')).failed).toBe(1));
+      await worker.close();
+      await desk.tend();
+      expect(await desk.look()).toMatchObject({ draining: [] });
+      expect(await line.jsonHere('queue failed', { env })).toMatchObject([{ id: 'odd' }]);
+    } finally {
+      await queue.close();
+      await desk.close();
+      await line.close();
+    }
   });
 });
