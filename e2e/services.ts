@@ -22,17 +22,22 @@ const READY_MESSAGES = new Set(['management is listening', 'dispatcher is workin
 
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
-/**
- * Starts the built service on a free port and waits for the line that says it works.
- * @param checkout where another release of it was built
- */
+export interface ServiceOptions {
+  /** Where another release of it was built. */
+  checkout?: string | undefined;
+  /** A program and its arguments that becomes the service, such as `ip netns exec <name>`. */
+  within?: readonly string[] | undefined;
+}
+
+/** Starts the built service on a free port and waits for the line that says it works. */
 export async function startService(
   name: ServiceName,
   environment: Record<string, string>,
-  checkout = CHECKOUT,
+  { checkout = CHECKOUT, within = [] }: ServiceOptions = {},
 ): Promise<RunningService> {
   const main = join(checkout, 'services', name, 'dist', 'main.js');
-  const child = spawn(process.execPath, [main], {
+  const [program = '', ...args] = [...within, process.execPath, main];
+  const child = spawn(program, args, {
     env: {
       ENCRYPTION_KEYS: testEncryptionKeysText,
       EGRESS_ALLOW_CIDRS: '127.0.0.0/8',

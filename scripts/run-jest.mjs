@@ -17,14 +17,16 @@ const NOT_FOR_TESTS = [
 /**
  * Runs jest with its own progress on the terminal.
  *
- * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal }} options
+ * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal, within?: string[] }} options
+ * `within`: a program and its arguments that becomes jest
  * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number }>} a test file that could
  * not run counts as a failure
  */
-export async function runJest({ args, environment, folder, signal }) {
+export async function runJest({ args, environment, folder, signal, within = [] }) {
   const results = join(folder, 'jest.json');
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-  const code = await exitOf(process.execPath, [jest, '--json', `--outputFile=${results}`, ...args], {
+  const [program, ...before] = [...within, process.execPath, jest];
+  const code = await exitOf(program, [...before, '--json', `--outputFile=${results}`, ...args], {
     env: jestEnvironment(environment),
     signal,
   });

@@ -5,6 +5,8 @@ import type { SeededRandom } from './seeded-random.ts';
 /** One request that came in, as the ledger counts it. */
 export interface Arrival {
   eventId: string;
+  /** Its run and event type, as `runKey` writes them. */
+  run: string;
   subscriptionId: string;
   /** Milliseconds since the epoch. */
   arrivedAtMs: number;
@@ -30,6 +32,18 @@ export interface Endpoint {
   close(): Promise<void>;
 }
 
+interface DeliveryBody {
+  eventId: string;
+  eventType: string;
+  webhooksID: string;
+  data: { runId: string | number };
+}
+
+/** How a run and one of its events are named together. */
+export function runKey(runId: number | string, eventType: string): string {
+  return `${runId}/${eventType}`;
+}
+
 /** How an endpoint behaves, by the first part of its path. */
 export const HEALTHY = '/healthy';
 export const FLAKY = '/flaky';
@@ -40,7 +54,8 @@ export const HANGING = '/hanging';
 const FLAKY_SHARE = 0.3;
 const ANSWER_AFTER_MS = { min: 20, max: 120 };
 
-export async function startEndpoint(random: SeededRandom): Promise<Endpoint> {
+/** @param host where it listens; 127.0.0.1 when omitted */
+export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): Promise<Endpoint> {
   const arrivals: Arrival[] = [];
   let held: Promise<void> | null = null;
   let letGo: () => void = () => undefined;
@@ -49,14 +64,15 @@ export async function startEndpoint(random: SeededRandom): Promise<Endpoint> {
     return path.startsWith(FLAKY) && random.next() < FLAKY_SHARE ? 503 : 200;
   };
   const respond = async ({ path, body, receivedAt }: ReceivedRequest) => {
-    const { eventId, webhooksID } = JSON.parse(body.toString()) as { eventId: string; webhooksID: string };
+    const { eventId, eventType, webhooksID, data } = JSON.parse(body.toString()) as DeliveryBody;
     const status = statusFor(path);
-    arrivals.push({ eventId, subscriptionId: webhooksID, arrivedAtMs: receivedAt, status });
+    const run = runKey(data.runId, eventType);
+    arrivals.push({ eventId, run, subscriptionId: webhooksID, arrivedAtMs: receivedAt, status });
     if (path.startsWith(HANGING)) await held;
     await wait(random.between(ANSWER_AFTER_MS.min, ANSWER_AFTER_MS.max));
     return { status };
   };
-  let receiver: Receiver | null = await startReceiver({ respond });
+  let receiver: Receiver | null = await startReceiver({ host, respond });
   const { url, port } = receiver;
   const goAway = async () => {
     await receiver?.close();
@@ -78,7 +94,7 @@ export async function startEndpoint(random: SeededRandom): Promise<Endpoint> {
     },
     goAway,
     comeBack: async () => {
-      receiver ??= await startReceiver({ port, respond });
+      receiver ??= await startReceiver({ host, port, respond });
     },
     close: goAway,
   };

@@ -1,8 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { MayLose } from './ledger.ts';
+import type { Load } from './load.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { NETWORK_FAULTS, VERSIONS } from './network-faults.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import type { BackendName } from './servers.ts';
+import type { BackendName, Servers, Stores } from './servers.ts';
 import { STORE_FAULTS } from './store-faults.ts';
 import type { World } from './world.ts';
 
@@ -10,7 +12,7 @@ import type { World } from './world.ts';
 export type Aftermath = () => Promise<string[]>;
 
 /** Something that goes wrong. */
-export interface Fault {
+export interface Fault<Of extends Stores = Servers> {
   name: string;
   /** Where it can happen; both when omitted. */
   only?: BackendName;
@@ -22,7 +24,9 @@ export interface Fault {
    * Locks of jobs may run out while nothing can be recorded, so that a job is taken over from an owner who has sent its
    * request and cannot say so: one more of each may come, as docs/reliability.md tells.
    */
-  losesLocks?: (world: World) => boolean;
+  losesLocks?: (world: World<Of>) => boolean;
+  /** What is counted as lost instead of missing; nothing when omitted. */
+  mayLose?: MayLose;
   /** It is in the network: the services reach their stores by way of proxies. */
   byProxy?: boolean;
   /** From the fault's end until nothing waits, on a machine that does nothing else. */
@@ -32,7 +36,7 @@ export interface Fault {
   /** Why it cannot happen here; null when it can. */
   leftOut?(): string | null;
   /** Resolves when everything runs again: the fault's end. */
-  strike(world: World, random: SeededRandom): Promise<void> | Promise<Aftermath>;
+  strike(world: World<Of>, random: SeededRandom, load: Load): Promise<void> | Promise<Aftermath>;
 }
 
 const away = (random: SeededRandom) => wait(random.between(300, 1_500));

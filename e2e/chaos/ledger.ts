@@ -1,6 +1,10 @@
 import { eventually } from '@runhook/testing';
-import { type Load, runKey } from './load.ts';
-import { ATTEMPTS_MAX, loggedAttempts, pairKey, unloggedArrivals, type World } from './world.ts';
+import { runKey } from './endpoint.ts';
+import type { Load } from './load.ts';
+import type { Stores } from './servers.ts';
+import { ATTEMPTS_MAX, loggedAttempts, pairKey, unloggedArrivals, type World as WorldOn } from './world.ts';
+
+type World = WorldOn<Stores>;
 
 /** What became of everything that was published while one fault struck. */
 export interface Ledger {
@@ -21,12 +25,18 @@ export interface Ledger {
    */
   unrecorded: number;
   missing: number;
+  /** Events that were taken and are not known any more, where the fault takes such along by its nature. */
+  lost: number;
+  /** Those of them that arrived at the healthy endpoint all the same. */
+  lostAndDelivered: number;
   /** Requests that no attempt in the log explains. */
   repeated: number;
   /** Attempts that were on their way when something was killed: what `repeated` may be. */
   inFlightAtKills: number;
   /** The longest time from an event's acceptance to its first arrival at the healthy endpoint, in seconds. */
   longestWaitSeconds: number;
+  /** From the kill to the first arrival there of an event that was accepted well after it; null when there was none. */
+  wentOnSeconds: number | null;
   /** What is wrong, in words; empty when nothing is. */
   problems: string[];
 }
@@ -67,10 +77,25 @@ const DELIVERIES = `
 const UNSETTLED = `
   SELECT (SELECT count(*) FROM open_events) AS events,
          (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
+/** What is accepted later than this after a kill is none of what was under way. */
+const DEAD_MS = 500;
 const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
 
+/** What a fault takes along by its nature: nothing, what was published straight onto the queue, or either. */
+export type MayLose = 'nothing' | 'direct' | 'either';
+
+/** Whether an event that was accepted may be gone. */
+function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
+  return mayLose === 'either' || (mayLose === 'direct' && direct.has(key));
+}
+
 /** Resolves when nothing waits any more: no event without its deliveries, no delivery that is pending. */
-export async function drained({ database }: World, load: Load, timeoutMs: number): Promise<void> {
+export async function drained(
+  { database }: World,
+  load: Load,
+  timeoutMs: number,
+  mayLose: MayLose = 'nothing',
+): Promise<void> {
   await eventually(
     async () => {
       const { rows } = await database.pool.query<Record<string, string>>(UNSETTLED);
@@ -79,7 +104,9 @@ export async function drained({ database }: World, load: Load, timeoutMs: number
         load.subscriptions.leaving,
       ]);
       const known = new Set(events.map((event) => runKey(event.run_id, event.event_type)));
-      const unknown = [...load.accepted.keys()].filter((key) => !known.has(key)).length;
+      const unknown = [...load.accepted.keys()].filter(
+        (key) => !known.has(key) && !mayBeGone(key, load, mayLose),
+      ).length;
       const open = { ...rows[0], unknown: String(unknown) };
       if (Object.values(open).some((count) => count !== '0')) {
         throw new Error(`not drained: ${JSON.stringify(open)}`);
@@ -106,9 +133,14 @@ export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise
 
 /**
  * Counts what came in against what was accepted and what the database tells.
- * @param takenOver how many requests of a delivery a job may have repeated that was taken over from an owner who lived
+ * @param options `takenOver`: how many requests of a delivery a job may have repeated that was taken over from an owner who
+ * lived
  */
-export async function reckon(world: World, load: Load, takenOver: number): Promise<Ledger> {
+export async function reckon(
+  world: World,
+  load: Load,
+  { takenOver = 0, mayLose = 'nothing' }: { takenOver?: number; mayLose?: MayLose } = {},
+): Promise<Ledger> {
   const { pool } = world.database;
   const { leaving, refusing, healthy, flaky } = load.subscriptions;
   const { rows: events } = await pool.query<EventRow>(EVENTS, [load.accountId, leaving]);
@@ -116,7 +148,11 @@ export async function reckon(world: World, load: Load, takenOver: number): Promi
   const deliveries = new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), row]));
   const arrivals = groupArrivals(world);
   const problems: string[] = [];
-  const count = { delivered: 0, failed: 0, cancelled: 0, unrecorded: 0, missing: 0 };
+  const count = { delivered: 0, failed: 0, cancelled: 0, unrecorded: 0, missing: 0, lost: 0 };
+  const arrivedRuns = new Set(
+    world.endpoint.arrivals.filter(({ subscriptionId }) => subscriptionId === healthy).map(({ run }) => run),
+  );
+  let lostAndDelivered = 0;
 
   function settle(eventId: string, subscriptionId: string): void {
     const key = pairKey(eventId, subscriptionId);
@@ -152,8 +188,14 @@ export async function reckon(world: World, load: Load, takenOver: number): Promi
     if (count > allowed) problems.push(`${key} is repeated; ${traceOf(key)}`);
   }
   let longestWaitMs = 0;
+  let wentOnAtMs = Number.POSITIVE_INFINITY;
   for (const [key, acceptedAtMs] of load.accepted) {
     const eventId = idOfRun.get(key);
+    if (eventId === undefined && mayBeGone(key, load, mayLose)) {
+      count.lost += 1;
+      if (arrivedRuns.has(key)) lostAndDelivered += 1;
+      continue;
+    }
     if (eventId === undefined) {
       expected += 1;
       count.missing += 1;
@@ -161,16 +203,21 @@ export async function reckon(world: World, load: Load, takenOver: number): Promi
       continue;
     }
     const first = arrivals.get(pairKey(eventId, healthy))?.[0];
-    if (first) longestWaitMs = Math.max(longestWaitMs, first.arrivedAtMs - acceptedAtMs);
+    if (!first) continue;
+    longestWaitMs = Math.max(longestWaitMs, first.arrivedAtMs - acceptedAtMs);
+    if (acceptedAtMs > world.killedAtMs + DEAD_MS) wentOnAtMs = Math.min(wentOnAtMs, first.arrivedAtMs);
   }
   return {
     published: load.accepted.size,
     maybe: events.length - [...load.accepted.keys()].filter((key) => idOfRun.has(key)).length,
     expected,
     ...count,
+    lostAndDelivered,
     repeated: sum(repeats),
     inFlightAtKills: sum(world.inFlightAtKills),
     longestWaitSeconds: longestWaitMs / 1_000,
+    wentOnSeconds:
+      world.killedAtMs > 0 && Number.isFinite(wentOnAtMs) ? (wentOnAtMs - world.killedAtMs) / 1_000 : null,
     problems,
   };
 }

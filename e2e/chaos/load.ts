@@ -4,8 +4,11 @@ import type { EventType } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
 import { createEventPublisher } from '@runhook/publisher';
 import { eventually, exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
-import { FLAKY, HEALTHY, REFUSING } from './endpoint.ts';
-import type { World } from './world.ts';
+import { FLAKY, HEALTHY, REFUSING, runKey } from './endpoint.ts';
+import type { Stores } from './servers.ts';
+import type { World as WorldOn } from './world.ts';
+
+type World = WorldOn<Stores>;
 
 /** An account of its own with the subscriptions that a fault is watched on, and what was published to it. */
 export interface Load {
@@ -13,10 +16,17 @@ export interface Load {
   subscriptions: { healthy: string; flaky: string; refusing: string; leaving: string };
   /** When the caller was told that the event is taken, in milliseconds since the epoch, by run and event type. */
   accepted: Map<string, number>;
+  /** Those that were published straight onto the queue. */
+  direct: Set<string>;
   /** Calls that failed. Their events may be delivered or not; nobody was promised anything. */
   refusedCalls: number;
-  /** Makes the leaving subscription inactive over REST, however long that takes. */
-  leave(): Promise<void>;
+  /**
+   * Makes the leaving subscription inactive over REST, however long that takes.
+   * @param again it may be so already, and then stays as it is
+   */
+  leave(again?: boolean): Promise<void>;
+  /** Events of runs of their own, straight onto the queue that is there; resolves when it has answered. */
+  publishTo(queueUrl: string, count: number): Promise<void>;
   /** Resolves when every call has ended. */
   stop(): Promise<void>;
 }
@@ -32,7 +42,10 @@ export interface LoadOptions {
 const RUN_EVERY_MS = 100;
 /** Of a call to what was killed meanwhile. */
 const CALL_TIMEOUT_MS = 30_000;
-const ARTIFACTS_EVERY = 2;
+/** Of the runs that are reported; every second run may be published instead. */
+const ARTIFACTS_EVERY = 4;
+/** The first run that is published beside the others. */
+const BESIDE_FROM = 1_000_001;
 
 /** Starts at once: about 25 events a second, half of them over REST. */
 export async function startLoad(
@@ -49,6 +62,7 @@ export async function startLoad(
   const publisher = createEventPublisher({ queueUrl: world.servers.queueUrl });
   const job = account.jobs[0] as (typeof account.jobs)[number];
   const accepted = new Map<string, number>();
+  const direct = new Set<string>();
   const calls = new Set<Promise<void>>();
   let refusedCalls = 0;
   let stopped = false;
@@ -83,11 +97,13 @@ export async function startLoad(
     if (runId === null) return;
     const finish = { status: 'errored', status_message: 'Model orders failed' };
     if ((await taken('job.run.errored', report(`${runId}/finish/`, finish))) === null) return;
-    if (runId % ARTIFACTS_EVERY === 0) await taken('job.run.completed', report(`${runId}/artifacts/`, {}));
+    if (Math.floor(runId / 2) % ARTIFACTS_EVERY === 0)
+      await taken('job.run.completed', report(`${runId}/artifacts/`, {}));
   }
 
   async function publishRun(runId: number): Promise<void> {
     for (const eventType of ['job.run.started', 'job.run.errored'] as const) {
+      direct.add(runKey(runId, eventType));
       await taken(
         eventType,
         publisher.publish(exampleEvent(eventType, job, runId)).then(() => runId),
@@ -110,10 +126,11 @@ export async function startLoad(
     accountId: account.id,
     subscriptions,
     accepted,
+    direct,
     get refusedCalls() {
       return refusedCalls;
     },
-    leave: async () => {
+    leave: async (again = false) => {
       const path = `/v3/accounts/${account.id}/webhooks/subscription/${subscriptions.leaving}`;
       const body = {
         name: 'leaving',
@@ -121,7 +138,7 @@ export async function startLoad(
         client_url: `${world.endpoint.url}${REFUSING}/leaving`,
         active: false,
       };
-      let wasSent = false;
+      let wasSent = again;
       await eventually(
         async () => {
           // Done twice it would say that it was done later: what was fanned out in between would be missed.
@@ -131,6 +148,21 @@ export async function startLoad(
         },
         { intervalMs: 200 },
       );
+    },
+    publishTo: async (other, count) => {
+      const beside = createEventPublisher({ queueUrl: other });
+      try {
+        for (let runId = BESIDE_FROM; runId < BESIDE_FROM + count; runId += 1) {
+          const event = exampleEvent('job.run.started', job, runId);
+          direct.add(runKey(runId, event.eventType));
+          await taken(
+            event.eventType,
+            beside.publish(event).then(() => runId),
+          );
+        }
+      } finally {
+        await beside.close();
+      }
     },
     stop: async () => {
       stopped = true;
@@ -188,8 +220,4 @@ async function callManagement(
   const answer = await response.text();
   if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${answer}`);
   return (JSON.parse(answer) as { data: { id: number } }).data.id;
-}
-
-export function runKey(runId: number | string, eventType: string): string {
-  return `${runId}/${eventType}`;
 }

@@ -11,10 +11,17 @@ import { Releases } from './releases.ts';
 
 export type BackendName = 'PostgreSQL' | 'Redis';
 
-/** A PostgreSQL, and for its back end a Redis, that may be killed: they keep what they have acknowledged. */
-export interface Servers {
+/** Where records and jobs are. */
+export interface Stores {
   databaseUrl: string;
   queueUrl: string;
+  /** A folder of the servers, for what a fault needs beside them. */
+  folder: string;
+  close(): Promise<void>;
+}
+
+/** A PostgreSQL, and for its back end a Redis, that may be killed: they keep what they have acknowledged. */
+export interface Servers extends Stores {
   killPostgres(): Promise<void>;
   /** On the same port, with what it held. */
   restartPostgres(): Promise<void>;
@@ -22,20 +29,13 @@ export interface Servers {
   restartRedis(): Promise<void>;
   /** Answers with the first line of what Redis says. Throws when that is an error, and where there is no Redis. */
   redis(command: string): Promise<string>;
-  /** A folder of the servers, for what a fault needs beside them. */
-  folder: string;
-  close(): Promise<void>;
 }
 
 /** @param migrations the folder of another release's; this one's when omitted */
 export async function startServers(backend: BackendName, migrations?: string): Promise<Servers> {
   const releases = new Releases();
   try {
-    const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
-    releases.add(cleanUpAfter(folder));
-    // Other accounts may pass: PostgreSQL does not run as root.
-    await chmod(folder, 0o711);
-
+    const folder = await makeFolder(releases);
     const openPostgres = (port?: number) =>
       startPostgres({ dataDir: join(folder, 'postgres'), ...(port === undefined ? {} : { port }) });
     const openRedis = (port?: number) =>
@@ -77,6 +77,15 @@ export async function startServers(backend: BackendName, migrations?: string): P
     await releases.run();
     throw error;
   }
+}
+
+/** For servers, which are ended and removed with it when this process is killed. */
+export async function makeFolder(releases: Releases): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
+  releases.add(cleanUpAfter(folder));
+  // Other accounts may pass: PostgreSQL does not run as root.
+  await chmod(folder, 0o711);
+  return folder;
 }
 
 /** As an inline command, which needs no client. */

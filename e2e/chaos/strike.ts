@@ -4,6 +4,7 @@ import type { Fault } from './faults.ts';
 import { drained, type Ledger, queuesEmpty, reckon } from './ledger.ts';
 import { startLoad } from './load.ts';
 import type { SeededRandom } from './seeded-random.ts';
+import type { Stores } from './servers.ts';
 import type { World } from './world.ts';
 
 /** One fault's ledger, as a row of the table. */
@@ -22,26 +23,35 @@ const PUBLISHED_MIN = 21;
 const DRAIN_TIMEOUT_MS = 240_000;
 
 /** Puts the world under load, lets the fault strike at a random moment, and counts when everything has settled. */
-export async function strike(world: World, fault: Fault, random: SeededRandom): Promise<Row> {
+export async function strike<Of extends Stores>(
+  world: World<Of>,
+  fault: Fault<Of>,
+  random: SeededRandom,
+): Promise<Row> {
   world.inFlightAtKills.clear();
+  world.killedAtMs = 0;
   world.endpoint.arrivals.length = 0;
-  const { publishesDirectly = true, repeatsCalls = false } = fault;
+  const { publishesDirectly = true, repeatsCalls = false, mayLose = 'nothing' } = fault;
   const load = await startLoad(world, { publishesDirectly, repeatsCalls });
   const beforeMs = random.between(BEFORE_MS.min, BEFORE_MS.max);
   const leaving = wait(random.between(500, beforeMs + 500)).then(() => load.leave());
   try {
     await wait(beforeMs);
-    const aftermath = await fault.strike(world, random);
+    const aftermath = await fault.strike(world, random, load);
     const endedAt = performance.now();
     await wait(AFTER_MS);
     await eventually(() => {
       if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were taken`);
     });
     await Promise.all([load.stop(), leaving]);
-    await drained(world, load, DRAIN_TIMEOUT_MS);
+    // The record may have lost that, too.
+    if (mayLose === 'either') await load.leave(true);
+    await drained(world, load, DRAIN_TIMEOUT_MS, mayLose);
     const drainedSeconds = (performance.now() - endedAt) / 1_000;
     await queuesEmpty(world, DRAIN_TIMEOUT_MS);
-    const ledger = await reckon(world, load, fault.losesLocks?.(world) ? 1 : 0);
+    // An event that only the queue knew was no part of what was waited for.
+    if (mayLose !== 'nothing') await drained(world, load, DRAIN_TIMEOUT_MS, mayLose);
+    const ledger = await reckon(world, load, { takenOver: fault.losesLocks?.(world) ? 1 : 0, mayLose });
     if (aftermath) ledger.problems.push(...(await aftermath()));
     if (repeatsCalls && ledger.maybe > 0)
       ledger.problems.push(`${ledger.maybe} events came of repeated calls`);

@@ -1,6 +1,8 @@
 import type { Row } from './strike.ts';
 
-const COLUMNS: [title: string, read: (row: Row) => string | number][] = [
+type Columns = readonly (readonly [title: string, read: (row: Row) => string | number])[];
+
+const COLUMNS: Columns = [
   ['queue', ({ backend }) => backend],
   ['fault', ({ fault }) => fault],
   ['events published', ({ published }) => published],
@@ -17,13 +19,34 @@ const COLUMNS: [title: string, read: (row: Row) => string | number][] = [
   ['drained within', ({ drainedSeconds }) => `${drainedSeconds.toFixed(1)} s`],
 ];
 
+const FAILOVER_COLUMNS: Columns = [
+  ['failover', ({ fault }) => fault],
+  ['accepted', ({ published }) => published],
+  ['calls refused', ({ refusedCalls }) => refusedCalls],
+  ['deliveries', ({ expected }) => expected],
+  ['delivered', ({ delivered }) => delivered],
+  ['failed as told', ({ failed }) => failed],
+  ['cancelled as told', ({ cancelled }) => cancelled],
+  ['missing', ({ missing }) => missing],
+  ['lost as told, and of these delivered', ({ lost, lostAndDelivered }) => `${lost}, ${lostAndDelivered}`],
+  ['repeated', ({ repeated }) => repeated],
+  ['may be', ({ inFlightAtKills }) => inFlightAtKills],
+  ['went on after', ({ wentOnSeconds }) => (wentOnSeconds === null ? '' : `${wentOnSeconds.toFixed(1)} s`)],
+  ['drained within', ({ drainedSeconds }) => `${drainedSeconds.toFixed(1)} s`],
+];
+
 /** The ledger of every fault, as a table of Markdown. */
-export function ledgerTable(rows: readonly Row[]): string {
+export const ledgerTable = (rows: readonly Row[]) => tableOf(rows, COLUMNS);
+
+/** The ledger of failovers: also what they took along, and when it went on. */
+export const failoverTable = (rows: readonly Row[]) => tableOf(rows, FAILOVER_COLUMNS);
+
+function tableOf(rows: readonly Row[], columns: Columns): string {
   const lines = [
-    COLUMNS.map(([title]) => title),
-    ...rows.map((row) => COLUMNS.map(([, read]) => String(read(row)))),
+    columns.map(([title]) => title),
+    ...rows.map((row) => columns.map(([, read]) => String(read(row)))),
   ];
-  const widths = COLUMNS.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
+  const widths = columns.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
   const written = lines.map(
     (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`,
   );

@@ -55,7 +55,7 @@ async function upgrade(backend: BackendName): Promise<Row> {
     await drained(world, load, DRAIN_TIMEOUT_MS);
     const drainedSeconds = (performance.now() - stoppedAt) / 1_000;
     await queuesEmpty(world, DRAIN_TIMEOUT_MS);
-    const ledger = await reckon(world, load, 0);
+    const ledger = await reckon(world, load);
     return { backend, fault: 'upgrade and back', refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
   } finally {
     await world.close();

@@ -9,11 +9,11 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { eventually, startTcpProxy, type TcpProxy } from '@runhook/testing';
-import { type RunningService, startService } from '../services.ts';
+import { type RunningService, type ServiceOptions, startService } from '../services.ts';
 import { type Endpoint, startEndpoint } from './endpoint.ts';
 import { Releases } from './releases.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import { type BackendName, type Servers, startServers } from './servers.ts';
+import { type BackendName, type Servers, type Stores, startServers } from './servers.ts';
 
 /** `npm run chaos` sets CHAOS=long; in `npm test` a fault lasts no longer than it takes to be noticed. */
 export const isLong = process.env.CHAOS === 'long';
@@ -27,9 +27,9 @@ const IN_THE_SOCKETS_MS = 50;
 const LATE_MS = 15;
 
 /** Both services as processes, the servers they need, and the endpoints: everything that can be made to fail. */
-export interface World {
+export interface World<Of extends Stores = Servers> {
   backend: BackendName;
-  servers: Servers;
+  servers: Of;
   endpoint: Endpoint;
   /** Watches; it is no part of what is tested. */
   database: PrismaDatabase;
@@ -38,6 +38,8 @@ export interface World {
   dispatchers: RunningService[];
   /** Attempts that had been sent and were not in the log when something was killed, of each delivery. */
   inFlightAtKills: Map<string, number>;
+  /** When something was killed last, in milliseconds since the epoch. */
+  killedAtMs: number;
   /** @param checkout where another release was built */
   startManagement(checkout?: string): Promise<void>;
   /** Instead of the one with this index, which must be gone. */
@@ -46,6 +48,8 @@ export interface World {
   proxies: Proxies | null;
   /** Kills what it is given and notes how many attempts were in flight. */
   kill(...victims: (() => Promise<unknown>)[]): Promise<void>;
+  /** Notes as in flight what has arrived and is not in the log of another database, which takes the place of the first. */
+  noteInFlight(database: PrismaDatabase): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -56,27 +60,44 @@ export interface Proxies {
 }
 
 /** A dispatcher that is not as the others are. */
-export interface OtherDispatcher {
+export interface OtherDispatcher extends ServiceOptions {
   environment?: Record<string, string>;
-  /** Where its release was built. */
-  checkout?: string;
 }
 
-/**
- * @param options `byProxy`: the services reach their stores by way of proxies; `checkout`: all is of the release that was
- * built there
- */
+export interface WorldOptions {
+  /** The services reach their stores by way of proxies. */
+  byProxy?: boolean;
+  /** All is of the release that was built there. */
+  checkout?: string;
+  /** Where the endpoint listens; 127.0.0.1 when omitted. */
+  endpointHost?: string;
+  /** For every service. */
+  environment?: Record<string, string>;
+  /** For the first dispatcher alone. */
+  first?: OtherDispatcher;
+}
+
 export async function openWorld(
   backend: BackendName,
   random: SeededRandom,
-  { byProxy = false, checkout }: { byProxy?: boolean; checkout?: string } = {},
+  options: Pick<WorldOptions, 'byProxy' | 'checkout'> = {},
 ): Promise<World> {
+  const { checkout } = options;
+  const migrations = checkout === undefined ? undefined : join(checkout, 'prisma', 'migrations');
+  return await openWorldOn(await startServers(backend, migrations), backend, random, options);
+}
+
+/** On servers that run, and are closed with it. */
+export async function openWorldOn<Of extends Stores>(
+  servers: Of,
+  backend: BackendName,
+  random: SeededRandom,
+  { byProxy = false, checkout, endpointHost, environment: ofEvery = {}, first = {} }: WorldOptions,
+): Promise<World<Of>> {
   const releases = new Releases();
+  releases.add(() => servers.close());
   try {
-    const migrations = checkout === undefined ? undefined : join(checkout, 'prisma', 'migrations');
-    const servers = await startServers(backend, migrations);
-    releases.add(() => servers.close());
-    const endpoint = await startEndpoint(random);
+    const endpoint = await startEndpoint(random, endpointHost);
     releases.add(() => endpoint.close());
     const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
     releases.add(() => database.close());
@@ -92,18 +113,24 @@ export async function openWorld(
       DATABASE_URL: proxies?.managementDatabase.url ?? servers.databaseUrl,
       QUEUE_URL: servers.queueUrl,
       ...RETRY_SETTINGS,
+      ...ofEvery,
     };
     const ofDispatchers = {
       DATABASE_URL: proxies?.dispatcherDatabase.url ?? servers.databaseUrl,
       QUEUE_URL: proxies?.dispatcherQueue.url ?? servers.queueUrl,
       ...RETRY_SETTINGS,
+      ...ofEvery,
     };
+    const ofFirst = { ...ofDispatchers, ...first.environment };
     const [management, ...dispatchers] = await Promise.all([
-      startService('management', ofManagement, checkout),
-      startService('dispatcher', ofDispatchers, checkout),
-      startService('dispatcher', ofDispatchers, checkout),
+      startService('management', ofManagement, { checkout }),
+      startService('dispatcher', ofFirst, { checkout, within: first.within }),
+      startService('dispatcher', ofDispatchers, { checkout }),
     ]);
-    const world: World = {
+    const note = (logged: Map<string, number>) => {
+      for (const [key, count] of unloggedArrivals(endpoint, logged)) world.inFlightAtKills.set(key, count);
+    };
+    const world: World<Of> = {
       backend,
       servers,
       endpoint,
@@ -112,23 +139,24 @@ export async function openWorld(
       management,
       dispatchers,
       inFlightAtKills: new Map(),
+      killedAtMs: 0,
       startManagement: async (other) => {
-        world.management = await startService('management', ofManagement, other);
+        world.management = await startService('management', ofManagement, { checkout: other });
       },
-      startDispatcher: async (index, { environment = {}, checkout: other } = {}) => {
+      startDispatcher: async (index, { environment = {}, ...options } = {}) => {
         const merged = { ...ofDispatchers, ...environment };
-        world.dispatchers[index] = await startService('dispatcher', merged, other);
+        world.dispatchers[index] = await startService('dispatcher', merged, options);
       },
       proxies,
       kill: async (...victims) => {
         const logged = await loggedAttempts(database);
+        world.killedAtMs = Date.now();
         await Promise.all(victims.map((kill) => kill()));
         // The sockets of the dead are closed; those of who lives tell nothing of what was sent on them.
         await (victims.length > world.dispatchers.length ? endpoint.everyoneGone() : socketsRead(endpoint));
-        for (const [key, count] of unloggedArrivals(endpoint, logged)) {
-          world.inFlightAtKills.set(key, count);
-        }
+        note(logged);
       },
+      noteInFlight: async (other) => note(await loggedAttempts(other)),
       close: () => releases.run(),
     };
     releases.add(() =>
@@ -141,7 +169,7 @@ export async function openWorld(
   }
 }
 
-async function startProxies({ databaseUrl, queueUrl }: Servers): Promise<Proxies> {
+async function startProxies({ databaseUrl, queueUrl }: Stores): Promise<Proxies> {
   const [managementDatabase, dispatcherDatabase, dispatcherQueue] = await Promise.all([
     startTcpProxy(databaseUrl),
     startTcpProxy(databaseUrl),

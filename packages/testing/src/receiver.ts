@@ -38,12 +38,14 @@ export type RawHandler = (request: IncomingMessage, response: ServerResponse) =>
 export interface ReceiverOptions {
   /** Default: any free one. Naming one lets a receiver come back where it was. */
   port?: number;
+  /** An address of this machine; 127.0.0.1 when omitted. */
+  host?: string;
   /** As `respondWith`. Default 200. */
   respond?: number | ReceiverAnswer | Responder;
 }
 
 export interface Receiver {
-  /** `http://127.0.0.1:port` */
+  /** `http://host:port` */
   url: string;
   port: number;
   /** In order of arrival; grows while the receiver lives. */
@@ -66,7 +68,7 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** A real HTTP server on 127.0.0.1 that stands for a subscriber's endpoint. */
+/** A real HTTP server that stands for a subscriber's endpoint. */
 export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const requests: ReceivedRequest[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);
@@ -105,12 +107,13 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     }
   }
 
-  server.listen(options.port ?? 0, '127.0.0.1');
+  const { host = '127.0.0.1' } = options;
+  server.listen(options.port ?? 0, host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host}:${port}`,
     port,
     requests,
     respondWith(next) {

@@ -14,6 +14,8 @@ export interface TcpProxy {
    * for is done, and nobody hears of it.
    */
   loseAnswersTo(text: string): void;
+  /** From now on new connections go to another server, which has taken the place of the first. */
+  follow(serverUrl: string): void;
   /** Takes connections again and passes everything on. Those that were stalled stay so. */
   restore(): Promise<void>;
   /** Sockets that are open, two for each connection. */
@@ -23,8 +25,9 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
-  const target = new URL(serverUrl);
+/** @param host where it listens */
+export async function startTcpProxy(serverUrl: string, host = '127.0.0.1'): Promise<TcpProxy> {
+  let target = new URL(serverUrl);
   const sockets = new Set<Socket>();
   let server: Server | null = null;
   let port = 0;
@@ -56,7 +59,7 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
   }
 
   async function listen(): Promise<void> {
-    server = createServer(serve).listen(port, '127.0.0.1');
+    server = createServer(serve).listen(port, host);
     await once(server, 'listening');
     port = (server.address() as AddressInfo).port;
   }
@@ -72,7 +75,7 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
 
   await listen();
   const url = new URL(serverUrl);
-  url.host = `127.0.0.1:${port}`;
+  url.host = `${host}:${port}`;
   return {
     url: url.href,
     cut,
@@ -82,6 +85,9 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
     },
     loseAnswersTo(text) {
       losesAnswersTo = text;
+    },
+    follow(other) {
+      target = new URL(other);
     },
     async restore() {
       isStalled = false;

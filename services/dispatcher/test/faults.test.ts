@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
-import { createQueueBackend, UnrecoverableError } from '@runhook/queue';
+import { createQueueBackend, openDeliveryQueue, UnrecoverableError } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
@@ -83,6 +83,39 @@ describe.each(queueBackends())('a fault of ours ends no event, with the queue on
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 2 }]);
     });
     expect(harness.receiver.requests).toHaveLength(2);
+  });
+
+  test('a delivery that the record has lost is let go of, and an event that comes again is fanned out anew', async () => {
+    await subscribe('/one');
+    let answer = () => {};
+    const answered = new Promise<{ status: number }>((resolve) => {
+      answer = () => resolve({ status: 500 });
+    });
+    // The second attempt is on its way when the record forgets.
+    const answers = [{ status: 500 }, answered, { status: 200 }];
+    harness.receiver.respondWith((_, index) => answers[index] ?? { status: 200 });
+    await harness.startDispatcher();
+    const published = event();
+    await harness.publisher.publish(published);
+    const [first] = await harness.receiver.waitFor(2);
+    for (const table of ['attempts', 'deliveries', 'open_events', 'events'])
+      await harness.database.pool.query(`DELETE FROM ${table}`);
+    answer();
+    const queue = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    await eventually(async () =>
+      expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0 }),
+    );
+    await queue.close();
+    expect(harness.receiver.requests).toHaveLength(2);
+
+    const { eventId } = JSON.parse(String(first?.body)) as { eventId: string };
+    await harness.publisher.publish({ ...published, eventId });
+    await eventually(async () => {
+      const deliveries = await deliveriesOf(harness.database);
+      expect(deliveries).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
+    });
+    const bodies = harness.receiver.requests.map(({ body }) => String(body));
+    expect(bodies).toEqual(Array(3).fill(bodies[0]));
   });
 
   test('an event that the queue keeps as failed is delivered when it is published again', async () => {

@@ -17,12 +17,15 @@ export const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
 
 /** What a server of the tests asks of its clients. */
 export interface Login {
+  /** 127.0.0.1 when omitted. */
+  host?: string;
   password?: string;
   tls?: { ca: Buffer; cert: Buffer; key: Buffer };
 }
 
 export interface RedisProcess {
   port: number;
+  pid: number;
   kill(): Promise<void>;
 }
 
@@ -32,6 +35,12 @@ export interface ServerOptions {
   /** Lines of redis.conf, for the port that was found. */
   conf: (port: number) => readonly string[];
   isSentinel?: boolean;
+  /** The one that it had; any free one when omitted. */
+  port?: number;
+  /** Where it listens; 127.0.0.1 when omitted. */
+  host?: string;
+  /** A program and its arguments that becomes the server, such as `ip netns exec <name>`. */
+  within?: readonly string[];
 }
 
 const STARTS_MAX = 20;
@@ -41,13 +50,14 @@ const STARTS_MAX = 20;
  * before that (somebody else took the port, or the one of its cluster bus) is started again on another.
  */
 export async function startServer(options: ServerOptions): Promise<RedisProcess> {
-  const { folder, name, conf, isSentinel = false } = options;
+  const { folder, name, conf, isSentinel = false, host = '127.0.0.1', within = [] } = options;
   const file = join(folder, `${name}.conf`);
   let said = '';
   for (let start = 0; start < STARTS_MAX; start += 1) {
-    const port = await freePort();
-    await writeFile(file, `${['bind 127.0.0.1', `dir ${folder}`, ...conf(port)].join('\n')}\n`);
-    const child = spawn(findRedisServer() as string, [file, ...(isSentinel ? ['--sentinel'] : [])], {
+    const port = options.port ?? (await freePort());
+    await writeFile(file, `${[`bind ${host}`, `dir ${folder}`, ...conf(port)].join('\n')}\n`);
+    const [program = '', ...args] = [...within, findRedisServer() as string, file];
+    const child = spawn(program, [...args, ...(isSentinel ? ['--sentinel'] : [])], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const log = createInterface({ input: child.stdout });
@@ -58,7 +68,7 @@ export async function startServer(options: ServerOptions): Promise<RedisProcess>
       child.once('close', () => resolve(false));
       log.on('line', (line) => READY.test(line) && resolve(true));
     });
-    if (isReady) return { port, kill: () => killed(child) };
+    if (isReady) return { port, pid: child.pid as number, kill: () => killed(child) };
     said = lines.join('\n');
   }
   throw new Error(`${name} did not start on ${STARTS_MAX} ports:\n${said}`);

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { FAILOVERS } from './failovers.ts';
+import { createSeededRandom } from './seeded-random.ts';
+import type { Row } from './strike.ts';
+import { failoverTable } from './table.ts';
+
+/** As in chaos.test.ts; `npm run chaos -- --topology <name>` says which. */
+const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
+const only = process.env.CHAOS_ONLY ?? '';
+const topology = process.env.CHAOS_TOPOLOGY ?? 'all';
+const FAILOVER_TIMEOUT_MS = 900_000;
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+const rows: Row[] = [];
+beforeAll(() => say(`failovers, seed ${seed}`));
+afterAll(() => say(`\nseed ${seed}\n${failoverTable(rows)}`));
+
+const chosen = FAILOVERS.filter(
+  (failover) => (topology === 'all' || topology === failover.topology) && failover.name.includes(only),
+);
+
+test.each(chosen)(
+  'nothing is lost but what is told: $name',
+  async (failover) => {
+    const reason = failover.leftOut();
+    if (reason !== null) return say(`left out: ${failover.name}: ${reason}`);
+    const row = await failover.run(createSeededRandom(seed));
+    rows.push(row);
+    say(
+      `${new Date().toISOString().slice(11, 19)} ${row.fault}: ${row.missing} missing, ${row.lost} lost as told, ${row.repeated} repeated`,
+    );
+    for (const problem of row.problems.slice(0, 10)) say(`         ${problem}`);
+    expect(row.problems).toEqual([]);
+    expect(row.missing).toBe(0);
+    expect(row.delivered + row.failed + row.cancelled + row.unrecorded).toBe(row.expected);
+    expect(row.published).toBeGreaterThan(20);
+  },
+  FAILOVER_TIMEOUT_MS,
+);

@@ -1,0 +1,190 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { shardPrefix } from '@runhook/contract';
+import { eventually } from '@runhook/testing';
+import { type RedisProcess, send } from '../../packages/queue/test/backends/redis-servers.ts';
+import { startOwn, startRecord } from './redis-sentinel.ts';
+import { Releases } from './releases.ts';
+import { makeFolder, type Stores } from './servers.ts';
+
+const run = promisify(execFile);
+
+const NODES = 6;
+const NODE_TIMEOUT_MS = 2_000;
+const SLOTS = 16_384;
+const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
+
+/** Three masters with a replica each; and a PostgreSQL. */
+export interface ClusterServers extends Stores {
+  /** kill -9 of the master that has the keys of a shard. */
+  killMasterOf(prefix: string): Promise<void>;
+  /** Resolves when another node has its slots. */
+  promoted(): Promise<void>;
+  /** What was killed, on the same port; resolves when it is a replica. */
+  restartKilled(): Promise<void>;
+  /** Moves the slot of the first shard's keys, with those before it, to another master; resolves with how many were moved. */
+  reshard(): Promise<number>;
+  /** Commands that each master has worked off since it was started. */
+  commandsOfMasters(): Promise<number[]>;
+}
+
+interface Node {
+  id: string;
+  port: number;
+  isMaster: boolean;
+  isGone: boolean;
+  /** From and to, both included. */
+  slots: [from: number, to: number][];
+}
+
+export async function startClusterServers(): Promise<ClusterServers> {
+  const releases = new Releases();
+  try {
+    const folder = await makeFolder(releases);
+    const databaseUrl = await startRecord(folder, releases);
+    const processes = new Map<number, RedisProcess>();
+    const start = async (index: number, wanted?: number) => {
+      const server = await startOwn({
+        folder,
+        name: `node-${index}`,
+        ...(wanted && { port: wanted }),
+        conf: (port) => [
+          `port ${port}`,
+          `cluster-port ${port + 1}`,
+          'save ""',
+          'appendonly yes',
+          'cluster-enabled yes',
+          'cluster-config-file nodes.conf',
+          `cluster-node-timeout ${NODE_TIMEOUT_MS}`,
+        ],
+      });
+      processes.set(server.port, server);
+      return server.port;
+    };
+    releases.add(() => Promise.all([...processes.values()].map((server) => server.kill())));
+    const ports: number[] = [];
+    for (let index = 0; index < NODES; index += 1) ports.push(await start(index));
+    const addresses = ports.map((port) => `127.0.0.1:${port}`);
+    await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
+
+    const living = () => ports.filter((port) => processes.has(port));
+    /** As the living node with this index tells. */
+    const nodes = async (index = 0) =>
+      parseNodes(String(await send(living()[index] as number, ['CLUSTER', 'NODES'])));
+    await eventually(async () => {
+      for (const port of ports) {
+        const info = String(await send(port, ['CLUSTER', 'INFO']));
+        if (!/cluster_state:ok/.test(info)) throw new Error(info);
+      }
+      for (const { port } of (await nodes()).filter(({ isMaster }) => isMaster))
+        if (!/state=online/.test(String(await send(port, ['INFO', 'replication']))))
+          throw new Error(`${port} has no replica`);
+    }, untilThen);
+    const slotOf = async (prefix: string) =>
+      Number(await send(living()[0] as number, ['CLUSTER', 'KEYSLOT', prefix]));
+    const ownerOf = (all: readonly Node[], slot: number) =>
+      all.find(
+        ({ isMaster, isGone, slots }) => isMaster && !isGone && slots.some((range) => has(range, slot)),
+      );
+    let killed: number | null = null;
+    let slotOfKilled = 0;
+
+    return {
+      folder,
+      databaseUrl,
+      queueUrl: `redis+cluster://${addresses.join(',')}`,
+      async killMasterOf(prefix) {
+        slotOfKilled = await slotOf(prefix);
+        const owner = ownerOf(await nodes(), slotOfKilled);
+        if (owner === undefined) throw new Error(`nobody has the keys of ${prefix}`);
+        killed = owner.port;
+        await processes.get(killed)?.kill();
+        processes.delete(killed);
+      },
+      promoted: () =>
+        eventually(async () => {
+          for (const index of living().keys()) {
+            const owner = ownerOf(await nodes(index), slotOfKilled);
+            if (owner === undefined || owner.port === killed) throw new Error('no other node has the slots');
+          }
+        }, untilThen),
+      async restartKilled() {
+        if (killed === null) throw new Error('none was killed');
+        const port = await start(ports.indexOf(killed), killed);
+        await eventually(async () => {
+          if (!/role:slave/.test(String(await send(port, ['INFO', 'replication']))))
+            throw new Error(`${port} is no replica`);
+        }, untilThen);
+      },
+      async reshard() {
+        const all = await nodes();
+        const slot = await slotOf(shardPrefix(0));
+        const from = ownerOf(all, slot);
+        const to = all.find(({ id, isMaster, isGone }) => isMaster && !isGone && id !== from?.id);
+        if (from === undefined || to === undefined) throw new Error('there are no two masters');
+        // redis-cli takes a node's slots from its first on.
+        const count = slotsUpTo(from, slot);
+        await run(
+          'redis-cli',
+          [
+            ...[
+              '--cluster',
+              'reshard',
+              `127.0.0.1:${from.port}`,
+              '--cluster-from',
+              from.id,
+              '--cluster-to',
+              to.id,
+            ],
+            ...['--cluster-slots', String(count), '--cluster-yes'],
+          ],
+          { maxBuffer: SLOTS * 1_024 },
+        );
+        const owner = ownerOf(await nodes(), slot);
+        if (owner?.id !== to.id) throw new Error('the keys of the queue have not moved');
+        return count;
+      },
+      async commandsOfMasters() {
+        const masters = (await nodes()).filter(({ isMaster, isGone }) => isMaster && !isGone);
+        return await Promise.all(
+          masters.map(async ({ port }) => {
+            const stats = String(await send(port, ['INFO', 'stats']));
+            return Number(/total_commands_processed:(\d+)/.exec(stats)?.[1]);
+          }),
+        );
+      },
+      close: () => releases.run(),
+    };
+  } catch (error) {
+    await releases.run();
+    throw error;
+  }
+}
+
+const has = ([from, to]: [number, number], slot: number) => from <= slot && slot <= to;
+
+function slotsUpTo({ slots }: Node, slot: number): number {
+  return slots.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, slot) - from + 1), 0);
+}
+
+/** Of lines such as `<id> 127.0.0.1:7000@7001 myself,master - 0 0 1 connected 0-5460`. */
+function parseNodes(text: string): Node[] {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [id = '', address = '', flags = '', , , , , , ...slots] = line.split(' ');
+      return {
+        id,
+        port: Number(/:(\d+)@/.exec(address)?.[1]),
+        isMaster: flags.includes('master'),
+        isGone: flags.includes('fail'),
+        slots: slots
+          .filter((range) => !range.startsWith('['))
+          .map((range) => {
+            const [from, to = from] = range.split('-').map(Number);
+            return [from, to] as [number, number];
+          }),
+      };
+    });
+}

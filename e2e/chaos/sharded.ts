@@ -1,0 +1,172 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { mappedShards, type ShardMap, shardOf, shardPrefix } from '@runhook/contract';
+import { createEventPublisher } from '@runhook/publisher';
+import { createQueueBackend, openShardDesk } from '@runhook/queue';
+import { eventually, exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
+import { HEALTHY } from './endpoint.ts';
+import { type Failover, failover, needsRedisCli } from './failover.ts';
+import { type ClusterServers, startClusterServers } from './redis-cluster.ts';
+import type { World as WorldOn } from './world.ts';
+
+type World = WorldOn<ClusterServers>;
+
+const SHARDS = 8;
+/** As many accounts as give each of the shards some, and each of the masters nearly its third. */
+const ACCOUNTS = 300;
+const PUBLISHED_EVERY_MS = 100;
+/** Of all accounts in turn. */
+const PUBLISHED_AT_ONCE = 30;
+const UNDER_LOAD_MS = 8_000;
+/** How far from the mean a master's share of the commands may be. */
+const SHARE_OFF_MAX = 0.15;
+
+const sharded = (queueShards: number) => ({ environment: { QUEUE_SHARDS: String(queueShards) } });
+const common = {
+  start: startClusterServers,
+  leftOut: needsRedisCli,
+  worldOf: () => sharded(SHARDS),
+};
+
+export const SHARDED: Failover[] = [
+  failover<ClusterServers>('shards', {
+    ...common,
+    name: 'Cluster, 8 shards: 300 accounts',
+    async strike(world, _random, load) {
+      await spreadOver(world, SHARDS);
+      // One account is on one shard.
+      await load.stop();
+      const crowd = await startCrowd(world);
+      await wait(UNDER_LOAD_MS / 4);
+      const before = await world.servers.commandsOfMasters();
+      await wait(UNDER_LOAD_MS);
+      const after = await world.servers.commandsOfMasters();
+      const commands = after.map((count, index) => count - (before[index] ?? 0));
+      await crowd.stop();
+      const mean = commands.reduce((sum, count) => sum + count, 0) / commands.length;
+      const off = Math.max(...commands.map((count) => Math.abs(count / mean - 1)));
+      const told = `commands of the masters: ${commands.join(', ')}; ${(off * 100).toFixed(1)} % off the mean at most`;
+      process.stderr.write(`         ${told}\n`);
+      return async () => [...(off > SHARE_OFF_MAX ? [told] : []), ...(await crowd.problems())];
+    },
+  }),
+  failover<ClusterServers>('shards', {
+    ...common,
+    name: 'Cluster, 8 shards: the master of the account killed',
+    async strike(world, _random, { accountId }) {
+      const map = await spreadOver(world, SHARDS);
+      const crowd = await startCrowd(world);
+      await wait(UNDER_LOAD_MS / 4);
+      await world.kill(() => world.servers.killMasterOf(shardPrefix(shardOf(map, accountId))));
+      await world.servers.promoted();
+      await world.servers.restartKilled();
+      await crowd.stop();
+      return crowd.problems;
+    },
+  }),
+  failover<ClusterServers>('shards', {
+    ...common,
+    name: 'Cluster, 8 shards: the master of the map killed',
+    async strike(world) {
+      await spreadOver(world, SHARDS);
+      const crowd = await startCrowd(world);
+      await wait(UNDER_LOAD_MS / 4);
+      await world.kill(() => world.servers.killMasterOf(shardPrefix(0)));
+      await world.servers.promoted();
+      await world.servers.restartKilled();
+      await crowd.stop();
+      return crowd.problems;
+    },
+  }),
+  failover<ClusterServers>('shards', {
+    ...common,
+    name: 'Cluster: from 1 shard to 8 and back',
+    worldOf: () => ({}),
+    async strike(world) {
+      const crowd = await startCrowd(world);
+      await wait(UNDER_LOAD_MS / 4);
+      world.killedAtMs = Date.now();
+      for (const count of [SHARDS, 1]) {
+        // One after another, as a rolling update does.
+        for (const [index, dispatcher] of world.dispatchers.entries()) {
+          await world.startDispatcher(index, sharded(count));
+          await dispatcher.stop();
+        }
+        await spreadOver(world, count);
+        await wait(UNDER_LOAD_MS);
+      }
+      await crowd.stop();
+      return crowd.problems;
+    },
+  }),
+];
+
+/** Resolves with the map once the accounts are spread over so many shards. */
+async function spreadOver({ servers }: World, count: number): Promise<ShardMap> {
+  const desk = openShardDesk(createQueueBackend(servers.queueUrl), () => undefined);
+  try {
+    return await eventually(async () => {
+      const map = await desk.look();
+      if (mappedShards(map).length !== count) throw new Error(`there are ${mappedShards(map)}`);
+      return map;
+    });
+  } finally {
+    await desk.close();
+  }
+}
+
+interface Crowd {
+  stop(): Promise<void>;
+  /** What is not as it was published, once nothing waits. */
+  problems(): Promise<string[]>;
+}
+
+/** Many accounts with a healthy webhook each, whose events are published straight onto the queue. */
+async function startCrowd({ database, endpoint, servers, queues }: World): Promise<Crowd> {
+  const accounts: Awaited<ReturnType<typeof seedAccount>>[] = [];
+  for (let index = 0; index < ACCOUNTS; index += 1) {
+    const account = await seedAccount(database);
+    await seedSubscription(database, { accountId: account.id, clientUrl: `${endpoint.url}${HEALTHY}` });
+    accounts.push(account);
+  }
+  const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
+  const accepted = new Set<string>();
+  let refused = 0;
+  let isStopped = false;
+  async function publish(): Promise<void> {
+    for (let next = 0; !isStopped; next += PUBLISHED_AT_ONCE) {
+      const published = Array.from({ length: PUBLISHED_AT_ONCE }, (_, offset) => {
+        const { jobs } = accounts[(next + offset) % ACCOUNTS] as (typeof accounts)[number];
+        const event = exampleEvent('job.run.started', jobs[0] as (typeof jobs)[number], next + offset + 1);
+        return publisher.publish(event).then((id) => accepted.add(id));
+      });
+      const settled = await Promise.allSettled(published);
+      refused += settled.filter(({ status }) => status === 'rejected').length;
+      await wait(PUBLISHED_EVERY_MS);
+    }
+  }
+  const publishing = publish();
+  return {
+    async stop() {
+      isStopped = true;
+      await publishing;
+      await publisher.close();
+    },
+    async problems() {
+      const { rows } = await database.pool.query<{ id: string; status: string }>(
+        'SELECT event_id AS id, status FROM deliveries WHERE account_id = ANY ($1::bigint[])',
+        [accounts.map(({ id }) => id)],
+      );
+      const delivered = new Set(rows.filter(({ status }) => status === 'delivered').map(({ id }) => id));
+      const missing = [...accepted].filter((id) => !delivered.has(id));
+      const counts = await Promise.all(queues.map((queue) => queue.counts()));
+      process.stderr.write(
+        `         of ${ACCOUNTS} more accounts ${accepted.size} events were accepted, ${refused} calls refused, ${missing.length} missing\n`,
+      );
+      return missing.length === 0
+        ? []
+        : [
+            `${missing.length} events of other accounts are missing; the queues have ${JSON.stringify(counts)}`,
+          ];
+    },
+  };
+}

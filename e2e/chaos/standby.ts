@@ -1,0 +1,109 @@
+import { spawnSync } from 'node:child_process';
+import { chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openDatabase } from '@runhook/database';
+import { migrate } from '@runhook/database/migrate';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import { startPostgres, startRedis } from '@runhook/embedded';
+import { eventually, startTcpProxy } from '@runhook/testing';
+import { Releases } from './releases.ts';
+import { type BackendName, makeFolder, type Stores } from './servers.ts';
+import type { World } from './world.ts';
+
+/** A PostgreSQL and its streaming replica, reached by way of a proxy that leads to the one that is the primary. */
+export interface StandbyServers extends Stores {
+  /** From now on nothing reaches the replica; where it is waited for, no commit is answered any more. */
+  stopReplication(): Promise<void>;
+  killPrimary(): Promise<void>;
+  /** Makes the replica the primary, notes what its log does not know, and leads everybody there. */
+  promote(world: Pick<World<StandbyServers>, 'noteInFlight'>): Promise<void>;
+}
+
+/** @param isSynchronous whether a commit is answered once the replica has it on its disk */
+export async function startStandbyServers(
+  backend: BackendName,
+  { isSynchronous }: { isSynchronous: boolean },
+): Promise<StandbyServers> {
+  const releases = new Releases();
+  try {
+    const folder = await makeFolder(releases);
+    const dataDir = join(folder, 'postgres');
+    const fresh = await startPostgres({ dataDir });
+    await migrate(fresh.url).finally(() => fresh.stop());
+    await copyStopped(dataDir, join(folder, 'standby'));
+
+    const settings = { wal_keep_size: '256MB' };
+    const primary = await startPostgres({ dataDir, settings, port: fresh.port });
+    releases.add(() => primary.stop());
+    const replication = await startTcpProxy(primary.url);
+    releases.add(() => replication.close());
+    const { hostname, port, username, password } = new URL(replication.url);
+    const standby = await startPostgres({
+      dataDir: join(folder, 'standby'),
+      settings: {
+        primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`,
+        // Tells at once what it has, and notices within seconds that it hears nothing.
+        wal_receiver_status_interval: '1',
+        wal_receiver_timeout: '5s',
+      },
+    });
+    releases.add(() => standby.stop());
+    if (isSynchronous) {
+      await ask(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
+      await ask(primary.url, 'SELECT pg_reload_conf()');
+    }
+    const wanted = isSynchronous ? 'sync' : 'async';
+    await eventually(async () => {
+      const rows = await ask(primary.url, 'SELECT state, sync_state FROM pg_stat_replication');
+      const [{ state, sync_state } = {}] = rows;
+      if (state !== 'streaming' || sync_state !== wanted)
+        throw new Error(`the replica is ${JSON.stringify(rows)}`);
+    });
+
+    const entrance = await startTcpProxy(primary.url);
+    releases.add(() => entrance.close());
+    const redis =
+      backend === 'Redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
+    releases.add(async () => await redis?.stop());
+    return {
+      folder,
+      databaseUrl: entrance.url,
+      queueUrl: redis?.url ?? entrance.url,
+      stopReplication: async () => replication.stall(),
+      killPrimary: () => primary.kill(),
+      async promote({ noteInFlight }) {
+        await ask(standby.url, 'SELECT pg_promote(true, 60)');
+        const database = openPrismaDatabase({ url: standby.url, onConnectionError: () => undefined });
+        await noteInFlight(database).finally(() => database.close());
+        entrance.follow(standby.url);
+      },
+      close: () => releases.run(),
+    };
+  } catch (error) {
+    await releases.run();
+    throw error;
+  }
+}
+
+/** As `pg_basebackup` would, which npm's binaries lack: a server that is stopped may be copied as it is. */
+async function copyStopped(from: string, to: string): Promise<void> {
+  await mkdir(to, { mode: 0o711 });
+  for (const name of ['data', 'password']) {
+    // With the owner and the mode of each file.
+    const { status, stderr } = spawnSync('cp', ['-RpP', join(from, name), to], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`the database was not copied: ${stderr}`);
+  }
+  const signal = join(to, 'standby.signal');
+  await writeFile(signal, '');
+  const { uid, gid } = await stat(join(to, 'data'));
+  await chown(signal, uid, gid);
+  await rename(signal, join(to, 'data', 'standby.signal'));
+}
+
+async function ask(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const database = openDatabase({ url });
+  return await database.pool
+    .query(sql)
+    .then(({ rows }) => rows)
+    .finally(() => database.close());
+}
