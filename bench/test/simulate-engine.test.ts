@@ -13,7 +13,7 @@ interface Line {
 }
 
 /** Poisson arrivals at so many equal cores: the mean wait for one, and the mean number that wait. */
-function waitIn({ cores, load, serviceMs, arrivals = 80_000 }: Line) {
+function waitIn({ cores, load, serviceMs, arrivals = 50_000 }: Line) {
   const simulation = new Simulation(7);
   const servers = new Servers(simulation, { cores: new Cores(cores) });
   const random = new Random(11);

@@ -9,40 +9,47 @@ export interface Sized {
 }
 
 /** Of steady arrivals: long enough for batches and queues to settle, short enough for a whole plan in a second. */
-const EVENTS = 6_000;
+const EVENTS = 3_000;
 const WARM_UP_MS = 300;
 /** The knee: where p99 leaves what it is at a tenth of that rate. */
 const TIMES_OF_QUIET = 4;
-const STEPS = 7;
+const STEPS = 5;
 
-export function observeAt(
-  { times, setup, load }: Sized,
-  ratePerSecond: number,
-  events = EVENTS,
-): Observation {
+export function observeAt({ times, setup, load }: Sized, ratePerSecond: number): Observation {
   const open: Load = { kind: 'open', ...load, ratePerSecond };
-  const durationMs = Math.max(400, (events * 1_000) / ratePerSecond);
+  const durationMs = Math.min(6_000, Math.max(300, (EVENTS * 1_000) / ratePerSecond));
   return observe({ times, setup, load: open, warmUpMs: WARM_UP_MS, durationMs });
 }
 
-/** The deliveries a second up to which p99 stays, and which part is full there. */
-export function kneeOf(sized: Sized): { ratePerSecond: number; fullFirst: Part } {
-  const { deliveriesPerEvent } = sized.setup;
-  const quiet = observeAt(sized, 100, 1_000);
+export interface Knee {
+  ratePerSecond: number;
+  /** Of the parts, just beyond it. */
+  fullFirst: Part;
+  /** What Redis could do until it is full, going by its use at the knee, where jobs hold several events. */
+  redisPerSecond: number;
+}
+
+/** The deliveries a second up to which p99 stays. */
+export function kneeOf(sized: Sized): Knee {
+  const { setup } = sized;
+  const { deliveriesPerEvent } = setup;
+  const quiet = observeAt(sized, 100);
   let low = 100;
   let high = ceilingOf(sized);
+  let redisPerSecond = 0;
   let fullFirst: Part = observeAt(sized, high).fullFirst;
   for (let step = 0; step < STEPS; step += 1) {
     const middle = (low + high) / 2;
     const seen = observeAt(sized, middle);
     const isBeyond =
       seen.p99Ms > TIMES_OF_QUIET * quiet.p99Ms || seen.ratePerSecond < 0.95 * middle * deliveriesPerEvent;
+    redisPerSecond = seen.ratePerSecond / seen.use.Redis;
     if (isBeyond) {
       high = middle;
       fullFirst = seen.fullFirst;
     } else low = middle;
   }
-  return { ratePerSecond: low * deliveriesPerEvent, fullFirst };
+  return { ratePerSecond: low * deliveriesPerEvent, fullFirst, redisPerSecond };
 }
 
 /** More than all its processors could do if nothing but deliveries were done. */

@@ -1,5 +1,6 @@
 import type { Random } from './engine.ts';
-import type { Item, Service } from './service.ts';
+import type { Item } from './jobs.ts';
+import type { Service } from './service.ts';
 
 /** How an endpoint is: `hangs` until the deadline, `refuses` at once. */
 export type Health = 'answers' | 'hangs' | 'refuses';
@@ -40,7 +41,8 @@ export class Lane {
   isShut(nowMs: number): boolean {
     if (this.#failuresInRow >= FAILING_AFTER || this.#parkedCount > 0) return true;
     const isSilent = this.#inFlight > 0 && nowMs - this.#heardMs > SILENCE_MS + 3 * this.#typicalMs;
-    return this.#inFlight >= (isSilent ? SILENT_MAX : IN_PLACE_MAX);
+    const pods = this.#service().pods.length;
+    return this.#inFlight >= (isSilent ? SILENT_MAX : IN_PLACE_MAX) * pods;
   }
 
   get #typicalMs(): number {

@@ -1,16 +1,25 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UsageError } from '../options.ts';
 import { readDocument } from '../report/document.ts';
 import { figureText } from '../report/table.ts';
 import { benchRows, type Comparison, compare } from './against.ts';
+import { type Prices, readPrices } from './cost.ts';
 import { refitted } from './fit.ts';
 import { kneeOf, sliceOf } from './knee.ts';
 import { type Load, type Observation, observe, PARTS } from './observe.ts';
 import { parseOptions, type SimulateOptions, USAGE } from './options.ts';
+import { trialPicture } from './picture.ts';
+import { Planner } from './plans.ts';
+import { hpaSettings, kedaSettings } from './scaler.ts';
 import { type Setup, USUAL } from './service.ts';
-import { MEASURED, readMeasured, timesOf } from './times.ts';
+import { comparisonTable, costTable, fillMarks, plansTable, scalingParts, WANTED } from './tables.ts';
+import { MEASURED, type Measured, readMeasured, timesOf } from './times.ts';
+import { directionsOf, runTrial, TRIALS, WAVES } from './trials.ts';
 
+const SCALING = new URL('../../../docs/scaling.md', import.meta.url);
+const PICTURES = new URL('../../../docs/scaling/', import.meta.url);
 const PERFORMANCE = new URL('../../../docs/performance.md', import.meta.url);
 
 /** Resolves with the exit code: 1 when the benchmark says otherwise. */
@@ -29,8 +38,13 @@ export async function simulate(args: readonly string[], signal: AbortSignal): Pr
           { runs: options.number('runs') ?? null, seconds: options.number('bench-seconds') ?? null },
           signal,
         );
-    return printComparison(compare(timesOf(measured), rows));
-  } else printOne(options);
+    const compared = compare(timesOf(measured), rows);
+    if (options.is('docs')) writePage({ against: comparisonTable(compared) });
+    return printComparison(compared);
+  } else if (options.is('docs')) writeDocs(measured);
+  else if (options.is('scaling')) writeTrials(measured, options.text('out'));
+  else if (options.is('plans')) printPlans(options, measured);
+  else printOne(options);
   return 0;
 }
 
@@ -53,6 +67,49 @@ function printComparison(compared: readonly Comparison[]): number {
     outside.length === 0 ? 'all that is held is within 20 %' : `outside of 20 %: ${outside.length}`,
   );
   return outside.length === 0 ? 0 : 1;
+}
+
+function writePage(parts: Record<string, string>): void {
+  writeFileSync(SCALING, fillMarks(readFileSync(SCALING, 'utf8'), parts));
+  console.log(`written: ${fileURLToPath(SCALING)}`);
+}
+
+function writeDocs(measured: Measured): void {
+  writePage(scalingParts(measured, readPrices()));
+  writeTrials(measured, fileURLToPath(PICTURES));
+}
+
+/** Of both scalers: what came of each trial, and its picture if there is a folder for it. */
+function writeTrials(measured: Measured, folder: string | undefined): void {
+  const times = timesOf(measured);
+  if (folder !== undefined) mkdirSync(folder, { recursive: true });
+  for (const trial of [...TRIALS, WAVES]) {
+    const keda = runTrial({ times, trial, settings: kedaSettings(), scrapedEveryMs: 15_000 });
+    const hpa = runTrial({ times, trial, settings: hpaSettings(), scrapedEveryMs: 30_000 });
+    for (const [name, moments] of Object.entries({ KEDA: keda, HPA: hpa })) {
+      const { ups, downs } = directionsOf(moments);
+      const most = Math.max(...moments.map(({ pods }) => pods));
+      const oldest = Math.max(...moments.map(({ oldestSeconds }) => oldestSeconds)).toFixed(0);
+      console.log(`${trial.name}, ${name}: up ${ups}, down ${downs}; ${most} pods; the oldest ${oldest} s`);
+    }
+    if (folder === undefined || trial === WAVES) continue;
+    writeFileSync(join(folder, `${trial.name}.svg`), trialPicture(trial, keda, hpa));
+  }
+}
+
+function printPlans(options: SimulateOptions, measured: Measured): void {
+  const numbers = (name: string) => options.text(name)?.split(',').map(Number);
+  const rates = numbers('rates') ?? WANTED.map(({ ratePerSecond }) => ratePerSecond);
+  const days = numbers('days') ?? [30];
+  if (![...rates, ...days].every((number) => number > 0))
+    throw new UsageError('--rates and --days are numbers above 0, with commas.');
+  const prices = readPrices(options.text('prices'));
+  for (const name of Object.keys(prices) as (keyof Prices)[])
+    prices[name] = options.number(name) ?? prices[name];
+  const times = timesOf(measured);
+  const planner = new Planner(times);
+  const plans = rates.map((rate, index) => planner.plan(rate, days[index] ?? (days[0] as number)));
+  console.log(`${plansTable(plans)}\n\n${costTable(plans, prices, times)}`);
 }
 
 function printOne(options: SimulateOptions): void {

@@ -1,6 +1,7 @@
 import { retryDelayMs } from '@runhook/dispatcher/retry-schedule';
+import type { Item, Job } from './jobs.ts';
 import type { Lane } from './lanes.ts';
-import type { Item, Job, Service } from './service.ts';
+import type { Service } from './service.ts';
 import { Batcher, type Cores, Thread } from './stations.ts';
 
 /** As in services/dispatcher/src/record/dispatch-record.ts. */

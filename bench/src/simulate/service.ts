@@ -1,6 +1,7 @@
 import type { RetryPolicy } from '@runhook/dispatcher/retry-schedule';
 import type { Simulation } from './engine.ts';
-import type { Lane, Lanes } from './lanes.ts';
+import { type Item, type Job, Line } from './jobs.ts';
+import type { Lanes } from './lanes.ts';
 import { ADDING_SHARE, Pod } from './pod.ts';
 import { Batcher, Cores, LogDevice, Servers, Thread } from './stations.ts';
 import type { ServiceTimes } from './times.ts';
@@ -40,24 +41,6 @@ export const USUAL: Setup = {
   timeoutMs: 10_000,
   machineCores: null,
 };
-
-/** Deliveries that go the same way at the same time; one, or in a long trial many. */
-export interface Item {
-  count: number;
-  intendedMs: number;
-  lane: Lane;
-  attempts: number;
-}
-
-/** In line: events, or deliveries whose next attempt is due. */
-export interface Job {
-  kind: 'event' | 'retry';
-  /** BullMQ's: more than one when an item stands for many. */
-  jobs: number;
-  events: number;
-  items: Item[];
-  addedMs: number;
-}
 
 const REPORTS = { sizeMax: 200, sizeOf: ({ count }: Call) => count, slots: 2, spacingMs: 2 };
 const EVENTS_IN_JOB_MAX = 20;
@@ -300,38 +283,5 @@ export class Service {
   arrived(item: Item): void {
     this.delivered += item.count;
     this.onDelivered(item, this.simulation.nowMs);
-  }
-}
-
-/** First in, first out, without moving what is behind. */
-class Line {
-  #jobs: Job[] = [];
-  #head = 0;
-  /** BullMQ's. */
-  jobs = 0;
-
-  get length(): number {
-    return this.#jobs.length - this.#head;
-  }
-
-  get first(): Job | undefined {
-    return this.#jobs[this.#head];
-  }
-
-  push(job: Job): void {
-    this.#jobs.push(job);
-    this.jobs += job.jobs;
-  }
-
-  shift(): Job | undefined {
-    const job = this.#jobs[this.#head];
-    if (job === undefined) return undefined;
-    this.#head += 1;
-    this.jobs -= job.jobs;
-    if (this.#head > 10_000) {
-      this.#jobs = this.#jobs.slice(this.#head);
-      this.#head = 0;
-    }
-    return job;
   }
 }

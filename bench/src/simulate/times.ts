@@ -73,10 +73,13 @@ export interface ServiceTimes {
     logBytesPerSecond: number;
     /** The largest that one database gets. */
     diskTbMax: number;
+    ratePerDatabaseMax: number;
+    ratePerInstallationMax: number;
     connectionsMax: number;
     /** Of each process, to its database. */
     connections: number;
     shardsMax: number;
+    shardsPerNode: number;
   };
   /** Where everything shares a machine, as in the benchmark. */
   machine: {
