@@ -12,7 +12,7 @@ import { type Load, type Observation, observe, PARTS } from './observe.ts';
 import { parseOptions, type SimulateOptions, USAGE } from './options.ts';
 import { trialPicture } from './picture.ts';
 import { Planner } from './plans.ts';
-import { hpaSettings, kedaSettings } from './scaler.ts';
+import { hpaSettings, kedaSettings, type ScalerSettings } from './scaler.ts';
 import { type Setup, USUAL } from './service.ts';
 import { comparisonTable, costTable, fillMarks, plansTable, scalingParts, WANTED } from './tables.ts';
 import { MEASURED, type Measured, readMeasured, timesOf } from './times.ts';
@@ -42,7 +42,7 @@ export async function simulate(args: readonly string[], signal: AbortSignal): Pr
     if (options.is('docs')) writePage({ against: comparisonTable(compared) });
     return printComparison(compared);
   } else if (options.is('docs')) writeDocs(measured);
-  else if (options.is('scaling')) writeTrials(measured, options.text('out'));
+  else if (options.is('scaling')) writeTrials(measured, options.text('out'), options.number('most'));
   else if (options.is('plans')) printPlans(options, measured);
   else printOne(options);
   return 0;
@@ -50,7 +50,8 @@ export async function simulate(args: readonly string[], signal: AbortSignal): Pr
 
 function printComparison(compared: readonly Comparison[]): number {
   console.log(
-    'fitted: CPU of `max` with one dispatcher and of `accepted`, the rate of `accepted`, `latency` at 100/s',
+    'fitted: the CPU of `max` with one dispatcher, of `accepted`, and of management and PostgreSQL at 50/s; ' +
+      'the rate of `accepted`; CPU, p50 and p99 of `latency` at 100/s',
   );
   console.log(
     `${'case'.padEnd(30)}${'figure'.padEnd(14)}${'bench'.padStart(9)}${'simulated'.padStart(11)}  ratio`,
@@ -80,17 +81,18 @@ function writeDocs(measured: Measured): void {
 }
 
 /** Of both scalers: what came of each trial, and its picture if there is a folder for it. */
-function writeTrials(measured: Measured, folder: string | undefined): void {
+function writeTrials(measured: Measured, folder: string | undefined, most?: number): void {
   const times = timesOf(measured);
+  const bounded = (settings: ScalerSettings) => (most === undefined ? settings : { ...settings, max: most });
   if (folder !== undefined) mkdirSync(folder, { recursive: true });
   for (const trial of [...TRIALS, WAVES]) {
-    const keda = runTrial({ times, trial, settings: kedaSettings(), scrapedEveryMs: 15_000 });
-    const hpa = runTrial({ times, trial, settings: hpaSettings(), scrapedEveryMs: 30_000 });
+    const keda = runTrial({ times, trial, settings: bounded(kedaSettings()), scrapedEveryMs: 15_000 });
+    const hpa = runTrial({ times, trial, settings: bounded(hpaSettings()), scrapedEveryMs: 30_000 });
     for (const [name, moments] of Object.entries({ KEDA: keda, HPA: hpa })) {
       const { ups, downs } = directionsOf(moments);
-      const most = Math.max(...moments.map(({ pods }) => pods));
+      const pods = Math.max(...moments.map((moment) => moment.pods));
       const oldest = Math.max(...moments.map(({ oldestSeconds }) => oldestSeconds)).toFixed(0);
-      console.log(`${trial.name}, ${name}: up ${ups}, down ${downs}; ${most} pods; the oldest ${oldest} s`);
+      console.log(`${trial.name}, ${name}: up ${ups}, down ${downs}; ${pods} pods; the oldest ${oldest} s`);
     }
     if (folder === undefined || trial === WAVES) continue;
     writeFileSync(join(folder, `${trial.name}.svg`), trialPicture(trial, keda, hpa));

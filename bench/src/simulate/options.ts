@@ -15,7 +15,8 @@ what is run, without another word
 --knee                the rate up to which p99 stays, too
 
 instead
---scaling             the three trials of the scaler: what came of each, and their pictures into --out <folder>
+--scaling             the trials of the scaler: what came of each, and their pictures into --out <folder>; --most <n>
+                      dispatchers in place of what the manifests say
 --plans               the plans of docs/scaling.md, and what they cost: --rates 100,1000 --days 30,7 --prices <file>
                       or one price: --vcpu, --disk, --archive, --internet, --zones <dollars>
 --docs                writes docs/scaling.md and its pictures from bench/simulate/measured.json
@@ -48,6 +49,7 @@ const PLAIN = [
     'runs',
     'bench-seconds',
     'out',
+    'most',
   ],
 ] as const;
 
