@@ -18,7 +18,12 @@ const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
 const QUICK = { runs: 1, seconds: 0.6, rawRuns: 1, rawSeconds: 0.7, tuneSeconds: 0 };
 
 /** Runs the scenarios and answers what they came to. Whatever was started is ended, whatever happens. */
-export async function run(options: BenchOptions, progress: Progress, signal: AbortSignal): Promise<Report> {
+export async function run(
+  options: BenchOptions,
+  progress: Progress,
+  signal: AbortSignal,
+  chosen: typeof scenarios = scenarios,
+): Promise<Report> {
   const lengths = { ...(options.isQuick ? QUICK : FULL) };
   if (options.runs !== null) lengths.runs = options.runs;
   if (options.seconds !== null) lengths.seconds = options.seconds;
@@ -45,7 +50,7 @@ export async function run(options: BenchOptions, progress: Progress, signal: Abo
       signal.throwIfAborted();
       return await openWorld({ queue, folder, guard, receiver, ...worldOptions });
     };
-    const measuring = { options, lengths, raw, meter, receiver, open, releases, progress, signal };
+    const measuring = { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal };
     const { results, voided } = await runScenarios(measuring);
     await measureRaw('after');
     return {
@@ -88,6 +93,7 @@ async function openSurroundings(releases: Releases, signal: AbortSignal) {
 
 async function runScenarios(measuring: {
   options: BenchOptions;
+  chosen: typeof scenarios;
   lengths: { runs: number; seconds: number };
   raw: RawReference;
   meter: RawMeter;
@@ -97,7 +103,7 @@ async function runScenarios(measuring: {
   progress: Progress;
   signal: AbortSignal;
 }): Promise<{ results: ScenarioResult[]; voided: string[] }> {
-  const { options, lengths, raw, meter, receiver, open, releases, progress, signal } = measuring;
+  const { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal } = measuring;
   const results: ScenarioResult[] = [];
   const voided: string[] = [];
   let shared: World | undefined;
@@ -130,7 +136,7 @@ async function runScenarios(measuring: {
     current = name;
     bench.progress('');
     try {
-      results.push(await scenarios[name](bench));
+      results.push(await chosen[name](bench));
     } catch (error) {
       signal.throwIfAborted();
       // What the others measured took half an hour: the run is void, and tells what it has.

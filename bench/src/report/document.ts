@@ -1,4 +1,4 @@
-import type { Row, ScenarioResult } from '../bench.ts';
+import type { Figures, Row, ScenarioResult } from '../bench.ts';
 import { linePlot } from './plot.ts';
 import { figureText } from './table.ts';
 import type { Report } from './targets.ts';
@@ -105,6 +105,29 @@ const TITLES: Record<string, string> = {
 
 const PART = /(<!-- figures: ([a-z-]+) -->\n)([\s\S]*?)(<!-- end -->)/g;
 
+/** What the page says was measured: by scenario and case, as {@link fillDocument} wrote it. */
+export function readDocument(page: string): Record<string, Record<string, Figures>> {
+  const names = Object.fromEntries(Object.entries(TITLES).map(([name, title]) => [title, name]));
+  const scenarios: Record<string, Record<string, Figures>> = {};
+  for (const [, , scenario = '', table = ''] of page.matchAll(PART)) {
+    const [head = [], , ...rows] = table
+      .split('\n')
+      .filter((line) => line.startsWith('| '))
+      .map((line) => line.slice(2, -2).split(' | '));
+    scenarios[scenario] = Object.fromEntries(
+      rows.map(([name = '', ...cells]) => [
+        name.trim(),
+        Object.fromEntries(
+          cells.flatMap((cell, index) =>
+            cell.trim() === '' ? [] : [[names[head[index + 1] ?? ''] ?? '', Number(cell)]],
+          ),
+        ),
+      ]),
+    );
+  }
+  return scenarios;
+}
+
 /**
  * Puts the figures of a run into the places that docs/performance.md has for them. One of some scenarios leaves everything
  * else as it was, and says below its own tables when it was.
@@ -191,7 +214,7 @@ function scenarioTable({ name, rows }: ScenarioResult): string {
   );
 }
 
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }

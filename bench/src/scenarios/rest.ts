@@ -27,7 +27,7 @@ import {
   untilDrained,
 } from '../world/runners.ts';
 import { takeArrivals } from '../world/workload.ts';
-import type { World } from '../world/world.ts';
+import type { QueueName, World } from '../world/world.ts';
 import { type BareExpress, bareExpress, CALLERS } from './bare-express.ts';
 import { untilArrived } from './latency.ts';
 
@@ -41,12 +41,15 @@ const COUNTED_RATE = 100;
  * The way of a job runner that reports over REST: from the moment a call is due to the arrival of its event at the
  * endpoint. Each call is one event with one subscription.
  */
-export async function rest(bench: Bench): Promise<ScenarioResult> {
+export async function rest(
+  bench: Bench,
+  queues: readonly QueueName[] = ['redis', 'postgres'],
+): Promise<ScenarioResult> {
   const reporter = startProgram('reporter');
   try {
     const bare = await bareExpress(bench, reporter);
     const rows = [...bare.rows];
-    for (const queue of ['redis', 'postgres'] as const) {
+    for (const queue of queues) {
       rows.push(
         ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
       );

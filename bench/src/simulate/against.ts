@@ -1,0 +1,96 @@
+import type { Figures } from '../bench.ts';
+import type { BenchOptions } from '../options.ts';
+import { createProgress, run } from '../run.ts';
+import { scenarios } from '../scenarios/index.ts';
+import { rest } from '../scenarios/rest.ts';
+import { BENCH_SETUP, figureOf, fit, type Rows, simulateCase } from './fit.ts';
+import type { Observation } from './observe.ts';
+import type { ServiceTimes } from './times.ts';
+
+const HELD_WITHIN = 0.2;
+
+interface Compared {
+  case: string;
+  figure: 'ratePerSecond' | 'p50Ms' | 'p99Ms';
+  /** Told beside it, and not held to it: tails, and medians of a machine without a core to spare, hang on how it is shared. */
+  isTold?: true;
+}
+
+const ROWS: readonly Compared[] = [
+  { case: 'max: 1 dispatcher', figure: 'ratePerSecond' },
+  { case: 'max: 2 dispatchers', figure: 'ratePerSecond' },
+  { case: 'rest: as fast as it goes', figure: 'ratePerSecond' },
+  { case: 'rest: 50/s', figure: 'p50Ms' },
+  { case: 'rest: 100/s', figure: 'p50Ms' },
+  { case: 'rest: 50/s', figure: 'p99Ms', isTold: true },
+  { case: 'rest: 100/s', figure: 'p99Ms', isTold: true },
+  { case: 'rest: 300/s', figure: 'p50Ms' },
+  { case: 'rest: 300/s', figure: 'p99Ms', isTold: true },
+  { case: 'rest: 1000/s', figure: 'p50Ms', isTold: true },
+  { case: 'rest: 1000/s', figure: 'p99Ms', isTold: true },
+  { case: 'far: answer after 1000 ms', figure: 'p50Ms' },
+  { case: 'far: answer after 1000 ms', figure: 'p99Ms' },
+];
+
+const TITLES = { ratePerSecond: 'per second', p50Ms: 'p50, ms', p99Ms: 'p99, ms' };
+
+export interface Comparison {
+  case: string;
+  figure: string;
+  measured: number;
+  simulated: number;
+  ratio: number;
+  isWithin: boolean;
+  isHeld: boolean;
+}
+
+/** What the simulation says of the cases it was not fitted to, beside what was measured in the same rows. */
+export function compare(start: ServiceTimes, rows: Rows): Comparison[] {
+  const times = fit(withReceiver(start, rows), rows);
+  const simulated = new Map<string, Observation>();
+  return ROWS.flatMap(({ case: name, figure, isTold }) => {
+    const measured = figureOf(rows, name, figure);
+    if (measured === undefined) return [];
+    const observation = simulated.get(name) ?? simulateCase(times, name, rows);
+    simulated.set(name, observation);
+    const ratio = observation[figure] / measured;
+    const isWithin = Math.abs(ratio - 1) <= HELD_WITHIN;
+    const shown = { case: name, figure: TITLES[figure], measured, simulated: observation[figure], ratio };
+    return [{ ...shown, isWithin, isHeld: !isTold }];
+  });
+}
+
+/** The endpoints' part of the machine, where the benchmark tells it. */
+function withReceiver(times: ServiceTimes, rows: Rows): ServiceTimes {
+  const { receiverCpuPercent, ratePerSecond } = rows.max?.['1 dispatcher'] ?? {};
+  if (receiverCpuPercent === undefined || ratePerSecond === undefined) return times;
+  const receiverMicros = (receiverCpuPercent * 10_000) / ratePerSecond;
+  return { ...times, machine: { ...times.machine, receiverMicros } };
+}
+
+/** Runs the cases on this machine: those that the times are fitted to, and those that they are held to. */
+export async function benchRows(
+  options: Pick<BenchOptions, 'runs' | 'seconds'>,
+  signal: AbortSignal,
+): Promise<Rows> {
+  const report = await run(
+    {
+      ...options,
+      scenarios: ['rest', 'max', 'latency', 'far'],
+      ...{ isQuick: false, stored: null, queue: 'redis', writesDocs: false },
+    },
+    createProgress(process.stderr),
+    signal,
+    { ...scenarios, rest: (bench) => rest(bench, ['redis']) },
+  );
+  if (report.voided.length > 0) throw new Error(`The benchmark is void: ${report.voided.join('; ')}`);
+  const cores = report.machine.cores;
+  if (cores !== BENCH_SETUP.machineCores)
+    process.stderr.write(`This machine has ${cores} cores; ${BENCH_SETUP.machineCores} are simulated.\n`);
+  return Object.fromEntries(
+    report.scenarios.map(({ name, rows }) => [
+      name,
+      Object.fromEntries(rows.map((row): [string, Figures] => [row.case, row.figures])),
+    ]),
+  );
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { DISK_USED, type Plan, USE_PLANNED } from './plans.ts';
+import type { ServiceTimes } from './times.ts';
+
+/** US dollars: round figures of the size that large clouds list on demand, not anybody's quote. */
+export type Prices = Record<'vcpu' | 'disk' | 'archive' | 'internet' | 'zones', number>;
+
+const PRICES = new URL('../../simulate/prices.json', import.meta.url);
+
+export function readPrices(file: URL | string = PRICES): Prices {
+  const read = JSON.parse(readFileSync(file, 'utf8')) as Record<string, { dollars: number }>;
+  return Object.fromEntries(Object.entries(read).map(([name, { dollars }]) => [name, dollars])) as Prices;
+}
+
+/** Of a month. */
+export interface Cost {
+  /** A standby of Redis and of PostgreSQL doubles theirs. */
+  vcpus: { management: number; dispatchers: number; redis: number; postgres: number };
+  compute: number;
+  logGb: number;
+  log: number;
+  sentGb: number;
+  traffic: number;
+  all: number;
+  perMillion: number;
+}
+
+const WAL_DAYS = 7;
+const SECONDS_A_MONTH = 2_628_000;
+const DAYS_A_MONTH = 30.4;
+/** What the manifests ask for: a quarter of a core for each management, half of one for Redis. */
+const MANAGEMENT_LEAST = 0.25;
+const REDIS_LEAST = 0.5;
+
+export function costOf(plan: Plan, prices: Prices, { machine, postgres }: ServiceTimes): Cost {
+  const { ratePerSecond, days, seen, databases } = plan;
+  const halves = (cores: number) => Math.ceil(2 * cores) / 2;
+  const busy = (pods: number, use: number) => halves((pods * use) / USE_PLANNED);
+  const redisEach = Math.max(REDIS_LEAST, busy(1, seen.use.Redis));
+  const vcpus = {
+    management: Math.max(plan.management * MANAGEMENT_LEAST, busy(plan.management, seen.use.management)),
+    dispatchers: plan.dispatchers,
+    redis: 2 * plan.redisNodes * redisEach,
+    postgres: 2 * databases * plan.databaseCores,
+  };
+  const compute = Object.values(vcpus).reduce((sum, count) => sum + count, 0) * prices.vcpu;
+  const gigabytesADay = (bytes: number) => (ratePerSecond * 86_400 * bytes) / 1e9;
+  const logGb = gigabytesADay(postgres.diskBytes) * days;
+  const walGb = gigabytesADay(postgres.walBytes);
+  // The disk of the standby too, a quarter of it free; the log of the last week is kept elsewhere.
+  const log = (logGb / DISK_USED) * 2 * prices.disk + walGb * WAL_DAYS * prices.archive;
+  const sentGb = (ratePerSecond * SECONDS_A_MONTH * (machine.requestBytes + machine.overheadBytes)) / 1e9;
+  const traffic = sentGb * prices.internet + walGb * DAYS_A_MONTH * prices.zones;
+  const all = compute + log + traffic;
+  const perMillion = all / ((ratePerSecond * SECONDS_A_MONTH) / 1e6);
+  return { vcpus, compute, logGb, log, sentGb, traffic, all, perMillion };
+}

@@ -1,0 +1,177 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { UsageError } from '../options.ts';
+import { readDocument } from '../report/document.ts';
+import { figureText } from '../report/table.ts';
+import { benchRows, type Comparison, compare } from './against.ts';
+import { type Prices, readPrices } from './cost.ts';
+import { refitted } from './fit.ts';
+import { kneeOf, sliceOf } from './knee.ts';
+import { type Load, type Observation, observe, PARTS } from './observe.ts';
+import { parseOptions, type SimulateOptions, USAGE } from './options.ts';
+import { trialPicture } from './picture.ts';
+import { Planner } from './plans.ts';
+import { hpaSettings, kedaSettings, type ScalerSettings } from './scaler.ts';
+import { type Setup, USUAL } from './service.ts';
+import { comparisonTable, costTable, fillMarks, plansTable, scalingParts, WANTED } from './tables.ts';
+import { MEASURED, type Measured, readMeasured, timesOf } from './times.ts';
+import { directionsOf, runTrial, TRIALS, WAVES } from './trials.ts';
+
+const SCALING = new URL('../../../docs/scaling.md', import.meta.url);
+const PICTURES = new URL('../../../docs/scaling/', import.meta.url);
+const PERFORMANCE = new URL('../../../docs/performance.md', import.meta.url);
+
+/** Resolves with the exit code: 1 when the benchmark says otherwise. */
+export async function simulate(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const options = parseOptions(args);
+  const measured = readMeasured();
+  if (options.is('fit')) {
+    const rows = readDocument(readFileSync(PERFORMANCE, 'utf8'));
+    const text = JSON.stringify(refitted(measured, rows, 'docs/performance.md'), null, 2);
+    writeFileSync(MEASURED, `${text}\n`);
+    console.log(`written: ${fileURLToPath(MEASURED)}`);
+  } else if (options.is('against-page') || options.is('against-bench')) {
+    const rows = options.is('against-page')
+      ? readDocument(readFileSync(PERFORMANCE, 'utf8'))
+      : await benchRows(
+          { runs: options.number('runs') ?? null, seconds: options.number('bench-seconds') ?? null },
+          signal,
+        );
+    const compared = compare(timesOf(measured), rows);
+    if (options.is('docs')) writePage({ against: comparisonTable(compared) });
+    return printComparison(compared);
+  } else if (options.is('docs')) writeDocs(measured);
+  else if (options.is('scaling')) writeTrials(measured, options.text('out'), options.number('most'));
+  else if (options.is('plans')) printPlans(options, measured);
+  else printOne(options);
+  return 0;
+}
+
+function printComparison(compared: readonly Comparison[]): number {
+  console.log(
+    'fitted: the CPU of `max` with one dispatcher, of `accepted`, and of management and PostgreSQL at 50/s; ' +
+      'the rate of `accepted`; CPU, p50 and p99 of `latency` at 100/s',
+  );
+  console.log(
+    `${'case'.padEnd(30)}${'figure'.padEnd(14)}${'bench'.padStart(9)}${'simulated'.padStart(11)}  ratio`,
+  );
+  for (const { case: name, figure, measured, simulated, ratio, ...one } of compared) {
+    const cells = [measured, simulated].map(figureText);
+    const verdict = `${one.isWithin ? 'within' : 'outside'}${one.isHeld ? '' : ', told only'}`;
+    console.log(
+      `${name.padEnd(30)}${figure.padEnd(14)}${cells[0]?.padStart(9)}${cells[1]?.padStart(11)}   ${ratio.toFixed(2)}  ${verdict}`,
+    );
+  }
+  const outside = compared.filter(({ isWithin, isHeld }) => isHeld && !isWithin);
+  console.log(
+    outside.length === 0 ? 'all that is held is within 20 %' : `outside of 20 %: ${outside.length}`,
+  );
+  return outside.length === 0 ? 0 : 1;
+}
+
+function writePage(parts: Record<string, string>): void {
+  writeFileSync(SCALING, fillMarks(readFileSync(SCALING, 'utf8'), parts));
+  console.log(`written: ${fileURLToPath(SCALING)}`);
+}
+
+function writeDocs(measured: Measured): void {
+  writePage(scalingParts(measured, readPrices()));
+  writeTrials(measured, fileURLToPath(PICTURES));
+}
+
+/** Of both scalers: what came of each trial, and its picture if there is a folder for it. */
+function writeTrials(measured: Measured, folder: string | undefined, most?: number): void {
+  const times = timesOf(measured);
+  const bounded = (settings: ScalerSettings) => (most === undefined ? settings : { ...settings, max: most });
+  if (folder !== undefined) mkdirSync(folder, { recursive: true });
+  for (const trial of [...TRIALS, WAVES]) {
+    const keda = runTrial({ times, trial, settings: bounded(kedaSettings()), scrapedEveryMs: 15_000 });
+    const hpa = runTrial({ times, trial, settings: bounded(hpaSettings()), scrapedEveryMs: 30_000 });
+    for (const [name, moments] of Object.entries({ KEDA: keda, HPA: hpa })) {
+      const { ups, downs } = directionsOf(moments);
+      const pods = Math.max(...moments.map((moment) => moment.pods));
+      const oldest = Math.max(...moments.map(({ oldestSeconds }) => oldestSeconds)).toFixed(0);
+      console.log(`${trial.name}, ${name}: up ${ups}, down ${downs}; ${pods} pods; the oldest ${oldest} s`);
+    }
+    if (folder === undefined || trial === WAVES) continue;
+    writeFileSync(join(folder, `${trial.name}.svg`), trialPicture(trial, keda, hpa));
+  }
+}
+
+function printPlans(options: SimulateOptions, measured: Measured): void {
+  const numbers = (name: string) => options.text(name)?.split(',').map(Number);
+  const rates = numbers('rates') ?? WANTED.map(({ ratePerSecond }) => ratePerSecond);
+  const days = numbers('days') ?? [30];
+  if (![...rates, ...days].every((number) => number > 0))
+    throw new UsageError('--rates and --days are numbers above 0, with commas.');
+  const prices = readPrices(options.text('prices'));
+  for (const name of Object.keys(prices) as (keyof Prices)[])
+    prices[name] = options.number(name) ?? prices[name];
+  const times = timesOf(measured);
+  const planner = new Planner(times);
+  const plans = rates.map((rate, index) => planner.plan(rate, days[index] ?? (days[0] as number)));
+  console.log(`${plansTable(plans)}\n\n${costTable(plans, prices, times)}`);
+}
+
+function printOne(options: SimulateOptions): void {
+  const databases = options.number('databases') ?? 1;
+  const setup = sliceOf(setupOf(options), databases);
+  const ratePerSecond = (options.number('rate') ?? 0) / setup.deliveriesPerEvent / databases;
+  const how = oneOf(options, 'how', ['rest', 'queue'] as const);
+  const arrivals = oneOf(options, 'arrivals', ['poisson', 'even', 'burst'] as const);
+  const load: Load =
+    arrivals === 'burst'
+      ? { kind: 'burst', how, ratePerSecond, times: 10, forMs: 10_000, everyMs: 60_000 }
+      : { kind: 'open', how, ratePerSecond, arrivals };
+  const times = timesOf(readMeasured());
+  const durationMs = (options.number('seconds') ?? 10) * 1_000;
+  const seen = observe({ times, setup, load, durationMs, seed: options.number('seed') ?? 1 });
+  if (databases > 1) console.log(`one of ${databases} equal parts; rates are of all of them`);
+  printObservation(seen, databases);
+  if (!options.is('knee')) return;
+  const knee = kneeOf({ times, setup, load: { how, arrivals: 'poisson' } });
+  const rate = Math.round(knee.ratePerSecond * databases).toLocaleString('en');
+  console.log(`knee: ${rate} deliveries/s, where ${knee.fullFirst} is full`);
+}
+
+function printObservation(seen: Observation, databases: number): void {
+  const rate = Math.round(seen.ratePerSecond * databases).toLocaleString('en');
+  const [p50, p99, max] = [seen.p50Ms, seen.p99Ms, seen.maxMs].map(figureText);
+  console.log(`delivered: ${rate}/s; from call to endpoint p50 ${p50} ms, p99 ${p99} ms, longest ${max} ms`);
+  for (const part of PARTS) {
+    if (seen.use[part] === 0) continue;
+    const isFirst = part === seen.fullFirst ? '   full first' : '';
+    console.log(`${part.padEnd(18)}${(seen.use[part] * 100).toFixed(0).padStart(4)} %${isFirst}`);
+  }
+}
+
+function setupOf(options: SimulateOptions): Partial<Setup> {
+  const file = options.text('endpoints');
+  const given = file === undefined ? {} : (JSON.parse(readFileSync(file, 'utf8')) as Record<string, number>);
+  const number = (name: string, usual: number) => options.number(name) ?? usual;
+  return {
+    dispatchers: number('dispatchers', USUAL.dispatchers),
+    management: number('management', USUAL.management),
+    shards: number('shards', USUAL.shards),
+    redisNodes: number('redis-nodes', USUAL.redisNodes),
+    databaseCores: number('database-cores', USUAL.databaseCores),
+    concurrency: number('concurrency', USUAL.concurrency),
+    deliveriesPerEvent: number('deliveries', 1),
+    answer: {
+      p50Ms: number('p50-ms', given.p50Ms ?? USUAL.answer.p50Ms),
+      p99Ms: number('p99-ms', given.p99Ms ?? USUAL.answer.p99Ms),
+    },
+    failureShare: number('failure-share', given.failureShare ?? USUAL.failureShare),
+    endpoints: given.count ?? USUAL.endpoints,
+  };
+}
+
+function oneOf<Name extends string>(options: SimulateOptions, name: string, names: readonly Name[]): Name {
+  const given = options.text(name);
+  const found = names.find((one) => one === given);
+  if (found === undefined) throw new UsageError(`--${name} is one of ${names.join(', ')}.`);
+  return found;
+}
+
+export { USAGE, UsageError };

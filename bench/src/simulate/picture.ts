@@ -1,0 +1,122 @@
+import { niceMax } from '../report/plot.ts';
+import type { Moment, Trial } from './trials.ts';
+
+const WIDTH = 720;
+const LEFT = 64;
+const RIGHT = 20;
+const TOP = 56;
+const PANEL_HEIGHT = 130;
+const PANEL_GAP = 40;
+const BOTTOM = 44;
+const TICKS = 5;
+
+/** Of the page that shows it where the reader's taste is known, dark or light; each colour is legible on its own ground. */
+const STYLE = `
+.ground { fill: #ffffff } .text { fill: #222222 } .grid { stroke: #dddddd } .cause { fill: #f3dfd2 }
+.one { stroke: #1f5fa8 } .other { stroke: #b5541c; stroke-dasharray: 6 4 }
+@media (prefers-color-scheme: dark) {
+.ground { fill: #16181c } .text { fill: #e6e6e6 } .grid { stroke: #3a3d42 } .cause { fill: #43342b }
+.one { stroke: #6fb1f5 } .other { stroke: #f0a06a }
+}`;
+
+interface Panel {
+  title: string;
+  read: (moment: Moment) => number;
+}
+
+const PANELS: readonly Panel[] = [
+  { title: 'dispatchers', read: ({ pods }) => pods },
+  { title: 'age of the oldest that is due, seconds', read: ({ oldestSeconds }) => oldestSeconds },
+  { title: 'parked, thousands of deliveries', read: ({ parked }) => parked / 1_000 },
+];
+
+/** A trial with both scalers: pods and age over time, and what is parked if anything is. */
+export function trialPicture(trial: Trial, keda: readonly Moment[], hpa: readonly Moment[]): string {
+  const panels = PANELS.filter(
+    ({ read }, index) => index < 2 || keda.some((moment) => Math.round(read(moment)) > 0),
+  );
+  const height = TOP + panels.length * (PANEL_HEIGHT + PANEL_GAP) - PANEL_GAP + BOTTOM;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12" role="img" aria-labelledby="title description">`,
+    `<title id="title">${trial.title}</title>`,
+    `<desc id="description">${describe(trial, keda, hpa)}</desc>`,
+    `<style>${STYLE}\n</style>`,
+    `<rect class="ground" width="${WIDTH}" height="${height}"/>`,
+    text(LEFT, 20, trial.title, 'start', ' font-weight="bold" font-size="14"'),
+    ...legend(),
+    ...panels.flatMap((panel, index) =>
+      drawn(panel, trial, [keda, hpa], TOP + index * (PANEL_HEIGHT + PANEL_GAP)),
+    ),
+    text((LEFT + WIDTH - RIGHT) / 2, height - 8, 'minutes', 'middle'),
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+function describe(trial: Trial, keda: readonly Moment[], hpa: readonly Moment[]): string {
+  const most = (moments: readonly Moment[], read: Panel['read']) =>
+    Math.round(Math.max(...moments.map(read)));
+  const told = ([name, moments]: [string, readonly Moment[]]) =>
+    `${name}: ${moments[0]?.pods} dispatchers, ${most(moments, ({ pods }) => pods)} at most, ${moments.at(-1)?.pods} at the end; the oldest waited ${most(moments, ({ oldestSeconds }) => oldestSeconds)} s at most.`;
+  const both: [string, readonly Moment[]][] = [
+    ['KEDA', keda],
+    ['HPA', hpa],
+  ];
+  return `From minute ${trial.fromMinute} to ${trial.toMinute}: ${trial.cause}. ${both.map(told).join(' ')}`;
+}
+
+function legend(): string[] {
+  return ['KEDA, scraped every 15 s', 'HPA, every 30 s'].flatMap((name, index) => {
+    const x = WIDTH - RIGHT - 350 + index * 210;
+    const line = index === 0 ? 'one' : 'other';
+    return [
+      `<line class="${line}" x1="${x}" x2="${x + 26}" y1="36" y2="36" stroke-width="2"/>`,
+      text(x + 32, 40, name, 'start'),
+    ];
+  });
+}
+
+function drawn(panel: Panel, trial: Trial, lines: readonly (readonly Moment[])[], top: number): string[] {
+  const bottom = top + PANEL_HEIGHT;
+  const most = niceMax(Math.max(1, ...lines.flat().map(panel.read)));
+  const xAt = (minute: number) => round(LEFT + (minute / trial.minutes) * (WIDTH - LEFT - RIGHT));
+  const yAt = (value: number) => round(bottom - (value / most) * PANEL_HEIGHT);
+  const shares = Array.from({ length: TICKS + 1 }, (_, index) => index / TICKS);
+  const causeWidth = round(xAt(trial.toMinute) - xAt(trial.fromMinute));
+  return [
+    `<rect class="cause" x="${xAt(trial.fromMinute)}" y="${top}" width="${causeWidth}" height="${PANEL_HEIGHT}"/>`,
+    text(LEFT, top - 8, panel.title, 'start'),
+    ...shares.flatMap((share) => [
+      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${yAt(share * most)}" y2="${yAt(share * most)}"/>`,
+      text(LEFT - 8, yAt(share * most) + 4, label(share * most), 'end'),
+      text(xAt(share * trial.minutes), bottom + 16, label(share * trial.minutes), 'middle'),
+    ]),
+    ...lines.map((moments, index) => {
+      const points = steps(moments, panel.read).map(([minute, value]) => `${xAt(minute)},${yAt(value)}`);
+      return `<polyline class="${index === 0 ? 'one' : 'other'}" points="${points.join(' ')}" fill="none" stroke-width="2"/>`;
+    }),
+  ];
+}
+
+/** What stays as it is needs no points between its ends. */
+function steps(moments: readonly Moment[], read: Panel['read']): [number, number][] {
+  const points = moments.map((moment): [number, number] => [
+    moment.minute,
+    Math.round(read(moment) * 10) / 10,
+  ]);
+  return points.filter(
+    ([, value], index) => value !== points[index - 1]?.[1] || value !== points[index + 1]?.[1],
+  );
+}
+
+function label(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function text(x: number, y: number, content: string, anchor: string, more = ''): string {
+  return `<text class="text" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}"${more}>${content}</text>`;
+}

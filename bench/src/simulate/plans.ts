@@ -1,0 +1,131 @@
+import { type Knee, kneeOf, observeAt } from './knee.ts';
+import type { Observation, Part } from './observe.ts';
+import { type Setup, USUAL } from './service.ts';
+import type { ServiceTimes } from './times.ts';
+
+/** What to run for a rate. All counts are of everything together, but for those of a database. */
+export interface Plan {
+  ratePerSecond: number;
+  days: number;
+  installations: number;
+  management: number;
+  dispatchers: number;
+  /** Of each installation. */
+  shards: number;
+  redisNodes: number;
+  databases: number;
+  /** Of each database. */
+  databaseCores: number;
+  connections: number;
+  diskTb: number;
+  walMbPerSecond: number;
+  /** Of one part of it, which is simulated: one database with what belongs to it. */
+  seen: Observation;
+  kneePerSecond: number;
+  fullFirst: Part;
+  next: { part: string; atRatePerSecond: number };
+}
+
+/** Half of what is paid for idles, for bursts, retries, upgrades and the loss of a zone. */
+export const USE_PLANNED = 0.5;
+/** A disk is three quarters full. */
+export const DISK_USED = 0.75;
+const LEAST_PODS = 2;
+const CORES = [1, 2, 4, 8, 16, 32, 64];
+const ROUNDS = 3;
+const MANAGEMENT_CONNECTIONS = 14;
+
+interface Slice {
+  setup: Setup;
+  seen: Observation;
+  knee: Knee;
+}
+
+/** Plans, of which those that are made of equal parts share the simulation of one. */
+export class Planner {
+  readonly #times: ServiceTimes;
+  readonly #parts = new Map<number, Slice>();
+
+  constructor(times: ServiceTimes) {
+    this.#times = times;
+  }
+
+  plan(ratePerSecond: number, days: number): Plan {
+    const { cluster, postgres } = this.#times;
+    const diskTb = (ratePerSecond * 86_400 * days * postgres.diskBytes) / 1e12;
+    const databases = Math.max(
+      Math.ceil(ratePerSecond / cluster.ratePerDatabaseMax),
+      Math.ceil(diskTb / DISK_USED / cluster.diskTbMax),
+    );
+    const partRate = ratePerSecond / databases;
+    const { setup, seen, knee } = this.#part(partRate);
+    const installations = Math.ceil(ratePerSecond / cluster.ratePerInstallationMax);
+    const redisNodes = setup.redisNodes * databases;
+    const connections = setup.dispatchers * cluster.connections + setup.management * MANAGEMENT_CONNECTIONS;
+    const plan = {
+      ...{ ratePerSecond, days, installations, redisNodes, databases, connections, diskTb, seen },
+      management: setup.management * databases,
+      dispatchers: setup.dispatchers * databases,
+      shards: shardsFor(redisNodes / installations, cluster),
+      databaseCores: setup.databaseCores,
+      walMbPerSecond: (ratePerSecond * postgres.walBytes) / 1e6,
+      kneePerSecond: knee.ratePerSecond * databases,
+      fullFirst: knee.fullFirst,
+    };
+    return { ...plan, next: this.#next(plan, knee.redisPerSecond * databases) };
+  }
+
+  /** One database with what belongs to it, so large that each of its parts is half used. */
+  #part(ratePerSecond: number): Slice {
+    const known = this.#parts.get(ratePerSecond);
+    if (known !== undefined) return known;
+    const load = { how: 'rest', arrivals: 'poisson' } as const;
+    let setup: Setup = { ...USUAL, databaseCores: 2 };
+    let seen = observeAt({ times: this.#times, setup, load }, ratePerSecond);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { use } = seen;
+      const enough = (count: number, share: number) => Math.ceil((count * share) / USE_PLANNED);
+      const cores = enough(setup.databaseCores, use.PostgreSQL);
+      setup = {
+        ...setup,
+        management: Math.max(LEAST_PODS, enough(setup.management, use.management)),
+        dispatchers: Math.max(
+          LEAST_PODS,
+          enough(setup.dispatchers, Math.max(use.dispatcher, use['places for jobs'])),
+        ),
+        redisNodes: Math.max(1, enough(setup.redisNodes, use.Redis)),
+        databaseCores: CORES.find((count) => count >= cores) ?? cores,
+      };
+      setup = { ...setup, shards: setup.redisNodes };
+      seen = observeAt({ times: this.#times, setup, load }, ratePerSecond);
+    }
+    const part = { setup, seen, knee: kneeOf({ times: this.#times, setup, load }) };
+    this.#parts.set(ratePerSecond, part);
+    return part;
+  }
+
+  /** What no more pods would help with: the limit that is nearest above the rate. */
+  #next(plan: Omit<Plan, 'next'>, redisPerSecond: number): Plan['next'] {
+    const { cluster } = this.#times;
+    const { ratePerSecond: rate, databases, installations, connections, diskTb } = plan;
+    const isDivided = databases > 1;
+    const isLeast = plan.dispatchers === LEAST_PODS && plan.management === LEAST_PODS;
+    const limits: [string, number][] = [
+      ['the disk of a database', (rate * cluster.diskTbMax * DISK_USED * databases) / diskTb],
+      // The least pods are no measure of how many a higher rate needs.
+      ['connections: a pooler', isLeast ? Infinity : (rate * cluster.connectionsMax) / connections],
+      ['a Redis core: shards', redisPerSecond],
+      ['one database', isDivided ? Infinity : cluster.ratePerDatabaseMax],
+      ['one installation: cells', installations > 1 ? Infinity : cluster.ratePerInstallationMax],
+    ];
+    const [part, atRatePerSecond] = limits
+      .filter(([, at]) => at >= rate)
+      .reduce((nearest, limit) => (limit[1] < nearest[1] ? limit : nearest));
+    return { part, atRatePerSecond };
+  }
+}
+
+function shardsFor(nodes: number, { shardsMax, shardsPerNode }: ServiceTimes['cluster']): number {
+  if (nodes <= 1) return 1;
+  return Math.min(shardsMax, 2 ** Math.ceil(Math.log2(nodes * shardsPerNode)));
+}

@@ -1,0 +1,266 @@
+import { retryDelayMs } from '@runhook/dispatcher/retry-schedule';
+import type { Item, Job } from './jobs.ts';
+import type { Lane } from './lanes.ts';
+import type { Service } from './service.ts';
+import { Batcher, type Cores, Thread } from './stations.ts';
+
+/** As in services/dispatcher/src/record/dispatch-record.ts. */
+const BATCH_SIZE_MAX = 200;
+const SPACING_MS = { look: 2, attempted: 10, load: 5, record: 10 };
+/** What takes longer is committed as pending, and its attempt recorded when it has ended. */
+const COMMIT_AFTER_MS = 500;
+/** Of what a job costs the queue; taking and ending it is the rest. */
+export const ADDING_SHARE = 0.4;
+/** To render, sign and write a request; the rest is to read its answer. */
+const SENDING_SHARE = 0.6;
+
+interface Rows {
+  count: number;
+  micros: number;
+  walBytes: number;
+  done: () => void;
+}
+
+/** A dispatcher: one event loop, its jobs in hand, and its batches. */
+export class Pod {
+  readonly thread: Thread;
+  readonly madeMs: number;
+  readonly #service: Service;
+  readonly #inHand = { event: 0, retry: 0 };
+  readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
+  /** Fetches on their way, by shard and kind: one at a time while it waits at the queue. */
+  readonly #fetching = new Set<string>();
+  #nextShard: number;
+  #isStopped = false;
+
+  constructor(service: Service, index: number, cores: Cores) {
+    const { turnMicros, wakeMicros, helperShare, pauseShare } = service.times.dispatcher;
+    const pauses = { share: pauseShare, ms: service.times.machine.pauseMs };
+    this.#service = service;
+    this.#nextShard = index;
+    this.madeMs = service.simulation.nowMs;
+    this.thread = new Thread(service.simulation, {
+      ...{ cores, turnMicros, wakeMicros, helperShare, pauses },
+      unevenness: service.times.machine.unevenness,
+    });
+    this.#batchers = Object.fromEntries(
+      Object.entries(SPACING_MS).map(([name, spacingMs]) => [name, this.#batcher(spacingMs)]),
+    ) as Record<keyof typeof SPACING_MS, Batcher<Rows>>;
+    for (let shard = 0; shard < service.setup.shards; shard += 1) {
+      this.wake(shard, 'event');
+      this.wake(shard, 'retry');
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  get jobsInHand(): number {
+    return this.#inHand.event + this.#inHand.retry;
+  }
+
+  /** Whether it goes to fetch from the shard. */
+  wake(shard: number, kind: Job['kind']): boolean {
+    if (this.#isFull(kind)) return false;
+    const key = `${kind} ${shard}`;
+    if (this.#fetching.has(key)) return false;
+    this.#fetching.add(key);
+    this.#fetch(shard, kind, () => {
+      this.#fetching.delete(key);
+      if (this.#service.hasWaiting(shard, kind)) this.wake(shard, kind);
+    });
+    return true;
+  }
+
+  #isFull(kind: Job['kind']): boolean {
+    return this.#isStopped || this.#inHand[kind] >= this.#service.setup.concurrency;
+  }
+
+  #fetch(shard: number, kind: Job['kind'], fetched: () => void): void {
+    const job = this.#service.take(shard, kind);
+    if (job === undefined) {
+      fetched();
+      return;
+    }
+    const { redis, dispatcher } = this.#service.times;
+    const redisMicros = (redis.jobMicros * job.jobs + redis.eventMicros * job.events) * (1 - ADDING_SHARE);
+    this.#inHand[kind] += job.jobs;
+    this.#service.redisWork(shard, redisMicros, () =>
+      this.thread.run(dispatcher.jobMicros * job.jobs + dispatcher.eventMicros * job.events, () => {
+        fetched();
+        const ended = () => this.#ended(job);
+        if (kind === 'event') this.#fanOut(job, ended);
+        else this.#retry(job, ended);
+      }),
+    );
+  }
+
+  /** Whoever ends a job takes the next one with it, of the next shard that has one. */
+  #ended(job: Job): void {
+    const { shards } = this.#service.setup;
+    this.#inHand[job.kind] -= job.jobs;
+    for (let index = 0; index < shards && !this.#isFull(job.kind); index += 1) {
+      const shard = this.#nextShard++ % shards;
+      if (!this.#service.hasWaiting(shard, job.kind)) continue;
+      this.#fetch(shard, job.kind, () => undefined);
+      return;
+    }
+  }
+
+  #fanOut(job: Job, ended: () => void): void {
+    const { lookRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
+      this.#service.times.postgres;
+    const { simulation } = this.#service;
+    const deliveries = job.items.reduce((sum, { count }) => sum + count, 0);
+    const look = { count: job.events, micros: lookRowMicros * job.events, walBytes: 0 };
+    this.#write('look', look, () => {
+      let open = job.items.length;
+      let isCommitting = false;
+      let lateCount = 0;
+      const failed: Item[] = [];
+      const commit = () => {
+        if (isCommitting) return;
+        isCommitting = true;
+        const micros = eventRowMicros * job.events + deliveryRowMicros * deliveries;
+        const rows = { count: job.events, micros, walBytes: (walBytes * deliveries) / 2 };
+        this.#write('attempted', rows, () => {
+          isCommitted = true;
+          end();
+        });
+      };
+      let isCommitted = false;
+      const end = () => {
+        if (!isCommitted || open > 0) return;
+        for (const item of failed.splice(0)) this.#again(item);
+        if (lateCount === 0) {
+          ended();
+          return;
+        }
+        const late = { count: lateCount, micros: (retryRowMicros * lateCount) / 2, walBytes: 0 };
+        lateCount = 0;
+        this.#write('record', late, ended);
+      };
+      const beganMs = simulation.nowMs;
+      simulation.after(COMMIT_AFTER_MS, commit);
+      for (const item of job.items) {
+        this.#attempt(item, (succeeded) => {
+          open -= 1;
+          if (!succeeded) failed.push(item);
+          if (simulation.nowMs - beganMs > COMMIT_AFTER_MS) lateCount += item.count;
+          if (open === 0) commit();
+          end();
+        });
+      }
+    });
+  }
+
+  #retry(job: Job, ended: () => void): void {
+    const { retryRowMicros, walBytes } = this.#service.times.postgres;
+    const [item] = job.items as [Item];
+    const rows = { count: item.count, micros: (retryRowMicros * item.count) / 2 };
+    this.#write('load', { ...rows, walBytes: 0 }, () =>
+      this.#attempt(item, (succeeded) =>
+        this.#write('record', { ...rows, walBytes: (walBytes * item.count) / 2 }, () => {
+          if (!succeeded) this.#again(item);
+          ended();
+        }),
+      ),
+    );
+  }
+
+  /** A delivery that failed waits for its next attempt; one that had none waits for its lane. */
+  #again(item: Item): void {
+    const { simulation, setup } = this.#service;
+    if (item.attempts === 0) {
+      item.lane.park(item);
+      return;
+    }
+    const progress = { cycle: 0, attemptCount: item.attempts };
+    const delayMs = retryDelayMs(setup.retry, progress, null, simulation.random.next());
+    if (delayMs === null) return;
+    simulation.after(delayMs, () => {
+      const shard = simulation.random.below(setup.shards);
+      const job: Job = { kind: 'retry', jobs: item.count, events: 0, items: [item], addedMs: 0 };
+      this.#service.enqueue(job, shard);
+    });
+  }
+
+  #attempt(item: Item, ended: (succeeded: boolean) => void): void {
+    const { simulation, times, setup } = this.#service;
+    const { lane, count } = item;
+    if (lane.isShut(simulation.nowMs)) {
+      item.attempts = 0;
+      ended(false);
+      return;
+    }
+    item.attempts += 1;
+    lane.begin(count, simulation.nowMs);
+    const succeeds = lane.health === 'answers' && simulation.random.next() >= setup.failureShare;
+    this.#request(lane, count, succeeds ? () => this.#service.arrived(item) : undefined, () =>
+      this.thread.run(times.dispatcher.deliveryMicros * (1 - SENDING_SHARE) * count, () => {
+        lane.end(count, succeeds, simulation.nowMs);
+        ended(succeeds);
+      }),
+    );
+  }
+
+  #request(lane: Lane, count: number, arrived: (() => void) | undefined, answered: () => void): void {
+    const { simulation, times, setup } = this.#service;
+    const { p50Ms, p99Ms } = setup.answer;
+    this.thread.run(times.dispatcher.deliveryMicros * SENDING_SHARE * count, () =>
+      simulation.after(this.#service.networkMs, () =>
+        this.#service.aside('receiver', times.machine.receiverMicros * count, () => {
+          arrived?.();
+          const takesMs = {
+            refuses: () => 0,
+            hangs: () => setup.timeoutMs,
+            answers: () => Math.min(simulation.random.logNormal(p50Ms, p99Ms), setup.timeoutMs),
+          };
+          simulation.after(takesMs[lane.health](), answered);
+        }),
+      ),
+    );
+  }
+
+  /** A lane's job: reads what is parked, attempts it at once, and records it. */
+  drain(lane: Lane, count: number, ended: (succeeded: boolean) => void): void {
+    const { postgres, dispatcher } = this.#service.times;
+    const rows = { count, micros: (postgres.retryRowMicros * count) / 2 };
+    const succeeds = () => lane.health === 'answers';
+    this.#write('load', { ...rows, walBytes: 0 }, () =>
+      this.#request(lane, count, undefined, () =>
+        this.thread.run(dispatcher.deliveryMicros * (1 - SENDING_SHARE) * count, () =>
+          this.#write('record', { ...rows, walBytes: (postgres.walBytes * count) / 2 }, () =>
+            ended(succeeds()),
+          ),
+        ),
+      ),
+    );
+  }
+
+  #write(name: keyof typeof SPACING_MS, rows: Omit<Rows, 'done'>, done: () => void): void {
+    this.#batchers[name].add({ ...rows, done });
+  }
+
+  #batcher(spacingMs: number): Batcher<Rows> {
+    const { simulation, times } = this.#service;
+    return new Batcher<Rows>(simulation, {
+      sizeMax: BATCH_SIZE_MAX,
+      sizeOf: ({ count }) => count,
+      slots: 1,
+      spacingMs,
+      run: (batch, done) =>
+        this.thread.run(times.dispatcher.batchMicros, () => {
+          const micros = batch.reduce((sum, rows) => sum + rows.micros, 0);
+          const walBytes = batch.reduce((sum, rows) => sum + rows.walBytes, 0);
+          this.#service.statement(micros, walBytes, () =>
+            this.thread.run(0, () => {
+              done();
+              for (const rows of batch) rows.done();
+            }),
+          );
+        }),
+    });
+  }
+}

@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+
+interface Policy {
+  type: 'Pods' | 'Percent';
+  value: number;
+  periodSeconds: number;
+}
+
+interface Rules {
+  stabilizationWindowSeconds: number;
+  policies: Policy[];
+}
+
+/** What the manifests say of the number of dispatchers. */
+export interface ScalerSettings {
+  min: number;
+  max: number;
+  ageSeconds: number;
+  /** For each pod. */
+  jobs: number;
+  cpuPercent: number;
+  behavior: { scaleUp: Rules; scaleDown: Rules };
+}
+
+const PARTS = new URL('../../../k8s/parts/', import.meta.url);
+
+/** From k8s/parts/keda. */
+export function kedaSettings(): ScalerSettings {
+  const { spec } = parse(readFileSync(new URL('keda/scaled-object.yaml', PARTS), 'utf8'));
+  const triggers: { name?: string; type: string; metadata: Record<string, string> }[] = spec.triggers;
+  const target = (find: (trigger: { name?: string; type: string }) => boolean, field: string) =>
+    Number(triggers.find(find)?.metadata[field]);
+  return {
+    min: spec.minReplicaCount,
+    max: spec.maxReplicaCount,
+    ageSeconds: target(({ name }) => name === 'age', 'threshold'),
+    jobs: target(({ name }) => name === 'depth', 'threshold'),
+    cpuPercent: target(({ type }) => type === 'cpu', 'value'),
+    behavior: spec.advanced.horizontalPodAutoscalerConfig.behavior,
+  };
+}
+
+/** From k8s/parts/hpa. */
+export function hpaSettings(): ScalerSettings {
+  const { spec } = parse(readFileSync(new URL('hpa/horizontal-pod-autoscaler.yaml', PARTS), 'utf8'));
+  const [age, depth, cpu] = spec.metrics;
+  return {
+    min: spec.minReplicas,
+    max: spec.maxReplicas,
+    ageSeconds: Number(age.external.target.value),
+    jobs: Number(depth.external.target.averageValue),
+    cpuPercent: cpu.resource.target.averageUtilization,
+    behavior: spec.behavior,
+  };
+}
+
+/** As the scaler's metrics tell it, which is some time ago. */
+export interface Seen {
+  oldestSeconds: number;
+  jobs: number;
+  /** Of the pods that are ready, of what they ask for. */
+  cpuPercent: number;
+}
+
+const TOLERANCE = 0.1;
+
+/** The formula of the HorizontalPodAutoscaler (autoscaling/v2), which KEDA leaves the number to as well. */
+export class Scaler {
+  readonly #settings: ScalerSettings;
+  #recommendations: { atSeconds: number; pods: number }[] = [];
+  #changes: { atSeconds: number; by: number }[] = [];
+
+  constructor(settings: ScalerSettings) {
+    this.#settings = settings;
+  }
+
+  /** @param pods as they are wished for, those that start included */
+  decide(nowSeconds: number, pods: number, ready: number, seen: Seen): number {
+    const { min, max } = this.#settings;
+    const wished = Math.min(max, Math.max(min, this.#wish(pods, ready, seen)));
+    const next = Math.min(
+      max,
+      Math.max(min, this.#bounded(nowSeconds, pods, this.#stable(nowSeconds, pods, wished))),
+    );
+    if (next !== pods) this.#changes.push({ atSeconds: nowSeconds, by: next - pods });
+    return next;
+  }
+
+  #wish(pods: number, ready: number, { oldestSeconds, jobs, cpuPercent }: Seen): number {
+    const { ageSeconds, jobs: jobsEach, cpuPercent: cpuTarget } = this.#settings;
+    const byAge = scaled(oldestSeconds / ageSeconds, ready, pods);
+    const depth = jobs / (jobsEach * pods);
+    const byDepth = Math.abs(depth - 1) <= TOLERANCE ? pods : Math.ceil(jobs / jobsEach);
+    const cpu = cpuPercent / cpuTarget;
+    // Pods that start count as idle before more are asked for.
+    const byCpu = cpu > 1 && (cpu * ready) / pods <= 1 ? pods : scaled(cpu, ready, pods);
+    return Math.max(byAge, byDepth, byCpu);
+  }
+
+  /** The least that was wished within the window upwards, the most downwards. */
+  #stable(nowSeconds: number, pods: number, wished: number): number {
+    const { scaleUp, scaleDown } = this.#settings.behavior;
+    const longest = Math.max(scaleUp.stabilizationWindowSeconds, scaleDown.stabilizationWindowSeconds);
+    this.#recommendations = this.#recommendations.filter(({ atSeconds }) => atSeconds > nowSeconds - longest);
+    this.#recommendations.push({ atSeconds: nowSeconds, pods: wished });
+    const within = (seconds: number) =>
+      this.#recommendations
+        .filter(({ atSeconds }) => atSeconds >= nowSeconds - seconds)
+        .map((recommendation) => recommendation.pods);
+    const up = Math.min(...within(scaleUp.stabilizationWindowSeconds));
+    const down = Math.max(...within(scaleDown.stabilizationWindowSeconds));
+    return pods < up ? up : Math.min(pods, down);
+  }
+
+  #bounded(nowSeconds: number, pods: number, wanted: number): number {
+    const { scaleUp, scaleDown } = this.#settings.behavior;
+    const changed = (seconds: number, sign: 1 | -1) =>
+      this.#changes
+        .filter(({ atSeconds, by }) => atSeconds > nowSeconds - seconds && Math.sign(by) === sign)
+        .reduce((sum, { by }) => sum + by, 0);
+    if (wanted > pods) {
+      const most = scaleUp.policies.map(({ type, value, periodSeconds }) => {
+        const start = pods - changed(periodSeconds, 1);
+        return type === 'Pods' ? start + value : Math.ceil(start * (1 + value / 100));
+      });
+      return Math.min(wanted, Math.max(pods, ...most));
+    }
+    if (wanted === pods) return pods;
+    const least = scaleDown.policies.map(({ type, value, periodSeconds }) => {
+      const start = pods - changed(periodSeconds, -1);
+      return type === 'Pods' ? start - value : Math.floor(start * (1 - value / 100));
+    });
+    return Math.max(wanted, Math.min(pods, ...least));
+  }
+}
+
+function scaled(ratio: number, ready: number, pods: number): number {
+  return Math.abs(ratio - 1) <= TOLERANCE ? pods : Math.ceil(ratio * ready);
+}

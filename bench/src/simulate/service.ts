@@ -1,0 +1,287 @@
+import type { RetryPolicy } from '@runhook/dispatcher/retry-schedule';
+import type { Simulation } from './engine.ts';
+import { type Item, type Job, Line } from './jobs.ts';
+import type { Lanes } from './lanes.ts';
+import { ADDING_SHARE, Pod } from './pod.ts';
+import { Batcher, Cores, LogDevice, Servers, Thread } from './stations.ts';
+import type { ServiceTimes } from './times.ts';
+
+/** What is run, and what for. */
+export interface Setup {
+  dispatchers: number;
+  management: number;
+  shards: number;
+  redisNodes: number;
+  databaseCores: number;
+  concurrency: number;
+  deliveriesPerEvent: number;
+  /** How long an answer takes: its median, and its 99th percentile. */
+  answer: { p50Ms: number; p99Ms: number };
+  /** Of attempts that fail at endpoints that answer most of the time. */
+  failureShare: number;
+  endpoints: number;
+  retry: RetryPolicy;
+  timeoutMs: number;
+  /** Cores that all parts share with the endpoints and the load; null where each has its own. */
+  machineCores: number | null;
+}
+
+export const USUAL: Setup = {
+  dispatchers: 2,
+  management: 2,
+  shards: 1,
+  redisNodes: 1,
+  databaseCores: 4,
+  concurrency: 384,
+  deliveriesPerEvent: 1,
+  answer: { p50Ms: 50, p99Ms: 500 },
+  failureShare: 0.01,
+  endpoints: 200,
+  retry: { retriesMax: 5, baseDelayMs: 30_000 },
+  timeoutMs: 10_000,
+  machineCores: null,
+};
+
+const REPORTS = { sizeMax: 200, sizeOf: ({ count }: Call) => count, slots: 2, spacingMs: 2 };
+const EVENTS_IN_JOB_MAX = 20;
+const RELAY_MAX = 500;
+
+interface Call {
+  count: number;
+  intendedMs: number;
+  answered: () => void;
+}
+
+/** Runhook, its stores and its endpoints, on a virtual clock. */
+export class Service {
+  readonly simulation: Simulation;
+  readonly times: ServiceTimes;
+  readonly setup: Setup;
+  readonly pods: Pod[] = [];
+  readonly lanes: Lanes;
+  readonly redis: Thread[];
+  readonly database: Servers;
+  readonly databaseCores: Cores;
+  readonly log: LogDevice;
+  readonly machine: Cores | null;
+  readonly networkMs: number;
+  readonly #managements: { thread: Thread; batcher: Batcher<Call>; relay: Call[]; isRelaying: boolean }[] =
+    [];
+  readonly #receiver: Thread | null;
+  readonly #loader: Thread | null;
+  /** By shard and kind, the first in line first. */
+  readonly #lines: { event: Line; retry: Line }[];
+  #podsMade = 0;
+  /** Deliveries made so far, and each with its time in `onDelivered`. */
+  delivered = 0;
+  onDelivered: (item: Item, atMs: number) => void = () => undefined;
+  onAccepted: (count: number, tookMs: number) => void = () => undefined;
+  /** What a trial does to the database: everything takes so many times as long. */
+  databaseSlowness = 1;
+
+  constructor(simulation: Simulation, times: ServiceTimes, setup: Setup, lanes: Lanes) {
+    this.simulation = simulation;
+    this.times = times;
+    this.setup = setup;
+    this.lanes = lanes;
+    this.machine =
+      setup.machineCores === null ? null : new Cores(setup.machineCores, times.machine.sharingShare);
+    const { unevenness } = times.machine;
+    const own = (cores = 1) => this.machine ?? new Cores(cores);
+    this.redis = Array.from(
+      { length: setup.redisNodes },
+      () => new Thread(simulation, { cores: own(), wakeMicros: times.redis.wakeMicros, unevenness }),
+    );
+    this.databaseCores = own(setup.databaseCores);
+    const { wakeMicros } = times.postgres;
+    const { logBytesPerSecond } = times.cluster;
+    const { flushMs } = this.machine === null ? times.cluster : times.postgres;
+    this.networkMs = (this.machine === null ? times.cluster : times.machine).networkMs;
+    const slowness = () => this.databaseSlowness;
+    this.database = new Servers(simulation, { cores: this.databaseCores, wakeMicros, unevenness, slowness });
+    this.log = new LogDevice(simulation, {
+      flushMs: () => flushMs * this.databaseSlowness,
+      bytesPerSecond: logBytesPerSecond,
+    });
+    this.#lines = Array.from({ length: setup.shards }, () => ({ event: new Line(), retry: new Line() }));
+    this.#receiver = this.machine && new Thread(simulation, { cores: this.machine, unevenness });
+    this.#loader = this.machine && new Thread(simulation, { cores: this.machine, unevenness });
+    for (let index = 0; index < setup.management; index += 1) this.#addManagement(own());
+    for (let index = 0; index < setup.dispatchers; index += 1) this.addPod();
+  }
+
+  addPod(): void {
+    this.pods.push(new Pod(this, this.#podsMade++, this.machine ?? new Cores(1)));
+  }
+
+  /** It ends what it has in hand, and takes no more. */
+  removePod(): void {
+    this.pods.pop()?.stop();
+  }
+
+  /** Work of the load or of an endpoint, where these share the machine. */
+  aside(which: 'receiver' | 'loader', micros: number, done: () => void): void {
+    const thread = which === 'receiver' ? this.#receiver : this.#loader;
+    if (thread === null) done();
+    else thread.run(micros, done);
+  }
+
+  /** A statement of so many rows, and the flush of what it wrote. */
+  statement(micros: number, walBytes: number, done: () => void): void {
+    const { networkMs } = this;
+    const answer = () => this.simulation.after(networkMs, done);
+    this.simulation.after(networkMs, () =>
+      this.database.run(this.times.postgres.statementMicros + micros, () => {
+        if (walBytes === 0) answer();
+        else this.log.flush(walBytes, answer);
+      }),
+    );
+  }
+
+  /** A runner's call over REST: answered once it is committed. */
+  call(count: number, answered: () => void = () => undefined): void {
+    const { callMicros } = this.times.management;
+    const { nowMs, random } = this.simulation;
+    const one = this.#managements[random.below(this.#managements.length)];
+    if (one === undefined) throw new Error('nobody takes calls: there is no management');
+    this.aside('loader', this.times.machine.reporterMicros * count, () =>
+      one.thread.run(callMicros * count, () => one.batcher.add({ count, intendedMs: nowMs, answered })),
+    );
+  }
+
+  #addManagement(cores: Cores): void {
+    const { turnMicros, wakeMicros, helperShare, batchMicros } = this.times.management;
+    const { reportStatementMicros, statementMicros, reportRowMicros, walBytes } = this.times.postgres;
+    const { unevenness } = this.times.machine;
+    const pauses = { share: this.times.management.pauseShare, ms: this.times.machine.pauseMs };
+    const thread = new Thread(this.simulation, {
+      ...{ cores, turnMicros, wakeMicros, helperShare, pauses, unevenness },
+    });
+    const batcher = new Batcher<Call>(this.simulation, {
+      ...REPORTS,
+      run: (calls, done) => {
+        const count = calls.reduce((sum, call) => sum + call.count, 0);
+        const micros = reportStatementMicros - statementMicros + reportRowMicros * count;
+        this.statement(micros, (walBytes * count) / 2, () =>
+          thread.run(batchMicros, () => {
+            done();
+            one.relay.push(...calls);
+            this.#relay(one);
+            for (const call of calls) {
+              this.onAccepted(call.count, this.simulation.nowMs - call.intendedMs);
+              call.answered();
+            }
+          }),
+        );
+      },
+    });
+    const one = { thread, batcher, relay: [] as Call[], isRelaying: false };
+    this.#managements.push(one);
+  }
+
+  #relay(one: { thread: Thread; relay: Call[]; isRelaying: boolean }): void {
+    if (one.isRelaying || one.relay.length === 0) return;
+    one.isRelaying = true;
+    const calls = one.relay.splice(0, RELAY_MAX);
+    this.publish(
+      calls.map(({ count, intendedMs }) => ({ count, intendedMs })),
+      () =>
+        one.thread.run(this.times.management.batchMicros, () => {
+          one.isRelaying = false;
+          this.#relay(one);
+        }),
+    );
+  }
+
+  /** Puts events in line together, several to a job, as the publisher does. */
+  publish(
+    events: readonly { count: number; intendedMs: number }[],
+    done: () => void = () => undefined,
+  ): void {
+    const shard = this.simulation.random.below(this.setup.shards);
+    let rest = 0;
+    for (let start = 0; start < events.length; start += EVENTS_IN_JOB_MAX) {
+      const together = events.slice(start, start + EVENTS_IN_JOB_MAX);
+      const count = together.reduce((sum, event) => sum + event.count, 0);
+      const items = together.flatMap((event) =>
+        Array.from({ length: this.setup.deliveriesPerEvent }, () => this.#item(event)),
+      );
+      const jobs = Math.max(1, Math.ceil(count / EVENTS_IN_JOB_MAX));
+      rest += 1;
+      this.enqueue({ kind: 'event', jobs, events: count, items, addedMs: 0 }, shard, () => {
+        rest -= 1;
+        if (rest === 0) done();
+      });
+    }
+  }
+
+  #item(event: { count: number; intendedMs: number }): Item {
+    return { ...event, lane: this.lanes.pick(this.simulation.random), attempts: 0 };
+  }
+
+  redisWork(shard: number, micros: number, done: () => void): void {
+    const { networkMs } = this;
+    this.simulation.after(networkMs, () =>
+      (this.redis[shard % this.redis.length] as Thread).run(micros, () =>
+        this.simulation.after(networkMs, done),
+      ),
+    );
+  }
+
+  enqueue(job: Job, shard: number, done: () => void = () => undefined): void {
+    const { jobMicros, eventMicros } = this.times.redis;
+    this.redisWork(shard, (jobMicros * job.jobs + eventMicros * job.events) * ADDING_SHARE, () => {
+      job.addedMs = this.simulation.nowMs;
+      this.#lines[shard]?.[job.kind].push(job);
+      done();
+      this.#offer(shard, job.kind);
+    });
+  }
+
+  /** Whoever waits at the shard looks, beginning with anyone, so that all have a part. */
+  #offer(shard: number, kind: Job['kind']): void {
+    const { length } = this.pods;
+    const start = this.simulation.random.below(Math.max(1, length));
+    for (let index = 0; index < length; index += 1)
+      if (this.pods[(start + index) % length]?.wake(shard, kind)) return;
+  }
+
+  take(shard: number, kind: Job['kind']): Job | undefined {
+    return this.#lines[shard]?.[kind].shift();
+  }
+
+  hasWaiting(shard: number, kind: Job['kind']): boolean {
+    return (this.#lines[shard]?.[kind].length ?? 0) > 0;
+  }
+
+  /** As the dispatchers report it. */
+  backlog(): { jobs: number; oldestSeconds: number } {
+    let jobs = 0;
+    let oldestMs = this.simulation.nowMs;
+    for (const lines of this.#lines) {
+      for (const line of [lines.event, lines.retry]) {
+        jobs += line.jobs;
+        oldestMs = Math.min(oldestMs, line.first?.addedMs ?? oldestMs);
+      }
+    }
+    return { jobs, oldestSeconds: (this.simulation.nowMs - oldestMs) / 1_000 };
+  }
+
+  get managementCpuMs(): number {
+    return this.#managements.reduce((sum, { thread }) => sum + thread.cpuMs, 0);
+  }
+
+  get managementBusyMs(): number {
+    return this.#managements.reduce((sum, { thread }) => sum + thread.busyMs, 0);
+  }
+
+  anyPod(): Pod | undefined {
+    return this.pods[this.simulation.random.below(this.pods.length)];
+  }
+
+  /** At its endpoint, which takes it. */
+  arrived(item: Item): void {
+    this.delivered += item.count;
+    this.onDelivered(item, this.simulation.nowMs);
+  }
+}

@@ -1,0 +1,286 @@
+import type { Simulation } from './engine.ts';
+
+/** Processors that several threads share: who asks first is served first, a turn at a time. */
+export class Cores {
+  readonly count: number;
+  /** How much slower each is while all are at work: siblings of a core, caches. */
+  readonly #sharingShare: number;
+  readonly #waiting: ((slowness: number) => void)[] = [];
+  #busy = 0;
+  /** All that was done on them. */
+  busyMs = 0;
+
+  constructor(count: number, sharingShare = 0) {
+    this.count = count;
+    this.#sharingShare = sharingShare;
+  }
+
+  /** Calls back with a core, which must be left after `heldMs`. */
+  take(start: (slowness: number) => void): void {
+    if (this.#busy < this.count) {
+      this.#busy += 1;
+      start(this.#slowness());
+    } else this.#waiting.push(start);
+  }
+
+  leave(heldMs: number): void {
+    this.busyMs += heldMs;
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#busy -= 1;
+    else next(this.#slowness());
+  }
+
+  #slowness(): number {
+    return this.count > 1 && this.#busy === this.count ? 1 + this.#sharingShare : 1;
+  }
+}
+
+export interface ThreadOptions {
+  cores: Cores;
+  /** Beside its tasks, of each turn of its loop; of an event loop, what a look at the sockets takes. */
+  turnMicros?: number;
+  /** Beside that, of a turn that begins when the thread was idle for long, and less after less: sleep, cold caches. */
+  wakeMicros?: number;
+  /** Work of helpers for each task, beside the thread, over that of the task: garbage collection, signing. */
+  helperShare?: number;
+  /** Of its work, beside it and after every so much: garbage collections. None when omitted. */
+  pauses?: { share: number; ms: number };
+  /** How much turns differ, see `Random.uneven`; all alike when omitted. */
+  unevenness?: number;
+  /** What its work takes longer than usual: 1, or what a trial says. */
+  slowness?: () => number;
+}
+
+interface Task {
+  micros: number;
+  done: () => void;
+}
+
+/** What does one thing after another, and all that has come meanwhile in its next turn: an event loop, a Redis. */
+export class Thread {
+  readonly #simulation: Simulation;
+  readonly #options: ThreadOptions;
+  #tasks: Task[] = [];
+  #isAtWork = false;
+  #idleSinceMs = Number.NEGATIVE_INFINITY;
+  #workSincePauseMs = 0;
+  /** Of the thread itself and its helpers. */
+  cpuMs = 0;
+  /** Of the thread alone: it is full at one second a second. */
+  busyMs = 0;
+
+  constructor(simulation: Simulation, options: ThreadOptions) {
+    this.#simulation = simulation;
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#tasks.length;
+  }
+
+  run(micros: number, done: () => void): void {
+    this.#tasks.push({ micros, done });
+    if (this.#isAtWork) return;
+    this.#isAtWork = true;
+    this.#turn(coldness(this.#simulation.nowMs - this.#idleSinceMs));
+  }
+
+  #turn(coldShare: number): void {
+    const { cores, turnMicros = 0, wakeMicros = 0, helperShare = 0 } = this.#options;
+    cores.take((coreSlowness) => {
+      const tasks = this.#tasks.splice(0);
+      const times = factorOf(this.#simulation, this.#options) * coreSlowness;
+      const pauseMs = this.#pauseMs();
+      const overheadMs = ((turnMicros + coldShare * wakeMicros) / 1_000) * times + pauseMs;
+      const workMs = tasks.reduce((sum, { micros }) => sum + micros, 0) / 1_000;
+      const ownMs = overheadMs + workMs * times;
+      this.#workSincePauseMs += ownMs - pauseMs;
+      if (helperShare > 0) this.#help(ownMs * helperShare);
+      let atMs = overheadMs;
+      for (const { micros, done } of tasks) {
+        atMs += (micros / 1_000) * times;
+        this.#simulation.after(atMs, done);
+      }
+      this.#simulation.after(ownMs, () => {
+        this.cpuMs += ownMs;
+        this.busyMs += ownMs;
+        cores.leave(ownMs);
+        this.#isAtWork = this.#tasks.length > 0;
+        if (this.#isAtWork) this.#turn(0);
+        else this.#idleSinceMs = this.#simulation.nowMs;
+      });
+    });
+  }
+
+  #pauseMs(): number {
+    const { pauses } = this.#options;
+    if (pauses === undefined || this.#workSincePauseMs < pauses.ms / pauses.share) return 0;
+    this.#workSincePauseMs = 0;
+    return pauses.ms;
+  }
+
+  #help(ms: number): void {
+    const { cores } = this.#options;
+    this.cpuMs += ms;
+    cores.take(() => this.#simulation.after(ms, () => cores.leave(ms)));
+  }
+}
+
+/** After this much idleness half of what a wake can cost. */
+const COLD_HALF_MS = 1;
+
+function coldness(idleMs: number): number {
+  return idleMs === Number.POSITIVE_INFINITY ? 1 : idleMs / (idleMs + COLD_HALF_MS);
+}
+
+function factorOf(simulation: Simulation, { unevenness, slowness }: Partial<ThreadOptions>): number {
+  return (unevenness === undefined ? 1 : simulation.random.uneven(unevenness)) * (slowness?.() ?? 1);
+}
+
+/** Work that any of its cores can do, each piece at once or in line: the backends of a database. */
+export class Servers {
+  readonly #simulation: Simulation;
+  readonly #options: Omit<ThreadOptions, 'turnMicros' | 'helperShare' | 'pauses'>;
+  #atWork = 0;
+  #idleSinceMs = Number.NEGATIVE_INFINITY;
+  cpuMs = 0;
+
+  constructor(simulation: Simulation, options: Omit<ThreadOptions, 'turnMicros' | 'helperShare' | 'pauses'>) {
+    this.#simulation = simulation;
+    this.#options = options;
+  }
+
+  run(micros: number, done: () => void): void {
+    const { cores, wakeMicros = 0 } = this.#options;
+    const idleMs = this.#simulation.nowMs - this.#idleSinceMs;
+    const wake = this.#atWork === 0 ? wakeMicros * coldness(idleMs) : 0;
+    this.#atWork += 1;
+    cores.take((coreSlowness) => {
+      const ms = ((micros + wake) / 1_000) * factorOf(this.#simulation, this.#options) * coreSlowness;
+      this.#simulation.after(ms, () => {
+        this.cpuMs += ms;
+        this.#atWork -= 1;
+        this.#idleSinceMs = this.#simulation.nowMs;
+        cores.leave(ms);
+        done();
+      });
+    });
+  }
+}
+
+/** One flush at a time; what asks meanwhile shares the next one. */
+export class LogDevice {
+  readonly #simulation: Simulation;
+  readonly #flushMs: () => number;
+  readonly #bytesPerMs: number;
+  #waiting: (() => void)[] = [];
+  #bytes = 0;
+  #isAtWork = false;
+  /** Of the bytes: flushes follow each other even when little is written, and more share one when there is more. */
+  busyMs = 0;
+
+  constructor(simulation: Simulation, options: { flushMs: () => number; bytesPerSecond: number }) {
+    this.#simulation = simulation;
+    this.#flushMs = options.flushMs;
+    this.#bytesPerMs = options.bytesPerSecond / 1_000;
+  }
+
+  flush(bytes: number, done: () => void): void {
+    this.#waiting.push(done);
+    this.#bytes += bytes;
+    if (!this.#isAtWork) this.#work();
+  }
+
+  #work(): void {
+    this.#isAtWork = true;
+    const sharing = this.#waiting.splice(0);
+    const writingMs = this.#bytes / this.#bytesPerMs;
+    const tookMs = this.#flushMs() + writingMs;
+    this.#bytes = 0;
+    this.#simulation.after(tookMs, () => {
+      this.busyMs += writingMs;
+      for (const done of sharing) done();
+      if (this.#waiting.length > 0) this.#work();
+      else this.#isAtWork = false;
+    });
+  }
+}
+
+export interface BatcherOptions<Item> {
+  /** Of what all items together count. */
+  sizeMax: number;
+  sizeOf: (item: Item) => number;
+  slots: number;
+  spacingMs: number;
+  run: (items: Item[], done: () => void) => void;
+}
+
+/** The rules of `MicroBatcher` (packages/runtime), on the virtual clock. */
+export class Batcher<Item> {
+  readonly #simulation: Simulation;
+  readonly #options: BatcherOptions<Item>;
+  #waiting: Item[] = [];
+  #waitingSize = 0;
+  #inFlight = 0;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
+  #isPlanned = false;
+
+  constructor(simulation: Simulation, options: BatcherOptions<Item>) {
+    this.#simulation = simulation;
+    this.#options = options;
+  }
+
+  add(item: Item): void {
+    this.#waiting.push(item);
+    this.#waitingSize += this.#options.sizeOf(item);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#waiting.length === 0 || this.#inFlight >= this.#options.slots) return;
+    const waitMs = this.#untilNextMs();
+    if (waitMs > 0 && this.#isPlanned) return;
+    this.#isPlanned = true;
+    // What comes at the same moment goes together.
+    this.#simulation.after(waitMs, () => this.#start());
+  }
+
+  #untilNextMs(): number {
+    const { sizeMax, spacingMs } = this.#options;
+    if (this.#waitingSize >= sizeMax) return 0;
+    const waitMs = this.#lastStartMs + spacingMs - this.#simulation.nowMs;
+    return waitMs > ROUNDING_MS ? waitMs : 0;
+  }
+
+  #start(): void {
+    this.#isPlanned = false;
+    if (this.#waiting.length === 0 || this.#inFlight >= this.#options.slots) return;
+    if (this.#untilNextMs() > 0) {
+      this.#schedule();
+      return;
+    }
+    this.#inFlight += 1;
+    this.#lastStartMs = this.#simulation.nowMs;
+    this.#options.run(this.#takeBatch(), () => {
+      this.#inFlight -= 1;
+      this.#schedule();
+    });
+    this.#schedule();
+  }
+
+  #takeBatch(): Item[] {
+    const { sizeMax, sizeOf } = this.#options;
+    let size = 0;
+    let count = 0;
+    for (const item of this.#waiting) {
+      if (count > 0 && size + sizeOf(item) > sizeMax) break;
+      size += sizeOf(item);
+      count += 1;
+    }
+    this.#waitingSize -= size;
+    return this.#waiting.splice(0, count);
+  }
+}
+
+/** Less is no wait: moments are sums of fractions. */
+const ROUNDING_MS = 1e-6;

@@ -1,0 +1,131 @@
+import { markdownTable } from '../report/document.ts';
+import { figureText } from '../report/table.ts';
+import type { Comparison } from './against.ts';
+import { costOf, type Prices } from './cost.ts';
+import { type Plan, Planner } from './plans.ts';
+import { type Measured, type ServiceTimes, timesOf } from './times.ts';
+
+/** Rates with the days of their log. */
+export type Wanted = readonly { ratePerSecond: number; days: number }[];
+
+export const WANTED: Wanted = [100, 1_000, 10_000, 100_000, 1_000_000].map((ratePerSecond) => ({
+  ratePerSecond,
+  days: 30,
+}));
+
+/** The log is most of the cost from here on. */
+const SHORTER: Wanted = [
+  { ratePerSecond: 10_000, days: 7 },
+  { ratePerSecond: 1_000_000, days: 7 },
+];
+
+const LETTERS = { measured: 'm', derived: 'd', assumed: 'a' };
+const whole = (value: number) => Math.round(value).toLocaleString('en');
+const dollars = (amount: number) => `$${whole(amount)}`;
+const size = (gigabytes: number) =>
+  gigabytes >= 1_000 ? `${(gigabytes / 1_000).toFixed(1)} TB` : `${Math.round(gigabytes)} GB`;
+/** No more digits than are known. */
+const about = (value: number) => whole(Number(value.toPrecision(2)));
+
+export function plansTable(plans: readonly Plan[]): string {
+  const head = [
+    ...['Deliveries/s', 'Installations (a)', 'Management (s)', 'Dispatchers (s)', 'Shards each (d)'],
+    ...[
+      'Redis masters (s)',
+      'Databases, vCPU each (s)',
+      'Log of 30 days (m)',
+      'WAL (m)',
+      'Connections to one (d)',
+    ],
+    ...['p50, p99 (s)', 'Knee (s)', 'Full first (s)', 'Breaks next (a)'],
+  ];
+  return markdownTable(
+    head,
+    plans.map((plan) => [
+      whole(plan.ratePerSecond),
+      ...[plan.installations, plan.management, plan.dispatchers, plan.shards, plan.redisNodes].map(whole),
+      `${whole(plan.databases)} of ${plan.databaseCores}`,
+      size(plan.diskTb * 1_000),
+      `${figureText(plan.walMbPerSecond)} MB/s`,
+      whole(plan.connections),
+      `${figureText(plan.seen.p50Ms)}, ${figureText(plan.seen.p99Ms)} ms`,
+      `${about(plan.kneePerSecond)}/s`,
+      plan.fullFirst,
+      `${plan.next.part}, at ${about(plan.next.atRatePerSecond)}/s`,
+    ]),
+  );
+}
+
+export function costTable(plans: readonly Plan[], prices: Prices, times: ServiceTimes): string {
+  const head = [
+    ...['Deliveries/s, log', 'vCPU: management', 'dispatchers', 'Redis, twice', 'PostgreSQL, twice'],
+    ...['Compute', 'Log', 'Traffic', 'A month', 'A million'],
+  ];
+  return markdownTable(
+    head,
+    plans.map((plan) => {
+      const cost = costOf(plan, prices, times);
+      return [
+        `${whole(plan.ratePerSecond)}, ${plan.days} days`,
+        ...Object.values(cost.vcpus).map((count) => count.toLocaleString('en')),
+        dollars(cost.compute),
+        `${size(cost.logGb)}: ${dollars(cost.log)}`,
+        `${size(cost.sentGb)}: ${dollars(cost.traffic)}`,
+        dollars(cost.all),
+        `$${cost.perMillion.toFixed(2)}`,
+      ];
+    }),
+  );
+}
+
+/** Every value with how it is known. */
+function timesTable(measured: Measured): string {
+  const rows = Object.entries(measured).flatMap(([part, values]) =>
+    Object.entries(values).map(([name, { value, source, from }]) => [
+      `${part}: ${name}`,
+      value.toLocaleString('en'),
+      LETTERS[source],
+      from,
+    ]),
+  );
+  return markdownTable(['Value', '', '', 'From'], rows);
+}
+
+export function comparisonTable(compared: readonly Comparison[]): string {
+  return markdownTable(
+    ['', 'figure', 'bench', 'simulated', 'ratio', 'within 20 %'],
+    compared.map((one) => [
+      one.case,
+      one.figure,
+      figureText(one.measured),
+      figureText(one.simulated),
+      one.ratio.toFixed(2),
+      `${one.isWithin ? 'yes' : '**no**'}${one.isHeld ? '' : ', told only'}`,
+    ]),
+  );
+}
+
+/** The parts of docs/scaling.md that come from `measured.json` and the prices alone, by the name of their mark. */
+export function scalingParts(measured: Measured, prices: Prices): Record<string, string> {
+  const times = timesOf(measured);
+  const planner = new Planner(times);
+  const plansOf = (wanted: Wanted) =>
+    wanted.map(({ ratePerSecond, days }) => planner.plan(ratePerSecond, days));
+  const plans = plansOf(WANTED);
+  return {
+    plans: plansTable(plans),
+    cost: costTable([...plans, ...plansOf(SHORTER)], prices, times),
+    times: timesTable(measured),
+  };
+}
+
+/** Throws where the page has no place for one of them. */
+export function fillMarks(page: string, parts: Record<string, string>): string {
+  let filled = page;
+  for (const [name, part] of Object.entries(parts)) {
+    const mark = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- end -->)`);
+    if (!mark.test(filled)) throw new Error(`The page has no mark "${name}".`);
+    filled = filled.replace(mark, (_, before, after) => `${before}\n${part}\n\n${after}`);
+  }
+  return filled;
+}

@@ -1,0 +1,197 @@
+import { Simulation } from './engine.ts';
+import { Lanes } from './lanes.ts';
+import { startLoad } from './observe.ts';
+import { Scaler, type ScalerSettings, type Seen } from './scaler.ts';
+import { Service, type Setup, USUAL } from './service.ts';
+import type { ServiceTimes } from './times.ts';
+
+/** Something that happens to the service while it is scaled, from one minute to another. */
+export interface Trial {
+  name: 'burst' | 'outage' | 'slow-postgres' | 'waves';
+  title: string;
+  /** What is drawn as the cause. */
+  cause: string;
+  fromMinute: number;
+  toMinute: number;
+  minutes: number;
+  ratePerSecond: number;
+  /** So many times the rate, for so long, again and again if it says how often. */
+  times: number;
+  burstMinutes?: number;
+  everyMinutes?: number;
+  databaseCores: number;
+  /** Each simulated event stands for so many: these are hours of thousands a second. */
+  sample: number;
+  begin?: (service: Service) => void;
+  end?: (service: Service) => void;
+}
+
+export const TRIALS: readonly Trial[] = [
+  {
+    name: 'burst',
+    title: 'A burst of a hundred times for a minute',
+    cause: '300/s become 30,000/s',
+    ...{ fromMinute: 5, toMinute: 6, minutes: 30 },
+    ...{ ratePerSecond: 300, times: 100, databaseCores: 16, sample: 100 },
+  },
+  {
+    name: 'outage',
+    title: 'Half of the endpoints fail for half an hour',
+    cause: 'a quarter hangs, a quarter refuses',
+    ...{ fromMinute: 5, toMinute: 35, minutes: 75 },
+    ...{ ratePerSecond: 1_000, times: 1, databaseCores: 4, sample: 100 },
+    begin({ lanes }) {
+      lanes.all.forEach((lane, index) => {
+        if (index % 4 === 0) lane.health = 'hangs';
+        else if (index % 4 === 1) lane.health = 'refuses';
+      });
+    },
+    end({ lanes }) {
+      for (const lane of lanes.all) lane.health = 'answers';
+    },
+  },
+  {
+    name: 'slow-postgres',
+    title: 'PostgreSQL takes ten times as long for twenty minutes',
+    cause: 'every statement and flush takes ten times as long',
+    ...{ fromMinute: 5, toMinute: 25, minutes: 60 },
+    ...{ ratePerSecond: 4_500, times: 1, databaseCores: 2, sample: 250 },
+    begin(service) {
+      service.databaseSlowness = 10;
+    },
+    end(service) {
+      service.databaseSlowness = 1;
+    },
+  },
+];
+
+/** What would make pods come and go without the window: one cause, whose work comes in waves. */
+export const WAVES: Trial = {
+  name: 'waves',
+  title: 'A burst every five minutes',
+  cause: 'schedules that begin at the same minute',
+  ...{ fromMinute: 5, toMinute: 25, minutes: 50, burstMinutes: 0.5, everyMinutes: 5 },
+  ...{ ratePerSecond: 300, times: 80, databaseCores: 16, sample: 250 },
+};
+
+export interface Moment {
+  minute: number;
+  pods: number;
+  oldestSeconds: number;
+  jobs: number;
+  /** Deliveries that wait for their lane. */
+  parked: number;
+  cpuPercent: number;
+}
+
+const MINUTE_MS = 60_000;
+/** How often dispatchers measure the backlog, the scaler decides, and metrics-server tells the CPU of how long. */
+const MEASURED_EVERY_MS = 5_000;
+const DECIDED_EVERY_MS = 15_000;
+const CPU_OF_MS = 30_000;
+
+export interface TrialOptions {
+  times: ServiceTimes;
+  trial: Trial;
+  settings: ScalerSettings;
+  /** Of Prometheus; what the scaler sees is as old. */
+  scrapedEveryMs: number;
+  seed?: number;
+}
+
+/** The number of dispatchers and the age of the oldest, every 15 seconds. */
+export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: TrialOptions): Moment[] {
+  const simulation = new Simulation(seed);
+  const setup: Setup = { ...USUAL, dispatchers: settings.min, databaseCores: trial.databaseCores };
+  const lanes: Lanes = new Lanes(setup.endpoints, () => service);
+  const service: Service = new Service(simulation, times, setup, lanes);
+  const { ratePerSecond, fromMinute, toMinute } = trial;
+  const load = startLoad(
+    service,
+    { kind: 'open', how: 'queue', ratePerSecond, arrivals: 'poisson' },
+    trial.sample,
+  );
+  simulation.after(fromMinute * MINUTE_MS, () => trial.begin?.(service));
+  const { times: burstTimes, burstMinutes } = trial;
+  for (
+    let minute = fromMinute;
+    burstTimes > 1 && minute < toMinute;
+    minute += trial.everyMinutes ?? toMinute
+  ) {
+    simulation.after(minute * MINUTE_MS, () => {
+      const more = ratePerSecond * (burstTimes - 1);
+      const burst = startLoad(
+        service,
+        { kind: 'open', how: 'queue', ratePerSecond: more, arrivals: 'poisson' },
+        trial.sample,
+      );
+      simulation.after((burstMinutes ?? toMinute - minute) * MINUTE_MS, () => burst.stop());
+    });
+  }
+  simulation.after(toMinute * MINUTE_MS, () => trial.end?.(service));
+
+  const metrics = watched(service, scrapedEveryMs);
+  const scaler = new Scaler(settings);
+  const moments: Moment[] = [];
+  let starting = 0;
+  simulation.every(DECIDED_EVERY_MS, () => {
+    const ready = service.pods.length;
+    const pods = ready + starting;
+    const next = scaler.decide(simulation.nowMs / 1_000, pods, ready, metrics());
+    for (let more = pods; more < next; more += 1) {
+      starting += 1;
+      simulation.after(times.dispatcher.startMs, () => {
+        starting -= 1;
+        service.addPod();
+      });
+    }
+    for (let fewer = pods; fewer > next; fewer -= 1) service.removePod();
+    const { jobs, oldestSeconds } = service.backlog();
+    const { cpuPercent } = metrics();
+    moments.push({
+      ...{ minute: simulation.nowMs / MINUTE_MS, pods: next, oldestSeconds, jobs, cpuPercent },
+      parked: lanes.parkedCount,
+    });
+  });
+  simulation.runUntil(trial.minutes * MINUTE_MS);
+  load.stop();
+  return moments;
+}
+
+/** What the scaler sees: the backlog as it was measured before the last scrape, the CPU of the last half minute. */
+function watched(service: Service, scrapedEveryMs: number): () => Seen {
+  const { simulation } = service;
+  let measured = service.backlog();
+  let scraped = measured;
+  let cpuPercent = 0;
+  const cpuMs = () => service.pods.reduce((sum, { thread }) => sum + thread.cpuMs, 0);
+  let before = { ms: 0, pods: service.pods.length };
+  simulation.every(MEASURED_EVERY_MS, () => {
+    measured = service.backlog();
+  });
+  simulation.every(scrapedEveryMs, () => {
+    scraped = measured;
+  });
+  simulation.every(CPU_OF_MS, () => {
+    const ms = cpuMs();
+    // One that has gone took its account with it.
+    if (service.pods.length >= before.pods)
+      cpuPercent = ((ms - before.ms) / CPU_OF_MS / service.pods.length) * 100;
+    before = { ms, pods: service.pods.length };
+  });
+  return () => ({ ...scraped, cpuPercent });
+}
+
+/** How often the number of pods began to rise and to fall. */
+export function directionsOf(moments: readonly Moment[]): { ups: number; downs: number } {
+  let direction = 0;
+  const count = { ups: 0, downs: 0 };
+  moments.slice(1).forEach(({ pods }, index) => {
+    const change = Math.sign(pods - (moments[index]?.pods ?? pods));
+    if (change === 0 || change === direction) return;
+    direction = change;
+    if (change > 0) count.ups += 1;
+    else count.downs += 1;
+  });
+  return count;
+}

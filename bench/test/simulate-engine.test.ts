@@ -1,0 +1,134 @@
+import { expect, test } from '@jest/globals';
+import { Random, Simulation } from '../src/simulate/engine.ts';
+import { Batcher, Cores, LogDevice, Servers, Thread } from '../src/simulate/stations.ts';
+
+const SERVICE_MS = 1;
+
+interface Line {
+  cores: number;
+  /** Of the cores' time. */
+  load: number;
+  serviceMs: (random: Random) => number;
+  arrivals?: number;
+}
+
+/** Poisson arrivals at so many equal cores: the mean wait for one, and the mean number that wait. */
+function waitIn({ cores, load, serviceMs, arrivals = 50_000 }: Line) {
+  const simulation = new Simulation(7);
+  const servers = new Servers(simulation, { cores: new Cores(cores) });
+  const random = new Random(11);
+  let waitedMs = 0;
+  let inLine = 0;
+  let inLineMs = 0;
+  let lastMs = 0;
+  const note = (change: number) => {
+    inLineMs += inLine * (simulation.nowMs - lastMs);
+    lastMs = simulation.nowMs;
+    inLine += change;
+  };
+  let left = arrivals;
+  const arrive = () => {
+    const cameMs = simulation.nowMs;
+    const ownMs = serviceMs(random);
+    note(1);
+    servers.run(ownMs * 1_000, () => {
+      waitedMs += simulation.nowMs - cameMs - ownMs;
+      note(-1);
+    });
+    left -= 1;
+    if (left > 0) simulation.after(random.exponential(SERVICE_MS / (load * cores)), arrive);
+  };
+  arrive();
+  simulation.runUntil(1e9);
+  const ratePerMs = arrivals / lastMs;
+  return { waitMs: waitedMs / arrivals, inSystem: inLineMs / lastMs, ratePerMs };
+}
+
+/** The chance that all of `cores` are busy: Erlang's C. */
+function erlangC(cores: number, load: number): number {
+  const offered = cores * load;
+  let term = 1;
+  let sum = 1;
+  for (let index = 1; index < cores; index += 1) {
+    term *= offered / index;
+    sum += term;
+  }
+  const last = (term * offered) / cores / (1 - load);
+  return last / (sum + last);
+}
+
+const exponential = (random: Random) => random.exponential(SERVICE_MS);
+const constant = () => SERVICE_MS;
+const within = (value: number, of: number) => Math.abs(value / of - 1);
+
+test.each([0.5, 0.8])('waits as in M/M/1 and M/D/1, and Little holds, at a load of %d', (load) => {
+  const memoryless = waitIn({ cores: 1, load, serviceMs: exponential });
+  expect(within(memoryless.waitMs, (load / (1 - load)) * SERVICE_MS)).toBeLessThan(0.05);
+  const fixed = waitIn({ cores: 1, load, serviceMs: constant });
+  expect(within(fixed.waitMs, (load / (2 * (1 - load))) * SERVICE_MS)).toBeLessThan(0.05);
+  const inLittle = fixed.ratePerMs * (fixed.waitMs + SERVICE_MS);
+  expect(within(fixed.inSystem, inLittle)).toBeLessThan(0.001);
+});
+
+test('waits as in M/M/c', () => {
+  const { waitMs } = waitIn({ cores: 4, load: 0.8, serviceMs: exponential });
+  expect(within(waitMs, (erlangC(4, 0.8) * SERVICE_MS) / (4 * 0.2))).toBeLessThan(0.05);
+});
+
+test('what comes while a thread is at work is done in its next turn, together', () => {
+  const simulation = new Simulation(1);
+  const thread = new Thread(simulation, { cores: new Cores(1), turnMicros: 1_000, wakeMicros: 500 });
+  const endedMs: number[] = [];
+  const task = () => thread.run(1_000, () => endedMs.push(simulation.nowMs));
+  simulation.after(10, task);
+  for (const atMs of [11, 12]) simulation.after(atMs, task);
+  simulation.runUntil(100);
+  expect(endedMs).toEqual([12.5, 14.5, 15.5]);
+  expect(thread.busyMs).toBe(5.5);
+});
+
+test('threads share cores by turns, and helpers take their part of them', () => {
+  const simulation = new Simulation(1);
+  const cores = new Cores(1);
+  const threads = [0, 1].map(() => new Thread(simulation, { cores, helperShare: 0.5 }));
+  const endedMs: number[] = [];
+  for (const thread of threads) thread.run(2_000, () => endedMs.push(simulation.nowMs));
+  simulation.runUntil(100);
+  expect(endedMs).toEqual([2, 5]);
+  expect(cores.busyMs).toBe(6);
+});
+
+test('flushes of a log are shared by those who asked during the one before', () => {
+  const simulation = new Simulation(1);
+  const log = new LogDevice(simulation, { flushMs: () => 2, bytesPerSecond: 1_000_000 });
+  const endedMs: number[] = [];
+  for (const atMs of [0, 1, 1.5]) {
+    simulation.after(atMs, () => log.flush(1_000, () => endedMs.push(simulation.nowMs)));
+  }
+  simulation.runUntil(100);
+  expect(endedMs).toEqual([3, 7, 7]);
+});
+
+test('batches begin at once when it is quiet, are spaced, and are not larger than they may be', () => {
+  const simulation = new Simulation(1);
+  const batches: [number, number][] = [];
+  const batcher = new Batcher<number>(simulation, {
+    sizeMax: 3,
+    sizeOf: () => 1,
+    slots: 1,
+    spacingMs: 10,
+    run: (items, done) => {
+      batches.push([simulation.nowMs, items.length]);
+      simulation.after(4, done);
+    },
+  });
+  for (const atMs of [5, 6, 7, 20, 21, 21, 21]) simulation.after(atMs, () => batcher.add(atMs));
+  simulation.runUntil(100);
+  // The first alone; two after the spacing; what is full at once, as soon as the one before has ended.
+  expect(batches).toEqual([
+    [5, 1],
+    [15, 2],
+    [21, 3],
+    [31, 1],
+  ]);
+});

@@ -1,0 +1,74 @@
+import { expect, test } from '@jest/globals';
+import { trialPicture } from '../src/simulate/picture.ts';
+import { hpaSettings, kedaSettings, Scaler } from '../src/simulate/scaler.ts';
+import { readMeasured, timesOf } from '../src/simulate/times.ts';
+import { directionsOf, runTrial, TRIALS, type Trial, WAVES } from '../src/simulate/trials.ts';
+
+const times = timesOf(readMeasured());
+const quiet = { oldestSeconds: 0, jobs: 0, cpuPercent: 10 };
+
+function tried(trial: Trial, { windowSeconds }: { windowSeconds?: number } = {}) {
+  const settings = kedaSettings();
+  if (windowSeconds !== undefined) {
+    settings.behavior.scaleDown.stabilizationWindowSeconds = windowSeconds;
+  }
+  // Coarser than what is drawn, so that a trial of an hour takes a moment.
+  return runTrial({ times, trial: { ...trial, sample: 5 * trial.sample }, settings, scrapedEveryMs: 15_000 });
+}
+
+test('both manifests ask for the same', () => {
+  expect(hpaSettings()).toEqual(kedaSettings());
+});
+
+test('goes up as fast as the policies let it, from the largest of the three wishes', () => {
+  const scaler = new Scaler(kedaSettings());
+  expect(scaler.decide(0, 2, 2, quiet)).toBe(2);
+  // Twice the age asks for twice the pods, 9,000 jobs for nine: two more or twice as many within 30 s.
+  const waiting = { oldestSeconds: 30, jobs: 9_000, cpuPercent: 10 };
+  expect(scaler.decide(15, 2, 2, waiting)).toBe(4);
+  expect(scaler.decide(30, 4, 4, waiting)).toBe(4);
+  expect(scaler.decide(46, 4, 4, waiting)).toBe(8);
+  expect(scaler.decide(80, 8, 8, { ...quiet, cpuPercent: 100 })).toBe(11);
+});
+
+test('stays within a tenth of its targets, and asks for no more while those that start would be enough', () => {
+  const scaler = new Scaler(kedaSettings());
+  expect(scaler.decide(0, 4, 4, { oldestSeconds: 16, jobs: 4_300, cpuPercent: 80 })).toBe(4);
+  expect(scaler.decide(15, 4, 2, { ...quiet, cpuPercent: 140 })).toBe(4);
+});
+
+test('goes down once nothing has asked for more within the window, a quarter a minute', () => {
+  const scaler = new Scaler(kedaSettings());
+  const pods = (atSeconds: number, now: number) => scaler.decide(atSeconds, now, now, quiet);
+  expect(scaler.decide(0, 8, 8, { ...quiet, jobs: 8_000 })).toBe(8);
+  expect(pods(590, 8)).toBe(8);
+  expect(pods(605, 8)).toBe(6);
+  expect(pods(620, 6)).toBe(6);
+  expect(pods(670, 6)).toBe(4);
+});
+
+test.each(TRIALS)(
+  '$name: more pods once and fewer once for each cause, and all that is due is done',
+  (trial) => {
+    const moments = tried(trial);
+    expect(directionsOf(moments)).toEqual({ ups: 1, downs: 1 });
+    expect(moments.at(-1)).toMatchObject({ pods: kedaSettings().min, parked: 0 });
+    expect(moments.at(-1)?.oldestSeconds).toBeLessThan(1);
+  },
+);
+
+test('waves of work move the pods once, and would each time without the window', () => {
+  expect(directionsOf(tried(WAVES))).toEqual({ ups: 1, downs: 1 });
+  expect(directionsOf(tried(WAVES, { windowSeconds: 0 })).ups).toBeGreaterThan(2);
+});
+
+test('a picture has a title, says in words what it shows, and is drawn for dark pages as well', () => {
+  const [trial] = TRIALS as [Trial];
+  const moments = [1, 2].map((minute) => ({
+    ...{ minute, pods: 2 * minute, oldestSeconds: 10 * minute, jobs: 0, parked: 0, cpuPercent: 1 },
+  }));
+  const svg = trialPicture(trial, moments, moments);
+  expect(svg).toContain(`<title id="title">${trial.title}</title>`);
+  expect(svg).toContain('KEDA: 2 dispatchers, 4 at most, 4 at the end; the oldest waited 20 s at most.');
+  expect(svg).toContain('prefers-color-scheme: dark');
+});

@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { readDocument } from '../src/report/document.ts';
+import { costOf, readPrices } from '../src/simulate/cost.ts';
+import { simulateCase } from '../src/simulate/fit.ts';
+import { sliceOf } from '../src/simulate/knee.ts';
+import { type Load, observe } from '../src/simulate/observe.ts';
+import { parseOptions } from '../src/simulate/options.ts';
+import { Planner } from '../src/simulate/plans.ts';
+import { type Setup, USUAL } from '../src/simulate/service.ts';
+import { fillMarks, scalingParts } from '../src/simulate/tables.ts';
+import { readMeasured, timesOf } from '../src/simulate/times.ts';
+
+const measured = readMeasured();
+const times = timesOf(measured);
+const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+
+function observed(load: Partial<Extract<Load, { kind: 'open' }>>, setup: Partial<Setup> = {}, seed = 1) {
+  return observe({
+    times,
+    setup: { ...USUAL, failureShare: 0, ...setup },
+    load: { kind: 'open', how: 'queue', ratePerSecond: 500, arrivals: 'poisson', ...load },
+    durationMs: 2_000,
+    seed,
+  });
+}
+
+test('docs/scaling.md is what bench/simulate/measured.json and the prices give', () => {
+  const scaling = page('scaling.md');
+  expect(fillMarks(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
+});
+
+test('every value says how it is known, and where from', () => {
+  for (const values of Object.values(measured)) {
+    for (const { value, source, from } of Object.values(values)) {
+      expect(value).toBeGreaterThan(0);
+      expect(['measured', 'derived', 'assumed']).toContain(source);
+      expect(from).not.toBe('');
+    }
+  }
+});
+
+test('one seed makes one course of things, another one another', () => {
+  expect(observed({})).toEqual(observed({}));
+  expect(observed({}, {}, 2)).not.toEqual(observed({}));
+});
+
+test('what comes is delivered, by every event to each of its webhooks', () => {
+  for (const how of ['queue', 'rest'] as const) {
+    const { ratePerSecond, acceptedPerSecond } = observed(
+      { how, arrivals: 'even' },
+      { deliveriesPerEvent: 3 },
+    );
+    expect(Math.abs(ratePerSecond / 1_500 - 1)).toBeLessThan(0.02);
+    if (how === 'rest') expect(Math.abs(acceptedPerSecond / 500 - 1)).toBeLessThan(0.02);
+  }
+});
+
+test('names what is full: places for jobs where endpoints are slow, Redis where it has one core for too many jobs', () => {
+  const slow = observed(
+    { ratePerSecond: 2_000 },
+    { dispatchers: 1, concurrency: 50, answer: { p50Ms: 400, p99Ms: 400 } },
+  );
+  expect(slow.fullFirst).toBe('places for jobs');
+  // 50 jobs at a time, 400 ms each, of the two events or so that the publisher finds together.
+  expect(slow.ratePerSecond).toBeLessThan(300);
+  const many = { dispatchers: 8, databaseCores: 32, answer: { p50Ms: 5, p99Ms: 10 } };
+  const slowRedis = { ...times, redis: { ...times.redis, jobMicros: 600 } };
+  const load: Load = { kind: 'open', how: 'queue', ratePerSecond: 4_000, arrivals: 'poisson' };
+  const observeRedis = (nodes: number) =>
+    observe({
+      times: slowRedis,
+      setup: { ...USUAL, ...many, shards: nodes, redisNodes: nodes },
+      load,
+      durationMs: 1_000,
+    });
+  expect(observeRedis(1).fullFirst).toBe('Redis');
+  expect(observeRedis(8).use.Redis).toBeLessThan(0.6);
+});
+
+test('tells the rate of two dispatchers on the machine of the benchmark from what one of them uses', () => {
+  const name = 'max: 2 dispatchers';
+  const bench = readDocument(page('performance.md')).max?.['2 dispatchers']?.ratePerSecond as number;
+  expect(Math.abs(simulateCase(times, name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
+});
+
+test('equal parts share everything, and costs follow from the plan and the prices', () => {
+  expect(sliceOf({ dispatchers: 70, shards: 8, redisNodes: 8 }, 10)).toMatchObject({
+    dispatchers: 7,
+    shards: 1,
+    redisNodes: 1,
+  });
+  const plan = new Planner(times).plan(100, 30);
+  const free = { vcpu: 0, disk: 0, archive: 0, internet: 0, zones: 0 };
+  expect(costOf(plan, { ...free, vcpu: 10 }, times)).toMatchObject({ compute: 55, all: 55 });
+  // 100/s of 979 and 220 bytes, in 2,628,000 s.
+  expect(costOf(plan, { ...free, internet: 1 }, times).all).toBeCloseTo(315.1, 1);
+});
+
+test('refuses what it does not know', () => {
+  expect(() => parseOptions(['--rates-of'])).toThrow("Unknown option '--rates-of'");
+  expect(() => parseOptions(['--rate', 'much']).number('rate')).toThrow('--rate must be a number.');
+});
