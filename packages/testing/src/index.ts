@@ -26,6 +26,7 @@ export {
   type Responder,
   startReceiver,
 } from './receiver.ts';
+export { type ReplicatedPostgres, startReplicatedPostgres } from './replicated-postgres.ts';
 export {
   type SeededLane,
   type SeededLog,
