@@ -35,6 +35,11 @@ export {
   seedParked,
   seedSubscriptions,
 } from './seed-log.ts';
+export {
+  type SpreadPostgres,
+  spreadRecord,
+  startSpreadPostgres,
+} from './spread-postgres.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 export {
   createTestDatabase,
