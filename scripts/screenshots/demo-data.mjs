@@ -203,10 +203,19 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
       );
       if (isFailed && webhook.broken)
         await pool.query(
-          `INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+          `INSERT INTO attempts (day, account_id, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
              error_message, request_headers, response_headers, response_body, response_truncated)
-           VALUES ($1, $2, 6, 'automatic', $3, $4, $5, 'unsuccessful_status', $6, '{}', '{}', $7, false)`,
-          [day, id, created, durationMs, status, `The endpoint answered ${status}.`, webhook.broken.body],
+           VALUES ($1, $2, $3, 6, 'automatic', $4, $5, $6, 'unsuccessful_status', $7, '{}', '{}', $8, false)`,
+          [
+            day,
+            account.id,
+            id,
+            created,
+            durationMs,
+            status,
+            `The endpoint answered ${status}.`,
+            webhook.broken.body,
+          ],
         );
     }
   }

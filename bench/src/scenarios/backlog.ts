@@ -112,6 +112,7 @@ async function bytesRow(bench: Bench, world: World): Promise<Row> {
     const deliveries = Array.from({ length: count }, () => ({
       deliveryId: deliveryIdFor(createId('event'), subscriptionId),
       cycle: 0,
+      accountId: 1,
       delayMs: 3_600_000,
       attemptsLeft: 5,
     }));

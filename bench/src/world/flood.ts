@@ -34,7 +34,7 @@ export async function seedFlood(world: World, lanes: readonly Lane[], count: num
 export async function wakeLanes(world: World, lanes: readonly Lane[]): Promise<void> {
   const queue = openDeliveryQueue(createQueueBackend(world.queueUrl), () => undefined);
   try {
-    await queue.wakeLanes(lanes.map(({ subscriptionId }) => ({ subscriptionId })));
+    await queue.wakeLanes(lanes);
   } finally {
     await queue.close();
   }

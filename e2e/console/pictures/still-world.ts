@@ -149,8 +149,9 @@ async function seedThirdTime({ pool }: PrismaDatabase, { webhookIds }: DemoData)
     await pool.query(
       `INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
          error_message, request_headers, response_headers, response_body, response_truncated,
-         dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
-       VALUES ($1, $2, $3, 'automatic', $4, $5, $6, $7, $8, $9, $10, $11, false, 2, 9, 21, $12, $5)`,
+         dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
+       SELECT $1, $2, $3, 'automatic', $4, $5, $6, $7, $8, $9, $10, $11, false, 2, 9, 21, $12, $5, account_id
+       FROM deliveries WHERE day = $1 AND id = $2`,
       [
         delivery.day,
         delivery.id,

@@ -44,8 +44,16 @@ export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {
   return statuses.find((status) => status === data.runStatus) ?? statuses[0];
 }
 
-/** Events to fan out: job name = event type, data = the event, job id = `eventId`. */
+/** Events to fan out: job name = event type, data = the event, job id = {@link eventJobId}. */
 export const JOB_RUN_EVENTS = 'job-run-events';
+
+/** What names an event: another account's of the same `eventId` is another one, and has a job of its own. */
+export type EventKey = Pick<EventIdentity, 'eventId' | 'accountId'>;
+
+/** One queue job per event; adding it again while it waits adds nothing. */
+export function eventJobId({ eventId, accountId }: EventKey): string {
+  return `${eventId}-${accountId}`;
+}
 
 /**
  * Several events in one job, as Runhook's own producers put them in line when they have several at hand: what the queue
@@ -82,6 +90,8 @@ export const UPKEEP = 'upkeep';
 export interface DeliveryJob {
   deliveryId: string;
   cycle: number;
+  /** Whose delivery it is, which is where its row is found; absent in jobs of the release before. */
+  accountId?: number;
 }
 
 /** One queue job per cycle of a delivery; adding it again while it waits adds nothing. */
@@ -92,6 +102,8 @@ export function deliveryJobId({ deliveryId, cycle }: DeliveryJob): string {
 /** A subscription with parked deliveries; see docs/architecture.md#lanes. */
 export interface LaneJob {
   subscriptionId: string;
+  /** The subscription's; absent in jobs of the release before. */
+  accountId?: number;
 }
 
 /** One queue job per lane, however much it has parked. */

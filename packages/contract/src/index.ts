@@ -23,6 +23,8 @@ export {
   deliveryJobId,
   EVENT_BATCH,
   type EventBatch,
+  type EventKey,
+  eventJobId,
   JOB_RUN_EVENTS,
   type JobRunEvent,
   type LaneJob,

@@ -51,7 +51,7 @@ export interface EventPublisherOptions {
 }
 
 /**
- * Publishes onto `job-run-events` (queue contract, docs/contract.md#queue): job name = event type, job id = `eventId`.
+ * Publishes onto `job-run-events` (queue contract, docs/contract.md#queue): job name = event type, job id = `<eventId>-<accountId>`.
  * `eventId` and `timestamp` are made here where an event has none. Calls throw {@link InvalidEventError};
  * `QueueUnavailableError` when the queue did not take the call, which may be repeated with the same ids; and of those
  * `QueueFullError` when it has no room: whoever can, waits before the next one.

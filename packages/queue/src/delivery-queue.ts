@@ -17,6 +17,7 @@ import {
 
 /** A delivery on its way to another attempt. */
 export interface QueuedDelivery extends DeliveryJob {
+  accountId: number;
   /** Milliseconds until the attempt is due; 0 for at once. */
   delayMs: number;
   /** Attempts the cycle has left, this one included. */
@@ -27,6 +28,7 @@ export interface QueuedDelivery extends DeliveryJob {
 
 /** A lane that has something parked. */
 export interface WokenLane extends LaneJob {
+  accountId: number;
   /** Milliseconds until its turn; at once when omitted. */
   delayMs?: number;
 }
@@ -101,15 +103,19 @@ export async function requireKeeping(queue: Pick<DeliveryQueue, 'evictionPolicy'
   if (policy !== null) throw new QueueEvictsError(policy);
 }
 
-function toLaneJob({ subscriptionId, delayMs = 0 }: WokenLane) {
+function toLaneJob({ subscriptionId, accountId, delayMs = 0 }: WokenLane) {
   const jobId = laneJobId({ subscriptionId });
-  return { name: 'lane', data: { subscriptionId }, opts: { jobId, ...(delayMs > 0 && { delay: delayMs }) } };
+  return {
+    name: 'lane',
+    data: { subscriptionId, accountId },
+    opts: { jobId, ...(delayMs > 0 && { delay: delayMs }) },
+  };
 }
 
-function toJob({ deliveryId, cycle, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {
+function toJob({ deliveryId, cycle, accountId, delayMs, attemptsLeft, traceContext }: QueuedDelivery) {
   return {
     name: 'deliver',
-    data: { deliveryId, cycle },
+    data: { deliveryId, cycle, accountId },
     opts: {
       jobId: deliveryJobId({ deliveryId, cycle }),
       attempts: attemptsLeft,

@@ -1,5 +1,12 @@
 import { hash } from 'node:crypto';
-import { EVENT_BATCH, type EventBatch, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
+import {
+  EVENT_BATCH,
+  type EventBatch,
+  type EventKey,
+  eventJobId,
+  JOB_RUN_EVENTS,
+  type PublishedEvent,
+} from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
 import { LRUCache } from 'lru-cache';
 import type { PeekedJob, Strangers } from './backends/backend.ts';
@@ -23,8 +30,7 @@ const BULK_SIZE = 500;
 export type IdentifiedEvent = PublishedEvent & { eventId: string };
 
 /** Of an event's way to its deliveries: since when it may be on the queue, in milliseconds since the epoch. */
-export interface SoughtEvent {
-  eventId: string;
+export interface SoughtEvent extends EventKey {
   sinceMs: number;
 }
 
@@ -47,7 +53,7 @@ export interface EventQueue {
   /** Removes waiting events that were dealt with otherwise. */
   discard(jobIds: readonly string[]): Promise<void>;
   /**
-   * Which of the events the queue will still work on; one that is kept as failed is none. Of those that may be in a job
+   * Which of the events the queue will still work on, by {@link eventJobId}; one that is kept as failed is none. Of those that may be in a job
    * with others it is told by time: none is, once every job in line was added {@link UNDER_WAY_MS} after it.
    */
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
@@ -118,12 +124,14 @@ export function openEventQueue(
     discard: (jobIds) => producer.call((queue) => backend.discard(queue, jobIds)),
     holds: (events) =>
       producer.call(async (queue) => {
-        const ids = events.map(({ eventId }) => eventId);
-        const [held, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
-        if (openSinceMs === null) return held;
-        for (const { eventId, sinceMs } of events)
-          if (sinceMs + UNDER_WAY_MS >= openSinceMs) held.add(eventId);
-        return held;
+        // Publishers that others have made may give a job the event's id alone.
+        const ids = events.flatMap((event) => [eventJobId(event), event.eventId]);
+        const [jobs, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
+        const isUnderWay = (sinceMs: number) => openSinceMs !== null && sinceMs + UNDER_WAY_MS >= openSinceMs;
+        const held = events.filter(
+          (event) => jobs.has(eventJobId(event)) || jobs.has(event.eventId) || isUnderWay(event.sinceMs),
+        );
+        return new Set(held.map(eventJobId));
       }),
     async counts() {
       const { prioritized = 0, ...counts } = await producer.call((queue) => queue.getJobCounts());
@@ -163,8 +171,8 @@ function together(
   const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
   const seen = new Set<string>();
   for (const event of events) {
-    if (seen.has(event.eventId)) continue;
-    seen.add(event.eventId);
+    if (seen.has(eventJobId(event))) continue;
+    seen.add(eventJobId(event));
     const options = optionsOf(event);
     const batch = open.get(options) ?? { events: [], characters: 0 };
     open.set(options, batch);
@@ -185,14 +193,14 @@ function charactersOf({ data }: IdentifiedEvent): number {
 }
 
 function jobOf(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessage> {
-  return { name: event.eventType, data: event, opts: { ...options, jobId: event.eventId } };
+  return { name: event.eventType, data: event, opts: { ...options, jobId: eventJobId(event) } };
 }
 
 /** The same events make the same job: whoever repeats a call whose answer was lost adds nothing. */
 function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<EventMessage> {
   const [first] = events;
   if (first !== undefined && events.length === 1) return jobOf(first, options);
-  const ids = events.map(({ eventId }) => eventId).join(' ');
+  const ids = events.map(eventJobId).join(' ');
   const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
   return { name: EVENT_BATCH, data: { events }, opts: { ...options, jobId } };
 }

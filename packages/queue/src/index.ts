@@ -16,6 +16,7 @@ export {
   openDeliveryQueue,
   type QueuedDelivery,
   requireKeeping,
+  type WokenLane,
 } from './delivery-queue.ts';
 export { type EventQueue, type IdentifiedEvent, openEventQueue } from './event-queue.ts';
 export type { JobInLine } from './producer.ts';

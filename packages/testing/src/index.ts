@@ -1,3 +1,4 @@
+export { divideDays, explainingPool, LEAVES, leafOf, type OpenedLeaves } from './divided-days.ts';
 export {
   countFannedOut,
   exampleEvent,

@@ -195,9 +195,9 @@ const INSERT_BATCH = `
       created_at
     FROM made
   ), attempt AS (
-    INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+    INSERT INTO attempts (day, account_id, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
       error_message, request_headers, response_headers, response_body, response_truncated)
-    SELECT day, id, attempt, 'automatic', created_at + attempt * interval '1 second', duration_ms, http_status_code,
+    SELECT day, $9::bigint, id, attempt, 'automatic', created_at + attempt * interval '1 second', duration_ms, http_status_code,
       CASE status WHEN 'failed' THEN 'unsuccessful_status' END, CASE status WHEN 'failed' THEN 'The endpoint answered 500.' END,
       ${REQUEST_HEADERS}, ${RESPONSE_HEADERS}, 'ok', false
     FROM made, generate_series(1, attempt_count) AS attempt

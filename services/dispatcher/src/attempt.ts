@@ -14,6 +14,7 @@ import type { Lane, LaneOutcome } from './policy/lane-states.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
 import type { AttemptRecord } from './record/attempts.ts';
+import type { DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
@@ -22,6 +23,11 @@ export type Attemptable = Pick<
   Delivery,
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
+
+/** Where its row is. */
+export function keyOf({ id, event }: Attemptable): DeliveryKey {
+  return { deliveryId: id, accountId: event.accountId };
+}
 
 /** Where an attempt is made, for the limits. */
 export function laneOf({ subscriptionId, event }: Attemptable, { endpoint }: Target): Lane {
@@ -101,6 +107,7 @@ async function send(
     costly: result.costly,
     record: {
       deliveryId: delivery.id,
+      accountId: delivery.event.accountId,
       day: delivery.day,
       number,
       trigger: nextTrigger(delivery),
@@ -129,9 +136,15 @@ export async function logAndSchedule(
   const { queue, retryPolicy } = dispatcher;
   await logAttempt(dispatcher, delivery, record);
   if (outcome.kind !== 'retry') return;
-  const { id: deliveryId, cycle } = delivery;
+  const { id: deliveryId, cycle, event } = delivery;
   const left = attemptsLeft(retryPolicy, { cycle, attemptCount: record.number });
-  await queue.enqueue({ deliveryId, cycle, delayMs: outcome.delayMs, attemptsLeft: left });
+  await queue.enqueue({
+    deliveryId,
+    cycle,
+    accountId: event.accountId,
+    delayMs: outcome.delayMs,
+    attemptsLeft: left,
+  });
 }
 
 /** Records an attempt, and tells of it once it is committed. */

@@ -1,5 +1,5 @@
 import type { DeliveryJob } from '@runhook/contract';
-import { attempt, laneOf, logAttempt } from './attempt.ts';
+import { attempt, keyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
 import { nextStep } from './policy/next-step.ts';
@@ -14,19 +14,20 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 
 async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   const { record, limits, metrics } = dispatcher;
-  const delivery = await record.loadDelivery(job.deliveryId);
+  const { deliveryId, accountId = await record.accountOf(job) } = job;
+  const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, Date.now());
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'again', delayMs: step.delayMs };
   if (step.kind === 'cancel') {
-    await record.cancelDelivery({ deliveryId: delivery.id, reason: step.reason });
+    await record.cancelDelivery({ ...keyOf(delivery), reason: step.reason });
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
   const slot = limits.acquireQueued(laneOf(delivery, step.target));
   if (!slot) {
-    await record.park(delivery.id);
-    wakeLane(dispatcher, delivery.subscriptionId);
+    await record.park(keyOf(delivery));
+    wakeLane(dispatcher, delivery);
     metrics.retriesParked.inc();
     return { kind: 'done' };
   }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DeliveryQueue, type QueuedDelivery, QueueFullError } from '@runhook/queue';
+import { type DeliveryQueue, type QueuedDelivery, QueueFullError, type WokenLane } from '@runhook/queue';
 import { type Logger, MicroBatcher } from '@runhook/runtime';
 import { retryWhileUnavailable, StoppingError } from './record/retry-while-unavailable.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
@@ -26,8 +26,8 @@ export class DeliveryEnqueuer {
   readonly #spans: Spans;
   readonly #options: DeliveryEnqueuerOptions;
   readonly #batcher: MicroBatcher<QueuedDelivery, void>;
-  /** Lanes, each with the time until its turn. */
-  readonly #sleeping = new Map<string, number>();
+  /** By subscription. */
+  readonly #sleeping = new Map<string, WokenLane>();
   #waking: Promise<void> | null = null;
 
   constructor(options: DeliveryEnqueuerOptions) {
@@ -55,10 +55,9 @@ export class DeliveryEnqueuer {
   /**
    * Sees that a lane has its job, some milliseconds later. Nobody waits for it: what is parked is on record, and upkeep
    * wakes the lanes that were not woken.
-   * @param delayMs until its turn
    */
-  wakeLane(subscriptionId: string, delayMs: number): void {
-    this.#sleeping.set(subscriptionId, delayMs);
+  wakeLane(lane: WokenLane): void {
+    this.#sleeping.set(lane.subscriptionId, lane);
     this.#waking ??= this.#wake().finally(() => {
       this.#waking = null;
     });
@@ -77,10 +76,7 @@ export class DeliveryEnqueuer {
     const { deliveryQueue, logger, stopping } = this.#options;
     try {
       while (this.#sleeping.size > 0 && !stopping.aborted) {
-        const lanes = Array.from(this.#sleeping, ([subscriptionId, delayMs]) => ({
-          subscriptionId,
-          delayMs,
-        }));
+        const lanes = [...this.#sleeping.values()];
         this.#sleeping.clear();
         await this.#spans.detached(() =>
           retryWhileUnavailable(this.#options, () => deliveryQueue.wakeLanes(lanes)),

@@ -1,4 +1,4 @@
-import { attemptsLeft, type JobRunEvent } from '@runhook/contract';
+import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import { begin, type FirstAttempt, FRESH_MS, firstOf, newDelivery } from './first-attempt.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
@@ -34,7 +34,7 @@ export function fanOut(
 ): Promise<FanOutResult> {
   const { spans, metrics } = dispatcher;
   return spans.fanOut(event, () =>
-    oneAtATime(dispatcher, event.eventId, async () => {
+    oneAtATime(dispatcher, event, async () => {
       const works: Promise<void>[] = [];
       const committed = await planAndCommit(dispatcher, event, interrupted, works).finally(() =>
         allEnded(works),
@@ -44,29 +44,34 @@ export function fanOut(
       if (result === 'claimed') {
         metrics.fanOutSize.observe(deliveries);
         // Pages that were committed before the interruption.
-        if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event.eventId);
+        if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event);
         return { kind: 'fanned_out', deliveries };
       }
       // Another job with this event's id owns what is pending, and a second request must not come from here.
       if (!interrupted) return { kind: 'duplicate' };
-      return { kind: 'resumed', deliveries: await resume(dispatcher, event.eventId) };
+      return { kind: 'resumed', deliveries: await resume(dispatcher, event) };
     }),
   );
 }
 
 /** A job that comes while another of this process has its event finds out what became of it. */
-async function oneAtATime<T>({ underWay }: Dispatcher, eventId: string, work: () => Promise<T>): Promise<T> {
-  for (let other = underWay.get(eventId); other; other = underWay.get(eventId)) await other;
+async function oneAtATime<T>(
+  { underWay }: Dispatcher,
+  event: JobRunEvent,
+  work: () => Promise<T>,
+): Promise<T> {
+  const key = eventJobId(event);
+  for (let other = underWay.get(key); other; other = underWay.get(key)) await other;
   const result = work();
   const ended = result.then(
     () => {},
     () => {},
   );
-  underWay.set(eventId, ended);
+  underWay.set(key, ended);
   try {
     return await result;
   } finally {
-    underWay.delete(eventId);
+    underWay.delete(key);
   }
 }
 
@@ -225,13 +230,14 @@ async function withinTime(work: Promise<unknown>, timeMs: number): Promise<void>
 /** Queues what is pending; what is queued already stays as it is. */
 async function resume(
   { record, queue, retryPolicy, attemptMs }: Dispatcher,
-  eventId: string,
+  event: JobRunEvent,
 ): Promise<number> {
-  const pending = await record.pendingDeliveriesOf(eventId, FRESH_MS + attemptMs);
+  const { accountId } = event;
+  const pending = await record.pendingDeliveriesOf(event, FRESH_MS + attemptMs);
   await Promise.all(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return queue.enqueue({ deliveryId: id, cycle, delayMs, attemptsLeft: left });
+      return queue.enqueue({ deliveryId: id, cycle, accountId, delayMs, attemptsLeft: left });
     }),
   );
   return pending.length;

@@ -3,6 +3,7 @@ import {
   type Attemptable,
   type AttemptResult,
   attempt,
+  keyOf,
   laneOf,
   logAndSchedule,
   tellAttempt,
@@ -123,8 +124,8 @@ async function settle(dispatcher: Dispatcher, first: FirstAttempt, result: FanOu
   }
   if (result !== 'claimed') return;
   if (!isShut && committed === undefined) {
-    if (fullReason === null) await record.park(delivery.id);
-    else await record.cancelDelivery({ deliveryId: delivery.id, reason: fullReason });
+    if (fullReason === null) await record.park(keyOf(delivery));
+    else await record.cancelDelivery({ ...keyOf(delivery), reason: fullReason });
   }
   countWithoutSlot(dispatcher, first);
 }
@@ -134,7 +135,7 @@ function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: Firs
   const { metrics } = dispatcher;
   if (fullReason === null) {
     metrics.deliveries.parked.inc();
-    wakeLane(dispatcher, delivery.subscriptionId);
+    wakeLane(dispatcher, delivery);
   } else {
     metrics.deliveries.cancelled.inc();
     metrics.completed.cancelled.inc();

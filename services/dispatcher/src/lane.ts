@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LaneJob } from '@runhook/contract';
-import { attempt, laneOf, logAndSchedule } from './attempt.ts';
+import { type Attemptable, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
+import type { Lane } from './record/parked.ts';
 
 /** Nothing is parked in the lane, or its job comes again. */
 export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
@@ -18,9 +19,11 @@ const CANCEL_PAGE = 500;
  * A lane's turn: takes what is parked, the oldest first, as slots of the lane become free, and attempts it. Each
  * subscription with parked deliveries has one such job, whatever is parked (docs/architecture.md#lanes).
  */
-export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: LaneJob): Promise<LaneResult> {
-  const { limits, stopping } = dispatcher;
-  const turn = new LaneTurn(dispatcher, subscriptionId);
+export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<LaneResult> {
+  const { limits, stopping, record } = dispatcher;
+  const { subscriptionId, accountId = await record.accountOf(job) } = job;
+  if (accountId === null) return { kind: 'done' };
+  const turn = new LaneTurn(dispatcher, { subscriptionId, accountId });
   let againMs: number | null = null;
   limits.beginDraining(subscriptionId);
   try {
@@ -48,30 +51,30 @@ export async function drainLane(dispatcher: Dispatcher, { subscriptionId }: Lane
 }
 
 /** Sees that a lane has its job, for whoever has parked something of it. */
-export function wakeLane({ limits, queue }: Dispatcher, subscriptionId: string): void {
+export function wakeLane({ limits, queue }: Dispatcher, { subscriptionId, event }: Attemptable): void {
   const delayMs = limits.untilTurnMs(subscriptionId);
-  if (delayMs !== null) queue.wakeLane(subscriptionId, delayMs);
+  if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
 }
 
 class LaneTurn {
   readonly #dispatcher: Dispatcher;
-  readonly #subscriptionId: string;
+  readonly #lane: Lane;
   readonly #inFlight = new Set<Promise<void>>();
   /** Slots are free, but the server behind the lane has enough of the account's attempts. */
   #isOriginFull = false;
   #isUndeliverable = false;
   #fault: { error: unknown } | null = null;
 
-  constructor(dispatcher: Dispatcher, subscriptionId: string) {
+  constructor(dispatcher: Dispatcher, lane: Lane) {
     this.#dispatcher = dispatcher;
-    this.#subscriptionId = subscriptionId;
+    this.#lane = lane;
   }
 
   /** How many to take now. A page that is worth its statement: a few at a time only while few may be in flight. */
   room(): number {
     if (this.#isUndeliverable) return CANCEL_PAGE;
     if (this.#isOriginFull) return 0;
-    const room = this.#dispatcher.limits.room(this.#subscriptionId);
+    const room = this.#dispatcher.limits.room(this.#lane.subscriptionId);
     return room >= this.#inFlight.size / 4 ? room : 0;
   }
 
@@ -82,7 +85,7 @@ class LaneTurn {
   /** Begins what it takes, and answers how many that were. */
   async take(limit: number): Promise<number> {
     const { record, attemptMs } = this.#dispatcher;
-    const taken = await record.takeParked({ subscriptionId: this.#subscriptionId, limit, attemptMs });
+    const taken = await record.takeParked({ ...this.#lane, limit, attemptMs });
     this.#isUndeliverable = taken.length > 0;
     for (const delivery of taken) {
       const work = this.#deliver(delivery)
@@ -112,10 +115,10 @@ class LaneTurn {
 
   async #deliver(delivery: Delivery): Promise<void> {
     const { record, limits, metrics } = this.#dispatcher;
-    const { target, id } = delivery;
+    const { target } = delivery;
     const reason = undeliverableReason(target);
     if (target === null || reason !== null) {
-      await record.cancelDelivery({ deliveryId: id, reason: reason ?? '' });
+      await record.cancelDelivery({ ...keyOf(delivery), reason: reason ?? '' });
       metrics.completed.cancelled.inc();
       return;
     }
@@ -123,12 +126,12 @@ class LaneTurn {
     const slot = limits.acquireQueued(laneOf(delivery, target));
     if (!slot) {
       this.#isOriginFull = true;
-      return await record.park(id);
+      return await record.park(keyOf(delivery));
     }
     const attempted = await attempt(this.#dispatcher, slot, delivery, target).catch(
       async (error: unknown) => {
         // A fault of ours before anything was sent, such as a secret that cannot be read: the lane waits for its end.
-        await record.park(id);
+        await record.park(keyOf(delivery));
         throw error;
       },
     );

@@ -133,9 +133,13 @@ async function processLane(dispatcher: Dispatcher, lane: LaneJob): Promise<void>
  * What was parked while the lane's job was ending found it still there, and made no other. Whoever parks commits before
  * it looks for the job, so what is asked for once the job is gone misses nothing.
  */
-async function wakeAgain({ record, queue, logger }: Dispatcher, { subscriptionId }: LaneJob): Promise<void> {
+async function wakeAgain({ record, queue, logger }: Dispatcher, job: LaneJob): Promise<void> {
+  const { subscriptionId } = job;
   try {
-    if (await record.hasParked(subscriptionId)) queue.wakeLane(subscriptionId, 0);
+    const { accountId = await record.accountOf(job) } = job;
+    if (accountId === null) return;
+    const lane = { subscriptionId, accountId };
+    if (await record.hasParked(lane)) queue.wakeLane(lane);
   } catch (err) {
     if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
   }

@@ -122,7 +122,7 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
       data: { active: false },
     });
     await harness.startDispatcher();
-    await openQueue().wakeLanes([{ subscriptionId: subscription.id }]);
+    await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
     await everyDelivery(30, 'cancelled');
     const reasons = new Set((await deliveriesOf(harness.database)).map(({ reason }) => reason));
     expect([...reasons]).toEqual(['The subscription is inactive.']);
@@ -150,7 +150,12 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     );
     const inOrder = rows.map(({ id }) => id);
     const take = async () => {
-      const taken = await takeParked(pool, { subscriptionId: subscription.id, limit: 10, attemptMs: 10_000 });
+      const taken = await takeParked(pool, {
+        subscriptionId: subscription.id,
+        accountId: harness.account.id,
+        limit: 10,
+        attemptMs: 10_000,
+      });
       return taken.map(({ id }) => id);
     };
     expect(await take()).toEqual(inOrder.slice(0, 10));
@@ -196,7 +201,8 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     for (const lane of lanes) await parked(lane, 100);
     await Promise.all([harness.startDispatcher(), harness.startDispatcher()]);
     const queue = openQueue();
-    await Promise.all([1, 2, 3].map(() => queue.wakeLanes(lanes.map(({ id }) => ({ subscriptionId: id })))));
+    const woken = lanes.map(({ id }) => ({ subscriptionId: id, accountId: harness.account.id }));
+    await Promise.all([1, 2, 3].map(() => queue.wakeLanes(woken)));
     await everyDelivery(300, 'delivered');
     expect(harness.receiver.requests).toHaveLength(300);
   });
@@ -216,7 +222,7 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     await setSecret('none:of:these');
     await harness.startDispatcher();
     const queue = openQueue();
-    await queue.wakeLanes([{ subscriptionId: subscription.id }]);
+    await queue.wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
     await eventually(async () => expect((await queue.counts()).delayed).toBe(1));
     expect(await countParked()).toBe(10);
     await setSecret(kept.rows[0].secret);

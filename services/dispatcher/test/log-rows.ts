@@ -52,8 +52,8 @@ export async function insertOpenEvent({ pool }: Database, event: JobRunEvent): P
   await pool.query(
     `WITH event AS (
        INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-       VALUES ($1, $2, $3, $4, $5, $6) RETURNING day, id)
-     INSERT INTO open_events (day, event_id) SELECT day, id FROM event`,
+       VALUES ($1, $2, $3, $4, $5, $6) RETURNING day, id, account_id)
+     INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM event`,
     [idDay('event', eventId), eventId, accountId, eventType, timestamp, JSON.stringify(data)],
   );
 }

@@ -28,9 +28,9 @@ def jobs_of(events: Sequence[Job], options_of: Callable[[int], Job]) -> list[Job
     open_batches: dict[int, tuple[Job, list[Job]]] = {}
     seen = set()
     for event in events:
-        if event["eventId"] in seen:
+        if _job_id(event) in seen:
             continue
-        seen.add(event["eventId"])
+        seen.add(_job_id(event))
         options = options_of(event["accountId"])
         priority = options.get("priority", 0)
         _, batch = open_batches.setdefault(priority, (options, []))
@@ -45,12 +45,17 @@ def _characters(event: Job) -> int:
     return sum(utf16_length(value) for value in event["data"].values() if isinstance(value, str))
 
 
+def _job_id(event: Job) -> str:
+    """Another account's event of the same id is another event."""
+    return f"{event['eventId']}-{event['accountId']}"
+
+
 def _job_of(options: Job, events: Sequence[Job]) -> Job:
     """The same events make the same job: whoever repeats a call whose answer was lost adds nothing."""
     if len(events) == 1:
         (event,) = events
-        return {"name": event["eventType"], "data": event, "opts": {**options, "jobId": event["eventId"]}}
-    ids = " ".join(event["eventId"] for event in events)
+        return {"name": event["eventType"], "data": event, "opts": {**options, "jobId": _job_id(event)}}
+    ids = " ".join(_job_id(event) for event in events)
     digest = base64.urlsafe_b64encode(hashlib.sha256(ids.encode()).digest()).decode().rstrip("=")
     return {"name": BATCH, "data": {"events": list(events)}, "opts": {**options, "jobId": f"batch_{digest}"}}
 

@@ -5,6 +5,7 @@ import type { EgressTimings } from '@runhook/egress';
 /** One attempt for the log, and what it makes of its delivery. */
 export interface AttemptRecord {
   deliveryId: string;
+  accountId: number;
   /** The day partition, `YYYY-MM-DD`. */
   day: string;
   number: number;
@@ -31,10 +32,10 @@ const RECORD_ATTEMPTS = `
     SELECT * FROM unnest(
       $1::date[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
       $10::json[], $11::json[], $12::text[], $13::boolean[], $14::text[], $15::text[], $16::bigint[],
-      $17::int[], $18::int[], $19::int[], $20::int[], $21::int[])
+      $17::int[], $18::int[], $19::int[], $20::int[], $21::int[], $22::bigint[])
       AS i (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code, error_message,
             request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms,
-            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
+            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
   ), updated AS (
     UPDATE deliveries d
     SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
@@ -42,17 +43,17 @@ const RECORD_ATTEMPTS = `
         completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
         next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
     FROM input i
-    WHERE d.day = i.day AND d.id = i.delivery_id AND d.attempt_count < i.number
+    WHERE d.day = i.day AND d.id = i.delivery_id AND d.account_id = i.account_id AND d.attempt_count < i.number
     RETURNING d.id, d.attempt_count
   )
   INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
                         error_message, request_headers, response_headers, response_body, response_truncated,
-                        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
+                        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
   SELECT i.day, i.delivery_id, i.number, i.trigger, i.started_at, i.duration_ms, i.http_status_code, i.error_code,
          i.error_message, i.request_headers, i.response_headers, i.response_body, i.response_truncated,
-         i.dns_ms, i.connect_ms, i.tls_ms, i.first_byte_ms, i.total_ms
+         i.dns_ms, i.connect_ms, i.tls_ms, i.first_byte_ms, i.total_ms, i.account_id
   FROM input i JOIN updated u ON u.id = i.delivery_id AND u.attempt_count = i.number
-  ON CONFLICT (day, delivery_id, number) DO NOTHING`;
+  ON CONFLICT (day, delivery_id, number, account_id) DO NOTHING`;
 
 export async function recordAttempts(pool: Pool, records: readonly AttemptRecord[]): Promise<void> {
   const column = <T>(read: (record: AttemptRecord) => T): T[] => records.map(read);
@@ -81,6 +82,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
       column(({ timings }) => timings?.tlsMs ?? null),
       column(({ timings }) => timings?.firstByteMs ?? null),
       column(({ timings }) => timings?.totalMs ?? null),
+      column(({ accountId }) => accountId),
     ],
     'record-attempts',
   );

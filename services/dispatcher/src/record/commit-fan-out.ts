@@ -1,4 +1,4 @@
-import { idDay, type JobRunEvent } from '@runhook/contract';
+import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import { type Pool, recordRunsOfEvents, runStatement, valuesOfRuns } from '@runhook/database';
 import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
 
@@ -48,36 +48,35 @@ const stateValues = (isDelivered: string) => `
  */
 const COMMIT_FAN_OUT = `
   WITH input AS MATERIALIZED (
-    SELECT day, id, account_id, event_type, "timestamp", data, version,
+    SELECT n, day, id, account_id, event_type, "timestamp", data, version,
            now() - age_ms * interval '1 millisecond' AS created_at
     FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[], $34::int[])
-      AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms)
+      WITH ORDINALITY AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms, n)
   ), account AS MATERIALIZED (
     SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
   ), outdated AS MATERIALIZED (
-    SELECT i.id FROM input i LEFT JOIN account a ON a.id = i.account_id
+    SELECT i.n FROM input i LEFT JOIN account a ON a.id = i.account_id
     WHERE i.version IS NOT NULL AND i.version IS DISTINCT FROM a.version
   ), fit AS MATERIALIZED (
-    SELECT i.* FROM input i WHERE i.id NOT IN (SELECT id FROM outdated)
+    SELECT i.* FROM input i WHERE i.n NOT IN (SELECT n FROM outdated)
   ), added AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
     SELECT f.day, f.id, f.account_id, f.event_type, f."timestamp", f.data FROM fit f
-    ON CONFLICT (day, id) DO NOTHING
-    RETURNING id
+    ON CONFLICT (day, id, account_id) DO NOTHING
+    RETURNING account_id, id
   ), taken AS (
-    DELETE FROM open_events o USING fit f WHERE o.day = f.day AND o.event_id = f.id
-    RETURNING o.event_id AS id
+    DELETE FROM open_events o USING fit f
+    WHERE o.day = f.day AND o.event_id = f.id AND o.account_id = f.account_id
+    RETURNING f.n
   ), corrected AS (
-    UPDATE events e
-    SET account_id = f.account_id, event_type = f.event_type, "timestamp" = f."timestamp", data = f.data
+    UPDATE events e SET event_type = f.event_type, "timestamp" = f."timestamp", data = f.data
     FROM fit f
-    WHERE e.day = f.day AND e.id = f.id AND f.id IN (SELECT id FROM taken)
-      AND (e.account_id <> f.account_id OR e.event_type <> f.event_type OR e."timestamp" <> f."timestamp"
-        OR e.data::text <> f.data::text)
+    WHERE e.day = f.day AND e.id = f.id AND e.account_id = f.account_id AND f.n IN (SELECT n FROM taken)
+      AND (e.event_type <> f.event_type OR e."timestamp" <> f."timestamp" OR e.data::text <> f.data::text)
   ), claimed AS MATERIALIZED (
-    SELECT f.day, f.id, f.account_id, f.event_type, f.created_at, a.id IS NOT NULL AS is_new
-    FROM fit f LEFT JOIN added a ON a.id = f.id
-    WHERE a.id IS NOT NULL OR f.id IN (SELECT id FROM taken)
+    SELECT f.n, f.day, f.id, f.account_id, f.event_type, f.created_at, a.id IS NOT NULL AS is_new
+    FROM fit f LEFT JOIN added a ON a.id = f.id AND a.account_id = f.account_id
+    WHERE a.id IS NOT NULL OR f.n IN (SELECT n FROM taken)
   ), committed AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
                             ${STATE_COLUMNS}, created_at, attempt_count, http_status_code, duration_ms, started_at,
@@ -87,42 +86,42 @@ const COMMIT_FAN_OUT = `
            ${stateValues('d.made > 0')}, c.created_at, d.made, d.http_status_code, d.duration_ms, d.started_at,
            d.request_headers, d.response_headers, d.response_body, d.response_truncated,
            d.dns_ms, d.connect_ms, d.tls_ms, d.first_byte_ms, d.total_ms
-    FROM unnest($7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[], $31::text[],
+    FROM unnest($7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[], $31::text[],
                 $35::int[], $36::int[], $37::int[], $38::timestamptz[], $39::json[], $40::json[], $41::text[],
                 $42::boolean[], $43::int[], $44::int[], $45::int[], $46::int[], $47::int[])
-      AS d (event_id, id, subscription_id, job_id, run_id, webhook_name, is_parked, cancel_reason,
+      AS d (event_n, id, subscription_id, job_id, run_id, webhook_name, is_parked, cancel_reason,
             made, http_status_code, duration_ms, started_at, request_headers, response_headers, response_body,
             response_truncated, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
-    JOIN claimed c ON c.id = d.event_id
+    JOIN claimed c ON c.n = d.event_n
   ), recorded AS (
     ${recordRunsOfEvents(
       13,
       `SELECT i.account_id, i.run_id
-       FROM unnest($2::text[], $3::bigint[], $32::bigint[], $33::boolean[]) AS i (id, account_id, run_id, is_paged)
-       LEFT JOIN claimed c ON c.id = i.id
+       FROM unnest($3::bigint[], $32::bigint[], $33::boolean[]) WITH ORDINALITY AS i (account_id, run_id, is_paged, n)
+       LEFT JOIN claimed c ON c.n = i.n
        WHERE i.is_paged OR c.is_new`,
     )}
   )
-  SELECT id, 'claimed' AS result FROM claimed UNION ALL SELECT id, 'outdated' FROM outdated`;
+  SELECT n::int, 'claimed' AS result FROM claimed UNION ALL SELECT n::int, 'outdated' FROM outdated`;
 
 /** Of an event before anything of it is sent. `known`: it was claimed before. */
 export type EventState = 'open' | 'known' | 'outdated';
 
 const STATES = `
-  SELECT i.id, CASE WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
+  SELECT i.n::int, CASE WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
                     WHEN e.id IS NOT NULL AND o.event_id IS NULL THEN 'known'
                     ELSE 'open' END AS state
-  FROM unnest($1::date[], $2::text[], $3::bigint[], $4::bigint[]) AS i (day, id, account_id, version)
+  FROM unnest($1::date[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS i (day, id, account_id, version, n)
   LEFT JOIN accounts a ON a.id = i.account_id
-  LEFT JOIN events e ON e.day = i.day AND e.id = i.id
-  LEFT JOIN open_events o ON o.day = i.day AND o.event_id = i.id`;
+  LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
+  LEFT JOIN open_events o ON o.day = i.day AND o.event_id = i.id AND o.account_id = i.account_id`;
 
 /** Of each event, in order: whether it is still to be fanned out, and its account as its deliveries are planned for. */
 export async function eventStates(
   pool: Pool,
   events: readonly { event: JobRunEvent; version: string }[],
 ): Promise<EventState[]> {
-  const rows = await runStatement<{ id: string; state: EventState }>(
+  const rows = await runStatement<{ n: number; state: EventState }>(
     pool,
     STATES,
     [
@@ -133,8 +132,9 @@ export async function eventStates(
     ],
     'event-states',
   );
-  const stateById = new Map(rows.map(({ id, state }) => [id, state]));
-  return events.map(({ event }) => stateById.get(event.eventId) ?? 'outdated');
+  const states = new Array<EventState>(events.length).fill('outdated');
+  for (const { n, state } of rows) states[n - 1] = state;
+  return states;
 }
 
 // An event that somebody else claimed meanwhile gets no more deliveries: it has all of its own.
@@ -144,10 +144,10 @@ const COMMIT_PAGE = `
   ), stored AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
     SELECT $1::date, $2::text, account.id, $4, $5, $6::json FROM account
-    ON CONFLICT (day, id) DO NOTHING
-    RETURNING day, id
+    ON CONFLICT (day, id, account_id) DO NOTHING
+    RETURNING day, id, account_id
   ), opened AS (
-    INSERT INTO open_events (day, event_id) SELECT day, id FROM stored
+    INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
   ), added AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
                             ${STATE_COLUMNS})
@@ -156,8 +156,8 @@ const COMMIT_PAGE = `
     FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[])
       AS d (id, subscription_id, webhook_name, is_parked, cancel_reason)
     WHERE EXISTS (SELECT FROM stored)
-      OR EXISTS (SELECT FROM open_events o WHERE o.day = $1::date AND o.event_id = $2)
-    ON CONFLICT (day, id) DO NOTHING
+      OR EXISTS (SELECT FROM open_events o WHERE o.day = $1::date AND o.event_id = $2 AND o.account_id = $3)
+    ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING id
   )
   SELECT EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
@@ -195,18 +195,15 @@ export async function commitPage(
   return row?.isCurrent ? new Set(row.added) : null;
 }
 
-/** Answers what became of each event, by its id. Event ids must not repeat within a call. */
-export async function commitFanOut(
-  pool: Pool,
-  unsorted: readonly FanOutRows[],
-): Promise<Map<string, FanOutCommit>> {
+/** Answers what became of each event, in order. An account's event ids must not repeat within a call. */
+export async function commitFanOut(pool: Pool, unsorted: readonly FanOutRows[]): Promise<FanOutCommit[]> {
   // The same order everywhere, so that two dispatchers with the same events wait for each other, not in a circle.
-  const rows = [...unsorted].sort((a, b) => (a.event.eventId < b.event.eventId ? -1 : 1));
+  const rows = [...unsorted].sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
   const events = rows.map(({ event }) => event);
-  const deliveries = rows.flatMap(({ event, deliveries }) =>
-    deliveries.map((delivery) => ({ event, ...delivery })),
+  const deliveries = rows.flatMap(({ event, deliveries }, index) =>
+    deliveries.map((delivery) => ({ event, eventNumber: index + 1, ...delivery })),
   );
-  const results = await runStatement<{ id: string; result: FanOutCommit }>(
+  const results = await runStatement<{ n: number; result: FanOutCommit }>(
     pool,
     COMMIT_FAN_OUT,
     [
@@ -216,7 +213,7 @@ export async function commitFanOut(
       events.map(({ eventType }) => eventType),
       events.map(({ timestamp }) => timestamp),
       events.map(({ data }) => JSON.stringify(data)),
-      deliveries.map(({ event }) => event.eventId),
+      deliveries.map(({ eventNumber }) => eventNumber),
       deliveries.map(({ id }) => id),
       deliveries.map(({ subscriptionId }) => subscriptionId),
       deliveries.map(({ event }) => event.data.jobId),
@@ -233,6 +230,7 @@ export async function commitFanOut(
     ],
     'commit-fan-out',
   );
-  const resultById = new Map(results.map(({ id, result }) => [id, result]));
-  return new Map(events.map(({ eventId }) => [eventId, resultById.get(eventId) ?? 'known']));
+  const resultOf = new Map<FanOutRows, FanOutCommit>();
+  for (const { n, result } of results) resultOf.set(rows[n - 1] as FanOutRows, result);
+  return unsorted.map((row) => resultOf.get(row) ?? 'known');
 }

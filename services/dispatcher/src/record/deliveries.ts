@@ -1,4 +1,4 @@
-import { idDay, type JobRunEvent } from '@runhook/contract';
+import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
@@ -30,25 +30,47 @@ export const DELIVERY_COLUMNS = `
   ${TARGET_COLUMNS}`;
 
 export const DELIVERY_JOINS = `
-  JOIN events e ON e.day = d.day AND e.id = d.event_id
+  JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
   LEFT JOIN subscriptions s ON s.id = d.subscription_id
   LEFT JOIN accounts a ON a.id = s.account_id`;
 
 const LOAD_DELIVERIES = `
   SELECT ${DELIVERY_COLUMNS}
-  FROM unnest($1::date[], $2::text[]) AS k (day, id)
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id ${DELIVERY_JOINS}`;
+  FROM unnest($1::date[], $2::text[], $3::bigint[]) AS k (day, id, account_id)
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = k.account_id ${DELIVERY_JOINS}`;
 
-/** One query for all the ids; the answer is in their order, null where retention took the delivery. */
-export async function loadDeliveries(pool: Pool, ids: readonly string[]): Promise<(Delivery | null)[]> {
-  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, dayAndIds(ids), 'load-deliveries');
+/** Names a delivery: its day is in its id. */
+export type DeliveryKey = Required<Pick<DeliveryJob, 'deliveryId' | 'accountId'>>;
+
+/** One query for all of them; the answer is in their order, null where retention took the delivery. */
+export async function loadDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<(Delivery | null)[]> {
+  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, columnsOf(keys), 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
-  return ids.map((id) => deliveriesById.get(id) ?? null);
+  return keys.map(({ deliveryId }) => deliveriesById.get(deliveryId) ?? null);
 }
 
 /** The arguments that name deliveries in their partitions. */
-export function dayAndIds(ids: readonly string[]): [days: string[], ids: readonly string[]] {
-  return [ids.map((id) => idDay('delivery', id)), ids];
+export function columnsOf(
+  keys: readonly DeliveryKey[],
+): [days: string[], ids: string[], accountIds: number[]] {
+  return [
+    keys.map(({ deliveryId }) => idDay('delivery', deliveryId)),
+    keys.map(({ deliveryId }) => deliveryId),
+    keys.map(({ accountId }) => accountId),
+  ];
+}
+
+const ACCOUNT_OF_DELIVERY = 'SELECT account_id AS "accountId" FROM deliveries WHERE day = $1 AND id = $2';
+const ACCOUNT_OF_LANE = 'SELECT account_id AS "accountId" FROM subscriptions WHERE id = $1';
+
+/** Whose the delivery or the lane is; null when it is gone. For jobs that do not tell: it looks wherever it may be. */
+export async function accountOf(pool: Pool, job: DeliveryJob | LaneJob): Promise<number | null> {
+  const [text, values, name] =
+    'deliveryId' in job
+      ? [ACCOUNT_OF_DELIVERY, [idDay('delivery', job.deliveryId), job.deliveryId], 'account-of-delivery']
+      : [ACCOUNT_OF_LANE, [job.subscriptionId], 'account-of-lane'];
+  const [row] = await runStatement<{ accountId: string }>(pool, text, values, name);
+  return row === undefined ? null : Number(row.accountId);
 }
 
 export function toDelivery(row: DeliveryRow): Delivery {
@@ -89,7 +111,8 @@ const PENDING_OF_EVENT = `
          greatest(0, coalesce((extract(epoch FROM
            CASE WHEN attempt_count = 0 THEN greatest(next_attempt_at, created_at + $3::int * interval '1 millisecond')
                 ELSE next_attempt_at END - now()) * 1000)::int, 0)) AS "delayMs"
-  FROM deliveries WHERE day = $1 AND event_id = $2 AND status = 'pending' AND parked_at IS NULL`;
+  FROM deliveries
+  WHERE day = $1 AND account_id = $4 AND event_id = $2 AND status = 'pending' AND parked_at IS NULL`;
 
 /**
  * What an interrupted event job left to do. What is parked is for its lane.
@@ -97,25 +120,30 @@ const PENDING_OF_EVENT = `
  */
 export async function pendingDeliveriesOf(
   pool: Pool,
-  eventId: string,
+  { eventId, accountId }: EventKey,
   attemptMs: number,
 ): Promise<PendingDelivery[]> {
   return await runStatement<PendingDelivery & { [column: string]: unknown }>(
     pool,
     PENDING_OF_EVENT,
-    [idDay('event', eventId), eventId, attemptMs],
+    [idDay('event', eventId), eventId, attemptMs, accountId],
     'pending-of-event',
   );
 }
 
+/**
+ * SQL: a delivery `d` that is named by its key is pending. Not by `=`: the index of those that are pending would lead to them, too,
+ * and it is sought in every part of the log.
+ */
+export const STILL_PENDING = `d.status NOT IN ('delivered', 'failed', 'cancelled')`;
+
 const CANCEL_DELIVERIES = `
   UPDATE deliveries d
   SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
-  FROM unnest($1::date[], $2::text[], $3::text[]) AS i (day, id, reason)
-  WHERE d.day = i.day AND d.id = i.id AND d.status = 'pending'`;
+  FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[]) AS i (day, id, account_id, reason)
+  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
 
-export interface Cancellation {
-  deliveryId: string;
+export interface Cancellation extends DeliveryKey {
   reason: string;
 }
 
@@ -123,11 +151,7 @@ export async function cancelDeliveries(pool: Pool, cancellations: readonly Cance
   await runStatement(
     pool,
     CANCEL_DELIVERIES,
-    [
-      cancellations.map(({ deliveryId }) => idDay('delivery', deliveryId)),
-      cancellations.map(({ deliveryId }) => deliveryId),
-      cancellations.map(({ reason }) => reason),
-    ],
+    [...columnsOf(cancellations), cancellations.map(({ reason }) => reason)],
     'cancel-deliveries',
   );
 }

@@ -1,4 +1,11 @@
-import { type JobRunEvent, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import {
+  type DeliveryJob,
+  type EventKey,
+  eventJobId,
+  type JobRunEvent,
+  type LaneJob,
+  WEBHOOK_DELIVERIES,
+} from '@runhook/contract';
 import { isDatabaseRefusing, type Pool } from '@runhook/database';
 import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
@@ -19,13 +26,15 @@ import {
   type FanOutRows,
 } from './commit-fan-out.ts';
 import {
+  accountOf,
   type Cancellation,
   cancelDeliveries,
+  type DeliveryKey,
   loadDeliveries,
   type PendingDelivery,
   pendingDeliveriesOf,
 } from './deliveries.ts';
-import { hasParked, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
+import { hasParked, type Lane, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
 import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 
@@ -80,8 +89,8 @@ export class DispatchRecord {
   readonly #single = new Semaphore(SINGLE_MAX);
   #lastBesideMs = Number.NEGATIVE_INFINITY;
   #isRefused = false;
-  readonly #loads: MicroBatcher<string, Delivery | null>;
-  readonly #parkings: MicroBatcher<string, void>;
+  readonly #loads: MicroBatcher<DeliveryKey, Delivery | null>;
+  readonly #parkings: MicroBatcher<DeliveryKey, void>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
   readonly #cancellations: MicroBatcher<Cancellation, void>;
   readonly #statuses: StatusCoalescer;
@@ -92,10 +101,10 @@ export class DispatchRecord {
     this.#accountLoads = this.#batcher('match', (ids) => loadAccountSubscriptions(pool, ids));
     this.#states = this.#batcher('look', (events) => eventStates(pool, events));
     this.#commits = this.#batcher('commit', (rows) => commitEach(pool, rows));
-    this.#loads = this.#batcher('load', (ids) => loadDeliveries(pool, ids));
-    this.#parkings = this.#batcher<string, void>('park', async (ids) => {
-      await parkDeliveries(pool, ids);
-      return ids.map(() => undefined);
+    this.#loads = this.#batcher('load', (keys) => loadDeliveries(pool, keys));
+    this.#parkings = this.#batcher<DeliveryKey, void>('park', async (keys) => {
+      await parkDeliveries(pool, keys);
+      return keys.map(() => undefined);
     });
     // A request cannot be taken back: what came of it is kept for as long as the database refuses it, whatever for.
     this.#commitsAttempted = this.#batcher(
@@ -179,18 +188,18 @@ export class DispatchRecord {
   }
 
   /** What an interrupted job of the event left to do. */
-  pendingDeliveriesOf(eventId: string, attemptMs: number): Promise<PendingDelivery[]> {
-    return this.#singly((pool) => pendingDeliveriesOf(pool, eventId, attemptMs));
+  pendingDeliveriesOf(event: EventKey, attemptMs: number): Promise<PendingDelivery[]> {
+    return this.#singly((pool) => pendingDeliveriesOf(pool, event, attemptMs));
   }
 
   /** Null when retention took it. */
-  loadDelivery(deliveryId: string): Promise<Delivery | null> {
-    return this.#loads.add(deliveryId);
+  loadDelivery(key: DeliveryKey): Promise<Delivery | null> {
+    return this.#loads.add(key);
   }
 
   /** Lets a delivery wait for its lane; resolves once its row says so. */
-  park(deliveryId: string): Promise<void> {
-    return this.#parkings.add(deliveryId);
+  park(key: DeliveryKey): Promise<void> {
+    return this.#parkings.add(key);
   }
 
   /** The oldest parked deliveries of a lane, each for whoever asked alone. */
@@ -198,8 +207,13 @@ export class DispatchRecord {
     return this.#singly((pool) => takeParked(pool, options));
   }
 
-  hasParked(subscriptionId: string): Promise<boolean> {
-    return this.#singly((pool) => hasParked(pool, subscriptionId));
+  hasParked(lane: Lane): Promise<boolean> {
+    return this.#singly((pool) => hasParked(pool, lane));
+  }
+
+  /** Of a delivery or a lane whose job does not tell: the release before made it. Null when it is gone. */
+  accountOf(job: DeliveryJob | LaneJob): Promise<number | null> {
+    return this.#singly((pool) => accountOf(pool, job));
   }
 
   /** Resolves once the attempt is committed. */
@@ -252,14 +266,20 @@ export class DispatchRecord {
   }
 }
 
-/** An id that is in the batch twice is claimed by its first place in it. */
+/** An event that is in the batch twice is claimed by its first place in it. */
 async function commitEach(pool: Pool, rows: readonly FanOutRows[]): Promise<FanOutCommit[]> {
-  const firstById = new Map<string, FanOutRows>();
-  for (const row of rows) if (!firstById.has(row.event.eventId)) firstById.set(row.event.eventId, row);
-  const results = await commitFanOut(pool, [...firstById.values()]);
+  const firsts = new Map<string, { row: FanOutRows; index: number }>();
+  for (const row of rows) {
+    const key = eventJobId(row.event);
+    if (!firsts.has(key)) firsts.set(key, { row, index: firsts.size });
+  }
+  const results = await commitFanOut(
+    pool,
+    Array.from(firsts.values(), ({ row }) => row),
+  );
   return rows.map((row) => {
-    const { eventId } = row.event;
-    const result = results.get(eventId) ?? 'known';
-    return result === 'claimed' && firstById.get(eventId) !== row ? 'known' : result;
+    const first = firsts.get(eventJobId(row.event));
+    const result = results[first?.index ?? -1] ?? 'known';
+    return result === 'claimed' && first?.row !== row ? 'known' : result;
   });
 }

@@ -1,6 +1,15 @@
+import type { LaneJob } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
-import { DELIVERY_COLUMNS, DELIVERY_JOINS, type DeliveryRow, dayAndIds, toDelivery } from './deliveries.ts';
+import {
+  columnsOf,
+  DELIVERY_COLUMNS,
+  DELIVERY_JOINS,
+  type DeliveryKey,
+  type DeliveryRow,
+  STILL_PENDING,
+  toDelivery,
+} from './deliveries.ts';
 
 /*
  * A delivery that finds no slot in its lane costs the queue nothing: its row says that it is parked, and the lane's job
@@ -10,34 +19,37 @@ import { DELIVERY_COLUMNS, DELIVERY_JOINS, type DeliveryRow, dayAndIds, toDelive
 const PARK = `
   UPDATE deliveries d
   SET parked_at = coalesce(d.parked_at, now()), next_attempt_at = NULL
-  FROM unnest($1::date[], $2::text[]) AS i (day, id)
-  WHERE d.day = i.day AND d.id = i.id AND d.status = 'pending'`;
+  FROM unnest($1::date[], $2::text[], $3::bigint[]) AS i (day, id, account_id)
+  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
 
-export async function parkDeliveries(pool: Pool, ids: readonly string[]): Promise<void> {
-  await runStatement(pool, PARK, dayAndIds(ids), 'park-deliveries');
+export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {
+  await runStatement(pool, PARK, columnsOf(keys), 'park-deliveries');
 }
 
-// The partitions are in the order of their days, so the first pages of the index answer. Whoever takes deliveries owes
+// The partitions are in the order of their days, so the first pages of the index answer. What is locked is parked still, and is
+// found by its key alone: another condition would have an index of its own, to be sought in every part of the log. Whoever takes deliveries owes
 // them an attempt: they are due again, for the reconciler to find, when it should have ended.
 const TAKE = `
   WITH next AS MATERIALIZED (
-    SELECT day, id FROM deliveries
-    WHERE subscription_id = $1 AND parked_at IS NOT NULL
+    SELECT day, id, account_id FROM deliveries
+    WHERE account_id = $4 AND subscription_id = $1 AND parked_at IS NOT NULL
     ORDER BY day, created_at, id
     LIMIT $2
     FOR UPDATE SKIP LOCKED
   ), d AS (
     UPDATE deliveries d
     SET parked_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
-    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.parked_at IS NOT NULL
+    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id
     RETURNING d.*
   )
   SELECT ${DELIVERY_COLUMNS}
   FROM d ${DELIVERY_JOINS}
   ORDER BY d.day, d.created_at, d.id`;
 
-export interface TakeOptions {
-  subscriptionId: string;
+/** The lane of a subscription, which is found in its account's part of the log. */
+export type Lane = Required<LaneJob>;
+
+export interface TakeOptions extends Lane {
   limit: number;
   /** How long an attempt may take. */
   attemptMs: number;
@@ -45,16 +57,19 @@ export interface TakeOptions {
 
 /** The oldest parked deliveries of a lane, which are parked no longer. Nobody else gets the same. */
 export async function takeParked(pool: Pool, options: TakeOptions): Promise<Delivery[]> {
-  const { subscriptionId, limit, attemptMs } = options;
-  const rows = await runStatement<DeliveryRow>(pool, TAKE, [subscriptionId, limit, attemptMs], 'take-parked');
+  const { subscriptionId, accountId, limit, attemptMs } = options;
+  const values = [subscriptionId, limit, attemptMs, accountId];
+  const rows = await runStatement<DeliveryRow>(pool, TAKE, values, 'take-parked');
   return rows.map(toDelivery);
 }
 
 const HAS_PARKED = `
-  SELECT EXISTS (SELECT FROM deliveries WHERE subscription_id = $1 AND parked_at IS NOT NULL) AS "hasParked"`;
+  SELECT EXISTS (
+    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND parked_at IS NOT NULL) AS "hasParked"`;
 
-export async function hasParked(pool: Pool, subscriptionId: string): Promise<boolean> {
-  const [row] = await runStatement<{ hasParked: boolean }>(pool, HAS_PARKED, [subscriptionId], 'has-parked');
+export async function hasParked(pool: Pool, { subscriptionId, accountId }: Lane): Promise<boolean> {
+  const values = [subscriptionId, accountId];
+  const [row] = await runStatement<{ hasParked: boolean }>(pool, HAS_PARKED, values, 'has-parked');
   return row?.hasParked ?? false;
 }
 
@@ -70,17 +85,24 @@ const WAITING = `
             ORDER BY subscription_id LIMIT 1)
     FROM lane WHERE lane.id IS NOT NULL
   )
-  SELECT id FROM lane WHERE id IS NOT NULL LIMIT $2`;
+  SELECT s.id, s.account_id AS "accountId"
+  FROM (SELECT id FROM lane WHERE id IS NOT NULL LIMIT $2) AS waiting JOIN subscriptions s USING (id)
+  ORDER BY s.id`;
 
 /** Subscriptions with parked deliveries, in the order of their ids, after the one named. */
-export async function waitingLanes(pool: Pool, after: string, limit: number): Promise<string[]> {
-  const rows = await runStatement<{ id: string }>(pool, WAITING, [after, limit], 'waiting-lanes');
-  return rows.map(({ id }) => id);
+export async function waitingLanes(pool: Pool, after: string, limit: number): Promise<Lane[]> {
+  const rows = await runStatement<{ id: string; accountId: string }>(
+    pool,
+    WAITING,
+    [after, limit],
+    'waiting-lanes',
+  );
+  return rows.map(({ id, accountId }) => ({ subscriptionId: id, accountId: Number(accountId) }));
 }
 
 const EXPIRE = `
   WITH old AS MATERIALIZED (
-    SELECT day, id FROM deliveries
+    SELECT day, id, account_id FROM deliveries
     WHERE parked_at < now() - $1::int * interval '1 second'
     ORDER BY parked_at
     LIMIT $2
@@ -88,7 +110,7 @@ const EXPIRE = `
   ), expired AS (
     UPDATE deliveries d
     SET status = 'failed', reason = $3, completed_at = now(), parked_at = NULL
-    FROM old WHERE d.day = old.day AND d.id = old.id AND d.parked_at IS NOT NULL
+    FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id
     RETURNING 1
   )
   SELECT count(*)::int AS expired FROM expired`;

@@ -1,5 +1,5 @@
 import type { Pool } from '@runhook/database';
-import type { DeliveryQueue } from '@runhook/queue';
+import type { DeliveryQueue, WokenLane } from '@runhook/queue';
 import { expireParked, waitingLanes } from '../record/parked.ts';
 
 const PAGE_SIZE = 500;
@@ -31,10 +31,10 @@ export async function lookAfterLanes({ pool, deliveries }: LanesDependencies): P
   }
   let waiting = 0;
   for (let after: string | undefined = ''; after !== undefined; ) {
-    const lanes: string[] = await waitingLanes(pool, after, PAGE_SIZE);
-    await deliveries.wakeLanes(lanes.map((subscriptionId) => ({ subscriptionId })));
+    const lanes: WokenLane[] = await waitingLanes(pool, after, PAGE_SIZE);
+    await deliveries.wakeLanes(lanes);
     waiting += lanes.length;
-    after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1);
+    after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1)?.subscriptionId;
   }
   return { waiting, expired };
 }

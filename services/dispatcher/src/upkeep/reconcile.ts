@@ -1,4 +1,4 @@
-import { attemptsLeft, deliveryJobId, type JobRunEvent } from '@runhook/contract';
+import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
 import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
@@ -134,23 +134,30 @@ async function putBackEvents(
   const values = [eventGraceMs, after.micros, after.id, PAGE_SIZE];
   const page = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
   const held = await events.holds(
-    page.map(({ id, since }) => ({ eventId: id, sinceMs: Number(since) / 1_000 })),
+    page.map((event) => ({ ...keyOf(event), sinceMs: Number(event.since) / 1_000 })),
   );
-  const lost = page.filter(({ id }) => !held.has(id));
+  const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
   for (let start = 0; start < lost.length; start += EVENTS_LOADED)
     await events.addEach(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED)));
   return { putBack: lost.length, last: lastOf(page) };
 }
 
+const keyOf = ({ id, accountId }: ForgottenEvent): EventKey => ({
+  eventId: id,
+  accountId: Number(accountId),
+});
+
 interface ForgottenEvent extends Place, Columns {
   day: string;
+  /** Digits. */
+  accountId: string;
   /** Microseconds since the epoch as digits: when it was committed. */
   since: string;
 }
 
 /** Events that management committed and nobody fanned out: it died with them, or its queue was away for long. */
 const FORGOTTEN = `
-  SELECT day, event_id AS id, (extract(epoch FROM day) * 1000000)::bigint AS micros,
+  SELECT day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
   FROM open_events
   WHERE created_at < now() - $1::int * interval '1 millisecond'
@@ -162,12 +169,16 @@ const FORGOTTEN = `
 const EVENTS_LOADED = 100;
 const EVENTS = `
   SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
-  FROM unnest($1::date[], $2::text[]) WITH ORDINALITY AS wanted (day, id, position)
-  JOIN events e ON e.day = wanted.day AND e.id = wanted.id
+  FROM unnest($1::date[], $2::text[], $3::bigint[]) WITH ORDINALITY AS wanted (day, id, account_id, position)
+  JOIN events e ON e.day = wanted.day AND e.id = wanted.id AND e.account_id = wanted.account_id
   ORDER BY position`;
 
 async function loadEvents(database: Queryable, lost: readonly ForgottenEvent[]): Promise<JobRunEvent[]> {
-  const values = [lost.map(({ day }) => day), lost.map(({ id }) => id)];
+  const values = [
+    lost.map(({ day }) => day),
+    lost.map(({ id }) => id),
+    lost.map(({ accountId }) => accountId),
+  ];
   const rows = await runStatement(database, EVENTS, values, 'load-events');
   return rows.map((row) => ({ ...row, accountId: Number(row.accountId) }) as JobRunEvent);
 }
@@ -182,9 +193,9 @@ async function putBackDeliveries(
   const page = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
   const lost = await lostOnes(dependencies, page);
   await deliveries.add(
-    lost.map(({ id, cycle, attemptCount }) => {
+    lost.map(({ id, accountId, cycle, attemptCount }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
+      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
   return { putBack: lost.length, last: lastOf(page) };
@@ -192,6 +203,8 @@ async function putBackDeliveries(
 
 /** A pending delivery whose time has passed, as far as the reconciler needs it. */
 interface OverdueDelivery extends Place, Columns {
+  /** Digits. */
+  accountId: string;
   subscriptionId: string;
   eventId: string;
   cycle: number;
@@ -207,7 +220,7 @@ interface OverdueDelivery extends Place, Columns {
 const HELD_BY_LANE_MINUTES = 1;
 
 const OVERDUE = `
-  SELECT id, subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
+  SELECT id, account_id AS "accountId", subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
          next_attempt_at > now() - interval '${HELD_BY_LANE_MINUTES} minutes' AS "mayBeHeld",
          (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS micros
   FROM deliveries
@@ -216,19 +229,22 @@ const OVERDUE = `
   ORDER BY next_attempt_at, id
   LIMIT $4`;
 
+const eventOf = ({ eventId, accountId }: OverdueDelivery): EventKey => ({
+  eventId,
+  accountId: Number(accountId),
+});
+
 /** A first attempt is made by the event's own job, so a delivery without attempts is lost only if that job is gone. */
 async function lostOnes({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [heldDeliveries, heldEvents] = await Promise.all([
     deliveries.holds(page.map(({ id, cycle }) => ({ deliveryId: id, cycle }))),
-    events.holds(
-      withoutAttempts.map(({ eventId, micros }) => ({ eventId, sinceMs: Number(micros) / 1_000 })),
-    ),
+    events.holds(withoutAttempts.map((one) => ({ ...eventOf(one), sinceMs: Number(one.micros) / 1_000 }))),
   ]);
   const jobless = page.filter(
-    ({ id, cycle, attemptCount, eventId }) =>
-      !heldDeliveries.has(deliveryJobId({ deliveryId: id, cycle })) &&
-      (attemptCount > 0 || !heldEvents.has(eventId)),
+    (one) =>
+      !heldDeliveries.has(deliveryJobId({ deliveryId: one.id, cycle: one.cycle })) &&
+      (one.attemptCount > 0 || !heldEvents.has(eventJobId(eventOf(one)))),
   );
   if (!jobless.some(({ mayBeHeld }) => mayBeHeld)) return jobless;
   const lanes = await deliveries.lanesAtWork();

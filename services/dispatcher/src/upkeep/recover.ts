@@ -34,9 +34,9 @@ export async function recover(dependencies: RecoverDependencies): Promise<Recove
   const turn = await beginRecoveryTurn(pool);
   if (!turn) return null;
   await deliveries.add(
-    turn.begun.map(({ id, cycle }) => {
+    turn.begun.map(({ id, accountId, cycle }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
-      return { deliveryId: id, cycle, delayMs: 0, attemptsLeft: left };
+      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
   return { deliveries: turn.begun.length, cancelled: turn.cancelled };
@@ -93,6 +93,8 @@ async function runningRecoveries(database: Queryable, limit: number): Promise<Ru
 /** A delivery whose manual cycle a recovery began, for the queue. */
 export interface BegunDelivery {
   id: string;
+  /** Digits. */
+  accountId: string;
   cycle: number;
 }
 
@@ -102,11 +104,12 @@ export interface BegunDelivery {
 // what it put back itself, failed again. Management counts by the same conditions.
 const BEGIN_PAGE = `
   WITH r AS MATERIALIZED (
-    SELECT * FROM recoveries WHERE id = $1 AND status = 'running' FOR UPDATE
+    SELECT recoveries.*, s.account_id FROM recoveries JOIN subscriptions s ON s.id = subscription_id
+    WHERE recoveries.id = $1 AND recoveries.status = 'running' FOR UPDATE OF recoveries
   ), page AS MATERIALIZED (
     SELECT d.day, d.created_at, d.id
     FROM deliveries d
-    WHERE d.subscription_id = (SELECT subscription_id FROM r)
+    WHERE d.account_id = (SELECT account_id FROM r) AND d.subscription_id = (SELECT subscription_id FROM r)
       AND d.status = (SELECT delivery_status FROM r) AND d.status IN ('failed', 'cancelled')
       AND d.created_at >= (SELECT since FROM r) AND d.created_at < (SELECT until FROM r)
       AND d.day >= (SELECT coalesce(after_day, '-infinity') FROM r)
@@ -122,8 +125,8 @@ const BEGIN_PAGE = `
     SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
       next_attempt_at = now(), recovery_id = r.id
     FROM page, r
-    WHERE d.day = page.day AND d.id = page.id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
-    RETURNING d.id, d.cycle
+    WHERE d.day = page.day AND d.id = page.id AND d.account_id = r.account_id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
+    RETURNING d.id, d.account_id, d.cycle
   ), last AS (
     SELECT * FROM page ORDER BY day DESC, created_at DESC, id DESC LIMIT 1
   ), counts AS (
@@ -138,7 +141,7 @@ const BEGIN_PAGE = `
     FROM counts LEFT JOIN last ON true
     WHERE recoveries.id = (SELECT r.id FROM r)
   )
-  SELECT id, cycle FROM begun`;
+  SELECT id, account_id AS "accountId", cycle FROM begun`;
 
 /**
  * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is,

@@ -33,7 +33,7 @@ test('what a statement prepared at an empty table does later reads no whole tabl
   await commitFanOut(pool, []);
   await eventStates(pool, []);
   await recordAttempts(pool, []);
-  await loadDeliveries(pool, ['wdl_000000000000000000000000000']);
+  await loadDeliveries(pool, [{ deliveryId: 'wdl_000000000000000000000000000', accountId: 1 }]);
   const { rows: prepared } = await pool.query<{ name: string; parameters: number }>(
     'SELECT name, cardinality(parameter_types) AS parameters FROM pg_prepared_statements ORDER BY name',
   );

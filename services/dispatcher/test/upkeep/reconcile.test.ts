@@ -75,7 +75,9 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
   test('puts back what is pending and gone from the queue, and nothing that is there', async () => {
     const rows = await lostDeliveries(700);
     const held = rows[0]?.deliveries[0]?.id ?? '';
-    await deliveries.add([{ deliveryId: held, cycle: 0, delayMs: 3_600_000, attemptsLeft: 6 }]);
+    await deliveries.add([
+      { deliveryId: held, cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 6 },
+    ]);
     expect(await run()).toEqual({ event: 0, delivery: 699 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 699, delayed: 1 });
@@ -99,7 +101,13 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await deliveries.add(
       ids
         .filter((id) => id !== lost)
-        .map((deliveryId) => ({ deliveryId, cycle: 0, delayMs: 3_600_000, attemptsLeft: 5 })),
+        .map((deliveryId) => ({
+          deliveryId,
+          cycle: 0,
+          accountId: harness.account.id,
+          delayMs: 3_600_000,
+          attemptsLeft: 5,
+        })),
     );
     expect(await run()).toEqual({ event: 0, delivery: 0 });
     expect(await run()).toEqual({ event: 0, delivery: 1 });
@@ -140,7 +148,9 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     });
     harness.receiver.respondWith(() => answered);
     await harness.startDispatcher();
-    await deliveries.wakeLanes([{ subscriptionId: row?.deliveries[0]?.subscriptionId ?? '' }]);
+    await deliveries.wakeLanes([
+      { subscriptionId: row?.deliveries[0]?.subscriptionId ?? '', accountId: harness.account.id },
+    ]);
     await harness.receiver.waitFor(1);
     const { pool } = harness.database;
     await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '10 seconds'`);

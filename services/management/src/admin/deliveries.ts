@@ -100,12 +100,13 @@ async function deliveryShown({ pool }: Resources, key: DeliveryKey): Promise<Sho
 const RETRIES_MAX = 20;
 
 /** Whether the queue was told. What is committed happens all the same. */
-async function tellQueue({ queueUrl }: Resources, { id }: DeliveryKey, cycle: number): Promise<boolean> {
+async function tellQueue({ queueUrl }: Resources, key: DeliveryKey, cycle: number): Promise<boolean> {
   if (queueUrl === undefined) return false;
   const queue = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);
   const left = attemptsLeft({ retriesMax: RETRIES_MAX }, { cycle, attemptCount: cycle });
   try {
-    await queue.add([{ deliveryId: id, cycle, delayMs: 0, attemptsLeft: left }]);
+    const { id: deliveryId, accountId } = key;
+    await queue.add([{ deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: left }]);
     return true;
   } catch {
     return false;

@@ -49,7 +49,7 @@ const rowsOf = (keys: string) => `
   SELECT ${DELIVERY_COLUMNS}, d.webhook_name, e.data AS event_data, d.day::text AS ordered_day
   FROM (${keys}) k
   JOIN deliveries d ON d.day = k.day AND d.id = k.id
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id
+  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
   ORDER BY d.day DESC, d.created_at DESC, d.id DESC`;
 
 /** Of one page. */

@@ -16,14 +16,16 @@ import { beginRedelivery } from './redeliver.ts';
  * What an operator does to a delivery that a subscriber named by nothing but its id (docs/administration.md#deliveries).
  */
 
-const FIND = 'SELECT subscription_id FROM deliveries WHERE day = $1 AND id = $2';
+const FIND = 'SELECT account_id, subscription_id FROM deliveries WHERE day = $1 AND id = $2';
+
+const FOUND = { account_id: column.digits, subscription_id: column.text };
 
 /** Whose delivery it is; null when the log has none of that id. */
 export async function keyOfDelivery(pool: Pool, id: string): Promise<DeliveryKey | null> {
   if (!isId('delivery', id)) return null;
   const values = [idDay('delivery', id), id];
-  const [row] = await queryRows(pool, { subscription_id: column.text }, FIND, values);
-  return row === undefined ? null : { id, subscriptionId: row.subscription_id };
+  const [row = null] = await queryRows(pool, FOUND, FIND, values);
+  return row && { id, accountId: Number(row.account_id), subscriptionId: row.subscription_id };
 }
 
 /** A delivery as operators are shown it, with whose it is. */
@@ -36,7 +38,7 @@ export async function showDelivery(pool: Pool, key: DeliveryKey): Promise<ShownD
   const row = await findDelivery(pool, key);
   if (row === null) return null;
   const { account_id, webhook_name } = row;
-  const attempts = await listAttempts(pool, key.id);
+  const attempts = await listAttempts(pool, key);
   return {
     delivery: { ...deliveryView(row), account_id, webhook_name },
     attempts: attempts.map((attempt) => attemptView(attempt, row.event_id)),
@@ -54,14 +56,14 @@ const REASON = 'An operator cancelled the delivery.';
 const CANCEL = `
   UPDATE deliveries
   SET status = 'cancelled', reason = $3, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
-  WHERE day = $1 AND id = $2 AND status = 'pending'
+  WHERE day = $1 AND id = $2 AND account_id = $4 AND status = 'pending'
   RETURNING id`;
 
 /**
  * Ends a delivery that waits; false when none of that id does. An attempt on its way is not called back: it is told in the
  * log, and nothing follows it. The queue's job finds it cancelled when it is due.
  */
-export async function cancelDelivery(pool: Pool, { id }: DeliveryKey): Promise<boolean> {
-  const values = [idDay('delivery', id), id, REASON];
+export async function cancelDelivery(pool: Pool, { id, accountId }: DeliveryKey): Promise<boolean> {
+  const values = [idDay('delivery', id), id, REASON, accountId];
   return (await queryRows(pool, { id: column.text }, CANCEL, values)).length > 0;
 }

@@ -14,6 +14,7 @@ export function timestampOf(parameter: string): string {
 
 /** Names a delivery of a subscription; whose subscription it is was asked before. */
 export interface DeliveryKey {
+  accountId: number;
   subscriptionId: string;
   id: string;
 }
@@ -69,14 +70,14 @@ const SELECT_ONE = `
   SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id, e."timestamp" AS event_timestamp,
     e.data AS event_data
   FROM deliveries d
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id
-  WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3`;
+  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
+  WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3`;
 
 export async function findDelivery(
   pool: Pool,
-  { id, subscriptionId }: DeliveryKey,
+  { id, accountId, subscriptionId }: DeliveryKey,
 ): Promise<DeliveryWithEvent | null> {
-  const values = [idDay('delivery', id), id, subscriptionId];
+  const values = [idDay('delivery', id), id, subscriptionId, accountId];
   return (await queryRows(pool, DELIVERY_WITH_EVENT, SELECT_ONE, values))[0] ?? null;
 }
 
@@ -85,12 +86,15 @@ const SELECT_ATTEMPTS = `
     error_message, request_headers, response_headers, response_body, response_truncated,
     dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms
   FROM logged_attempts
-  WHERE day = $1 AND delivery_id = $2
+  WHERE day = $1 AND delivery_id = $2 AND account_id = $3
   ORDER BY number`;
 
 /** Every attempt of a delivery, in the order they were made. */
-export async function listAttempts(pool: Pool, deliveryId: string): Promise<AttemptRow[]> {
-  return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', deliveryId), deliveryId]);
+export async function listAttempts(
+  pool: Pool,
+  { id, accountId }: Omit<DeliveryKey, 'subscriptionId'>,
+): Promise<AttemptRow[]> {
+  return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', id), id, accountId]);
 }
 
 /** A delivery as the log answers it (docs/contract.md#deliveries). */

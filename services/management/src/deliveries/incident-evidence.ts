@@ -89,10 +89,10 @@ const REASONS = `
     (array_agg(d.id ORDER BY a.started_at DESC))[1] AS delivery_id, ${microsOf('max(a.started_at)')} AS attempted_at
   FROM ${TIMES}
   CROSS JOIN LATERAL (
-    SELECT d.day, d.id ${FAILING} ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${SAMPLE_MAX}) d
+    SELECT d.day, d.id, d.account_id ${FAILING} ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${SAMPLE_MAX}) d
   CROSS JOIN LATERAL (
     SELECT * FROM attempts a
-    WHERE a.day = d.day AND a.delivery_id = d.id AND a.error_code IS NOT NULL AND a.started_at <= w.until
+    WHERE a.day = d.day AND a.delivery_id = d.id AND a.account_id = d.account_id AND a.error_code IS NOT NULL AND a.started_at <= w.until
     ORDER BY a.number DESC LIMIT 1) a
   GROUP BY 1, 2, 3, 4, 5`;
 

@@ -64,7 +64,7 @@ const PAGE_OF = (keys: string, days: string) => `
   SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
   FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
   JOIN deliveries d ON d.day = k.day AND d.id = k.id AND ${days}
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id`;
+  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id`;
 
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
 

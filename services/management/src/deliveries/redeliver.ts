@@ -52,7 +52,8 @@ export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint 
         return { ...begun, answer: await request.keep.within(transaction, { code: 202, data }) };
       });
       const left = attemptsLeft({ retriesMax: deliveryMaxRetries }, { cycle, attemptCount: cycle });
-      await hurry(deps, { deliveryId: key.id, cycle, delayMs: 0, attemptsLeft: left });
+      const { id: deliveryId, accountId } = key;
+      await hurry(deps, { deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: left });
       return answer;
     },
   };
@@ -94,29 +95,29 @@ const KEPT_COLUMNS = [
 const BEGIN = `
   WITH held AS MATERIALIZED (
     SELECT d.* FROM deliveries d
-    WHERE d.day = $1 AND d.id = $2 AND d.subscription_id = $3 AND d.status <> 'pending'
+    WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3 AND d.status <> 'pending'
       AND EXISTS (SELECT FROM subscriptions s WHERE s.id = $3 AND s.active AND s.deleted_at IS NULL)
     FOR UPDATE OF d
   ), moved AS (
-    INSERT INTO attempts (day, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS})
-    SELECT day, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS}
+    INSERT INTO attempts (day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS})
+    SELECT day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS}
     FROM logged_attempts
-    WHERE day = $1 AND delivery_id = $2 AND EXISTS (SELECT FROM held WHERE started_at IS NOT NULL)
+    WHERE day = $1 AND delivery_id = $2 AND account_id = $4 AND EXISTS (SELECT FROM held WHERE started_at IS NOT NULL)
   )
   UPDATE deliveries d
   SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
     next_attempt_at = now(), recovery_id = NULL,
     ${KEPT_COLUMNS.map((column) => `${column} = NULL`)}
   FROM held
-  WHERE d.day = held.day AND d.id = held.id
+  WHERE d.day = held.day AND d.id = held.id AND d.account_id = held.account_id
   RETURNING ${DELIVERY_COLUMNS}, d.cycle`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
 export async function beginRedelivery(
   transaction: Transaction,
-  { id, subscriptionId }: DeliveryKey,
+  { id, accountId, subscriptionId }: DeliveryKey,
 ): Promise<BegunCycle | null> {
-  const values = [idDay('delivery', id), id, subscriptionId];
+  const values = [idDay('delivery', id), id, subscriptionId, accountId];
   const [row] = await queryRows(transaction, BEGUN, BEGIN, values);
   return row ? { cycle: row.cycle, delivery: row } : null;
 }

@@ -45,10 +45,10 @@ export function deliveryEndpoints(deps: LogDependencies & ListDependencies): Acc
 }
 
 /** The delivery that the path names, under that subscription. */
-export function deliveryKey(subscription: { id: string }, { param }: AccountRequest): DeliveryKey {
+export function deliveryKey(subscription: { id: string }, { account, param }: AccountRequest): DeliveryKey {
   const id = param('delivery_id');
   if (!isId('delivery', id)) throw deliveryNotFound();
-  return { subscriptionId: subscription.id, id };
+  return { accountId: account.id, subscriptionId: subscription.id, id };
 }
 
 export function deliveryNotFound(): NotFoundError {
@@ -98,7 +98,7 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
     access: READ_WEBHOOKS,
     async handle(request) {
       const key = deliveryKey(await requiredSubscription(prisma, request), request);
-      const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key.id)]);
+      const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key)]);
       if (!row) throw deliveryNotFound();
       return {
         code: 200,

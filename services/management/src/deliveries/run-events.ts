@@ -52,11 +52,11 @@ const SELECT_TOLD = `
 const OPEN_MAX = 10_000;
 const OPEN = { event_type: column.text };
 const SELECT_OPEN = `
-  SELECT e.event_type FROM (SELECT day, event_id FROM open_events LIMIT ${OPEN_MAX}) o
-  JOIN events e ON e.day = o.day AND e.id = o.event_id
-  WHERE e.account_id = $1 AND e.data ->> 'runId' = $2::text
+  SELECT e.event_type FROM (SELECT day, event_id FROM open_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) o
+  JOIN events e ON e.day = o.day AND e.id = o.event_id AND e.account_id = $1
+  WHERE e.data ->> 'runId' = $2::text
   UNION ALL
-  SELECT 'all' WHERE (SELECT count(*) FROM (SELECT FROM open_events LIMIT ${OPEN_MAX}) o) = ${OPEN_MAX}`;
+  SELECT 'all' WHERE (SELECT count(*) FROM (SELECT FROM open_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) o) = ${OPEN_MAX}`;
 
 /** What a run's events are, in order, and whether they reached anybody (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {

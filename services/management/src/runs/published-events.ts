@@ -1,5 +1,5 @@
 // SQL by hand: the hot path; what many callers publish at about the same time is one statement.
-import { idDay, type JobRunEvent } from '@runhook/contract';
+import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
   inTransaction,
@@ -20,7 +20,7 @@ import type { Reporting, RunsDependencies } from './runs.ts';
 export interface PublishedEvents {
   /**
    * Commits those that are not on record yet, with what they tell of their runs, and hands them to the relay.
-   * @param events each id once
+   * @param events of one account, each id once
    * @param settle makes the answer of the ids that are new
    */
   publish(
@@ -116,9 +116,9 @@ async function record(
     const later: Open[] = [];
     for (const open of waiting) {
       const { events } = open.publication;
-      if (events.some(({ eventId }) => seen.has(eventId))) later.push(open);
+      if (events.some((event) => seen.has(eventJobId(event)))) later.push(open);
       else if (passes(open, results)) round.push(open);
-      for (const { eventId } of events) seen.add(eventId);
+      for (const event of events) seen.add(eventJobId(event));
     }
     if (round.length > 0) await writeRound(database, round, results, statement);
     waiting = later;
@@ -147,21 +147,25 @@ const PUBLISH = `
     FROM unnest($1::bigint[], $2::date[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
       AS e (version, day, id, account_id, event_type, "timestamp", data, trace_context)
     JOIN current ON e.version IS NULL OR e.version = current.version
-    ON CONFLICT (day, id) DO NOTHING
-    RETURNING day, id
+    ON CONFLICT (day, id, account_id) DO NOTHING
+    RETURNING day, id, account_id
   ), opened AS (
-    INSERT INTO open_events (day, event_id) SELECT day, id FROM stored
+    INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
   ), recorded AS (
     ${recordRunsOfEvents(
       10,
       `SELECT i.account_id, i.run_id
        FROM unnest($3::text[], $4::bigint[], $9::bigint[]) AS i (id, account_id, run_id)
-       JOIN stored ON stored.id = i.id`,
+       JOIN stored ON stored.id = i.id AND stored.account_id = i.account_id`,
     )}
   )
-  SELECT current.version, stored.id FROM current LEFT JOIN stored ON true`;
+  SELECT current.version, stored.id, stored.account_id FROM current LEFT JOIN stored ON true`;
 
-const ROW = { version: column.digits, id: column.orNull(column.text) };
+const ROW = {
+  version: column.digits,
+  id: column.orNull(column.text),
+  account_id: column.orNull(column.digits),
+};
 
 async function writeRound(
   database: Queryable,
@@ -173,7 +177,7 @@ async function writeRound(
     .flatMap(({ publication: { version, traceContext, events } }) =>
       events.map((event) => ({ version, traceContext, event })),
     )
-    .sort((a, b) => (a.event.eventId < b.event.eventId ? -1 : 1));
+    .sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
   const events = rows.map(({ event }) => event);
   const found = await queryRows(
     database,
@@ -194,9 +198,15 @@ async function writeRound(
     statement,
   );
   const now = found[0]?.version;
-  const added = new Set(found.flatMap(({ id }) => (id === null ? [] : [id])));
+  const stored = new Set(
+    found.flatMap(({ id, account_id }) =>
+      id === null ? [] : [eventJobId({ eventId: id, accountId: Number(account_id) })],
+    ),
+  );
   for (const { publication, index } of round) {
     const isCurrent = publication.version === null || publication.version === now;
+    const ofCall = publication.events.filter((event) => stored.has(eventJobId(event)));
+    const added = new Set(ofCall.map(({ eventId }) => eventId));
     results[index] = isCurrent ? { kind: 'recorded', added } : { kind: 'outdated' };
   }
 }

@@ -160,9 +160,9 @@ const record = (skip: '' | 'SKIP LOCKED') => `
     FROM unnest($23::date[], $24::text[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[])
       AS e (day, id, account_id, run_id, event_type, "timestamp", data, trace_context)
     JOIN done ON done.account_id = e.account_id AND done.id = e.run_id
-    RETURNING day, id
+    RETURNING day, id, account_id
   ), opened AS (
-    INSERT INTO open_events (day, event_id) SELECT day, id FROM sent
+    INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
   )
   SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
 

@@ -96,7 +96,9 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
 
     expect((await json(`delivery redeliver --id ${id}`)).delivery.status).toBe('pending');
     const queue = queueOf(WEBHOOK_DELIVERIES);
-    expect((await queue.getJobs()).map(({ data }) => data)).toEqual([{ deliveryId: id, cycle: 1 }]);
+    expect((await queue.getJobs()).map(({ data }) => data)).toEqual([
+      { deliveryId: id, cycle: 1, accountId },
+    ]);
     await queue.close();
     expect(await failure(`delivery redeliver --id ${id}`)).toMatchObject({ exitCode: 1, code: 'conflict' });
 

@@ -107,7 +107,8 @@ export async function insertAttempt(
   };
   const columns = Object.keys(row);
   await pool.query(
-    `INSERT INTO attempts (${columns.join(', ')}) VALUES (${columns.map((_, index) => `$${index + 1}`).join(', ')})`,
+    `INSERT INTO attempts (account_id, ${columns.join(', ')})
+     SELECT account_id, ${columns.map((_, index) => `$${index + 1}`).join(', ')} FROM deliveries WHERE day = $1 AND id = $2`,
     Object.values(row),
   );
 }

@@ -80,7 +80,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     const [job, ...others] = await jobsOf(id);
     expect(others).toEqual([]);
     expect(job?.id).toBe(deliveryJobId({ deliveryId: id, cycle: attemptCount }));
-    expect(job?.data).toEqual({ deliveryId: id, cycle: attemptCount });
+    expect(job?.data).toEqual({ deliveryId: id, cycle: attemptCount, accountId: account.id });
     expect(job?.opts).toMatchObject({ attempts: 4 });
   });
 

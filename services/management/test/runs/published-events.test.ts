@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createId, type JobRunEvent, orderedData, sampleEvent } from '@runhook/contract';
+import { createId, JOB_RUN_EVENTS, type JobRunEvent, orderedData, sampleEvent } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
 import { eventually } from '@runhook/testing';
 import { type CallOptions, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
@@ -76,6 +77,25 @@ describe('POST …/events/', () => {
     const told = answers.map((answer) => verdicts(answer)[0]).sort();
     expect(told).toEqual(['accepted', ...Array(7).fill('known')]);
     expect(await stored()).toHaveLength(3);
+  });
+
+  test('takes the id of an event of another account for another event, and hands both on', async () => {
+    const mine = newEvent();
+    expect(verdicts(await publish([mine]))).toEqual(['accepted']);
+    const other = await harness.newAccount({ plan: 'free' });
+    const theirs = { ...mine, accountId: other.id };
+    const token = await harness.newToken(other, ['job_runner']);
+    const path = `/api/v2/accounts/${other.id}/events/`;
+    const publishTheirs = () => harness.call('POST', path, { token, body: { events: [theirs] } });
+    expect(verdicts(await publishTheirs())).toEqual(['accepted']);
+    expect(verdicts(await publishTheirs())).toEqual(['known']);
+    expect(verdicts(await publish([mine]))).toEqual(['known']);
+    const queue = createQueueBackend(harness.settings.queueUrl).createQueue<JobRunEvent>(JOB_RUN_EVENTS);
+    await eventually(async () => {
+      const inLine = (await queue.getWaiting()).filter(({ data }) => data.eventId === mine.eventId);
+      expect(inLine.map(({ data }) => data.accountId).sort()).toEqual([account.id, other.id].sort());
+    });
+    await queue.close();
   });
 
   test('gives those without an id one, and a time', async () => {

@@ -1,0 +1,145 @@
+import { openDatabase, type Pool } from '@runhook/database';
+import pg from 'pg';
+
+/** Leaves of a divided day. */
+export const LEAVES = 4;
+
+/**
+ * A log as a distributed PostgreSQL would carry it: the same migrations, and the partition of each day divided again by the
+ * hash of the account. Whoever makes days from now on, the services' upkeep too, makes such ones; the default partitions,
+ * which hold what has no day yet, stay whole.
+ */
+export async function divideDays(databaseUrl: string): Promise<void> {
+  const { pool, close } = openDatabase({ url: databaseUrl });
+  try {
+    await pool.query(MAKE_DIVIDED);
+  } finally {
+    await close();
+  }
+}
+
+const MAKE_DIVIDED = `
+  CREATE OR REPLACE FUNCTION "make_day_partition"(parent text, partition_day date) RETURNS boolean
+  LANGUAGE plpgsql AS $$
+  DECLARE
+    partition_name text := parent || '_' || to_char(partition_day, 'YYYYMMDD');
+  BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('runhook.ensure_day_partitions'));
+    IF has_day_partition(parent, partition_name) THEN
+      RETURN false;
+    END IF;
+    EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L) PARTITION BY HASH (account_id)',
+      partition_name, parent, partition_day, partition_day + 1);
+    FOR leaf IN 0..${LEAVES - 1} LOOP
+      EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS ${LEAVES}, REMAINDER %s)',
+        partition_name || '_' || leaf, partition_name, leaf);
+    END LOOP;
+    RETURN true;
+  END
+  $$`;
+
+/** In which of the leaves of any day an account is. */
+export async function leafOf(pool: Pool, accountId: number): Promise<number> {
+  const { rows } = await pool.query<{ leaf: number }>(
+    `SELECT leaf FROM generate_series(0, ${LEAVES - 1}) AS leaf
+     WHERE satisfies_hash_partition(
+       ('events_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'))::regclass, ${LEAVES}, leaf, $1::bigint)`,
+    [accountId],
+  );
+  return rows[0]?.leaf ?? Number.NaN;
+}
+
+/** What a statement opened when it was run by a plan of either kind. */
+export interface OpenedLeaves {
+  /** The statement's name, or its text. */
+  statement: string;
+  plan: 'generic' | 'custom';
+  /** The partitions of the log that were read, as `events_20260131_2`; sorted. */
+  leaves: string[];
+}
+
+interface Statement {
+  name?: string;
+  text: string;
+  values?: unknown[];
+}
+
+/** Runs what it is given on the pool, and before that, to be undone, by `EXPLAIN (ANALYZE)` with each kind of plan. */
+export function explainingPool(pool: Pool, onOpened: (opened: OpenedLeaves) => void): Pool {
+  const explained = async (statement: Statement | string) => {
+    if (typeof statement === 'string' || !OF_LOG.test(statement.text)) return;
+    for (const plan of ['generic', 'custom'] as const)
+      onOpened({
+        statement: statement.name ?? statement.text,
+        plan,
+        leaves: await opened(pool, statement, plan),
+      });
+  };
+  return {
+    query: async (statement: Statement) => {
+      await explained(statement);
+      return await pool.query(statement as pg.QueryConfig);
+    },
+    connect: async () => {
+      const client = await pool.connect();
+      const query = client.query.bind(client) as (statement: Statement | string) => Promise<unknown>;
+      client.query = (async (statement: Statement | string) => {
+        await explained(statement);
+        return await query(statement);
+      }) as never;
+      const release = client.release.bind(client);
+      client.release = (error) => {
+        client.query = query as never;
+        release(error);
+      };
+      return client;
+    },
+  } as unknown as Pool;
+}
+
+const OF_LOG = /\b(events|deliveries|attempts|logged_attempts)\b/;
+
+async function opened(
+  pool: Pool,
+  { text, values = [] }: Statement,
+  plan: OpenedLeaves['plan'],
+): Promise<string[]> {
+  const client = await pool.connect();
+  const literals = values.map(literal).join(', ');
+  try {
+    await client.query(`BEGIN; SET LOCAL plan_cache_mode = force_${plan}_plan`);
+    await client.query(`PREPARE explained AS ${text}`);
+    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(
+      `EXPLAIN (ANALYZE, COSTS off, TIMING off, FORMAT JSON) EXECUTE explained ${literals === '' ? '' : `(${literals})`}`,
+    );
+    const leaves = new Set<string>();
+    for (const { Plan } of rows[0]?.['QUERY PLAN'] ?? []) collect(Plan, leaves);
+    return [...leaves].sort();
+  } finally {
+    await client.query('ROLLBACK');
+    await client.query('DEALLOCATE ALL');
+    client.release(true);
+  }
+}
+
+interface PlanNode {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Loops': number;
+  Plans?: PlanNode[];
+}
+
+/** What pruning left alone has no loops, or is not in the plan at all. */
+function collect(node: PlanNode, leaves: Set<string>): void {
+  const { 'Node Type': type, 'Relation Name': relation = '', 'Actual Loops': loops, Plans = [] } = node;
+  if (type.endsWith('Scan') && loops > 0 && /^(events|deliveries|attempts)_\d{8}/.test(relation))
+    leaves.add(relation);
+  for (const child of Plans) collect(child, leaves);
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  return pg.escapeLiteral(
+    Array.isArray(value) ? JSON.stringify(value).replace(/^\[(.*)\]$/s, '{$1}') : `${value}`,
+  );
+}

@@ -1,0 +1,252 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import { ensureDayPartitions, type Pool } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import {
+  createTestDatabase,
+  divideDays,
+  exampleEvent,
+  explainingPool,
+  IN_VAIN_MS,
+  leafOf,
+  type OpenedLeaves,
+  seedAccount,
+  seedSubscription,
+  type TestDatabase,
+} from '@runhook/testing';
+import { recordAttempts } from '../../src/record/attempts.ts';
+import { commitFanOut, commitPage, eventStates, type FanOutRows } from '../../src/record/commit-fan-out.ts';
+import {
+  accountOf,
+  cancelDeliveries,
+  loadDeliveries,
+  pendingDeliveriesOf,
+} from '../../src/record/deliveries.ts';
+import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
+import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
+import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
+import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { recover } from '../../src/upkeep/recover.ts';
+import { insertOpenEvent } from '../log-rows.ts';
+
+/*
+ * On a log whose days are divided by account, as a distributed PostgreSQL would carry it, a statement opens the parts of the
+ * accounts that it names and no other (docs/scaling.md#a-record-that-can-be-spread).
+ */
+
+/**
+ * Statements of the way of a delivery: what each opens of the two accounts that it names, or of one. Those of `anyDay` go
+ * through the account's days until they have enough; the others name their day.
+ */
+const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }> = {
+  'event-states': { events: 2 },
+  'commit-fan-out': { events: 2 },
+  'commit-page': {},
+  'load-deliveries': { events: 2, deliveries: 2 },
+  'pending-of-event': { deliveries: 1 },
+  'park-deliveries': { deliveries: 2 },
+  'record-attempts': { deliveries: 2 },
+  'cancel-deliveries': { deliveries: 2 },
+  'load-events': { events: 2 },
+  'has-parked': { deliveries: 1, anyDay: true },
+  'take-parked': { events: 1, deliveries: 1, anyDay: true },
+  'judge-lanes': { deliveries: 1, anyDay: true },
+  'begin-recovery-page': { deliveries: 1, anyDay: true },
+};
+
+/** Look for what is due or too old, whoever it belongs to, a few times a minute; and for a job of the release before. */
+const OF_ALL_ACCOUNTS = [
+  'account-of-delivery',
+  'accounts-that-wait',
+  'delete-old-subscriptions',
+  'expire-parked',
+  'oldest-due',
+  'overdue-deliveries',
+  'waiting-lanes',
+];
+
+/** Stand beside those of the log, and read other tables. */
+const NOT_OF_THE_LOG = [
+  'account-of-lane',
+  'cancel-recovery',
+  'delete-old-audit-entries',
+  'delete-old-recoveries',
+  'delete-old-runs',
+  'erase-old-secrets',
+  'forgotten-events',
+  'running-recoveries',
+  'update-subscription-statuses',
+];
+
+let testDatabase: TestDatabase;
+let database: PrismaDatabase;
+let pool: Pool;
+const opened: OpenedLeaves[] = [];
+let one: Lane;
+let other: Lane;
+
+/** A subscription of an account of its own. */
+interface Lane {
+  accountId: number;
+  subscriptionId: string;
+  leaf: number;
+  newEvent(): JobRunEvent;
+}
+
+async function newLane(): Promise<Lane> {
+  const account = await seedAccount(database);
+  const { id: subscriptionId } = await seedSubscription(database, {
+    accountId: account.id,
+    clientUrl: 'http://127.0.0.1:9',
+  });
+  const newEvent = () => exampleEvent('job.run.started', account.jobs[0] as never);
+  return { accountId: account.id, subscriptionId, leaf: await leafOf(database.pool, account.id), newEvent };
+}
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  await divideDays(testDatabase.url);
+  database = openPrismaDatabase({
+    url: testDatabase.url,
+    plansByIndex: true,
+    connectTimeoutMs: IN_VAIN_MS,
+  });
+  await ensureDayPartitions(database.pool);
+  pool = explainingPool(database.pool, (leaves) => void opened.push(leaves));
+  one = await newLane();
+  do other = await newLane();
+  while (other.leaf === one.leaf);
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+const rowsOf = ({ subscriptionId, newEvent }: Lane, isParked = false): FanOutRows => {
+  const event = newEvent();
+  const id = deliveryIdFor(event.eventId, subscriptionId);
+  return { event, version: null, deliveries: [{ id, subscriptionId, webhookName: 'x', isParked }] };
+};
+const keyOf = ({ event, deliveries }: FanOutRows) => ({
+  deliveryId: deliveries[0]?.id ?? '',
+  accountId: event.accountId,
+});
+
+/** One of each account, committed as the dispatcher does. */
+async function committed(isParked = false): Promise<[FanOutRows, FanOutRows]> {
+  const rows: [FanOutRows, FanOutRows] = [rowsOf(one, isParked), rowsOf(other, isParked)];
+  for (const { event } of rows) await insertOpenEvent(database, event);
+  await commitFanOut(pool, rows);
+  return rows;
+}
+
+async function versionOf({ accountId }: Lane): Promise<string> {
+  const { rows } = await database.pool.query('SELECT version FROM accounts WHERE id = $1', [accountId]);
+  return rows[0].version;
+}
+
+const attemptOf = (row: FanOutRows) => ({
+  ...keyOf(row),
+  day: idDay('event', row.event.eventId),
+  number: 1,
+  trigger: 'automatic' as const,
+  startedAt: new Date(),
+  durationMs: 5,
+  httpStatusCode: 500,
+  error: { code: 'unsuccessful_status', message: 'x' },
+  requestHeaders: {},
+  response: null,
+  timings: null,
+  status: 'failed' as const,
+  reason: 'x',
+  nextDelayMs: null,
+});
+
+const queue = {
+  add: async () => {},
+  addEach: async () => {},
+  holds: async () => new Set<string>(),
+  lanesAtWork: async () => new Set<string>(),
+  wakeLanes: async () => {},
+};
+const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
+
+async function runHotStatements(): Promise<void> {
+  const planned = [
+    { event: one.newEvent(), version: await versionOf(one) },
+    { event: other.newEvent(), version: await versionOf(other) },
+  ];
+  await eventStates(pool, planned);
+  await commitPage(pool, { ...rowsOf(one), version: await versionOf(one) });
+  const [first, second] = await committed();
+  await loadDeliveries(pool, [keyOf(first), keyOf(second)]);
+  await accountOf(pool, { ...keyOf(first), cycle: 0 });
+  await pendingDeliveriesOf(pool, first.event, 60_000);
+  await parkDeliveries(pool, [keyOf(first), keyOf(second)]);
+  await hasParked(pool, one);
+  await takeParked(pool, { ...one, limit: 10, attemptMs: 60_000 });
+  await recordAttempts(pool, [attemptOf(first), attemptOf(second)]);
+  const [third, fourth] = await committed();
+  const reason = 'x';
+  await cancelDeliveries(
+    pool,
+    [third, fourth].map((row) => ({ ...keyOf(row), reason })),
+  );
+  for (const lane of [one, other]) await insertOpenEvent(database, lane.newEvent());
+  const grace = { graceMs: 0, eventGraceMs: 0 };
+  await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, ...grace });
+  await committed(true);
+  // Full, so that nobody else's account has to be looked at.
+  await new PendingLimit({ pool, pendingMax: 100 }).turn();
+  await lookAfterLanes({ pool, deliveries: queue });
+  await database.pool.query(
+    `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
+     VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'failed', 1)`,
+    [createId('recovery'), one.subscriptionId],
+  );
+  await recover({ pool, deliveries: queue, retryPolicy });
+}
+
+describe('on a log that is divided by account', () => {
+  beforeAll(runHotStatements);
+
+  test.each(Object.entries(HOT))(
+    '%s opens the part of each account that it names, and no other',
+    (name, parts) => {
+      const runs = opened.filter(({ statement }) => statement === name);
+      expect(new Set(runs.map(({ plan }) => plan))).toEqual(new Set(['generic', 'custom']));
+      const today = new Date().toISOString().slice(0, 10).replaceAll('-', '');
+      for (const { leaves } of runs) {
+        for (const table of ['events', 'deliveries'] as const) {
+          const [ofOne, ofOther] = [one, other].map(({ leaf }) => `${table}_${today}_${leaf}`);
+          const read = leaves.filter((leaf) => leaf.startsWith(`${table}_${today}`));
+          const expected = { 0: [[]], 1: [[ofOne], [ofOther]], 2: [[ofOne, ofOther].sort()] }[
+            parts[table] ?? 0
+          ];
+          expect({ name, among: expected }).toEqual({ name, among: expect.arrayContaining([read]) });
+        }
+        const ofOthers = leaves.filter((leaf) => {
+          const isOfThem = leaf.endsWith(`_${one.leaf}`) || leaf.endsWith(`_${other.leaf}`);
+          return !(isOfThem && (parts.anyDay || leaf.includes(today)));
+        });
+        expect({ name, ofOthers }).toEqual({ name, ofOthers: [] });
+      }
+    },
+  );
+
+  test('every statement that the dispatcher has of the log is one of those, or looks for what anybody has', () => {
+    const listed = new Set([...Object.keys(HOT), ...OF_ALL_ACCOUNTS]);
+    const source = new URL('../../src/', import.meta.url);
+    const run = new Set(opened.map(({ statement }) => statement));
+    expect([...run].filter((name) => !listed.has(name))).toEqual([]);
+    const named = new Set<string>();
+    for (const path of readdirSync(source, { recursive: true, encoding: 'utf8' })) {
+      const text = path.endsWith('.ts') ? readFileSync(new URL(path, source), 'utf8') : '';
+      if (!/\b(FROM|UPDATE|INTO|JOIN) (events|deliveries|attempts)\b/.test(text)) continue;
+      for (const [, name = ''] of text.matchAll(/(?:[\])\w],|\? )\s+'([a-z]+(?:-[a-z]+)+)',?\s*[)\]]/g))
+        named.add(name);
+    }
+    expect([...named].sort()).toEqual([...listed, ...NOT_OF_THE_LOG].sort());
+  });
+});

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryIdFor, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import {
+  countFannedOut,
+  eventually,
+  exampleEvent,
+  queueBackends,
+  seedAccount,
+  seedSubscription,
+  type TestAccount,
+} from '@runhook/testing';
+import { commitFanOut, eventStates } from '../src/record/commit-fan-out.ts';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
+
+describe.each(queueBackends())('an event id that two accounts use, on $name', (backend) => {
+  let harness: Harness;
+  let other: TestAccount;
+  /** The same id twice: an event of each account. */
+  let events: [JobRunEvent, JobRunEvent];
+
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+    other = await seedAccount(harness.database);
+    for (const [path, { id }] of [['/one', harness.account] as const, ['/other', other] as const])
+      await seedSubscription(harness.database, { accountId: id, clientUrl: harness.receiver.url + path });
+    const one = exampleEvent('job.run.completed', harness.account.jobs[0] as never);
+    const others = exampleEvent('job.run.completed', other.jobs[0] as never);
+    events = [one, { ...others, eventId: one.eventId }];
+  });
+  afterEach(() => harness.close());
+
+  const deliveredOnceEach = async () => {
+    await eventually(async () => {
+      expect(await countFannedOut(harness.database)).toBe(2);
+      const rows = await deliveriesOf(harness.database);
+      expect(rows.map(({ status }) => status)).toEqual(['delivered', 'delivered']);
+    });
+    expect(harness.receiver.requests.map(({ path }) => path).sort()).toEqual(['/one', '/other']);
+  };
+
+  const queueIsEmpty = async () => {
+    const queue = createQueueBackend(harness.queueUrl).createQueue(JOB_RUN_EVENTS);
+    try {
+      await eventually(async () =>
+        expect(await queue.getJobCounts('waiting', 'active', 'delayed', 'prioritized')).toEqual({
+          waiting: 0,
+          active: 0,
+          delayed: 0,
+          prioritized: 0,
+        }),
+      );
+    } finally {
+      await queue.close();
+    }
+  };
+
+  test('are two events, which both wait, are both delivered, and are each known when they come again', async () => {
+    const [one, others] = events;
+    for (const event of [one, others, one, others]) await harness.publisher.publish(event);
+    await harness.startDispatcher();
+    await deliveredOnceEach();
+    for (const event of [one, others]) await harness.publisher.publish(event);
+    await queueIsEmpty();
+    await deliveredOnceEach();
+  });
+
+  test('are two events in one call, too', async () => {
+    await harness.publisher.publishMany([...events, ...events]);
+    await harness.startDispatcher();
+    await deliveredOnceEach();
+  });
+});
+
+test('an event id that two accounts use is claimed and looked at for each, in one statement', async () => {
+  const [backend] = queueBackends();
+  const harness = await openHarness(backend as never);
+  try {
+    const other = await seedAccount(harness.database);
+    const one = exampleEvent('job.run.completed', harness.account.jobs[0] as never);
+    const { accountId } = exampleEvent('job.run.completed', other.jobs[0] as never);
+    const subscription = await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const { pool } = harness.database;
+    const { id: subscriptionId, name: webhookName } = subscription;
+    const id = deliveryIdFor(one.eventId, subscriptionId);
+    const rows = [
+      { event: { ...one, accountId }, version: null, deliveries: [] },
+      { event: one, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] },
+    ];
+    expect(await commitFanOut(pool, rows.slice(1))).toEqual(['claimed']);
+    const { rows: accounts } = await pool.query('SELECT id, version FROM accounts ORDER BY id');
+    const looked = rows.map(({ event }) => ({
+      event,
+      version: accounts.find((account) => Number(account.id) === event.accountId)?.version,
+    }));
+    expect(await eventStates(pool, looked)).toEqual(['open', 'known']);
+    expect(await commitFanOut(pool, rows)).toEqual(['claimed', 'known']);
+    expect(await deliveriesOf(harness.database)).toHaveLength(1);
+    const { rows: runs } = await pool.query('SELECT account_id FROM runs ORDER BY account_id');
+    expect(runs.map(({ account_id }) => Number(account_id))).toEqual([harness.account.id, other.id]);
+  } finally {
+    await harness.close();
+  }
+});
