@@ -1,21 +1,25 @@
-import { openDatabase, type Pool } from '@runhook/database';
+import { ensureDayPartitions, openDatabase, type Pool } from '@runhook/database';
 import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from './template-database.ts';
 
 /** Leaves of a divided day. */
-export const LEAVES = 4;
+const LEAVES = 4;
 
 /**
- * A log as a distributed PostgreSQL would carry it: the same migrations, and the partition of each day divided again by the
- * hash of the account. Whoever makes days from now on, the services' upkeep too, makes such ones; the default partitions,
- * which hold what has no day yet, stay whole.
+ * A test's database with the log as a distributed PostgreSQL would carry it: the same migrations, and the partition of each day
+ * divided again by the hash of the account. Whoever makes days from now on, the services' upkeep too, makes such ones; the
+ * default partitions, which hold what has no day yet, stay whole.
  */
-export async function divideDays(databaseUrl: string): Promise<void> {
-  const { pool, close } = openDatabase({ url: databaseUrl });
+export async function createDividedDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase({ hasDays: false });
+  const { pool, close } = openDatabase({ url: database.url });
   try {
     await pool.query(MAKE_DIVIDED);
+    await ensureDayPartitions(pool);
   } finally {
     await close();
   }
+  return database;
 }
 
 const MAKE_DIVIDED = `

@@ -1,4 +1,4 @@
-export { divideDays, explainingPool, LEAVES, leafOf, type OpenedLeaves } from './divided-days.ts';
+export { createDividedDatabase, explainingPool, leafOf, type OpenedLeaves } from './divided-days.ts';
 export {
   countFannedOut,
   exampleEvent,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { deliveryIdFor } from '@runhook/contract';
+import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedAccount, seedSubscription } from '@runhook/testing';
 import { commitFanOut } from '../src/record/commit-fan-out.ts';
@@ -127,6 +127,17 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     const reasons = new Set((await deliveriesOf(harness.database)).map(({ reason }) => reason));
     expect([...reasons]).toEqual(['The subscription is inactive.']);
     expect(harness.receiver.requests).toHaveLength(0);
+  });
+
+  test('a lane whose job does not tell the account, as in the release before, is worked off', async () => {
+    const subscription = await subscribe('/before');
+    await parked(subscription, 20);
+    const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
+    await queue.add('lane', { subscriptionId: subscription.id });
+    await harness.startDispatcher();
+    await everyDelivery(20, 'delivered');
+    expect(harness.receiver.requests).toHaveLength(20);
+    await queue.close();
   });
 
   test('a lane whose job the queue lost gets another one', async () => {

@@ -1,11 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
-import { ensureDayPartitions, type Pool } from '@runhook/database';
+import type { Pool } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
-  createTestDatabase,
-  divideDays,
+  createDividedDatabase,
   exampleEvent,
   explainingPool,
   IN_VAIN_MS,
@@ -105,14 +104,12 @@ async function newLane(): Promise<Lane> {
 }
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase();
-  await divideDays(testDatabase.url);
+  testDatabase = await createDividedDatabase();
   database = openPrismaDatabase({
     url: testDatabase.url,
     plansByIndex: true,
     connectTimeoutMs: IN_VAIN_MS,
   });
-  await ensureDayPartitions(database.pool);
   pool = explainingPool(database.pool, (leaves) => void opened.push(leaves));
   one = await newLane();
   do other = await newLane();

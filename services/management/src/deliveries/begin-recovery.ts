@@ -4,6 +4,7 @@ import { timestampOf } from './delivery.ts';
 
 export interface NewRecovery {
   id: string;
+  accountId: number;
   subscriptionId: string;
   /** Microseconds since the epoch, as digits. */
   since: string;
@@ -19,12 +20,12 @@ const INSERT = `
   WITH asked AS (
     SELECT s.id AS subscription_id, ${timestampOf('$3')} AS since, COALESCE(${timestampOf('$4')}, now()) AS until
     FROM subscriptions s
-    WHERE s.id = $2 AND s.active AND s.deleted_at IS NULL
+    WHERE s.account_id = $6 AND s.id = $2 AND s.active AND s.deleted_at IS NULL
       AND NOT EXISTS (SELECT FROM recoveries WHERE subscription_id = $2 AND status = 'running')
   ), counted AS (
     SELECT count(*)::int AS total
     FROM deliveries d, asked
-    WHERE d.subscription_id = $2 AND d.status = $5 AND d.status IN ('failed', 'cancelled')
+    WHERE d.account_id = $6 AND d.subscription_id = $2 AND d.status = $5 AND d.status IN ('failed', 'cancelled')
       AND d.created_at >= asked.since AND d.created_at < asked.until
       AND d.day <= (asked.until AT TIME ZONE 'UTC')::date + 1
       AND d.completed_at <= now()
@@ -44,7 +45,7 @@ export async function insertRecovery(
   transaction: Prisma.TransactionClient,
   recovery: NewRecovery,
 ): Promise<boolean> {
-  const { id, subscriptionId, since, until, deliveryStatus } = recovery;
-  const values = [id, subscriptionId, since, until, deliveryStatus];
+  const { id, accountId, subscriptionId, since, until, deliveryStatus } = recovery;
+  const values = [id, subscriptionId, since, until, deliveryStatus, accountId];
   return (await transaction.$queryRawUnsafe<unknown[]>(INSERT, ...values)).length > 0;
 }

@@ -46,18 +46,24 @@ function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint 
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
       if (!subscription.active) throw new ConflictError(INACTIVE);
-      return await begin(prisma, request.keep, subscription.id, fields);
+      return await begin(prisma, request, subscription.id, fields);
     },
   };
 }
 
 async function begin(
   prisma: PrismaClient,
-  keep: Keeper,
+  { account, keep }: { account: AccountRequest['account']; keep: Keeper },
   subscriptionId: string,
   { since, until, status }: RecoveryRequest,
 ): Promise<KeptAnswer> {
-  const recovery = { subscriptionId, since, until: until ?? null, deliveryStatus: status };
+  const recovery = {
+    accountId: account.id,
+    subscriptionId,
+    since,
+    until: until ?? null,
+    deliveryStatus: status,
+  };
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const begun = await inPrismaTransaction(prisma, async (transaction) => {
       const id = createId('recovery');
@@ -94,7 +100,7 @@ function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
         }),
         prisma.recovery.count({ where }),
       ]);
-      const outcomes = await outcomesOf(prisma, rows);
+      const outcomes = await outcomesOf(prisma, request.account, rows);
       const data = rows.map((row) => recoveryView(row, outcomes.get(row.id)));
       return { code: 200, data, extra: pageExtra(page, totalCount, rows.length) };
     },
@@ -120,7 +126,7 @@ function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
         });
         if (count === 0) throw new ConflictError(ENDED);
         const row = await transaction.recovery.findUniqueOrThrow({ where: key, select: SHOWN });
-        const outcomes = await outcomesOf(transaction, [row]);
+        const outcomes = await outcomesOf(transaction, request.account, [row]);
         const data = recoveryView(row, outcomes.get(row.id));
         return await request.keep.withinPrisma(transaction, { code: 200, data });
       });
@@ -136,7 +142,7 @@ function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpo
     access: READ_WEBHOOKS,
     async handle(request) {
       const row = await requiredRecovery(prisma, request);
-      const outcomes = await outcomesOf(prisma, [row]);
+      const outcomes = await outcomesOf(prisma, request.account, [row]);
       return { code: 200, data: recoveryView(row, outcomes.get(row.id)) };
     },
   };
@@ -226,11 +232,12 @@ const NO_OUTCOME: RecoveryOutcome = { pending: 0, delivered: 0, failed: 0, cance
 /** By recovery. */
 async function outcomesOf(
   prisma: Pick<PrismaClient, 'delivery'>,
+  { id: accountId }: AccountRequest['account'],
   rows: readonly RecoveryRow[],
 ): Promise<Map<string, RecoveryOutcome>> {
   const counts = await prisma.delivery.groupBy({
     by: ['recoveryId', 'status'],
-    where: { recoveryId: { in: rows.map(({ id }) => id) } },
+    where: { accountId: BigInt(accountId), recoveryId: { in: rows.map(({ id }) => id) } },
     _count: true,
   });
   const outcomes = new Map<string, RecoveryOutcome>();

@@ -109,7 +109,7 @@ const BEGIN = `
     next_attempt_at = now(), recovery_id = NULL,
     ${KEPT_COLUMNS.map((column) => `${column} = NULL`)}
   FROM held
-  WHERE d.day = held.day AND d.id = held.id AND d.account_id = held.account_id
+  WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4
   RETURNING ${DELIVERY_COLUMNS}, d.cycle`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */

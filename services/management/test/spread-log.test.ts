@@ -1,0 +1,192 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createId, type JobRunEvent, sampleEvent } from '@runhook/contract';
+import { inTransaction, type Pool } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import {
+  createDividedDatabase,
+  explainingPool,
+  IN_VAIN_MS,
+  leafOf,
+  type OpenedLeaves,
+  seedAccount,
+  seedSubscription,
+  type TestDatabase,
+} from '@runhook/testing';
+import { insertRecovery } from '../src/deliveries/begin-recovery.ts';
+import { cancelDelivery, keyOfDelivery } from '../src/deliveries/by-operator.ts';
+import { type DeliveryKey, findDelivery, listAttempts } from '../src/deliveries/delivery.ts';
+import { beginRedelivery } from '../src/deliveries/redeliver.ts';
+import { createPublishedEvents } from '../src/runs/published-events.ts';
+import { recordRuns } from '../src/runs/report-statements.ts';
+import { insertAttempt, insertDelivery } from './deliveries/delivery-rows.ts';
+
+/*
+ * On a log whose days are divided by account, as a distributed PostgreSQL would carry it, what management does with an event
+ * or a delivery opens the part of its account (docs/scaling.md#a-record-that-can-be-spread).
+ */
+
+/** Have statements on the way of a delivery, each of which is looked at below. */
+const ON_THE_WAY = [
+  'deliveries/begin-recovery.ts',
+  'deliveries/by-operator.ts',
+  'deliveries/delivery.ts',
+  'deliveries/redeliver.ts',
+  'runs/published-events.ts',
+  'runs/report-statements.ts',
+];
+
+/** Read pages and counts by the index of a webhook, which has no account: it is asked for in every part of a day. */
+const READS_OF_THE_LOG = [
+  'deliveries/account-counts.ts',
+  'deliveries/account-log.ts',
+  'deliveries/histogram.ts',
+  'deliveries/hourly-counts.ts',
+  'deliveries/incident-evidence.ts',
+  'deliveries/log-statements.ts',
+  'deliveries/rates.ts',
+  'deliveries/run-events.ts',
+  'deliveries/statistics.ts',
+  'subscriptions/changes.ts',
+];
+
+let testDatabase: TestDatabase;
+let database: PrismaDatabase;
+let pool: Pool;
+let opened: OpenedLeaves[] = [];
+let accountId: number;
+let subscriptionId: string;
+let leaf: number;
+
+beforeAll(async () => {
+  testDatabase = await createDividedDatabase();
+  database = openPrismaDatabase({
+    url: testDatabase.url,
+    plansByIndex: true,
+    connectTimeoutMs: IN_VAIN_MS,
+  });
+  pool = explainingPool(database.pool, (leaves) => void opened.push(leaves));
+  accountId = (await seedAccount(database)).id;
+  leaf = await leafOf(database.pool, accountId);
+  subscriptionId = (await seedSubscription(database, { accountId, clientUrl: 'http://127.0.0.1:9' })).id;
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+async function newDelivery(status: string): Promise<DeliveryKey> {
+  const { id, day } = await insertDelivery(database, { accountId, subscriptionId, status, attemptCount: 1 });
+  await insertAttempt(database, { day, deliveryId: id, number: 1 });
+  return { accountId, subscriptionId, id };
+}
+
+const newEvent = (): JobRunEvent =>
+  sampleEvent('job.run.started', { accountId, eventId: createId('event'), now: new Date() });
+
+const relay = { add: () => {} } as never;
+
+async function publish(event: JobRunEvent): Promise<void> {
+  const { publish } = createPublishedEvents({ pool, reportPool: pool, relay });
+  const withoutKey = { beforeCommit: () => {}, answer: (answer: unknown) => answer };
+  const reporting = { accountId, version: null, keep: { withoutKey } } as never;
+  await publish(reporting, [event], () => ({ code: 202, data: null }));
+}
+
+async function report(): Promise<void> {
+  const { rows } = await database.pool.query('SELECT version FROM remembered_version');
+  const event = newEvent();
+  const run = {
+    id: 7,
+    account_id: accountId,
+    job_id: 1,
+    job_name: 'x',
+    project_id: 1,
+    project_name: 'x',
+    environment_id: 1,
+    environment_name: 'x',
+    engine_version: 'x',
+    reason: null,
+    started_at: '2026-01-31T19:28:07Z',
+  };
+  const write = { run, expected: null, version: rows[0].version, events: [event], traceContext: null };
+  const { found } = await recordRuns(pool, [write as never], true);
+  expect(found.size).toBe(1);
+}
+
+type Table = 'events' | 'deliveries' | 'attempts';
+
+/** What each does, and of which tables it opens a part. */
+const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
+  ['publishing an event', [], () => publish(newEvent())],
+  ['reporting a run with its event', [], report],
+  [
+    'a delivery by its id',
+    ['deliveries', 'events'],
+    async () => findDelivery(pool, await newDelivery('failed')),
+  ],
+  ['its attempts', ['attempts', 'deliveries'], async () => listAttempts(pool, await newDelivery('failed'))],
+  [
+    'redelivering it',
+    ['deliveries'],
+    async () => {
+      const key = await newDelivery('failed');
+      return inTransaction(pool, (transaction) => beginRedelivery(transaction, key));
+    },
+  ],
+  ['cancelling it', ['deliveries'], async () => cancelDelivery(pool, await newDelivery('pending'))],
+];
+
+describe('on a log that is divided by account', () => {
+  test.each(CASES)('%s opens the part of its account, and no other', async (_name, tables, run) => {
+    opened = [];
+    expect(await run()).not.toBeNull();
+    expect(opened.map(({ plan }) => plan)).toEqual(['generic', 'custom']);
+    const today = new Date().toISOString().slice(0, 10).replaceAll('-', '');
+    const expected = tables.map((table) => `${table}_${today}_${leaf}`);
+    for (const { leaves } of opened) expect(leaves).toEqual(expected);
+  });
+
+  test('beginning a recovery opens the part of its account in each day, and no other', async () => {
+    opened = [];
+    await newDelivery('failed');
+    const transaction = {
+      $queryRawUnsafe: async (text: string, ...values: unknown[]) =>
+        (await pool.query({ text, values })).rows,
+    };
+    const since = '1700000000000000';
+    const recovery = {
+      id: createId('recovery'),
+      accountId,
+      subscriptionId,
+      since,
+      until: null,
+      deliveryStatus: 'failed',
+    };
+    expect(await insertRecovery(transaction as never, recovery)).toBe(true);
+    expect(opened).toHaveLength(2);
+    for (const { leaves } of opened) {
+      expect(leaves).not.toEqual([]);
+      for (const name of leaves) expect(name).toMatch(new RegExp(`^deliveries_(\\d{8}_${leaf}|default)$`));
+    }
+  });
+
+  test('a delivery that an operator names by nothing but its id is sought in its day', async () => {
+    const { id } = await newDelivery('failed');
+    opened = [];
+    expect(await keyOfDelivery(pool, id)).toEqual({ accountId, subscriptionId, id });
+    for (const { leaves } of opened) expect(leaves).toHaveLength(4);
+  });
+
+  test('every statement that management has of the log is looked at here, or reads pages and counts', () => {
+    const source = new URL('../src/', import.meta.url);
+    const ofLog = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
+      (path) =>
+        path.endsWith('.ts') &&
+        /\b(FROM|UPDATE|INTO|JOIN) (events|deliveries|attempts|logged_attempts)\b/.test(
+          readFileSync(new URL(path, source), 'utf8'),
+        ),
+    );
+    expect(ofLog.sort()).toEqual([...ON_THE_WAY, ...READS_OF_THE_LOG].sort());
+  });
+});
