@@ -205,7 +205,7 @@ test('webhooks, deliveries and runs are told of and changed', async () => {
   expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'refused_401' } });
 });
 
-test('the doctor finds each of ten faults, and says what to do', async () => {
+test('the doctor finds each of eleven faults, and says what to do', async () => {
   const redis = findRedisServer() === null ? null : await startRedis({ dataDir: join(folder, 'redis') });
   if (redis === null)
     process.stdout.write('the eviction of Redis was not looked at: there is no redis-server\n');
@@ -261,6 +261,8 @@ test('the doctor finds each of ten faults, and says what to do', async () => {
   // 3: the name of the database.
   const misnamed = { DATABASE_URL: elsewhere((url) => Object.assign(url, { pathname: '/nobodys' })) };
   expect((await examine(misnamed)).failed).toEqual(['database: has no database of the name in DATABASE_URL']);
+  const { failed: ofReplica } = await examine({ DATABASE_REPLICA_URL: String(env.DATABASE_URL) });
+  expect(ofReplica).toEqual(['replica: is no replica']);
   // 4: the queue.
   expect((await examine({ QUEUE_URL: 'redis://127.0.0.1:1' })).failed).toEqual([
     'queue: cannot be reached (ECONNREFUSED)',

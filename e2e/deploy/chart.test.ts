@@ -25,6 +25,7 @@ const ELSEWHERE = {
   QUEUE_URL: 'secret',
   ENCRYPTION_KEYS: 'secret',
   SMTP_URL: 'secret',
+  DATABASE_REPLICA_URL: 'secret',
   PORT: 'management.port, dispatcher.port',
   OPERATIONS_PORT: 'management.operationsPort',
 };
@@ -169,7 +170,7 @@ describeChart('the chart', () => {
   test('what can be set besides is rendered into objects that fit their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
-      'secret.smtp=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
+      'secret.smtp=true,secret.replica=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
       'management.port=8080,management.operationsPort=8081,dispatcher.port=8082,settings.DELIVERY_TIMEOUT_MS=20500',
       'image.registry=r.example.com,image.tag=9.9.9,image.pullSecrets[0].name=pull',
       'pods.env[0].name=OTEL_SERVICE_NAME,pods.env[0].value=a,pods.nodeSelector.disk=ssd,pods.annotations.a=b',
@@ -196,6 +197,10 @@ describeChart('the chart', () => {
         { name: 'PORT', value: '8082' },
       ]),
     );
+    expect(named('Deployment', 'management').spec.template.spec.containers[0].env).toContainEqual({
+      name: 'DATABASE_REPLICA_URL_FILE',
+      value: '/run/secrets/runhook/DATABASE_REPLICA_URL',
+    });
     expect(named('HTTPRoute', 'management').spec.parentRefs).toEqual([{ name: 'shared' }]);
     expect(rendered.some(({ kind }) => kind === 'Gateway')).toBe(false);
   });

@@ -23,6 +23,7 @@ const TARGET_LABELS = ['instance', 'job'];
 /** The labels of our own metrics, each with all the values that it can have. */
 const LABELS: Record<string, RegExp> = {
   service: /^(management|dispatcher)$/,
+  server: /^(replica|primary)$/,
   queue: /^(job-run-events|webhook-deliveries)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
   result: /^(fanned_out|duplicate|resumed|malformed|sent|left)$/,

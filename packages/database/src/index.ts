@@ -32,6 +32,7 @@ export {
   type Queryable,
   type Transaction,
 } from './open-database.ts';
+export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export { recordRunsOfEvents, valuesOfRuns } from './runs-of-events.ts';
 export { requireSchema, SchemaBehindError } from './schema.ts';

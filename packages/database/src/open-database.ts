@@ -3,7 +3,18 @@ import { DatabaseUnreachableError, runStatement } from './statements.ts';
 
 export type Pool = pg.Pool;
 export type Transaction = pg.PoolClient;
-export type Queryable = Pool | Transaction;
+
+/** A statement, and its name where it is planned once for a connection. */
+export interface Statement {
+  text: string;
+  values: unknown[];
+  name?: string;
+}
+
+/** What statements are asked of: a pool, a transaction, or what chooses between pools for whoever only reads. */
+export interface Queryable {
+  query<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }>;
+}
 
 /** The database for SQL by hand; for Prisma Client too, see `openPrismaDatabase`. `close` waits for queries in flight. */
 export interface Database {
@@ -42,6 +53,8 @@ export interface DatabaseOptions {
   plansByIndex?: boolean;
   /** How long a statement may take on the server; 18 s when omitted. */
   statementTimeoutMs?: number;
+  /** How long an answer is waited for; 20 s when omitted. */
+  queryTimeoutMs?: number;
   /** Told of connections that break while idle. They are replaced by themselves. */
   onConnectionError?: (error: Error) => void;
 }
@@ -53,7 +66,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     max: options.connectionsMax ?? 10,
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     keepAlive: true,
-    query_timeout: QUERY_TIMEOUT_MS,
+    query_timeout: options.queryTimeoutMs ?? QUERY_TIMEOUT_MS,
     onConnect: (client) => setUp(client, options),
   });
   pool.on('error', (error) => options.onConnectionError?.(error));

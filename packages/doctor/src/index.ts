@@ -4,12 +4,12 @@ import { EnvironmentError, environmentRules, parseEnvironment } from '@runhook/r
 import Joi from 'joi';
 import { type Finding, failed, ok } from './finding.ts';
 import { examineEgress, examineService } from './network.ts';
-import { examineDatabase, examineQueue } from './stores.ts';
+import { examineDatabase, examineQueue, examineReplica } from './stores.ts';
 
 export { type Finding, findingsText, type Verdict } from './finding.ts';
 
 export interface DoctorOptions {
-  /** What the services are told by theirs: `DATABASE_URL`, `QUEUE_URL`, `ENCRYPTION_KEYS`, `EGRESS_…`. */
+  /** What the services are told by theirs: `DATABASE_URL`, `DATABASE_REPLICA_URL`, `QUEUE_URL`, `ENCRYPTION_KEYS`, `EGRESS_…`. */
   env: NodeJS.ProcessEnv;
   /** Where clients reach the service. */
   serviceUrl?: string | undefined;
@@ -27,6 +27,7 @@ const { parsedBy, postgresUrl, wholeNumber } = environmentRules;
 /** Each by itself: one that is wrong keeps none of the others from being looked at. */
 const RULES: Readonly<Record<string, Joi.Schema>> = {
   DATABASE_URL: postgresUrl(),
+  DATABASE_REPLICA_URL: postgresUrl(),
   QUEUE_URL: Joi.string().pattern(
     /^(rediss?(\+(cluster|sentinel))?|postgres(ql)?):\/\//,
     'redis:// or postgres:// URL',
@@ -57,6 +58,7 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> 
       );
   const stores = {
     databaseUrl: values.DATABASE_URL as string | undefined,
+    replicaUrl: values.DATABASE_REPLICA_URL as string | undefined,
     queueUrl: values.QUEUE_URL as string | undefined,
     encryptionKeys: values.ENCRYPTION_KEYS as ReturnType<typeof parseEncryptionKeys> | undefined,
     logRetentionDays: (values.LOG_RETENTION_DAYS as number | undefined) ?? RETENTION_DAYS,
@@ -64,6 +66,7 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> 
     timeoutMs,
   };
   yield* guarded('database', examineDatabase(stores));
+  yield* guarded('replica', examineReplica(stores));
   yield* guarded('queue', examineQueue(stores));
   const rules = {
     allowCidrs: (values.EGRESS_ALLOW_CIDRS as string[] | undefined) ?? [],

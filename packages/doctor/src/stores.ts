@@ -17,6 +17,7 @@ import { clockFinding, type Finding, failed, ok, reasonOf, skipped, warning } fr
 
 export interface StoreOptions {
   databaseUrl: string | undefined;
+  replicaUrl: string | undefined;
   queueUrl: string | undefined;
   encryptionKeys: readonly EncryptionKey[] | undefined;
   logRetentionDays: number;
@@ -160,6 +161,48 @@ async function examineKeys(pool: Pool, keys: readonly EncryptionKey[] | undefine
     'have the right name, and another key under it: the newest secret does not decrypt',
     todo,
   );
+}
+
+const WRITTEN = `SELECT pg_current_wal_lsn()::text AS place`;
+const REPLAYED = `
+  SELECT pg_is_in_recovery() AS is_replica, greatest(0, $1::pg_lsn - pg_last_wal_replay_lsn())::text AS bytes_behind`;
+/** What a busy primary writes within seconds; what is further behind does not keep up. */
+const BYTES_BEHIND_MAX = 256 * 1024 * 1024;
+
+/** Says nothing where there is none. */
+export async function* examineReplica(options: StoreOptions): AsyncGenerator<Finding> {
+  const { databaseUrl, replicaUrl, timeoutMs } = options;
+  if (replicaUrl === undefined || databaseUrl === undefined) return;
+  const open = (url: string) => openDatabase({ url, connectionsMax: 1, connectTimeoutMs: timeoutMs });
+  const [primary, replica] = [open(databaseUrl), open(replicaUrl)];
+  try {
+    const [written] = await runStatement<{ place: string }>(primary.pool, WRITTEN, []);
+    const [row] = await runStatement<{ is_replica: boolean; bytes_behind: string | null }>(
+      replica.pool,
+      REPLAYED,
+      [written?.place],
+    );
+    const behind = Number(row?.bytes_behind ?? 0);
+    if (row?.is_replica !== true)
+      yield failed('replica', 'is no replica', 'Name a streaming replica of DATABASE_URL, or none.');
+    else if (behind > BYTES_BEHIND_MAX)
+      yield warning(
+        'replica',
+        `is ${Math.round(behind / 1024 / 1024)} MB of the log behind`,
+        'Lists are read from the primary meanwhile. pg_stat_replication says whether it catches up.',
+      );
+    else yield ok('replica', `follows the database, ${behind} bytes of its log behind`);
+  } catch (error) {
+    const { says, ...finding } = databaseFailure(error);
+    yield {
+      ...finding,
+      check: 'replica',
+      says: says.replaceAll('DATABASE_URL', 'DATABASE_REPLICA_URL'),
+      todo: 'See that PostgreSQL answers at DATABASE_REPLICA_URL; lists are read from the primary meanwhile.',
+    };
+  } finally {
+    await Promise.all([primary.close(), replica.close()]);
+  }
 }
 
 export async function* examineQueue({ queueUrl, now, timeoutMs }: StoreOptions): AsyncGenerator<Finding> {

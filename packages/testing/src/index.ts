@@ -27,6 +27,7 @@ export {
   type Responder,
   startReceiver,
 } from './receiver.ts';
+export { type ReplicatedPostgres, startReplicatedPostgres } from './replicated-postgres.ts';
 export {
   type SeededLane,
   type SeededLog,
@@ -35,6 +36,11 @@ export {
   seedParked,
   seedSubscriptions,
 } from './seed-log.ts';
+export {
+  type SpreadPostgres,
+  spreadRecord,
+  startSpreadPostgres,
+} from './spread-postgres.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 export {
   createTestDatabase,

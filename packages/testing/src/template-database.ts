@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ensureDayPartitions, openDatabase } from '@runhook/database';
 import { Client, escapeIdentifier } from 'pg';
+import { spreadRecord, workerUrls } from './spread-postgres.ts';
 
 const TEMPLATE = 'runhook_template';
 
@@ -15,13 +16,15 @@ export interface TestDatabase {
 export async function prepareTemplate(postgresUrl: string): Promise<void> {
   // Loaded here only: a test that wants a receiver should not pay for the migration engine.
   const { migrate } = await import('@runhook/database/migrate');
-  await withClient(postgresUrl, async (client) => {
+  const servers = [postgresUrl, ...workerUrls()];
+  await onEach(servers, async (client) => {
     await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
     await client.query(`CREATE DATABASE ${TEMPLATE}`);
   });
   await migrate(databaseUrl(postgresUrl, TEMPLATE));
   await makeDays(databaseUrl(postgresUrl, TEMPLATE));
-  await withClient(postgresUrl, async (client) => {
+  if (servers.length > 1) await spreadRecord(servers.map((url) => databaseUrl(url, TEMPLATE)));
+  await onEach(servers, async (client) => {
     // A database somebody is connected to cannot be copied.
     await client.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false`);
     await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
@@ -49,15 +52,13 @@ export async function createTestDatabase({ hasDays = true } = {}): Promise<TestD
     );
   }
   const name = `${namePrefix(process.env.TEST_RUN_ID)}${randomBytes(8).toString('hex')}`;
-  await withClient(postgresUrl, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`));
+  const servers = [postgresUrl, ...workerUrls()];
+  await onEach(servers, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`));
   const url = databaseUrl(postgresUrl, name);
   if (!hasDays) await withClient(url, (client) => client.query(DROP_DAYS));
   return {
     url,
-    drop: () =>
-      withClient(postgresUrl, async (client) => {
-        await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-      }),
+    drop: () => onEach(servers, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   };
 }
 
@@ -78,6 +79,11 @@ export async function removeTestDatabases(postgresUrl: string, runId: string): P
       await client.query(`DROP DATABASE IF EXISTS ${escapeIdentifier(datname)} WITH (FORCE)`);
     }
   });
+}
+
+/** One after the other; a record that is spread has a database of the same name on each of its servers. */
+async function onEach(urls: readonly string[], use: (client: Client) => Promise<unknown>): Promise<void> {
+  for (const url of urls) await withClient(url, use);
 }
 
 function namePrefix(runId: string | undefined): string {

@@ -14,6 +14,7 @@ import { statisticsEndpoint } from './deliveries/statistics.ts';
 import { AccountPlaces, placesOf } from './http/account-places.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
 import { createIdempotency } from './http/idempotency.ts';
+import type { LaggingReads } from './http/lagging-reads.ts';
 import type { LimitStore } from './http/limits.ts';
 import type { RouterDependencies } from './http/router.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
@@ -48,6 +49,7 @@ export interface EndpointDependencies {
   database: PrismaDatabase;
   /** For reports of runs, which are recorded many at once; plans by index. */
   reportPool: Pool;
+  reads: LaggingReads;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
@@ -74,6 +76,7 @@ export function createEndpoints(
     traces,
     database,
     reportPool,
+    reads,
     deliveryQueue,
     limitStore,
     egress,
@@ -128,15 +131,15 @@ export function createEndpoints(
       urlProblem: guard.urlProblem,
     }),
     changesEndpoint(changes),
-    ...deliveryEndpoints({ prisma, pool }),
-    ...accountLogEndpoints({ pool }),
+    ...deliveryEndpoints({ prisma, pool, reads }),
+    ...accountLogEndpoints({ pool, reads }),
     redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
     ...recoveryEndpoints({ prisma }),
-    statisticsEndpoint({ prisma, pool }),
-    ratesEndpoint({ prisma, pool }),
-    incidentsEndpoint({ prisma, pool }),
+    statisticsEndpoint({ prisma, reads }),
+    ratesEndpoint({ prisma, reads }),
+    incidentsEndpoint({ prisma, reads }),
     ...jobsEndpoints({ prisma }),
-    ...runsEndpoints(runs),
+    ...runsEndpoints(runs, reads),
     publishEndpoint({ published, retentionDays: settings.logRetentionDays }),
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
@@ -155,6 +158,7 @@ export function createEndpoints(
   return {
     endpoints,
     routing: {
+      reads,
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
       places,

@@ -42,8 +42,29 @@ export function createManagementMetrics(registry: Registry) {
       this.set(relayWaiting().oldestSeconds);
     },
   });
+  const replicaReads = new Counter({
+    name: 'runhook_replica_reads_total',
+    help: 'Statements that a replica may answer, by the server that did; none are counted without a replica.',
+    labelNames: ['server'] as const,
+    registers,
+  });
+  for (const server of ['replica', 'primary'] as const) replicaReads.inc({ server }, 0);
+  let replicaLagMs = () => 0;
+  new Gauge({
+    name: 'runhook_replica_lag_seconds',
+    help: 'How long ago the moment is up to which the replica is known to show everything; 0 without a replica.',
+    registers,
+    collect() {
+      this.set(replicaLagMs() / 1_000);
+    },
+  });
   return {
     relayed,
+    replicaReads,
+    /** Tells how far behind the replica is, whenever the metrics are read. */
+    measureReplica(lagMs: () => number) {
+      replicaLagMs = lagMs;
+    },
     /** Tells what the relay has in hand, whenever the metrics are read. */
     measureRelay(waiting: () => Relay['waiting']) {
       relayWaiting = waiting;

@@ -9,6 +9,10 @@ const { host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = en
 /** What the service is told by its environment (docs/configuration.md). */
 interface Environment {
   DATABASE_URL: string;
+  /** A streaming replica of it, for what may lag. */
+  DATABASE_REPLICA_URL?: string;
+  /** What is read from the replica is not older. */
+  DATABASE_REPLICA_MAX_LAG_MS: number;
   QUEUE_URL: string;
   /** Newest first. */
   ENCRYPTION_KEYS: EncryptionKey[];
@@ -56,6 +60,8 @@ export const SECRET_SETTINGS = ['encryptionKeys'] as const satisfies (keyof Sett
 
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
+  DATABASE_REPLICA_URL: postgresUrl(),
+  DATABASE_REPLICA_MAX_LAG_MS: wholeNumber(500, 600_000).default(5_000),
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url).required(),
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys).required(),
   PORT: port().default(3_000),

@@ -54,6 +54,8 @@ export interface TestUser {
 /** Another process' worth of the service, over the same database and queue. */
 export interface SecondManagement {
   origin: string;
+  /** Where the metrics are. */
+  operationsOrigin: string;
   call: Harness['call'];
   close(): Promise<void>;
 }
@@ -111,6 +113,7 @@ export async function startHarness(
   const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
   const settings: Settings = {
     databaseUrl: testDatabase.url,
+    databaseReplicaMaxLagMs: 5_000,
     queueUrl: await createTestQueueUrl(backend, testDatabase.url),
     encryptionKeys: [{ name: 'test', key: randomBytes(32) }],
     port: 0,
@@ -196,6 +199,7 @@ export async function startHarness(
       const secondOrigin = `http://127.0.0.1:${second.port}`;
       return {
         origin: secondOrigin,
+        operationsOrigin: `http://127.0.0.1:${second.operationsPort}`,
         call: (method, path, options = {}) => callApi(secondOrigin, method, path, options),
         close: () => second.close(),
       };

@@ -29,7 +29,9 @@ export interface AttemptRecord {
 /** An attempt that is already in the log (its job came back), of its own or with its delivery, changes nothing. */
 const RECORD_ATTEMPTS = `
   WITH input AS (
-    SELECT * FROM unnest(
+    SELECT *, now() + next_delay_ms * interval '1 millisecond' AS next_attempt_at,
+           CASE WHEN next_delay_ms IS NULL THEN now() END AS completed_at
+    FROM unnest(
       $1::date[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
       $10::json[], $11::json[], $12::text[], $13::boolean[], $14::text[], $15::text[], $16::bigint[],
       $17::int[], $18::int[], $19::int[], $20::int[], $21::int[], $22::bigint[])
@@ -40,8 +42,7 @@ const RECORD_ATTEMPTS = `
     UPDATE deliveries d
     SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
         error_code = i.error_code, duration_ms = i.duration_ms,
-        completed_at = CASE WHEN i.next_delay_ms IS NULL THEN now() END,
-        next_attempt_at = now() + i.next_delay_ms * interval '1 millisecond', parked_at = NULL
+        completed_at = i.completed_at, next_attempt_at = i.next_attempt_at, parked_at = NULL
     FROM input i
     WHERE d.day = i.day AND d.id = i.delivery_id AND d.account_id = i.account_id AND d.attempt_count < i.number
     RETURNING d.id, d.attempt_count

@@ -75,18 +75,8 @@ export async function hasParked(pool: Pool, { subscriptionId, accountId }: Lane)
 
 // From one lane to the next by the index, however much each has parked.
 const WAITING = `
-  WITH RECURSIVE lane (id) AS (
-    (SELECT subscription_id FROM deliveries
-     WHERE parked_at IS NOT NULL AND subscription_id > $1
-     ORDER BY subscription_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT subscription_id FROM deliveries
-            WHERE parked_at IS NOT NULL AND subscription_id > lane.id
-            ORDER BY subscription_id LIMIT 1)
-    FROM lane WHERE lane.id IS NOT NULL
-  )
   SELECT s.id, s.account_id AS "accountId"
-  FROM (SELECT id FROM lane WHERE id IS NOT NULL LIMIT $2) AS waiting JOIN subscriptions s USING (id)
+  FROM lanes_with_parked($1, $2) AS waiting (id) JOIN subscriptions s USING (id)
   ORDER BY s.id`;
 
 /** Subscriptions with parked deliveries, in the order of their ids, after the one named. */
@@ -100,10 +90,15 @@ export async function waitingLanes(pool: Pool, after: string, limit: number): Pr
   return rows.map(({ id, accountId }) => ({ subscriptionId: id, accountId: Number(accountId) }));
 }
 
+const WITH_OLD = `
+  SELECT DISTINCT account_id AS "accountId"
+  FROM (SELECT account_id FROM deliveries WHERE parked_at < now() - $1::int * interval '1 second'
+        ORDER BY parked_at LIMIT $2) AS old`;
+
 const EXPIRE = `
   WITH old AS MATERIALIZED (
     SELECT day, id, account_id FROM deliveries
-    WHERE parked_at < now() - $1::int * interval '1 second'
+    WHERE account_id = $4 AND parked_at < now() - $1::int * interval '1 second'
     ORDER BY parked_at
     LIMIT $2
     FOR UPDATE SKIP LOCKED
@@ -115,12 +110,22 @@ const EXPIRE = `
   )
   SELECT count(*)::int AS expired FROM expired`;
 
-/** Gives up what is parked for too long, and answers how many that were. */
+/** Gives up what is parked for too long, account by account, and answers how many that were: none when nothing is left. */
 export async function expireParked(
   pool: Pool,
   { maxSeconds, limit, reason }: { maxSeconds: number; limit: number; reason: string },
 ): Promise<number> {
-  const values = [maxSeconds, limit, reason];
-  const [row] = await runStatement<{ expired: number }>(pool, EXPIRE, values, 'expire-parked');
-  return row?.expired ?? 0;
+  const accounts = await runStatement<{ accountId: string }>(
+    pool,
+    WITH_OLD,
+    [maxSeconds, limit],
+    'accounts-with-old',
+  );
+  let count = 0;
+  for (const { accountId } of accounts) {
+    const values = [maxSeconds, limit, reason, accountId];
+    const [row] = await runStatement<{ expired: number }>(pool, EXPIRE, values, 'expire-parked');
+    count += row?.expired ?? 0;
+  }
+  return count;
 }

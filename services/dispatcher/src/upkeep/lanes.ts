@@ -25,7 +25,7 @@ export interface LanesDependencies {
 /** Sees that each lane with parked deliveries has its job, whatever became of the queue, and gives up what is too old. */
 export async function lookAfterLanes({ pool, deliveries }: LanesDependencies): Promise<LanesTurn> {
   let expired = 0;
-  for (let page = EXPIRED_PAGE_SIZE; page === EXPIRED_PAGE_SIZE; expired += page) {
+  for (let page = 1; page > 0; expired += page) {
     const options = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
     page = await expireParked(pool, options);
   }

@@ -68,17 +68,8 @@ export class PendingLimit {
 
 // From one account to the next by the index, however much each has parked.
 const THAT_WAIT = `
-  WITH RECURSIVE account (id) AS (
-    (SELECT account_id FROM deliveries
-     WHERE parked_at IS NOT NULL AND account_id > $1::bigint
-     ORDER BY account_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT account_id FROM deliveries
-            WHERE parked_at IS NOT NULL AND account_id > account.id
-            ORDER BY account_id LIMIT 1)
-    FROM account WHERE account.id IS NOT NULL
-  ), waiting AS (
-    SELECT id FROM account WHERE id IS NOT NULL LIMIT $2
+  WITH waiting AS (
+    SELECT id FROM accounts_with_parked($1::bigint, $2) AS account (id)
   ), full_ones AS (
     SELECT DISTINCT account_id AS id FROM subscriptions
     WHERE lane_full_since IS NOT NULL AND account_id > $1::bigint
@@ -115,11 +106,11 @@ const JUDGE = `
       END AS is_full
     FROM account a JOIN subscriptions s ON s.account_id = $1 LEFT JOIN lane ON lane.subscription_id = s.id
   ), locked AS MATERIALIZED (
-    SELECT s.id, j.is_full FROM judged j JOIN subscriptions s ON s.id = j.id
+    SELECT s.id, j.is_full, CASE WHEN j.is_full THEN now() END AS full_since FROM judged j JOIN subscriptions s ON s.id = j.id
     WHERE j.is_full <> j.was_full
     ORDER BY s.id FOR NO KEY UPDATE OF s
   ), changed AS (
-    UPDATE subscriptions s SET lane_full_since = CASE WHEN l.is_full THEN now() END
+    UPDATE subscriptions s SET lane_full_since = l.full_since
     FROM locked l WHERE s.id = l.id
     RETURNING l.is_full
   )

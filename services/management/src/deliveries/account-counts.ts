@@ -1,5 +1,5 @@
 // SQL by hand: the deliveries of all webhooks of an account, of which millions are counted by the half-hour.
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, type Queryable, queryRows } from '@runhook/database';
 import { webhooksOf } from './account-log-places.ts';
 import { timestampOf } from './delivery.ts';
 import { settledBefore } from './hourly-counts.ts';
@@ -30,13 +30,13 @@ export interface AccountCounts {
 }
 
 /** Kept for the same reason as those of a single log (docs/adr/0014-long-logs-by-the-hour.md). */
-export function createAccountCounts(pool: Pool, slowMs = SLOW_MS): AccountCounts {
+export function createAccountCounts(database: Queryable, slowMs = SLOW_MS): AccountCounts {
   const kept = new KeptCounts<CountedSlots>({
     maxSize: NUMBERS_MAX,
     sizeOf: ({ byWebhook }) => [...byWebhook.values()].reduce((sum, { length }) => sum + length, 1),
   });
   const count = (accountId: number) =>
-    void kept.count(String(accountId), () => countSlots(pool, accountId, settledBefore(SLOT_MICROS)));
+    void kept.count(String(accountId), () => countSlots(database, accountId, settledBefore(SLOT_MICROS)));
   return {
     known(accountId) {
       const counted = kept.usable(String(accountId));
@@ -59,12 +59,16 @@ const COUNT_SLOTS = `
     FROM deliveries WHERE subscription_id = webhook.id AND created_at < ${timestampOf('$2')} GROUP BY 1
   ) d`;
 
-async function countSlots(pool: Pool, accountId: number, closedBefore: bigint): Promise<CountedSlots> {
-  const webhooks = [...(await webhooksOf(pool, accountId, { subscriptionIds: null })).keys()];
+async function countSlots(
+  database: Queryable,
+  accountId: number,
+  closedBefore: bigint,
+): Promise<CountedSlots> {
+  const webhooks = [...(await webhooksOf(database, accountId, { subscriptionIds: null })).keys()];
   const numbers = new Map<string, number[]>(webhooks.map((id) => [id, []]));
   for (let at = 0; at < webhooks.length; at += WEBHOOKS_AT_ONCE) {
     const some = webhooks.slice(at, at + WEBHOOKS_AT_ONCE);
-    for (const row of await queryRows(pool, SLOT_COUNT, COUNT_SLOTS, [some, String(closedBefore)]))
+    for (const row of await queryRows(database, SLOT_COUNT, COUNT_SLOTS, [some, String(closedBefore)]))
       numbers.get(row.webhook)?.push(row.slot, row.deliveries);
   }
   const byWebhook = new Map([...numbers].map(([id, pairs]) => [id, Int32Array.from(pairs)] as const));

@@ -1,6 +1,6 @@
 // SQL by hand: where in the logs of an account’s webhooks to look, by the indexes and the days that there are.
 import { deliveryIdFor, idDay } from '@runhook/contract';
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, type Queryable, queryRows } from '@runhook/database';
 import { type DeliveryStatus, timestampOf } from './delivery.ts';
 import { DAY_MICROS, dayOf } from './page-seek.ts';
 import type { Span, Stretch } from './stretches.ts';
@@ -55,11 +55,11 @@ const SELECT_WEBHOOKS = `
 
 /** The webhooks of the account that the filters leave, those too that were deleted since. */
 export async function webhooksOf(
-  pool: Pool,
+  database: Queryable,
   accountId: number,
   { subscriptionIds }: Pick<AccountLogFilters, 'subscriptionIds'>,
 ): Promise<Map<string, Webhook>> {
-  const rows = await queryRows(pool, WEBHOOK, SELECT_WEBHOOKS, [accountId, subscriptionIds]);
+  const rows = await queryRows(database, WEBHOOK, SELECT_WEBHOOKS, [accountId, subscriptionIds]);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -80,10 +80,10 @@ const CLOCKS_APART_MICROS = 10n * 60_000_000n;
 
 /** The days that the log has, as far as the window goes: one more on each side, as in the list of one subscription. */
 export async function spanOf(
-  pool: Pool,
+  database: Queryable,
   { since, until }: Pick<AccountLogFilters, 'since' | 'until'>,
 ): Promise<Span> {
-  const [row] = await queryRows(pool, OLDEST, OLDEST_DAY, []);
+  const [row] = await queryRows(database, OLDEST, OLDEST_DAY, []);
   const nowMicros = BigInt(Date.now()) * 1000n;
   const latest = nowMicros + CLOCKS_APART_MICROS;
   const window = {

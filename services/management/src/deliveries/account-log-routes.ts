@@ -2,6 +2,7 @@ import { EVENT_TYPES, integerIdFromText, isId } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
+import type { LaggingReads } from '../http/lagging-reads.ts';
 import {
   integer,
   LIMIT_DEFAULT,
@@ -35,23 +36,25 @@ export interface AccountLogExtra {
 }
 
 /** The log of all webhooks of an account, as rows and as a histogram (docs/contract.md#the-log-of-an-account). */
-export function accountLogEndpoints({ pool }: { pool: Pool }): AccountEndpoint[] {
-  return [listEndpoint(pool), histogramEndpoint(pool), runEventsEndpoint({ pool })];
+export function accountLogEndpoints({ pool, reads }: { pool: Pool; reads: LaggingReads }): AccountEndpoint[] {
+  return [listEndpoint(reads), histogramEndpoint(reads), runEventsEndpoint({ pool })];
 }
 
-function listEndpoint(pool: Pool): AccountEndpoint {
+function listEndpoint(reads: LaggingReads): AccountEndpoint {
   return {
     method: 'GET',
     path: LOG_PATH,
     access: READ_WEBHOOKS,
-    async handle({ account, query }) {
+    async handle(request) {
+      const { account, query } = request;
       const reader = new QueryReader(query);
       const limit = reader.optional('limit', integer(1, LIMIT_MAX)) ?? LIMIT_DEFAULT;
       const from = reader.optional('before', readBy(placeFromText, 'must be the next_before of a page'));
       const filters = readFilters(reader);
       reader.check();
-      const webhooks = await webhooksOf(pool, account.id, filters);
-      const { rows, next, isCut } = await readAccountLog(pool, {
+      const database = reads.of(request);
+      const webhooks = await webhooksOf(database, account.id, filters);
+      const { rows, next, isCut } = await readAccountLog(database, {
         accountId: account.id,
         webhooks,
         filters,
@@ -74,13 +77,14 @@ function listEndpoint(pool: Pool): AccountEndpoint {
 const HISTOGRAM_DAYS_DEFAULT = 1n;
 export const HISTOGRAM_DAYS_MAX = 400;
 
-function histogramEndpoint(pool: Pool): AccountEndpoint {
-  const accountCounts = createAccountCounts(pool);
+function histogramEndpoint(reads: LaggingReads): AccountEndpoint {
+  const accountCounts = createAccountCounts(reads.ofNobody);
   return {
     method: 'GET',
     path: `${LOG_PATH}/histogram`,
     access: READ_WEBHOOKS,
-    async handle({ account, query }) {
+    async handle(request) {
+      const { account, query } = request;
       const reader = new QueryReader(query);
       const filters = readFilters(reader);
       reader.check();
@@ -89,9 +93,10 @@ function histogramEndpoint(pool: Pool): AccountEndpoint {
       if (since >= until) throw problem('until', 'until must be later than since');
       if (until - since > BigInt(HISTOGRAM_DAYS_MAX) * DAY_MICROS)
         throw problem('since', `since must not be more than ${HISTOGRAM_DAYS_MAX} days before until`);
-      const webhooks = await webhooksOf(pool, account.id, filters);
+      const database = reads.of(request);
+      const webhooks = await webhooksOf(database, account.id, filters);
       const asked = { accountId: account.id, webhooks, filters, window: { since, until } };
-      return { code: 200, data: await readHistogram(pool, accountCounts, asked) };
+      return { code: 200, data: await readHistogram(database, accountCounts, asked) };
     },
   };
 }

@@ -1,5 +1,5 @@
 // SQL by hand: the log of all webhooks of an account, read through the index of each, in stretches that are bounded.
-import { column, type Pool, queryRows, requireColumns, runStatement } from '@runhook/database';
+import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
 import {
   type AccountLogFilters,
   type AccountLogQuery,
@@ -61,7 +61,7 @@ const LIMITS = { atOnce: 10_000, inAll: 50_000 };
  * bounded number of them, and the answer says from where to go on.
  */
 export async function readAccountLog(
-  pool: Pool,
+  database: Queryable,
   query: AccountLogQuery & { from: DayPlace | null; limit: number },
   limits = LIMITS,
 ): Promise<AccountLogPage> {
@@ -70,13 +70,13 @@ export async function readAccountLog(
   let next: DayPlace | null = null;
   if (webhooks.size === 0) return { rows: [], next: null, isCut: false };
   if (filters.runId !== null || filters.eventId !== null) {
-    found.push(...(await readNamed(pool, query)));
+    found.push(...(await readNamed(database, query)));
   } else {
-    const stretches = stretchesOf(await spanOf(pool, filters), from);
+    const stretches = stretchesOf(await spanOf(database, filters), from);
     const isExact = rowConditions(new Values(), filters).length === 0;
     const span = windowOf(filters);
     next = await walk<FoundRow[]>(stretches, {
-      read: (stretch, max) => readStretch(pool, { ...query, stretch, span, max: isExact ? null : max }),
+      read: (stretch, max) => readStretch(database, { ...query, stretch, span, max: isExact ? null : max }),
       take: (rows) => found.push(...rows) > limit,
       limits,
     });
@@ -105,7 +105,7 @@ function accountDeliveryView(row: FoundRow, webhooks: ReadonlyMap<string, Webhoo
 }
 
 async function readNamed(
-  pool: Pool,
+  database: Queryable,
   query: AccountLogQuery & { from: DayPlace | null; limit: number },
 ): Promise<FoundRow[]> {
   const values = new Values();
@@ -121,7 +121,7 @@ async function readNamed(
   }
   const keys = `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${conditions.join(' AND ')}
     ORDER BY ${ORDER} LIMIT ${values.$(limit + 1)}`;
-  return (await queryRows(pool, FOUND, rowsOf(keys), values.all)) as FoundRow[];
+  return (await queryRows(database, FOUND, rowsOf(keys), values.all)) as FoundRow[];
 }
 
 interface StretchQuery extends AccountLogQuery {
@@ -133,7 +133,10 @@ interface StretchQuery extends AccountLogQuery {
 }
 
 /** The newest of a stretch, and how many rows were read for them. */
-async function readStretch(pool: Pool, query: StretchQuery): Promise<{ count: number; found: FoundRow[] }> {
+async function readStretch(
+  database: Queryable,
+  query: StretchQuery,
+): Promise<{ count: number; found: FoundRow[] }> {
   const { filters, limit, max } = query;
   const values = new Values();
   const wanted = values.$(limit + 1);
@@ -144,7 +147,7 @@ async function readStretch(pool: Pool, query: StretchQuery): Promise<{ count: nu
     `SELECT d.day, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`,
   );
   const rows = await runStatement(
-    pool,
+    database,
     `WITH scanned AS MATERIALIZED (${scanned})
      SELECT total.read_count, page.* FROM (SELECT count(*)::int AS read_count FROM scanned) total
      LEFT JOIN (${page}) page ON true

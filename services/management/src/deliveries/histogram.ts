@@ -1,5 +1,5 @@
 // SQL by hand: the log of all webhooks of an account, counted by index into bars of one width.
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, type Queryable, queryRows } from '@runhook/database';
 import { type AccountCounts, type CountedSlots, SLOT_MICROS } from './account-counts.ts';
 import {
   type AccountLogFilters,
@@ -37,7 +37,7 @@ const LIMITS = {
  * after a bounded number of rows, from the newest on, and the answer tells where.
  */
 export async function readHistogram(
-  pool: Pool,
+  database: Queryable,
   accountCounts: AccountCounts,
   query: AccountLogQuery & { window: Window },
   limits = LIMITS,
@@ -45,7 +45,7 @@ export async function readHistogram(
   const { filters, window, webhooks } = query;
   const width = BigInt(bucketSeconds(window.until - window.since)) * 1_000_000n;
   const counts: Counts = new Map();
-  const counting: Counting = { pool, query, width, counts, limits };
+  const counting: Counting = { database, query, width, counts, limits };
   let countedSince: bigint | null = null;
   if (webhooks.size > 0) {
     if (filters.runId !== null || filters.eventId !== null) await countNamed(counting);
@@ -56,7 +56,7 @@ export async function readHistogram(
 }
 
 interface Counting {
-  pool: Pool;
+  database: Queryable;
   query: AccountLogQuery & { window: Window };
   width: bigint;
   counts: Counts;
@@ -166,18 +166,18 @@ const COUNTED = {
 
 /** Counts stretch after stretch. */
 async function countStretches(
-  { pool, query, width, counts }: Counting,
+  { database, query, width, counts }: Counting,
   window: Window,
   limits: { atOnce: number; inAll: number },
   scan: (values: Values, stretch: Stretch, max: number) => string,
 ): Promise<bigint | null> {
-  const span: Span = await spanOf(pool, { since: String(window.since), until: String(window.until) });
+  const span: Span = await spanOf(database, { since: String(window.since), until: String(window.until) });
   const end = await walk(stretchesOf(span, null), {
     limits,
     async read(stretch, max) {
       const values = new Values();
       const scanned = scan(values, stretch, max);
-      const rows = await queryRows(pool, COUNTED, countsOf(scanned, width, values), values.all);
+      const rows = await queryRows(database, COUNTED, countsOf(scanned, width, values), values.all);
       return { count: rows.reduce((sum, { deliveries }) => sum + deliveries, 0), found: rows };
     },
     take(rows) {
@@ -204,12 +204,12 @@ function countsOf(scanned: string, width: bigint, values: Values): string {
     ) counted`;
 }
 
-async function countNamed({ pool, query, width, counts }: Counting): Promise<void> {
+async function countNamed({ database, query, width, counts }: Counting): Promise<void> {
   const { window, filters } = query;
   const values = new Values();
   const within = { ...filters, since: String(window.since), until: String(window.until) };
   const where = namedConditions(values, { ...query, filters: within }).join(' AND ');
   const scanned = `SELECT d.created_at, d.status FROM deliveries d WHERE ${where}`;
-  for (const row of await queryRows(pool, COUNTED, countsOf(scanned, width, values), values.all))
+  for (const row of await queryRows(database, COUNTED, countsOf(scanned, width, values), values.all))
     if (row.status !== null) add({ width, counts }, BigInt(row.start), row.status, row.deliveries);
 }

@@ -1,6 +1,6 @@
 // SQL by hand: the log, of which millions are counted by the hour.
 import { setTimeout as wait } from 'node:timers/promises';
-import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
+import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { timestampOf } from './delivery.ts';
 import { KeptCounts } from './kept-counts.ts';
 import type { DeliveryFilters } from './page-seek.ts';
@@ -60,13 +60,13 @@ export interface HourlyCounts {
  * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
  * again in the background, once a minute or less often: so late is it noticed that a day is gone.
  */
-export function createHourlyCounts(pool: Pool, limits = LIMITS): HourlyCounts {
+export function createHourlyCounts(database: Queryable, limits = LIMITS): HourlyCounts {
   const logs = new KeptCounts<CountedLog>({ max: LOGS_MAX });
 
   async function counts(subscriptionId: string, isKnownLong: boolean): Promise<CountedLog> {
     const closedBefore = settledBefore(HOUR_MICROS);
     const until = { since: null, until: closedBefore };
-    const counted = await countHours(pool, {
+    const counted = await countHours(database, {
       subscriptionId,
       eventType: null,
       status: null,
@@ -119,7 +119,7 @@ export interface HourQuery {
  * @param query `byEventType` parts an hour by event type, which reads the rows; else `eventType` is "" in the answer
  */
 export async function countHours(
-  pool: Pool,
+  database: Queryable,
   query: Omit<HourQuery, 'status'> & { status: HourQuery['status'] | 'not delivered'; byEventType: boolean },
 ): Promise<HourCount[]> {
   const { subscriptionId, eventType, status, since, until } = query;
@@ -140,7 +140,7 @@ export async function countHours(
   );
   const values = [subscriptionId, eventType, since, until].map((value) => value?.toString() ?? null);
   return await queryRows(
-    pool,
+    database,
     HOUR_COUNT,
     `SELECT day::text, (extract(epoch FROM hour) / 3600)::int AS hour, event_type AS "eventType", deliveries::int
      FROM (${counted.join(' UNION ALL ')}) counted`,

@@ -1,6 +1,6 @@
 // SQL by hand: the log of several subscriptions, each read in its own time and its own days, in one statement.
 import { type Cause, causeOf } from '@runhook/contract/causes';
-import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
+import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { microsOf, timestampOf } from './delivery.ts';
 
 /** Counting stops here. */
@@ -109,7 +109,7 @@ const REASON_ROW = {
 };
 
 /** What the log has of each time, in their order. */
-export async function evidenceOf(pool: Pool, times: readonly FailingTime[]): Promise<Evidence[]> {
+export async function evidenceOf(database: Queryable, times: readonly FailingTime[]): Promise<Evidence[]> {
   if (times.length === 0) return [];
   const values = [
     times.map(({ subscriptionId }) => subscriptionId),
@@ -117,8 +117,8 @@ export async function evidenceOf(pool: Pool, times: readonly FailingTime[]): Pro
     times.map(({ until }) => until),
   ];
   const [counts, reasons] = await Promise.all([
-    queryRows(pool, COUNTS_ROW, COUNTS, values),
-    queryRows(pool, REASON_ROW, REASONS, values),
+    queryRows(database, COUNTS_ROW, COUNTS, values),
+    queryRows(database, REASON_ROW, REASONS, values),
   ]);
   const countsByPlace = new Map(counts.map((row) => [row.place, row]));
   return times.map((_, index) => {

@@ -4,7 +4,7 @@ import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
 import { type CauseView, type Evidence, evidenceOf } from './incident-evidence.ts';
-import type { LogDependencies } from './routes.ts';
+import type { ListDependencies } from './routes.ts';
 
 export const INCIDENT_STATUSES = ['open', 'closed'] as const;
 
@@ -54,12 +54,13 @@ interface Filters {
 }
 
 /** Open ones first, then those that have ended; each the newest first (docs/contract.md#incidents). */
-export function incidentsEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
+export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
   return {
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/incidents',
     access: READ_WEBHOOKS,
-    async handle({ account, query }) {
+    async handle(request) {
+      const { account, query } = request;
       const reader = new QueryReader(query);
       const page = reader.page();
       const status = reader.optional('status', oneOf(INCIDENT_STATUSES));
@@ -84,7 +85,7 @@ export function incidentsEndpoint({ prisma, pool }: LogDependencies): AccountEnd
         status === 'open' ? [[], 0] : await closedSpans(prisma, { ...filters, besides }, closedPage);
       const spans = [...shownOpen, ...closed];
       const evidence = await evidenceOf(
-        pool,
+        reads.of(request),
         spans.map(({ subscription_id, since, until, moved_at }) => ({
           subscriptionId: subscription_id,
           since,

@@ -1,5 +1,5 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
-import { column, type Pool, queryRows, requireColumns, runStatement } from '@runhook/database';
+import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
 import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
@@ -35,20 +35,20 @@ export interface DeliveryPage {
  * the background. A filter for the few that did not go well, or for one run, has an index of its own and needs no such help.
  */
 export async function listDeliveries(
-  pool: Pool,
+  database: Queryable,
   hourlyCounts: HourlyCounts,
   query: DeliveryQuery,
 ): Promise<DeliveryPage> {
   const { subscriptionId, filters } = query;
   const { status, runId } = filters;
   const isSelective = runId !== null || (status !== null && status !== 'delivered');
-  if (isSelective) return await readPage(pool, query);
+  if (isSelective) return await readPage(database, query);
   const known =
     hourlyCounts.known(subscriptionId) ??
     (isFarBack(query) ? await hourlyCounts.counted(subscriptionId) : null);
-  if (known !== null) return await readSought(pool, query, await seekPage(pool, known, query));
+  if (known !== null) return await readSought(database, query, await seekPage(database, known, query));
   const startedAtMs = performance.now();
-  const page = await readPage(pool, query);
+  const page = await readPage(database, query);
   const isLong = page.totalCount >= READ_COUNT_MAX;
   hourlyCounts.wasRead(subscriptionId, { isLong, durationMs: performance.now() - startedAtMs });
   return page;
@@ -70,14 +70,14 @@ const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM delive
 
 /** Counts and reads at once. */
 async function readPage(
-  pool: Pool,
+  database: Queryable,
   { subscriptionId, filters, limit, offset }: DeliveryQuery,
 ): Promise<DeliveryPage> {
   const conditions = deliveryConditions(subscriptionId, filters);
   const where = whereOf(conditions, 2);
   const countMax = isFarBack({ offset, limit }) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
   const rows = await runStatement(
-    pool,
+    database,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
        FROM (SELECT FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
@@ -94,7 +94,7 @@ async function readPage(
 }
 
 /** Reads what is left to read once it is known in which hours the page is. */
-async function readSought(pool: Pool, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
+async function readSought(database: Queryable, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
   const totalCount = Math.min(seek.totalCount, TOTAL_COUNT_MAX);
   if (seek.parts.length === 0) return { rows: [], totalCount };
   const shared = deliveryConditions(query.subscriptionId, query.filters);
@@ -108,7 +108,7 @@ async function readSought(pool: Pool, query: DeliveryQuery, seek: PageSeek): Pro
   const keys = parts.map((part) => part.keys).join(' UNION ALL ');
   const days = parts.map((part) => `(${part.days})`).join(' OR ');
   const rows = await queryRows(
-    pool,
+    database,
     DELIVERY_WITH_DATA,
     `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `(${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
     values,

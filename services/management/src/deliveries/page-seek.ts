@@ -1,4 +1,4 @@
-import type { Pool } from '@runhook/database';
+import type { Queryable } from '@runhook/database';
 import { type DeliveryStatus, timestampOf } from './delivery.ts';
 import {
   type CountedHours,
@@ -28,8 +28,12 @@ interface PageQuery {
  * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. What the
  * known hours do not cover is counted: the hours that are not over, and the ends of a window that cut an hour.
  */
-export async function seekPage(pool: Pool, known: CountedHours, query: PageQuery): Promise<PageSeek> {
-  const hours = wholeHours(await matchingHours(pool, known, query));
+export async function seekPage(
+  database: Queryable,
+  known: CountedHours,
+  query: PageQuery,
+): Promise<PageSeek> {
+  const hours = wholeHours(await matchingHours(database, known, query));
   hours.sort((one, other) => (one.day === other.day ? other.hour - one.hour : one.day < other.day ? 1 : -1));
   let before = 0;
   let first: { hour: HourCount; before: number } | null = null;
@@ -68,14 +72,18 @@ function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
   return [newestDay, [day('<', newest.day), day('>=', oldest.day)]];
 }
 
-async function matchingHours(pool: Pool, known: CountedHours, query: PageQuery): Promise<HourCount[]> {
+async function matchingHours(
+  database: Queryable,
+  known: CountedHours,
+  query: PageQuery,
+): Promise<HourCount[]> {
   const { subscriptionId, filters } = query;
   const { eventType, status } = filters;
   const window = { since: microsOf(filters.since), until: microsOf(filters.until) };
   const inner = innerHours(window, known.closedBefore);
   const ask = { subscriptionId, eventType };
   if (inner === null)
-    return inDays(await countHours(pool, { ...ask, ...window, status, byEventType: false }), filters);
+    return inDays(await countHours(database, { ...ask, ...window, status, byEventType: false }), filters);
   const kept = known.counts.filter((one) => {
     const start = BigInt(one.hour) * HOUR_MICROS;
     const isInside = (inner.since === null || start >= inner.since) && start < inner.until;
@@ -83,8 +91,10 @@ async function matchingHours(pool: Pool, known: CountedHours, query: PageQuery):
   });
   const outer = outerRanges(window, inner);
   const [notDelivered, ...counted] = await Promise.all([
-    status === null ? [] : countHours(pool, { ...ask, ...inner, status: 'not delivered', byEventType: true }),
-    ...outer.map((range) => countHours(pool, { ...ask, ...range, status, byEventType: false })),
+    status === null
+      ? []
+      : countHours(database, { ...ask, ...inner, status: 'not delivered', byEventType: true }),
+    ...outer.map((range) => countHours(database, { ...ask, ...range, status, byEventType: false })),
   ]);
   return inDays([...without(kept, notDelivered), ...counted.flat()], filters);
 }

@@ -1,12 +1,18 @@
 // SQL by hand: the log of a whole page of webhooks, counted by the hour from its indexes.
 import { isId } from '@runhook/contract';
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, queryRows } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, LIMIT_MAX, QueryReader, readBy } from '../http/query-parameters.ts';
 import { timestampOf } from './delivery.ts';
-import type { LogDependencies } from './routes.ts';
-import { cachedWhereSlow, dayOf, STATISTICS_HOURS_DEFAULT, STATISTICS_HOURS_MAX } from './statistics.ts';
+import type { ListDependencies } from './routes.ts';
+import {
+  cachedWhereSlow,
+  dayOf,
+  type Read,
+  STATISTICS_HOURS_DEFAULT,
+  STATISTICS_HOURS_MAX,
+} from './statistics.ts';
 
 /** How many deliveries of a webhook were created in each of the last hours, and how many of these are failed now. */
 export interface RatesView {
@@ -28,20 +34,26 @@ interface RatesQuery {
 }
 
 /** The last hours of several webhooks in one answer, for a list (docs/contract.md#statistics). */
-export function ratesEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
-  const rates = cachedWhereSlow((query: RatesQuery) => readRates(prisma, pool, query), {
+export function ratesEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
+  const rates = cachedWhereSlow((query: Read<RatesQuery>) => readRates(prisma, query), {
     keyOf: ({ accountId, subscriptionIds, hours }) => `${accountId} ${hours} ${subscriptionIds.join()}`,
   });
   return {
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/statistics',
     access: READ_WEBHOOKS,
-    async handle({ account, query }) {
+    async handle(request) {
+      const { account, query } = request;
       const reader = new QueryReader(query);
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
       const given = reader.required('subscription_id', subscriptionIds);
       reader.check();
-      const data = await rates({ accountId: account.id, subscriptionIds: given, hours });
+      const data = await rates({
+        accountId: account.id,
+        subscriptionIds: given,
+        hours,
+        database: reads.of(request),
+      });
       return { code: 200, data };
     },
   };
@@ -81,8 +93,8 @@ const ROW = {
 const HOUR_MS = 3_600_000;
 
 /** Those of the account, by id; others are left out. */
-async function readRates(prisma: PrismaClient, pool: Pool, query: RatesQuery): Promise<RatesView[]> {
-  const { accountId, subscriptionIds: wanted, hours } = query;
+async function readRates(prisma: PrismaClient, query: Read<RatesQuery>): Promise<RatesView[]> {
+  const { accountId, subscriptionIds: wanted, hours, database } = query;
   const own = await prisma.subscription.findMany({
     where: { accountId: BigInt(accountId), id: { in: [...wanted] }, deletedAt: null },
     select: { id: true },
@@ -90,7 +102,7 @@ async function readRates(prisma: PrismaClient, pool: Pool, query: RatesQuery): P
   });
   const ids = own.map(({ id }) => id);
   const since = `${(Math.floor(Date.now() / HOUR_MS) - hours + 1) * HOUR_MS}000`;
-  const rows = ids.length === 0 ? [] : await queryRows(pool, ROW, SELECT, [ids, since]);
+  const rows = ids.length === 0 ? [] : await queryRows(database, ROW, SELECT, [ids, since]);
   return ids.map((subscription_id) => {
     const delivery_counts = new Array<number>(hours).fill(0);
     const failed_counts = new Array<number>(hours).fill(0);

@@ -4,6 +4,7 @@ import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { NotFoundError } from '../http/errors.ts';
+import type { LaggingReads } from '../http/lagging-reads.ts';
 import { moment, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
 import { requiredSubscription, SUBSCRIPTION_PATH } from '../subscriptions/required-subscription.ts';
 import {
@@ -32,8 +33,14 @@ export interface LogDependencies {
   pool: Pool;
 }
 
+/** As {@link LogDependencies}, for what lists or counts: it may come from a replica. */
+export interface ListDependencies {
+  prisma: PrismaClient;
+  reads: LaggingReads;
+}
+
 /** The log of deliveries (docs/contract.md#deliveries). */
-export function deliveryEndpoints(deps: LogDependencies): AccountEndpoint[] {
+export function deliveryEndpoints(deps: LogDependencies & ListDependencies): AccountEndpoint[] {
   return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
 }
 
@@ -51,8 +58,8 @@ export function deliveryNotFound(): NotFoundError {
 const id = readBy(integerIdFromText, 'must be an id: digits');
 
 /** The log of a subscription (docs/contract.md#deliveries), newest first. */
-function listDeliveriesEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
-  const hourlyCounts = createHourlyCounts(pool);
+function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
+  const hourlyCounts = createHourlyCounts(reads.ofNobody);
   return {
     method: 'GET',
     path: DELIVERIES_PATH,
@@ -63,7 +70,7 @@ function listDeliveriesEndpoint({ prisma, pool }: LogDependencies): AccountEndpo
       const filters = readFilters(reader);
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(prisma, request);
-      const { rows, totalCount } = await listDeliveries(pool, hourlyCounts, {
+      const { rows, totalCount } = await listDeliveries(reads.of(request), hourlyCounts, {
         subscriptionId,
         filters,
         ...page,

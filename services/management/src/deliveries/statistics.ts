@@ -1,11 +1,11 @@
 // SQL by hand: the log, counted and ranked in one statement.
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, type Queryable, queryRows } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
 import { microsOf } from './delivery.ts';
-import { type LogDependencies, STATISTICS_PATH } from './routes.ts';
+import { type ListDependencies, STATISTICS_PATH } from './routes.ts';
 
 /** How many hours of statistics one call may ask for: a week. */
 export const STATISTICS_HOURS_MAX = 168;
@@ -46,11 +46,14 @@ export interface StatisticsView {
 }
 
 /** How a subscription's deliveries went, hour by hour, up to now. */
-export function statisticsEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
-  const statistics = cachedWhereSlow((query: StatisticsQuery) => readStatistics(pool, query), {
-    // `until` says which moment the numbers are of.
-    keyOf: ({ subscriptionId, hours }) => `${subscriptionId} ${hours}`,
-  });
+export function statisticsEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
+  const statistics = cachedWhereSlow(
+    ({ database, ...query }: Read<StatisticsQuery>) => readStatistics(database, query),
+    {
+      // `until` says which moment the numbers are of.
+      keyOf: ({ subscriptionId, hours }) => `${subscriptionId} ${hours}`,
+    },
+  );
   return {
     method: 'GET',
     path: STATISTICS_PATH,
@@ -60,7 +63,7 @@ export function statisticsEndpoint({ prisma, pool }: LogDependencies): AccountEn
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(prisma, request);
-      return { code: 200, data: await statistics({ subscriptionId, hours }) };
+      return { code: 200, data: await statistics({ subscriptionId, hours, database: reads.of(request) }) };
     },
   };
 }
@@ -69,6 +72,9 @@ export interface StatisticsQuery {
   subscriptionId: string;
   hours: number;
 }
+
+/** Of a query, where it is read. Who asks while it is being read gets the same answer, whatever it may be read from. */
+export type Read<Query> = Query & { database: Queryable };
 
 /** Numbers that were quick to read are read each time. */
 const SLOW_MS = 200;
@@ -175,10 +181,10 @@ const ROW = {
 
 /** A subscription's hours up to now, and their totals. */
 async function readStatistics(
-  pool: Pool,
+  database: Queryable,
   { subscriptionId, hours }: StatisticsQuery,
 ): Promise<StatisticsView> {
-  const rows = await queryRows(pool, ROW, SELECT, [subscriptionId, hours]);
+  const rows = await queryRows(database, ROW, SELECT, [subscriptionId, hours]);
   const total = rows.find(({ hour_start }) => hour_start === null);
   if (!total) throw new Error('statistics without their totals');
   const found: StatisticsBucket[] = rows.flatMap((row) =>

@@ -29,6 +29,7 @@ import {
   type Keeper,
   keptBefore,
 } from './idempotency.ts';
+import type { LaggingReads } from './lagging-reads.ts';
 import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
@@ -38,6 +39,7 @@ export interface RouterDependencies extends Authentication {
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
   places: Pick<AccountPlaces, 'run' | 'beside'>;
+  reads: Pick<LaggingReads, 'noteWrite'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
   /** How long a body may take to arrive; 15 s when omitted. */
@@ -125,13 +127,17 @@ async function admit(
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
-  const { idempotency, places } = dependencies;
+  const { idempotency, places, reads } = dependencies;
   return async (open, gate) => {
     const key = endpoint.method === 'POST' ? keyOf(open.header(HEADER)) : null;
     const request = { ...open, ...caller, account };
-    const work = (keeper?: Keeper) => {
+    const work = async (keeper?: Keeper) => {
       gate.requireOpen();
-      return handleOnce(endpoint, idempotency, { request, params, key }, keeper);
+      try {
+        return await handleOnce(endpoint, idempotency, { request, params, key }, keeper);
+      } finally {
+        reads.noteWrite(endpoint, request);
+      }
     };
     if (endpoint.extraMs !== undefined) return await work(KEEPS_NOTHING);
     if (isTogether && key === null) {

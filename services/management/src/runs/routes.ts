@@ -22,16 +22,17 @@ import {
 import { type Answer, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { KeptAnswer } from '../http/idempotency.ts';
+import type { LaggingReads } from '../http/lagging-reads.ts';
 import { integer, moment, orderOf, QueryReader, readBy, searchText } from '../http/query-parameters.ts';
 import type { Reporting, Runs, Settle } from './runs.ts';
-import { RUN_ORDERS } from './statements.ts';
+import { listRuns, RUN_ORDERS } from './statements.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
 const RUNS = '/api/v2/accounts/:account_id/runs';
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
 /** The runs API for job runners that speak REST (docs/contract.md#runs-and-jobs). It works on every plan. */
-export function runsEndpoints(runs: Runs): AccountEndpoint[] {
+export function runsEndpoints(runs: Runs, reads: LaggingReads): AccountEndpoint[] {
   return [
     {
       method: 'POST',
@@ -41,7 +42,7 @@ export function runsEndpoints(runs: Runs): AccountEndpoint[] {
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => start(runs, request),
     },
-    { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(runs, request) },
+    { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(reads, request) },
     {
       method: 'GET',
       path: `${RUNS}/:run_id`,
@@ -112,7 +113,8 @@ async function find(runs: Runs, request: AccountRequest): Promise<Answer> {
   return { code: 200, data: run };
 }
 
-async function list(runs: Runs, { account, query }: AccountRequest): Promise<Answer> {
+async function list(reads: LaggingReads, request: AccountRequest): Promise<Answer> {
+  const { account, query } = request;
   const reader = new QueryReader(query);
   const filters = {
     jobIds: [reader.optional('job_id', id), reader.optional('job_definition_id', id)],
@@ -126,7 +128,10 @@ async function list(runs: Runs, { account, query }: AccountRequest): Promise<Ans
   const order = reader.optional('order_by', orderOf(RUN_ORDERS));
   const page = reader.page();
   reader.check();
-  const { runs: listed, totalCount } = await runs.list(account.id, filters, { ...page, order });
+  const { runs: listed, totalCount } = await listRuns(reads.of(request), account.id, filters, {
+    ...page,
+    order,
+  });
   return { code: 200, data: listed, extra: pageExtra(page, totalCount, listed.length) };
 }
 

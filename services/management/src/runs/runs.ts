@@ -7,7 +7,7 @@ import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
 import { type Recorded, type Report, type ReportOutcome, ReportRecorder } from './report-recorder.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
-import { findRun, listRuns, type RunFilters, type RunOrder } from './statements.ts';
+import { findRun } from './statements.ts';
 
 /** Who reports, and what becomes of the answer. */
 export interface Reporting {
@@ -29,11 +29,6 @@ export interface Runs {
   finish(reporting: Reporting, runId: number, fields: RunFinish, settle: Settle): Promise<KeptAnswer>;
   ingestArtifacts(reporting: Reporting, runId: number, settle: Settle): Promise<KeptAnswer>;
   find(accountId: number, runId: number): Promise<RunView | null>;
-  list(
-    accountId: number,
-    filters: RunFilters,
-    page: { limit: number; offset: number; order?: RunOrder | null },
-  ): Promise<{ runs: RunView[]; totalCount: number }>;
 }
 
 export interface RunsDependencies {
@@ -127,6 +122,5 @@ export function createRuns(dependencies: RunsDependencies): Runs {
       return report(reporting, { call: 'artifacts', runId, transition, details }, settle);
     },
     find: (accountId, runId) => findRun(pool, accountId, runId),
-    list: (accountId, filters, page) => listRuns(pool, accountId, filters, page),
   };
 }

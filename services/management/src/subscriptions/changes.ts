@@ -1,6 +1,6 @@
 // SQL by hand: a look every two seconds, by the version that PostgreSQL gives a row and by the newest page of the log.
 import { isId } from '@runhook/contract';
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, type Queryable, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import type { EventStream } from '../http/envelope.ts';
 import { TooManyRequestsError, UnavailableError } from '../http/errors.ts';
@@ -44,7 +44,8 @@ interface Listener {
 }
 
 export interface ChangeStreamOptions {
-  pool: Pool;
+  /** What the lists are read from, so that whoever is told finds it there. */
+  database: Queryable;
   lookEveryMs?: number | undefined;
   streamsMax?: { all: number; ofAccount: number };
 }
@@ -139,13 +140,13 @@ class Watch {
   }
 
   async #versions(): Promise<Map<string, string>> {
-    const { pool } = this.#options;
+    const { database } = this.#options;
     const { accountId, subscriptionId } = this.#watched;
     const versions = new Map<string, string>();
-    for (const { id, version } of await queryRows(pool, VERSION, SUBSCRIPTIONS, [accountId]))
+    for (const { id, version } of await queryRows(database, VERSION, SUBSCRIPTIONS, [accountId]))
       versions.set(id, version);
     if (subscriptionId === null) return versions;
-    const [log] = await queryRows(pool, VERSION, LOG, [accountId, subscriptionId]);
+    const [log] = await queryRows(database, VERSION, LOG, [accountId, subscriptionId]);
     const version = versions.get(subscriptionId);
     if (log && version !== undefined) versions.set(subscriptionId, `${version} ${log.version}`);
     return versions;

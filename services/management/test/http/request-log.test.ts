@@ -51,6 +51,7 @@ beforeEach(async () => {
         credential === token ? { principal, version: '1', validMs: null } : null,
       findSession: async () => null,
       places: { run: (_, work) => work(), beside: (_, work) => work() },
+      reads: { noteWrite: () => undefined },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: { once: (_, work) => work(KEEPS_NOTHING) },
     },

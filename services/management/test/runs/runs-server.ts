@@ -14,6 +14,7 @@ import {
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
 import { createIdempotency } from '../../src/http/idempotency.ts';
+import { LaggingReads } from '../../src/http/lagging-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, RememberedPrincipals } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
@@ -80,9 +81,11 @@ export async function startRunsServer(
   };
   const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
+  const reads = new LaggingReads(pool, null);
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs)],
+    endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs, reads)],
     routing: {
+      reads,
       findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
       findSession: async () => null,
       places: { run: (_, work) => work(), beside: (_, work) => work() },

@@ -1,0 +1,242 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createServiceToken, dropOldDayPartitions } from '@runhook/database';
+import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
+import { findRedisServer, startPostgres, startRedis } from '@runhook/embedded';
+import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
+import {
+  createTestDatabase,
+  eventually,
+  exampleEvent,
+  prepareTemplate,
+  type Receiver,
+  type SpreadPostgres,
+  seedAccount,
+  seedSubscription,
+  startReceiver,
+  startSpreadPostgres,
+  type TestAccount,
+} from '@runhook/testing';
+import { type RunningService, startService } from '../services.ts';
+
+/** `npm run prove-citus` says where a PostgreSQL with Citus is. */
+const BIN = process.env.CITUS_BIN ?? '';
+const ACCOUNTS = 12;
+const LOAD_MS = 20_000;
+const KILLED_MS = 6_000;
+const ALL_THERE_MS = 180_000;
+
+interface World {
+  database: PrismaDatabase;
+  management: RunningService;
+  receiver: Receiver;
+  publisher: EventPublisher;
+  accounts: (TestAccount & { token: string; subscriptionId: string })[];
+}
+
+const closers: (() => Promise<unknown>)[] = [];
+let folder: string;
+let queueUrl: string | null = null;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'runhook-spread-'));
+  await chmod(folder, 0o711);
+  closers.push(() => rm(folder, { recursive: true, force: true }));
+  queueUrl = null;
+  if (findRedisServer() === null) return;
+  const redis = await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true });
+  closers.push(() => redis.stop());
+  queueUrl = redis.url;
+});
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** @param urls the coordinator's first; of plain PostgreSQL just its own */
+async function openWorld(urls: readonly string[], dispatchers: number): Promise<World> {
+  process.env.TEST_POSTGRES_URL = urls[0];
+  process.env.TEST_WORKER_URLS = urls.slice(1).join();
+  await prepareTemplate(urls[0] ?? '');
+  const { url } = await createTestDatabase();
+  const database = openPrismaDatabase({ url, onConnectionError: () => undefined });
+  closers.push(() => database.close());
+  const environment = { DATABASE_URL: url, QUEUE_URL: queueUrl ?? url, RETRY_BASE_DELAY_MS: '150' };
+  const receiver = await startReceiver();
+  closers.push(() => receiver.close());
+  const accounts: World['accounts'] = [];
+  for (let count = 0; count < ACCOUNTS; count += 1) {
+    const account = await seedAccount(database);
+    const permissionSets = ['account_admin'] as const;
+    const token = { accountId: account.id, name: 'spread', permissionSets: [...permissionSets] };
+    const clientUrl = `${receiver.url}/${account.id}`;
+    const { id: subscriptionId } = await seedSubscription(database, { accountId: account.id, clientUrl });
+    const created = await createServiceToken(database.prisma, token);
+    accounts.push({ ...account, token: created.token, subscriptionId });
+  }
+  const publisher = createEventPublisher({ queueUrl: environment.QUEUE_URL });
+  closers.push(() => publisher.close());
+  const [management, ...others] = await Promise.all([
+    startService('management', environment),
+    ...Array.from({ length: dispatchers }, () => startService('dispatcher', environment)),
+  ]);
+  closers.push(() => Promise.all([management, ...others].map((service) => service.stop())));
+  return { database, management, receiver, publisher, accounts };
+}
+
+async function spread(): Promise<SpreadPostgres> {
+  const servers = await startSpreadPostgres(BIN, folder, { 'citus.shard_count': '8' });
+  closers.push(() => servers.close());
+  return servers;
+}
+
+async function call(world: World, account: World['accounts'][number], path: string, body?: object) {
+  const response = await fetch(`${world.management.url}/api${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Token ${account.token}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(20_000),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
+  const json: any = await response.json();
+  return { status: response.status, json };
+}
+
+/** By event, how often it arrived. */
+function arrivals({ receiver }: World): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { body } of receiver.requests) {
+    const { eventType, accountId, data } = JSON.parse(body.toString());
+    const key = `${accountId}/${data.runId}/${eventType}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
+test('the ledger: nothing that was taken is missing, though a worker is killed under load', async () => {
+  const servers = await spread();
+  const world = await openWorld(servers.urls, 2);
+  // Each tenth request fails, so that retries are under way, too.
+  world.receiver.respondWith((_, index) => (index % 10 === 9 ? { status: 503 } : {}));
+  const taken = new Set<string>();
+  const calls: Promise<unknown>[] = [];
+  let refused = 0;
+  const take = async (key: string, work: () => Promise<boolean>) => {
+    if (await work().catch(() => false)) taken.add(key);
+    else refused += 1;
+  };
+  const report = (run: number) => {
+    const account = world.accounts[run % ACCOUNTS] as World['accounts'][number];
+    const job = account.jobs[0] as TestAccount['jobs'][number];
+    const key = (type: string) => `${account.id}/${run}/job.run.${type}`;
+    if (run % 3 === 0)
+      return take(key('started'), async () => {
+        await world.publisher.publish(exampleEvent('job.run.started', job, run));
+        return true;
+      });
+    const body = { job_id: job.id, run_id: run, engine_version: '1.9.2' };
+    const path = `/v2/accounts/${account.id}/runs/`;
+    return take(key('started'), async () => (await call(world, account, path, body)).status === 201);
+  };
+  const beganMs = performance.now();
+  let killing: Promise<void> | null = null;
+  for (let run = 1; performance.now() - beganMs < LOAD_MS; run += 1) {
+    calls.push(report(run));
+    if (killing === null && performance.now() - beganMs > LOAD_MS / 4)
+      killing = servers.killWorker().then(async () => {
+        await wait(KILLED_MS);
+        await servers.startWorker();
+      });
+    await wait(40);
+  }
+  await Promise.all([...calls, killing]);
+  const missingNow = () => [...taken].filter((key) => !arrivals(world).has(key));
+  await eventually(async () => expect(missingNow()).toEqual([]), {
+    timeoutMs: ALL_THERE_MS,
+    intervalMs: 500,
+  });
+  await eventually(
+    async () => {
+      const { rows } = await world.database.pool.query(
+        `SELECT status, count(*)::int AS count FROM deliveries GROUP BY 1`,
+      );
+      expect(rows).toEqual([{ status: 'delivered', count: expect.any(Number) }]);
+      expect(rows[0].count).toBeGreaterThanOrEqual(taken.size);
+    },
+    { timeoutMs: ALL_THERE_MS, intervalMs: 500 },
+  );
+  const { rows } = await world.database.pool.query('SELECT sum(attempt_count)::int AS made FROM deliveries');
+  const arrived = world.receiver.requests.length;
+  process.stderr.write(
+    `ledger: ${taken.size} taken, ${refused} refused, missing ${missingNow().length}, ${arrived} requests, ` +
+      `${arrived - rows[0].made} of them no attempt of the log\n`,
+  );
+
+  await redeliver(world);
+  await retention(world);
+}, 600_000);
+
+/** The log of each account has its own, a delivery is found by its id and is sent again. */
+async function redeliver(world: World): Promise<void> {
+  for (const account of world.accounts.slice(0, 3)) {
+    const webhook = `/v3/accounts/${account.id}/webhooks/subscription/${account.subscriptionId}`;
+    const { json } = await call(world, account, `${webhook}/deliveries`);
+    expect(json.extra.pagination.total_count).toBeGreaterThan(0);
+    const [first] = json.data;
+    const before = world.receiver.requests.length;
+    const { status } = await call(world, account, `${webhook}/delivery/${first.id}/redeliver`, {});
+    expect(status).toBe(202);
+    await world.receiver.waitFor(before + 1);
+    await eventually(async () => {
+      const shown = (await call(world, account, `${webhook}/delivery/${first.id}`)).json.data;
+      expect(shown).toMatchObject({ status: 'delivered', attempt_count: first.attempt_count + 1 });
+    });
+  }
+}
+
+/** A day of the log is dropped on every worker. */
+async function retention({ database }: World): Promise<void> {
+  const day = new Date(Date.now() - 60 * 86_400_000).toISOString().slice(0, 10);
+  for (const parent of ['events', 'deliveries', 'attempts'])
+    await database.pool.query('SELECT make_day_partition($1, $2::date)', [parent, day]);
+  expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 3, waiting: [] });
+}
+
+const RATED = 2_000;
+
+async function rate(world: World): Promise<{ perSecond: number }> {
+  const { publisher, accounts, receiver, database } = world;
+  const beganMs = performance.now();
+  const events = Array.from({ length: RATED }, (_, index) => {
+    const account = accounts[index % ACCOUNTS] as World['accounts'][number];
+    return exampleEvent('job.run.started', account.jobs[0] as TestAccount['jobs'][number], index + 1);
+  });
+  await Promise.all(events.map((event) => publisher.publish(event)));
+  await receiver.waitFor(RATED, { timeoutMs: 300_000 });
+  await eventually(
+    async () => {
+      const { rows } = await database.pool.query(
+        `SELECT count(*)::int AS count FROM deliveries WHERE status = 'delivered'`,
+      );
+      expect(rows).toEqual([{ count: RATED }]);
+    },
+    { timeoutMs: ALL_THERE_MS },
+  );
+  return { perSecond: RATED / ((performance.now() - beganMs) / 1_000) };
+}
+
+test('the rate beside plain PostgreSQL, on this machine', async () => {
+  const plain = await startPostgres({
+    dataDir: join(folder, 'plain'),
+    internals: { binaries: { folder: join(BIN, '..'), version: 'given' } },
+  });
+  closers.push(() => plain.stop());
+  const onPlain = await rate(await openWorld([plain.url], 1));
+  const onCitus = await rate(await openWorld((await spread()).urls, 1));
+  const line = (name: string, { perSecond }: { perSecond: number }) =>
+    `${name}: ${perSecond.toFixed(0)} events/s published, delivered and recorded\n`;
+  process.stderr.write(line('plain PostgreSQL', onPlain) + line('coordinator and two workers', onCitus));
+}, 900_000);

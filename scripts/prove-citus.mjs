@@ -1,0 +1,88 @@
+// npm run prove-citus -- --bin <folder>: the record spread by Citus over a coordinator and two workers on loopback. <folder> has the
+// programs of a PostgreSQL whose installation has the extension. --only core, story, or a pattern of test files.
+import { access, chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { bootstrap } from './bootstrap.mjs';
+import { runJest } from './run-jest.mjs';
+import { POSTGRES_SETTINGS, startTestServers } from './test-servers.mjs';
+
+/** What asks the record: the statements of both services, and the story from outside. */
+const CORE = [
+  'packages/database/test/day-partitions',
+  'services/dispatcher/test/',
+  'services/management/test/(deliveries|runs|subscriptions|jobs|identity|audit)/',
+  'services/management/test/http/idempotency',
+  'e2e/(story|redelivery|rotation)\\.test',
+];
+/** Few: a shard is as many tables as the log has days, in the database of each test. */
+const SHARDS = '4';
+
+const { values } = parseArgs({ options: { bin: { type: 'string' }, only: { type: 'string' } } });
+const stopping = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
+
+const bin = values.bin ?? '';
+if (bin === '' || !(await isThere(join(bin, 'postgres')))) {
+  process.stderr.write(
+    'prove-citus needs --bin <folder>: the programs (postgres, initdb) of a PostgreSQL 15 or newer whose installation has the\n' +
+      'extension citus 13 or newer. Runhook brings none along: packages are on https://docs.citusdata.com.\n',
+  );
+  process.exit(2);
+}
+await bootstrap({ signal: stopping.signal });
+const { startSpreadPostgres } = await import('../packages/testing/dist/index.js');
+const folder = await mkdtemp(join(tmpdir(), 'runhook-citus-'));
+// Other accounts may pass: PostgreSQL does not run as root.
+await chmod(folder, 0o711);
+const parts = [];
+try {
+  if (values.only !== 'story') parts.push(['core', await core(values.only)]);
+  if (values.only === undefined || values.only === 'story') parts.push(['story', await story()]);
+  for (const [name, { passed, failed, skipped }] of parts)
+    process.stdout.write(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+  const isGood = parts.every(([, { isSuccess }]) => isSuccess);
+  process.exitCode = isGood && !stopping.signal.aborted ? 0 : 1;
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** The tests that are there anyway, each with a database that is spread. */
+async function core(only) {
+  const spread = await startSpreadPostgres(bin, folder, {
+    ...POSTGRES_SETTINGS,
+    max_connections: '600',
+    'citus.shard_count': SHARDS,
+  });
+  const [coordinator, ...workers] = spread.urls;
+  process.env.TEST_DATABASE_URL = coordinator;
+  process.env.TEST_WORKER_URLS = workers.join();
+  let servers = null;
+  try {
+    servers = await startTestServers({ folder, runId: `${process.pid}` });
+    const { signal } = stopping;
+    const args = only === undefined || only === 'core' ? CORE : [only];
+    return await runJest({ args, environment: servers.environment, folder, signal });
+  } finally {
+    await servers?.close();
+    await spread.close();
+  }
+}
+
+/** A ledger under load with a worker that is killed, and the rate beside plain PostgreSQL. */
+async function story() {
+  return await runJest({
+    args: ['--testMatch', '**/e2e/citus/spread.story.ts', '--runInBand'],
+    environment: { CITUS_BIN: bin },
+    folder,
+    signal: stopping.signal,
+  });
+}
+
+async function isThere(path) {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,55 @@
+import type { Queryable, Replica } from '@runhook/database';
+import { LRUCache } from 'lru-cache';
+import type { AccountRequest, Endpoint } from './endpoint.ts';
+
+/** More accounts and callers than change something within the bound of the lag. */
+const WRITERS_MAX = 50_000;
+
+type Asking = Pick<AccountRequest, 'account' | 'principal'>;
+
+/**
+ * Where lists, counts and statistics are read: from the replica, if there is one and it shows what whoever asks has
+ * changed through this process. Who asks is told by a credential, which is looked up in the primary as everything
+ * else that must not lag (docs/adr/0048-reads-that-may-lag.md).
+ */
+export class LaggingReads {
+  readonly #primary: Queryable;
+  readonly #replica: Replica | null;
+  /** When an account, or a caller who reports, has last changed something. */
+  readonly #wroteAtMs = new LRUCache<string, number>({ max: WRITERS_MAX });
+
+  constructor(primary: Queryable, replica: Replica | null) {
+    this.#primary = primary;
+    this.#replica = replica;
+  }
+
+  of(asking: Asking): Queryable {
+    if (this.#replica === null) return this.#primary;
+    const times = [accountKey(asking), callerKey(asking)].map((key) => this.#wroteAtMs.get(key) ?? 0);
+    return this.#replica.reader(Math.max(...times));
+  }
+
+  /** For what nobody asked for: counts that are kept, and looks for changes. */
+  get ofNobody(): Queryable {
+    return this.#replica?.reader() ?? this.#primary;
+  }
+
+  /**
+   * To be called after the work of a request, whatever became of it. What job runners report never ends: it counts for the
+   * runner itself, and for nobody else of its account.
+   */
+  noteWrite(endpoint: Endpoint, asking: Asking): void {
+    if (this.#replica === null || endpoint.method === 'GET') return;
+    const isReport = 'isCommittedTogether' in endpoint;
+    this.#wroteAtMs.set(isReport ? callerKey(asking) : accountKey(asking), performance.now());
+  }
+}
+
+function accountKey({ account }: Asking): string {
+  return `account ${account.id}`;
+}
+
+function callerKey({ account, principal }: Asking): string {
+  const who = principal.kind === 'user' ? `user ${principal.userId}` : `token ${principal.tokenId}`;
+  return `${who} ${account.id}`;
+}

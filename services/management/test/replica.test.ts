@@ -1,0 +1,194 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { openDatabase, type Pool } from '@runhook/database';
+import {
+  eventually,
+  type ReplicatedPostgres,
+  startReplicatedPostgres,
+  startTcpProxy,
+  type TcpProxy,
+} from '@runhook/testing';
+import { insertDelivery } from './deliveries/delivery-rows.ts';
+import { type Harness, type Json, type SecondManagement, startHarness, type TestAccount } from './harness.ts';
+
+/** Longer than any of these tests takes: what is read may be as old as it likes. */
+const UNBOUNDED_MS = 600_000;
+const BOUND_MS = 500;
+
+let servers: ReplicatedPostgres;
+let harness: Harness;
+let replica: Pool;
+let proxy: TcpProxy;
+let account: TestAccount;
+let webhookId: string;
+
+beforeAll(async () => {
+  servers = await startReplicatedPostgres();
+  process.env.TEST_POSTGRES_URL = servers.primaryUrl;
+  harness = await startHarness(async (databaseUrl) => {
+    const url = new URL(servers.replicaUrl);
+    url.pathname = new URL(databaseUrl).pathname;
+    replica = openDatabase({ url: url.href }).pool;
+    proxy = await startTcpProxy(url.href);
+    return { databaseReplicaUrl: proxy.url, databaseReplicaMaxLagMs: UNBOUNDED_MS };
+  });
+});
+
+afterAll(async () => {
+  await harness.close();
+  await replica.end();
+  await proxy.close();
+  await servers.close();
+});
+
+beforeEach(async () => {
+  account = await harness.newAccount();
+  webhookId = (await harness.newSubscription(account)).id;
+  await readFromReplica(harness);
+});
+
+type Process = Pick<SecondManagement, 'call' | 'operationsOrigin'>;
+
+const listed = async (process: Process, token = account.token): Promise<number> => {
+  const { status, json } = await process.call('GET', account.path('/deliveries'), { token });
+  expect({ status, json }).toMatchObject({ status: 200 });
+  return json.data.length;
+};
+
+const readsOf = async ({ operationsOrigin }: Process) => {
+  const text = await (await fetch(`${operationsOrigin}/metrics`)).text();
+  const count = (server: string) =>
+    Number(
+      new RegExp(`^runhook_replica_reads_total\\{.*server="${server}".*\\} (\\d+)$`, 'm').exec(text)?.[1],
+    );
+  return { replica: count('replica'), primary: count('primary') };
+};
+
+/** What the account has done is there by then, too. */
+async function readFromReplica(process: Process): Promise<void> {
+  await eventually(async () => {
+    const before = await readsOf(process);
+    await listed(process);
+    const after = await readsOf(process);
+    expect(after).toEqual({ replica: expect.any(Number), primary: before.primary });
+    expect(after.replica).toBeGreaterThan(before.replica);
+  });
+}
+
+const newDelivery = async () =>
+  (await insertDelivery(harness.database, { accountId: account.id, subscriptionId: webhookId })).id;
+
+const shownByReplica = async () =>
+  (await replica.query('SELECT FROM deliveries WHERE account_id = $1', [account.id])).rowCount;
+
+describe('while the replica replays nothing more', () => {
+  let kept: string;
+
+  beforeEach(async () => {
+    kept = await newDelivery();
+    await eventually(async () => expect(await shownByReplica()).toBe(1));
+    await replica.query('SELECT pg_wal_replay_pause()');
+    await eventually(async () => {
+      const { rows } = await replica.query('SELECT pg_get_wal_replay_pause_state() AS state');
+      expect(rows).toEqual([{ state: 'paused' }]);
+    });
+    await newDelivery();
+  });
+
+  afterEach(async () => void (await replica.query('SELECT pg_wal_replay_resume()')));
+
+  test('lists are as it has them within the bound, and what has an id is as it is', async () => {
+    const late = await newDelivery();
+    expect(await listed(harness)).toBe(1);
+    const path = account.path(`/subscription/${webhookId}/delivery/${late}`);
+    expect((await harness.call('GET', path, { token: account.token })).status).toBe(200);
+    for (const rest of ['/deliveries/histogram', `/subscription/${webhookId}/deliveries`, '/incidents'])
+      expect((await harness.call('GET', account.path(rest), { token: account.token })).status).toBe(200);
+    const { json } = await harness.call('GET', account.path(`/subscription/${webhookId}/deliveries`), {
+      token: account.token,
+    });
+    expect(json.data.map(({ id }: Json) => id)).toEqual([kept]);
+  });
+
+  test('lists come from the primary once the bound is passed', async () => {
+    const second = await harness.startSecond({ databaseReplicaMaxLagMs: BOUND_MS });
+    try {
+      await eventually(async () => expect(await listed(second)).toBe(2));
+      expect((await readsOf(second)).primary).toBeGreaterThan(0);
+      await newDelivery();
+      expect(await listed(second)).toBe(3);
+      expect(await listed(harness)).toBe(1);
+    } finally {
+      await second.close();
+    }
+  });
+
+  test('an account that has changed something reads what it has changed', async () => {
+    const other = await harness.newToken(account, ['read_only']);
+    expect(await listed(harness, other)).toBe(1);
+    await harness.newSubscription(account);
+    expect(await listed(harness, other)).toBe(2);
+  });
+
+  test('who reports runs reads them at once, and nobody else is sent to the primary for that', async () => {
+    const runs = `/api/v2/accounts/${account.id}/runs/`;
+    const runner = await harness.newToken(account, ['job_runner']);
+    const body = { job_id: await harness.newJob(account), engine_version: '1.0' };
+    const report = await harness.call('POST', runs, { token: runner, body });
+    expect(report.status).toBe(201);
+    const count = async (token: string) => (await harness.call('GET', runs, { token })).json.data.length;
+    expect(await count(runner)).toBe(1);
+    expect(await count(account.token)).toBe(0);
+  });
+
+  test('a token that was revoked is refused at once, though the replica has it still', async () => {
+    await harness.database.prisma.serviceToken.updateMany({
+      where: { accountId: BigInt(account.id) },
+      data: { revokedAt: new Date() },
+    });
+    const { rows } = await replica.query('SELECT revoked_at FROM service_tokens WHERE account_id = $1', [
+      account.id,
+    ]);
+    expect(rows).toEqual([{ revoked_at: null }]);
+    const { token } = account;
+    expect((await harness.call('GET', account.path('/deliveries'), { token })).status).toBe(401);
+  });
+});
+
+test('while nothing is written, the replica is not behind', async () => {
+  const second = await harness.startSecond({ databaseReplicaMaxLagMs: BOUND_MS });
+  try {
+    await readFromReplica(second);
+  } finally {
+    await second.close();
+  }
+});
+
+test('no request fails when the replica does not answer any more, is killed, and comes back', async () => {
+  // As in production: a request is not waited for any longer.
+  const second = await harness.startSecond({}, {});
+  try {
+    await newDelivery();
+    await readFromReplica(second);
+    proxy.stall();
+    await Promise.all(Array.from({ length: 20 }, async () => expect(await listed(second)).toBe(1)));
+    await servers.killReplica();
+    for (let reads = 0; reads < 20; reads += 1) expect(await listed(second)).toBe(1);
+    expect((await fetch(`${second.operationsOrigin}/readyz`)).status).toBe(200);
+    await proxy.restore();
+    await servers.startReplica();
+    await readFromReplica(second);
+  } finally {
+    await proxy.restore();
+    await second.close();
+  }
+});
+
+test('a server that is no replica is not read', async () => {
+  const second = await harness.startSecond({ databaseReplicaUrl: harness.settings.databaseUrl });
+  try {
+    for (let reads = 0; reads < 5; reads += 1) await listed(second);
+    expect((await readsOf(second)).replica).toBe(0);
+  } finally {
+    await second.close();
+  }
+});
