@@ -8,15 +8,15 @@ import {
   addAsGuest,
   addInsteadOfFailed,
   addJobs,
+  countsOf,
   createProducer,
   firstOfAll,
   firstsInLine,
+  heldAnywhere,
   heldBy,
   type JobInLine,
   type NewJob,
-  summed,
   type TelemetrySource,
-  union,
 } from './producer.ts';
 
 /** Bulk calls of this size stay under 50 ms on Redis. */
@@ -29,6 +29,8 @@ export type IdentifiedEvent = PublishedEvent & { eventId: string };
 export interface SoughtEvent {
   eventId: string;
   sinceMs: number;
+  /** Whose it is: where it is looked for first. */
+  accountId?: number;
 }
 
 type EventMessage = PublishedEvent | EventBatch;
@@ -131,31 +133,31 @@ export function openEventQueue(
         (await backend.peek(queue, count)).map((job) => ({ ...job, shard })),
       );
       if (peeked.length === 1) return peeked.flat();
-      return peeked
-        .flat()
-        .sort((one, other) => one.timestamp - other.timestamp)
-        .slice(0, count);
+      const all = peeked.flat().sort((one, other) => one.timestamp - other.timestamp);
+      return all.slice(0, count);
     },
     async discard(jobs) {
       for (const shard of new Set(jobs.map((job) => job.shard))) {
-        const jobIds = jobs.filter((job) => job.shard === shard).map(({ id }) => id);
-        await producer.call((queue) => backend.discard(queue, jobIds), shard);
+        const ids = jobs.filter((job) => job.shard === shard).map(({ id }) => id);
+        await producer.call((queue) => backend.discard(queue, ids), shard);
       }
     },
-    async holds(events) {
-      const ids = events.map(({ eventId }) => eventId);
-      const heldByEach = await producer.callEach(async (queue) => {
-        const [held, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
-        if (openSinceMs === null) return held;
-        for (const { eventId, sinceMs } of events)
-          if (sinceMs + UNDER_WAY_MS >= openSinceMs) held.add(eventId);
-        return held;
-      });
-      return union(heldByEach);
-    },
+    holds: (events) =>
+      heldAnywhere(
+        producer,
+        events,
+        ({ eventId }) => eventId,
+        async (queue, those) => {
+          const ids = those.map(({ eventId }) => eventId);
+          const [held, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
+          if (openSinceMs === null) return held;
+          for (const { eventId, sinceMs } of those)
+            if (sinceMs + UNDER_WAY_MS >= openSinceMs) held.add(eventId);
+          return held;
+        },
+      ),
     async counts() {
-      const counted = await producer.callEach((queue) => queue.getJobCounts());
-      const { prioritized = 0, ...counts } = summed(counted);
+      const { prioritized = 0, ...counts } = await countsOf(producer);
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
     keepSettings: async () => void (await producer.callEach((queue) => backend.keepSettings(queue))),

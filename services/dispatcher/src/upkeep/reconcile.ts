@@ -222,9 +222,15 @@ const OVERDUE = `
 async function lostOnes({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [heldDeliveries, heldEvents] = await Promise.all([
-    deliveries.holds(page.map(({ id, cycle }) => ({ deliveryId: id, cycle }))),
+    deliveries.holds(
+      page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
+    ),
     events.holds(
-      withoutAttempts.map(({ eventId, micros }) => ({ eventId, sinceMs: Number(micros) / 1_000 })),
+      withoutAttempts.map(({ eventId, accountId, micros }) => ({
+        eventId,
+        sinceMs: Number(micros) / 1_000,
+        accountId: Number(accountId),
+      })),
     ),
   ]);
   const jobless = page.filter(
