@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { EVENT_BATCH, type EventBatch, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
-import { LRUCache } from 'lru-cache';
 import { type PeekedJob, QueueFullError, type Strangers } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
+import { type BurstLimiter, createBurstLimiter } from './burst-limiter.ts';
 import {
   addAsGuest,
   addInsteadOfFailed,
@@ -133,8 +133,10 @@ export function openEventQueue(
         (await backend.peek(queue, count)).map((job) => ({ ...job, shard })),
       );
       if (peeked.length === 1) return peeked.flat();
-      const all = peeked.flat().sort((one, other) => one.timestamp - other.timestamp);
-      return all.slice(0, count);
+      return peeked
+        .flat()
+        .sort((one, other) => one.timestamp - other.timestamp)
+        .slice(0, count);
     },
     async discard(jobs) {
       for (const shard of new Set(jobs.map((job) => job.shard))) {
@@ -235,42 +237,6 @@ function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<Event
   const ids = events.map(({ eventId }) => eventId).join(' ');
   const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
   return { name: EVENT_BATCH, data: { events }, opts: { ...options, jobId } };
-}
-
-/**
- * How many events an account may have put in line at once, so that a burst of one account does not stand in front of
- * everybody's events. What is beyond goes in behind: taken when nothing else waits.
- */
-export interface BurstLimiter {
-  /** Whether the account's next event is within its burst limit; counts it. */
-  take(accountId: number): boolean;
-}
-
-/** A dispatcher works this off in less than a second. */
-const BURST_EVENTS = 1_000;
-const EVENTS_PER_SECOND = 500;
-const ACCOUNTS_MAX = 10_000;
-
-/**
- * A token bucket for each account, in each process that puts events in line. An account that is not remembered has a
- * full bucket, which those in use longest ago get back when there are too many to remember.
- */
-export function createBurstLimiter(nowMs: () => number = () => performance.now()): BurstLimiter {
-  const buckets = new LRUCache<number, { tokens: number; atMs: number }>({ max: ACCOUNTS_MAX });
-
-  return {
-    take(accountId) {
-      const now = nowMs();
-      const former = buckets.get(accountId);
-      const refilled = former
-        ? former.tokens + ((now - former.atMs) / 1_000) * EVENTS_PER_SECOND
-        : BURST_EVENTS;
-      const tokens = Math.min(BURST_EVENTS, refilled);
-      const isWithin = tokens >= 1;
-      buckets.set(accountId, { tokens: isWithin ? tokens - 1 : tokens, atMs: now });
-      return isWithin;
-    },
-  };
 }
 
 /** Above this share of its memory a queue takes no more events. */
