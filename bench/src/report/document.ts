@@ -52,6 +52,15 @@ const COLUMNS: Record<string, string[]> = {
   ],
   backlog: ['ratePerSecond', 'ratioToRaw', 'redisBytes'],
   'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'postgres'].map(cpuOf)],
+  shards: [
+    'ratePerSecond',
+    'cpuMicros',
+    ...['dispatcher', 'redis', 'postgres'].map(cpuOf),
+    'dispatcherPercent',
+    'redisPercent',
+    'postgresPercent',
+    'redisConnections',
+  ],
 };
 
 function cpuOf(process: string): string {
@@ -91,6 +100,9 @@ const TITLES: Record<string, string> = {
   redisCommandsPerSecond: 'Redis commands/s',
   redisMb: 'Redis, MB',
   postgresPercent: 'PostgreSQL, % of a core',
+  dispatcherPercent: 'dispatcher, % of a core',
+  redisPercent: 'Redis, % of a core',
+  redisConnections: 'connections to Redis',
   commitsPerSecond: 'commits/s',
   seconds: 'all after, s',
   outOfOrder: 'after a younger one',

@@ -76,9 +76,9 @@ async function rest(bench: Bench, world: World): Promise<Measured> {
   const seconds = (performance.now() - beganMs) / 1_000;
   const percentOf = (name: string) => (use?.groups[name] ?? Number.NaN) / (seconds * 10);
   const figures: Figures = {
-    dispatcherCpuPercent: percentOf('dispatcher'),
-    redisCpuPercent: percentOf('redis'),
-    postgresCpuPercent: percentOf('postgres'),
+    dispatcherPercent: percentOf('dispatcher'),
+    redisPercent: percentOf('redis'),
+    postgresPercent: percentOf('postgres'),
     redisConnections: await connections(world.queueUrl),
     foreignCpuPercent: (use?.foreignMs ?? Number.NaN) / (seconds * 10),
   };

@@ -8,13 +8,13 @@ import {
 import type { QueueBackend } from './backends/index.ts';
 import {
   addInBulks,
+  countsOf,
   createProducer,
   firstsInLine,
+  heldAnywhere,
   heldBy,
   type JobInLine,
-  summed,
   type TelemetrySource,
-  union,
 } from './producer.ts';
 
 /** A delivery on its way to another attempt. */
@@ -75,10 +75,10 @@ export function openDeliveryQueue(
       });
       return shed.reduce((sum, one) => sum + one, 0);
     },
-    async holds(deliveries) {
-      const jobIds = deliveries.map(deliveryJobId);
-      return union(await producer.callEach((queue) => heldBy(backend, queue, jobIds)));
-    },
+    holds: (deliveries) =>
+      heldAnywhere(producer, deliveries, deliveryJobId, (queue, those) =>
+        heldBy(backend, queue, those.map(deliveryJobId)),
+      ),
     async lanesAtWork() {
       const active = await producer.callEach((queue) => queue.getActive());
       const lanes = active
@@ -86,7 +86,7 @@ export function openDeliveryQueue(
         .flatMap(({ data }) => ('subscriptionId' in data ? [data.subscriptionId] : []));
       return new Set(lanes);
     },
-    counts: async () => summed(await producer.callEach((queue) => queue.getJobCounts())),
+    counts: () => countsOf(producer),
     firstsInLine: () => firstsInLine(producer),
     evictionPolicy: () => producer.call((queue) => backend.evictionPolicy(queue)),
     close: () => producer.close(),

@@ -8,22 +8,22 @@ import {
   type PublishedEvent,
 } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
-import { LRUCache } from 'lru-cache';
 import { type PeekedJob, QueueFullError, type Strangers } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
+import { type BurstLimiter, createBurstLimiter } from './burst-limiter.ts';
 import {
   addAsGuest,
   addInsteadOfFailed,
   addJobs,
+  countsOf,
   createProducer,
   firstOfAll,
   firstsInLine,
+  heldAnywhere,
   heldBy,
   type JobInLine,
   type NewJob,
-  summed,
   type TelemetrySource,
-  union,
 } from './producer.ts';
 
 /** Bulk calls of this size stay under 50 ms on Redis. */
@@ -144,26 +144,23 @@ export function openEventQueue(
     },
     async discard(jobs) {
       for (const shard of new Set(jobs.map((job) => job.shard))) {
-        const jobIds = jobs.filter((job) => job.shard === shard).map(({ id }) => id);
-        await producer.call((queue) => backend.discard(queue, jobIds), shard);
+        const ids = jobs.filter((job) => job.shard === shard).map(({ id }) => id);
+        await producer.call((queue) => backend.discard(queue, ids), shard);
       }
     },
-    async holds(events) {
-      // Publishers that others have made may give a job the event's id alone.
-      const ids = events.flatMap((event) => [eventJobId(event), event.eventId]);
-      const heldByEach = await producer.callEach(async (queue) => {
+    holds: (events) =>
+      heldAnywhere(producer, events, eventJobId, async (queue, those) => {
+        // Publishers that others have made may give a job the event's id alone.
+        const ids = those.flatMap((event) => [eventJobId(event), event.eventId]);
         const [jobs, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
         const isUnderWay = (sinceMs: number) => openSinceMs !== null && sinceMs + UNDER_WAY_MS >= openSinceMs;
-        const held = events.filter(
+        const held = those.filter(
           (event) => jobs.has(eventJobId(event)) || jobs.has(event.eventId) || isUnderWay(event.sinceMs),
         );
         return new Set(held.map(eventJobId));
-      });
-      return union(heldByEach);
-    },
+      }),
     async counts() {
-      const counted = await producer.callEach((queue) => queue.getJobCounts());
-      const { prioritized = 0, ...counts } = summed(counted);
+      const { prioritized = 0, ...counts } = await countsOf(producer);
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
     keepSettings: async () => void (await producer.callEach((queue) => backend.keepSettings(queue))),
@@ -241,42 +238,6 @@ function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<Event
   const ids = events.map(eventJobId).join(' ');
   const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
   return { name: EVENT_BATCH, data: { events }, opts: { ...options, jobId } };
-}
-
-/**
- * How many events an account may have put in line at once, so that a burst of one account does not stand in front of
- * everybody's events. What is beyond goes in behind: taken when nothing else waits.
- */
-export interface BurstLimiter {
-  /** Whether the account's next event is within its burst limit; counts it. */
-  take(accountId: number): boolean;
-}
-
-/** A dispatcher works this off in less than a second. */
-const BURST_EVENTS = 1_000;
-const EVENTS_PER_SECOND = 500;
-const ACCOUNTS_MAX = 10_000;
-
-/**
- * A token bucket for each account, in each process that puts events in line. An account that is not remembered has a
- * full bucket, which those in use longest ago get back when there are too many to remember.
- */
-export function createBurstLimiter(nowMs: () => number = () => performance.now()): BurstLimiter {
-  const buckets = new LRUCache<number, { tokens: number; atMs: number }>({ max: ACCOUNTS_MAX });
-
-  return {
-    take(accountId) {
-      const now = nowMs();
-      const former = buckets.get(accountId);
-      const refilled = former
-        ? former.tokens + ((now - former.atMs) / 1_000) * EVENTS_PER_SECOND
-        : BURST_EVENTS;
-      const tokens = Math.min(BURST_EVENTS, refilled);
-      const isWithin = tokens >= 1;
-      buckets.set(accountId, { tokens: isWithin ? tokens - 1 : tokens, atMs: now });
-      return isWithin;
-    },
-  };
 }
 
 /** Above this share of its memory a queue takes no more events. */

@@ -12,11 +12,19 @@ export interface Producer<Data> {
   call<T>(work: (queue: Queue<Data>) => Promise<T>, shard?: number): Promise<T>;
   /** As `call`, on each shard that may have jobs, at the same time; the answers of the lowest first. */
   callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
+  /** As `callEach`, on those that may have jobs of these states now; the others have an answer of their own. */
+  callHaving<T>(
+    states: readonly string[],
+    work: (queue: Queue<Data>, shard: number) => Promise<T>,
+    otherwise: T,
+  ): Promise<[shard: number, answer: T][]>;
   /** As `call`, on the shard of each item's account, with its items in their order. */
   callByShard<Item extends OfAccount>(
     items: readonly Item[],
     work: (queue: Queue<Data>, items: Item[]) => Promise<void>,
   ): Promise<void>;
+  /** Whether there is more than one shard, as far as is known. */
+  isDivided(): boolean;
   close(): Promise<void>;
 }
 
@@ -71,6 +79,15 @@ export function createProducer<Data>(
       const shards = shardsInUse(await shardMap());
       return await all(shards.map((shard) => call((queue) => work(queue, shard), shard)));
     },
+    async callHaving(states, work, otherwise) {
+      const shards = shardsInUse(await shardMap());
+      const queues = await all(shards.map(ready));
+      const having = await backend.withinCallTimeout(() => backend.having(queues, states));
+      const ask = async (shard: number, queue: Queue<Data>) =>
+        having.has(queue) ? await call(() => work(queue, shard), shard) : otherwise;
+      const answers = await all(shards.map((shard, index) => ask(shard, queues[index] as Queue<Data>)));
+      return shards.map((shard, index) => [shard, answers[index] as (typeof answers)[number]]);
+    },
     async callByShard(items, work) {
       const map = await shardMap();
       const byShard = new Map<number, (typeof items)[number][]>();
@@ -82,6 +99,7 @@ export function createProducer<Data>(
       }
       await all(Array.from(byShard, ([shard, those]) => call((queue) => work(queue, those), shard)));
     },
+    isDivided: () => shardsInUse(shardMaps.known).length > 1,
     async close() {
       const queues = await Promise.all(Array.from(opened.values(), (one) => one.catch(() => undefined)));
       await Promise.all(queues.map((queue) => queue?.close()));
@@ -131,9 +149,38 @@ export async function addInBulks<Data, Item extends OfAccount>(
   }
 }
 
-/** Of sets and counts that shards answer. */
-export function union<T>(sets: readonly ReadonlySet<T>[]): Set<T> {
-  return new Set(sets.flatMap((set) => [...set]));
+/**
+ * Which items any shard holds, by their ids. The shard of an item's account is asked first, and all of them for what is not there:
+ * it may have been added before the account had this shard.
+ */
+export async function heldAnywhere<Data, Item extends OfAccount>(
+  producer: Producer<Data>,
+  items: readonly Item[],
+  idOf: (item: Item) => string,
+  heldIn: (queue: Queue<Data>, items: readonly Item[]) => Promise<ReadonlySet<string>>,
+): Promise<Set<string>> {
+  const held = new Set<string>();
+  const note = (ids: ReadonlySet<string>) => {
+    for (const id of ids) held.add(id);
+  };
+  await producer.callByShard(items, async (queue, those) => note(await heldIn(queue, those)));
+  const missing = items.filter((item) => !held.has(idOf(item)));
+  if (missing.length > 0 && producer.isDivided())
+    await producer.callEach(async (queue) => note(await heldIn(queue, missing)));
+  return held;
+}
+
+const COUNTED = ['wait', 'active', 'delayed', 'prioritized', 'failed', 'completed', 'waiting-children'];
+const NOTHING = { waiting: 0, active: 0, delayed: 0, prioritized: 0, failed: 0, completed: 0 };
+
+/** Jobs by state, of all shards together. */
+export async function countsOf<Data>(producer: Producer<Data>): Promise<Record<string, number>> {
+  const counted = await producer.callHaving<Record<string, number>>(
+    COUNTED,
+    (queue) => queue.getJobCounts(),
+    NOTHING,
+  );
+  return summed(counted.map(([, counts]) => counts));
 }
 
 export function summed(counts: readonly Record<string, number>[]): Record<string, number> {
@@ -197,9 +244,11 @@ export interface JobInLine {
   isPaused: boolean;
 }
 
+const IN_LINE = ['wait', 'prioritized'];
+
 /** Of each shard that may have jobs, what is first in line there; null when none waits. */
 export async function firstsInLine<Data>(producer: Producer<Data>): Promise<Map<number, JobInLine | null>> {
-  return new Map(await producer.callEach(async (queue, shard) => [shard, await firstInLine(queue)] as const));
+  return new Map(await producer.callHaving<JobInLine | null>(IN_LINE, firstInLine, null));
 }
 
 /** Of all shards, what waits longest. */

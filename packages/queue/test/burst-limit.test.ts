@@ -7,7 +7,8 @@ import {
   IN_VAIN_MS,
   queueBackends,
 } from '@runhook/testing';
-import { createBurstLimiter, type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
+import { createBurstLimiter } from '../src/burst-limiter.ts';
+import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 import { createQueueBackend } from '../src/index.ts';
 
 test('an account has a thousand events at once, and gets five hundred a second back', () => {

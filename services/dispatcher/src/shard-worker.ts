@@ -36,6 +36,9 @@ export interface StartedWorkers {
 
 /** A job whose worker died is taken up by another after about this time. Above the deadline of an attempt. */
 const LOCK_DURATION_MS = 15_000;
+/** A worker that nobody has woken looks so often; those of further shards less, so that many cost little at rest. */
+const LOOK_EVERY_SECONDS = 5;
+const LOOK_BESIDE_EVERY_SECONDS = 10;
 const STALLED_INTERVAL_MS = 7_500;
 /** A job may lose its worker as often as workers die; PostgreSQL knows what is done. */
 const STALLED_COUNT_MAX = 1_000_000;
@@ -94,6 +97,7 @@ export function startWorkers<Data>(
       const tuning = {
         ...tuned,
         ...(telemetry && { telemetry }),
+        drainDelay: shard === 0 ? LOOK_EVERY_SECONDS : LOOK_BESIDE_EVERY_SECONDS,
         lockDuration: LOCK_DURATION_MS,
         stalledInterval: STALLED_INTERVAL_MS,
         maxStalledCount: STALLED_COUNT_MAX,

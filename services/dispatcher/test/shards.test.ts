@@ -102,15 +102,17 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     };
     const jobsEver = (shard: number) => redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
 
-    await harness.startDispatcher();
+    // On a machine that is busy an answer takes its time, and one that is too late would be a repeat that nobody made.
+    const patient = { deliveryTimeoutMs: 60_000 };
+    await harness.startDispatcher(patient);
     await someMore();
     // Each as a new pod of a rolling update; the first has no setting, and follows.
-    const eight = await harness.startDispatcher({ queueShards: 8 });
+    const eight = await harness.startDispatcher({ ...patient, queueShards: 8 });
     await eventually(async () => {
       for (let shard = 0; shard < 8; shard += 1) expect(await jobsEver(shard)).toBeGreaterThan(3);
     });
     await someMore();
-    await harness.startDispatcher({ queueShards: 1 });
+    await harness.startDispatcher({ ...patient, queueShards: 1 });
     await eight.stop();
     await someMore();
     isFlowing = false;

@@ -18,6 +18,11 @@ export interface Connector {
   ): Worker<Data>;
   /** The map of shards beside the queue; null where a queue cannot be divided. */
   shards: ShardStore | null;
+  /**
+   * Which of the queues may have jobs of these states, for less than asking each: one call where all of them are on a server
+   * and nothing happens.
+   */
+  having<Data>(queues: readonly Queue<Data>[], states: readonly string[]): Promise<Set<Queue<Data>>>;
   /** Up to so many jobs are added one by one, because its bulk call costs more than those; 0 where it never does. */
   addedSinglyMax: number;
   /** Whether an error says that the server has no room left, and takes nothing until it has. */

@@ -69,6 +69,7 @@ function connect(connectionString: string, connectMs: number): Connector {
   };
   return {
     shards: null,
+    having: async (queues) => new Set(queues),
     addedSinglyMax: ADDED_SINGLY_MAX,
     hasFailed,
     jobStates,

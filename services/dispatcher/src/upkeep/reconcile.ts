@@ -238,7 +238,9 @@ const eventOf = ({ eventId, accountId }: OverdueDelivery): EventKey => ({
 async function lostOnes({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [heldDeliveries, heldEvents] = await Promise.all([
-    deliveries.holds(page.map(({ id, cycle }) => ({ deliveryId: id, cycle }))),
+    deliveries.holds(
+      page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
+    ),
     events.holds(withoutAttempts.map((one) => ({ ...eventOf(one), sinceMs: Number(one.micros) / 1_000 }))),
   ]);
   const jobless = page.filter(

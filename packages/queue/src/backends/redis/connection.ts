@@ -128,6 +128,11 @@ export class SharedClient {
     this.#open = open;
   }
 
+  /** Null while nothing is opened on it. */
+  get client(): Redis | Cluster | null {
+    return this.#client;
+  }
+
   /** Whoever takes it gives it back with `leave`, once. */
   take(): Redis | Cluster {
     this.#users += 1;

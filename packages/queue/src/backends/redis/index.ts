@@ -1,6 +1,7 @@
 import { shardPrefix } from '@runhook/contract';
 import type { Processor, Queue, Telemetry } from 'bullmq';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
+import { ActiveJobs, existing } from './at-rest.ts';
 import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
 import { REDIS_SHARDS } from './shards.ts';
@@ -25,8 +26,17 @@ function connect(url: string, connectMs: number): Connector {
     openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs }),
   );
   const working = new SharedClient(() => openClient(target, { maxRetriesPerRequest: null }));
+  const active = new ActiveJobs(working);
   return {
     shards: REDIS_SHARDS,
+    async having(queues, states) {
+      const keysOf = (queue: Queue) => states.map((state) => queue.toKey(state));
+      const there = await existing(
+        producing.client,
+        queues.map((queue) => keysOf(queue as Queue)),
+      );
+      return new Set(queues.filter((_, index) => there[index]));
+    },
     addedSinglyMax: 0,
     async hasFailed(queue) {
       return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
@@ -46,7 +56,9 @@ function connect(url: string, connectMs: number): Connector {
         ...(telemetry && { telemetry }),
       }),
     createWorker: <Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions, shard = 0) =>
-      new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+      active.spared(
+        new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+      ),
   };
 }
 
