@@ -1,6 +1,6 @@
-import { AxeBuilder } from '@axe-core/playwright';
 import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { axeFindings } from './support/axe.ts';
 import { describeConsole } from './support/describe-console.ts';
 import { sidewaysOverflow } from './support/watch-page.ts';
 
@@ -45,12 +45,8 @@ describeConsole('the page of the API', (story) => {
           await page.locator(`html${colorScheme === 'dark' ? '.dark-mode' : ':not(.dark-mode)'}`).waitFor();
           const name = `${state}, ${colorScheme}, at ${width} px`;
           found.push(...(await sidewaysOverflow(page)).map((element) => `${name}: ${element}`));
-          const axe = new AxeBuilder({ page }).setLegacyMode(true).options({ resultTypes: ['violations'] });
-          const { violations } = await axe.analyze();
-          for (const { id, nodes } of violations)
-            found.push(
-              ...nodes.map(({ target, failureSummary }) => `${name}: ${id}: ${target} ${failureSummary}`),
-            );
+          for (const { rule, node } of await axeFindings(page))
+            found.push(`${name}: ${rule}: ${node.target} ${node.failureSummary}`);
         }
       }
       expect(found).toEqual([]);

@@ -1,6 +1,6 @@
-import { AxeBuilder } from '@axe-core/playwright';
 import { expect } from '@jest/globals';
 import { seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { axeFindings } from './support/axe.ts';
 import { describeConsole, type Visit } from './support/describe-console.ts';
 import { headingOf } from './support/page-parts.ts';
 import type { PersonName } from './support/people.ts';
@@ -305,11 +305,14 @@ async function problemsOf({ page }: Visit, name: string): Promise<string[]> {
   for (const colorScheme of SCHEMES) {
     await page.emulateMedia({ colorScheme });
     await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor();
-    // There is no frame to look into, which is what the other mode is for.
-    const axe = new AxeBuilder({ page }).setLegacyMode(true);
     // A scheme changes nothing but colours: what else there is to find, light has found.
-    const { violations } = await (colorScheme === 'dark' ? axe.withRules(COLOUR_RULES) : axe).analyze();
-    found.push(...violations.flatMap((violation) => toldOf(`${name}, ${colorScheme}`, violation)));
+    const findings = await axeFindings(page, colorScheme === 'dark' ? COLOUR_RULES : undefined);
+    found.push(
+      ...findings.map(
+        ({ rule, node }) =>
+          `${name}, ${colorScheme}: ${rule}: ${node.html.slice(0, 200)} ${node.failureSummary}`,
+      ),
+    );
   }
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize(PHONE);
@@ -363,13 +366,6 @@ async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
   });
   await settled.catch(() => {});
   return wide;
-}
-
-function toldOf(
-  name: string,
-  { id, nodes }: { id: string; nodes: { html: string; failureSummary?: string }[] },
-): string[] {
-  return nodes.map(({ html, failureSummary }) => `${name}: ${id}: ${html.slice(0, 200)} ${failureSummary}`);
 }
 
 async function prepare(world: World): Promise<void> {

@@ -6,7 +6,7 @@ let testDatabase: TestDatabase;
 let database: Database;
 const readers: { release(destroy: boolean): void }[] = [];
 beforeEach(async () => {
-  testDatabase = await createTestDatabase();
+  testDatabase = await createTestDatabase({ hasDays: false });
   database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
 });
 afterEach(async () => {
@@ -123,8 +123,10 @@ test('rows that no partition was made for in time stay where they are when there
 });
 
 test('partitions are made once, however many processes ask', async () => {
-  const made = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
-  expect(made.reduce((sum, { changed }) => sum + changed, 0)).toBe(27);
+  const rounds = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
+  // What one found another at for too long it leaves to the next round.
+  while (rounds.at(-1)?.waiting.length !== 0) rounds.push(await ensureDayPartitions(database.pool));
+  expect(rounds.reduce((sum, { changed }) => sum + changed, 0)).toBe(27);
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 

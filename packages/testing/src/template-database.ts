@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { ensureDayPartitions, openDatabase } from '@runhook/database';
 import { Client, escapeIdentifier } from 'pg';
 
 const TEMPLATE = 'runhook_template';
@@ -19,6 +20,7 @@ export async function prepareTemplate(postgresUrl: string): Promise<void> {
     await client.query(`CREATE DATABASE ${TEMPLATE}`);
   });
   await migrate(databaseUrl(postgresUrl, TEMPLATE));
+  await makeDays(databaseUrl(postgresUrl, TEMPLATE));
   await withClient(postgresUrl, async (client) => {
     // A database somebody is connected to cannot be copied.
     await client.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false`);
@@ -28,8 +30,18 @@ export async function prepareTemplate(postgresUrl: string): Promise<void> {
   });
 }
 
-/** A migrated database of the test's own, with nothing in it, on the server of TEST_POSTGRES_URL. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+/** Each service sees to them when it starts: here once for all, as a copy costs less than what is made anew. */
+async function makeDays(url: string): Promise<void> {
+  const { pool, close } = openDatabase({ url, connectionsMax: 1 });
+  try {
+    await ensureDayPartitions(pool);
+  } finally {
+    await close();
+  }
+}
+
+/** A migrated database of the test's own, with nothing in it but the days of now, on the server of TEST_POSTGRES_URL. */
+export async function createTestDatabase({ hasDays = true } = {}): Promise<TestDatabase> {
   const postgresUrl = process.env.TEST_POSTGRES_URL;
   if (postgresUrl === undefined) {
     throw new Error(
@@ -38,14 +50,22 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   }
   const name = `${namePrefix(process.env.TEST_RUN_ID)}${randomBytes(8).toString('hex')}`;
   await withClient(postgresUrl, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`));
+  const url = databaseUrl(postgresUrl, name);
+  if (!hasDays) await withClient(url, (client) => client.query(DROP_DAYS));
   return {
-    url: databaseUrl(postgresUrl, name),
+    url,
     drop: () =>
       withClient(postgresUrl, async (client) => {
         await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
       }),
   };
 }
+
+const DROP_DAYS = `
+  DO $$ BEGIN
+    EXECUTE (SELECT 'DROP TABLE ' || string_agg(oid::regclass::text, ', ') FROM pg_class
+             WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_[0-9]{8}$');
+  END $$`;
 
 /** Drops the template and what the tests of this run (TEST_RUN_ID) left, on a server that outlives the run. */
 export async function removeTestDatabases(postgresUrl: string, runId: string): Promise<void> {

@@ -10,7 +10,7 @@ const NO_FILTERS: DeliveryFilters = { status: null, eventType: null, runId: null
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
-  testDatabase = await createTestDatabase();
+  testDatabase = await createTestDatabase({ hasDays: false });
   database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   await database.pool.query(
     `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 40, (now() AT TIME ZONE 'UTC')::date + 1)`,
