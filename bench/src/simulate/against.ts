@@ -8,6 +8,8 @@ import type { Observation } from './observe.ts';
 import type { ServiceTimes } from './times.ts';
 
 const HELD_WITHIN = 0.2;
+/** Of the benchmark, unless it is told. */
+const RUN_SECONDS = 8;
 
 interface Compared {
   case: string;
@@ -45,13 +47,13 @@ export interface Comparison {
 }
 
 /** What the simulation says of the cases it was not fitted to, beside what was measured in the same rows. */
-export function compare(start: ServiceTimes, rows: Rows): Comparison[] {
+export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Comparison[] {
   const times = fit(withReceiver(start, rows), rows);
   const simulated = new Map<string, Observation>();
   return ROWS.flatMap(({ case: name, figure, isTold }) => {
     const measured = figureOf(rows, name, figure);
     if (measured === undefined) return [];
-    const observation = simulated.get(name) ?? simulateCase(times, name, rows);
+    const observation = simulated.get(name) ?? simulateCase(times, name, rows, runMs);
     simulated.set(name, observation);
     const ratio = observation[figure] / measured;
     const isWithin = Math.abs(ratio - 1) <= HELD_WITHIN;
@@ -72,7 +74,7 @@ function withReceiver(times: ServiceTimes, rows: Rows): ServiceTimes {
 export async function benchRows(
   options: Pick<BenchOptions, 'runs' | 'seconds'>,
   signal: AbortSignal,
-): Promise<Rows> {
+): Promise<{ rows: Rows; runMs: number }> {
   const report = await run(
     {
       ...options,
@@ -87,10 +89,11 @@ export async function benchRows(
   const cores = report.machine.cores;
   if (cores !== BENCH_SETUP.machineCores)
     process.stderr.write(`This machine has ${cores} cores; ${BENCH_SETUP.machineCores} are simulated.\n`);
-  return Object.fromEntries(
-    report.scenarios.map(({ name, rows }) => [
+  const rows = Object.fromEntries(
+    report.scenarios.map(({ name, rows: cases }) => [
       name,
-      Object.fromEntries(rows.map((row): [string, Figures] => [row.case, row.figures])),
+      Object.fromEntries(cases.map((row): [string, Figures] => [row.case, row.figures])),
     ]),
   );
+  return { rows, runMs: (report.lengths.seconds ?? RUN_SECONDS) * 1_000 };
 }

@@ -53,14 +53,26 @@ const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: nu
   },
 };
 
-/** @param rows where the benchmark chose the rate itself, it is of there */
-export function simulateCase(times: ServiceTimes, name: string, rows: Rows = {}): Observation {
+/**
+ * @param rows where the benchmark chose the rate itself, it is of there
+ * @param runMs of a run of the benchmark: what falls behind does so for as long
+ */
+export function simulateCase(
+  times: ServiceTimes,
+  name: string,
+  rows: Rows = {},
+  runMs?: number,
+): Observation {
   const one = CASES[name];
   if (one === undefined) throw new Error(`There is no case "${name}".`);
   const { setup, load, durationMs } = one;
   const ratePerSecond = figureOf(rows, name, 'ratePerSecond');
   const asMeasured = load.kind === 'open' && ratePerSecond !== undefined ? { ...load, ratePerSecond } : load;
-  return observe({ times, setup: { ...BENCH_SETUP, ...setup }, load: asMeasured, durationMs });
+  const isBehind = name.startsWith('far');
+  return observe({
+    ...{ times, setup: { ...BENCH_SETUP, ...setup }, load: asMeasured },
+    ...(isBehind ? { warmUpMs: 0, durationMs: runMs ?? durationMs } : { durationMs }),
+  });
 }
 
 interface Knob {

@@ -13,7 +13,7 @@ const EVENTS = 3_000;
 const WARM_UP_MS = 300;
 /** The knee: where p99 leaves what it is at a tenth of that rate. */
 const TIMES_OF_QUIET = 4;
-const STEPS = 5;
+const STEPS = 4;
 
 export function observeAt({ times, setup, load }: Sized, ratePerSecond: number): Observation {
   const open: Load = { kind: 'open', ...load, ratePerSecond };

@@ -32,13 +32,13 @@ export async function simulate(args: readonly string[], signal: AbortSignal): Pr
     writeFileSync(MEASURED, `${text}\n`);
     console.log(`written: ${fileURLToPath(MEASURED)}`);
   } else if (options.is('against-page') || options.is('against-bench')) {
-    const rows = options.is('against-page')
-      ? readDocument(readFileSync(PERFORMANCE, 'utf8'))
+    const { rows, runMs } = options.is('against-page')
+      ? { rows: readDocument(readFileSync(PERFORMANCE, 'utf8')), runMs: undefined }
       : await benchRows(
           { runs: options.number('runs') ?? null, seconds: options.number('bench-seconds') ?? null },
           signal,
         );
-    const compared = compare(timesOf(measured), rows);
+    const compared = compare(timesOf(measured), rows, runMs);
     if (options.is('docs')) writePage({ against: comparisonTable(compared) });
     return printComparison(compared);
   } else if (options.is('docs')) writeDocs(measured);

@@ -32,7 +32,9 @@ export const USE_PLANNED = 0.5;
 export const DISK_USED = 0.75;
 const LEAST_PODS = 2;
 const CORES = [1, 2, 4, 8, 16, 32, 64];
-const ROUNDS = 3;
+const ROUNDS_MAX = 6;
+/** More pods have smaller batches, so that each round asks for a little more than the last: this near is enough. */
+const USE_MAX = 0.6;
 const MANAGEMENT_CONNECTIONS = 14;
 
 interface Slice {
@@ -80,9 +82,9 @@ export class Planner {
     const known = this.#parts.get(ratePerSecond);
     if (known !== undefined) return known;
     const load = { how: 'rest', arrivals: 'poisson' } as const;
-    let setup: Setup = { ...USUAL, databaseCores: 2 };
+    let setup: Setup = { ...USUAL, databaseCores: 1 };
     let seen = observeAt({ times: this.#times, setup, load }, ratePerSecond);
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < ROUNDS_MAX && isShort(seen); round += 1) {
       const { use } = seen;
       const enough = (count: number, share: number) => Math.ceil((count * share) / USE_PLANNED);
       const cores = enough(setup.databaseCores, use.PostgreSQL);
@@ -93,7 +95,7 @@ export class Planner {
           LEAST_PODS,
           enough(setup.dispatchers, Math.max(use.dispatcher, use['places for jobs'])),
         ),
-        redisNodes: Math.max(1, enough(setup.redisNodes, use.Redis)),
+        redisNodes: Math.max(setup.redisNodes, enough(setup.redisNodes, use.Redis - (USE_MAX - USE_PLANNED))),
         databaseCores: CORES.find((count) => count >= cores) ?? cores,
       };
       setup = { ...setup, shards: setup.redisNodes };
@@ -123,6 +125,11 @@ export class Planner {
       .reduce((nearest, limit) => (limit[1] < nearest[1] ? limit : nearest));
     return { part, atRatePerSecond };
   }
+}
+
+function isShort({ use }: Observation): boolean {
+  const parts: Part[] = ['management', 'dispatcher', 'places for jobs', 'Redis', 'PostgreSQL'];
+  return parts.some((part) => use[part] > USE_MAX);
 }
 
 function shardsFor(nodes: number, { shardsMax, shardsPerNode }: ServiceTimes['cluster']): number {

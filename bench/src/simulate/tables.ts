@@ -22,8 +22,10 @@ const SHORTER: Wanted = [
 const LETTERS = { measured: 'm', derived: 'd', assumed: 'a' };
 const whole = (value: number) => Math.round(value).toLocaleString('en');
 const dollars = (amount: number) => `$${whole(amount)}`;
-const size = (gigabytes: number) =>
-  gigabytes >= 1_000 ? `${(gigabytes / 1_000).toFixed(1)} TB` : `${Math.round(gigabytes)} GB`;
+const size = (gigabytes: number) => {
+  if (gigabytes >= 1e6) return `${(gigabytes / 1e6).toFixed(1)} PB`;
+  return gigabytes >= 1_000 ? `${(gigabytes / 1_000).toFixed(1)} TB` : `${Math.round(gigabytes)} GB`;
+};
 /** No more digits than are known. */
 const about = (value: number) => whole(Number(value.toPrecision(2)));
 
