@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
 import { createQueueBackend, openEventQueue, openRedis, UnrecoverableError } from '@runhook/queue';
 import { createTestQueueUrl, eventually, exampleEvent } from '@runhook/testing';
@@ -106,17 +106,17 @@ if (reason !== null) process.stderr.write(`publishers that may only add are not 
     worker.on('error', () => undefined);
     await eventually(async () => expect(await inLine()).toBe(0));
     await worker.close();
-    expect(await own.zscore(`${KEY}:failed`, event.eventId)).not.toBeNull();
+    expect(await own.zscore(`${KEY}:failed`, eventJobId(event))).not.toBeNull();
     await publisher.publish(event);
     const [again] = await own.lrange(`${KEY}:wait`, 0, -1);
-    expect(again).toMatch(new RegExp(`^${event.eventId}_\\d+$`));
+    expect(again).toMatch(new RegExp(`^${eventJobId(event)}_\\d+$`));
     expect(JSON.parse((await own.hget(`${KEY}:${again}`, 'data')) ?? '')).toEqual(event);
   });
 
   test('can do nothing else', async () => {
     const event = example();
     await publisher.publish(event);
-    const jobKey = `${KEY}:${event.eventId}`;
+    const jobKey = `${KEY}:${eventJobId(event)}`;
     await own.hset('{runhook}:webhook-deliveries:a-0', 'data', '{}');
     const before = await own.dbsize();
     const script = (text: string) => ['EVAL', text, '1', `${KEY}:wait`];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { batchedEvents, JOB_RUN_EVENTS } from '@runhook/contract';
+import { batchedEvents, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { createEventPublisher, InvalidEventError, QueueUnavailableError } from '@runhook/publisher';
 import { createQueueBackend, queueBackendName } from '@runhook/queue';
 import {
@@ -47,7 +47,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(await publisherOf(queueUrl).publish(event)).toBe(event.eventId);
     const [queued, ...others] = await waiting();
     expect(others).toEqual([]);
-    expect(queued).toMatchObject({ name: 'job.run.errored', id: event.eventId, data: event });
+    expect(queued).toMatchObject({ name: 'job.run.errored', id: eventJobId(event), data: event });
   });
 
   test('an id and a time are made for an event that has none', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
@@ -63,7 +63,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     await eventually(async () => {
       const [only, ...others] = await queue.getFailed();
       expect(others).toEqual([]);
-      expect(only).toMatchObject({ id: bad.eventId, failedReason: 'accountId is not an account' });
+      expect(only).toMatchObject({ id: eventJobId(bad), failedReason: 'accountId is not an account' });
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(30);
     });
