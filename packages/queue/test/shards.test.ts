@@ -61,6 +61,23 @@ describe('which shards a process serves', () => {
   ])('is not read from "%s"', (text, sentence) => expect(() => parseShards(text)).toThrow(sentence));
 });
 
+test('a place that becomes free goes to the shard that has begun least, and none is begun beyond the bound', async () => {
+  const gate = new Gate(4);
+  const [many, few] = [gate.door(), gate.door()];
+  for (let job = 0; job < 4; job += 1) expect(many.enter()).toBeUndefined();
+  const begun: string[] = [];
+  const waits = (['many', 'few'] as const).flatMap((name) =>
+    Array.from({ length: 4 }, () => (name === 'many' ? many : few).enter()?.then(() => begun.push(name))),
+  );
+  expect(waits).not.toContain(undefined);
+  for (const door of [many, many, many, few]) {
+    door.leave();
+    await Promise.resolve();
+    await Promise.resolve();
+  }
+  expect(begun).toEqual(['few', 'few', 'many', 'few']);
+});
+
 const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
 if (process.env.TEST_REDIS_URL === undefined)
   process.stderr.write('\nshards of the queue are not tested: there is no Redis\n');
