@@ -48,7 +48,7 @@ const BATCH_SLOTS = 1;
 const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 10, record: 10, cancel: 10 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
-const STATUS_PERIOD_MS = 500;
+const STATUS_PERIOD_MS = 1_000;
 /** Statements of one item each, at once: a thousand lanes that look for what is parked leave connections to the batches. */
 const SINGLE_MAX = 3;
 /** Deliveries of a page: beside events of others, whose statements it must not keep waiting, and without any. */
@@ -225,7 +225,7 @@ export class DispatchRecord {
     return this.#cancellations.add(cancellation);
   }
 
-  /** Written twice a second. */
+  /** Written once a second at most. */
   noteStatus(status: SubscriptionStatus): void {
     this.#statuses.note(status);
   }

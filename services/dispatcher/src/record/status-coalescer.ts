@@ -6,34 +6,51 @@ export interface StatusCoalescerOptions {
   onError: (error: unknown) => void;
 }
 
+/** What ends together is written together. */
+const GATHERED_MS = 20;
+
 /**
  * Keeps the status and the health of subscriptions current with one write per subscription and period, however many
- * deliveries it had.
+ * deliveries it had; after a quiet period it is written at once.
  */
 export class StatusCoalescer {
   readonly #options: StatusCoalescerOptions;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | null = null;
+  #flushedAtMs = Number.NEGATIVE_INFINITY;
   #latest = new Map<string, SubscriptionStatus>();
   #writing = Promise.resolve();
+  #isClosed = false;
 
   constructor(options: StatusCoalescerOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => {
-      this.#writing = this.#writing.then(() => this.#flush());
-    }, options.periodMs);
-    this.#timer.unref();
   }
 
   note(status: SubscriptionStatus): void {
     const known = this.#latest.get(status.subscriptionId);
     this.#latest.set(status.subscriptionId, known ? statusTogether(known, status) : status);
+    this.#flushSoon();
   }
 
-  /** Writes what is left and ends the timer. */
+  /** Writes what is left. */
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#isClosed = true;
+    if (this.#timer) clearTimeout(this.#timer);
     await this.#writing;
     await this.#flush();
+  }
+
+  #flushSoon(): void {
+    if (this.#timer || this.#isClosed) return;
+    const dueMs = this.#flushedAtMs + this.#options.periodMs - performance.now();
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        this.#flushedAtMs = performance.now();
+        this.#writing = this.#writing.then(() => this.#flush());
+      },
+      Math.max(GATHERED_MS, dueMs),
+    );
+    this.#timer.unref();
   }
 
   async #flush(): Promise<void> {
@@ -48,6 +65,7 @@ export class StatusCoalescer {
         const newer = this.#latest.get(status.subscriptionId);
         this.#latest.set(status.subscriptionId, newer ? statusTogether(status, newer) : status);
       }
+      this.#flushSoon();
       this.#options.onError(error);
     }
   }
