@@ -59,6 +59,7 @@ const OF_ALL_ACCOUNTS = [
   'account-of-delivery',
   'accounts-that-wait',
   'delete-old-subscriptions',
+  'accounts-with-old',
   'expire-parked',
   'oldest-due',
   'overdue-deliveries',
