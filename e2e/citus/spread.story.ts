@@ -41,7 +41,10 @@ const closers: (() => Promise<unknown>)[] = [];
 let folder: string;
 let queueUrl: string | null = null;
 
-beforeEach(async () => {
+beforeEach(open);
+
+/** A folder, and a queue of one's own. */
+async function open(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), 'runhook-spread-'));
   await chmod(folder, 0o711);
   closers.push(() => rm(folder, { recursive: true, force: true }));
@@ -50,11 +53,13 @@ beforeEach(async () => {
   const redis = await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true });
   closers.push(() => redis.stop());
   queueUrl = redis.url;
-});
+}
 
-afterEach(async () => {
+afterEach(closeAll);
+
+async function closeAll(): Promise<void> {
   for (const close of closers.splice(0).reverse()) await close();
-});
+}
 
 /** @param urls the coordinator's first; of plain PostgreSQL just its own */
 async function openWorld(urls: readonly string[], dispatchers: number): Promise<World> {
@@ -175,8 +180,8 @@ test('the ledger: nothing that was taken is missing, though a worker is killed u
       `${arrived - rows[0].made} of them no attempt of the log\n`,
   );
 
-  await redeliver(world);
   await retention(world);
+  await redeliver(world);
 }, 600_000);
 
 /** The log of each account has its own, a delivery is found by its id and is sent again. */
@@ -235,6 +240,8 @@ test('the rate beside plain PostgreSQL, on this machine', async () => {
   });
   closers.push(() => plain.stop());
   const onPlain = await rate(await openWorld([plain.url], 1));
+  await closeAll();
+  await open();
   const onCitus = await rate(await openWorld((await spread()).urls, 1));
   const line = (name: string, { perSecond }: { perSecond: number }) =>
     `${name}: ${perSecond.toFixed(0)} events/s published, delivered and recorded\n`;

@@ -77,7 +77,7 @@ export async function startSpreadPostgres(
 /** docs/scaling.md#a-record-that-can-be-spread tells the same to operators. */
 const SPREAD = [
   `SELECT create_distributed_table('events', 'account_id')`,
-  ...['open_events', 'deliveries', 'attempts', 'runs'].map(
+  ...['open_events', 'deliveries', 'attempts'].map(
     (table) => `SELECT create_distributed_table('${table}', 'account_id', colocate_with => 'events')`,
   ),
 ];

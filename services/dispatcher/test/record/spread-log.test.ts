@@ -58,7 +58,7 @@ const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }>
 const OF_ALL_ACCOUNTS = [
   'account-of-delivery',
   'accounts-that-wait',
-  'delete-old-subscriptions',
+  'accounts-with-old',
   'expire-parked',
   'oldest-due',
   'overdue-deliveries',
@@ -69,10 +69,7 @@ const OF_ALL_ACCOUNTS = [
 const NOT_OF_THE_LOG = [
   'account-of-lane',
   'cancel-recovery',
-  'delete-old-audit-entries',
   'delete-old-recoveries',
-  'delete-old-runs',
-  'erase-old-secrets',
   'forgotten-events',
   'running-recoveries',
   'update-subscription-statuses',

@@ -80,7 +80,7 @@ async function readPage(
     database,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
-       FROM (SELECT FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
+       FROM (SELECT 1 FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
      LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofDays)}) page ON true
      ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
     [limit, offset, ...valuesOf(conditions)],

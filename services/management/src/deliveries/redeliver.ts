@@ -90,14 +90,16 @@ const KEPT_COLUMNS = [
   'total_ms',
 ];
 
+/** By itself: a log that is spread over servers locks no row beside a look at a table that is not. */
+const ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL';
+
 // The lock of the row makes two at once take turns, and the one that waited finds the delivery pending. An only attempt
 // that is kept with its delivery gets a row of its own before it is not the only one any more.
 const BEGIN = `
   WITH held AS MATERIALIZED (
     SELECT d.* FROM deliveries d
     WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3 AND d.status <> 'pending'
-      AND EXISTS (SELECT FROM subscriptions s WHERE s.id = $3 AND s.active AND s.deleted_at IS NULL)
-    FOR UPDATE OF d
+    FOR UPDATE
   ), moved AS (
     INSERT INTO attempts (day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS})
     SELECT day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS}
@@ -117,6 +119,8 @@ export async function beginRedelivery(
   transaction: Transaction,
   { id, accountId, subscriptionId }: DeliveryKey,
 ): Promise<BegunCycle | null> {
+  const [active] = await queryRows(transaction, {}, ACTIVE, [subscriptionId]);
+  if (!active) return null;
   const values = [idDay('delivery', id), id, subscriptionId, accountId];
   const [row] = await queryRows(transaction, BEGUN, BEGIN, values);
   return row ? { cycle: row.cycle, delivery: row } : null;
