@@ -8,7 +8,7 @@ import type { World } from '../world/world.ts';
 import { drain, HEALTHY_ACCOUNTS, warmUp } from './throughput.ts';
 
 const COUNTS = [1, 8];
-const REST_MS = 60_000;
+const REST_MS = 25_000;
 const REST_MS_QUICK = 5_000;
 /** Publisher and dispatcher look at the map once a second. */
 const KNOWN_AFTER_MS = 3_000;
