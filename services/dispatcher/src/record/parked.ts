@@ -18,8 +18,9 @@ import {
 
 const PARK = `
   UPDATE deliveries d
-  SET parked_at = coalesce(d.parked_at, now()), next_attempt_at = NULL
-  FROM unnest($1::date[], $2::text[], $3::bigint[]) AS i (day, id, account_id)
+  SET parked_at = coalesce(d.parked_at, i.at), next_attempt_at = NULL
+  FROM (SELECT day, id, account_id, now() AS at
+        FROM unnest($1::date[], $2::text[], $3::bigint[]) AS u (day, id, account_id)) i
   WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
 
 export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {

@@ -105,14 +105,16 @@ const BEGIN = `
     SELECT day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS}
     FROM logged_attempts
     WHERE day = $1 AND delivery_id = $2 AND account_id = $4 AND EXISTS (SELECT FROM held WHERE started_at IS NOT NULL)
+  ), begun AS (
+    UPDATE deliveries d
+    SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
+      next_attempt_at = now(), recovery_id = NULL,
+      ${KEPT_COLUMNS.map((column) => `${column} = NULL`)}
+    FROM held
+    WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4
+    RETURNING d.*
   )
-  UPDATE deliveries d
-  SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
-    next_attempt_at = now(), recovery_id = NULL,
-    ${KEPT_COLUMNS.map((column) => `${column} = NULL`)}
-  FROM held
-  WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4
-  RETURNING ${DELIVERY_COLUMNS}, d.cycle`;
+  SELECT ${DELIVERY_COLUMNS}, d.cycle FROM begun d`;
 
 /** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
 export async function beginRedelivery(
