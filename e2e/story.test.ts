@@ -169,6 +169,8 @@ describe.each(CASES)(
       await publisher.publish(published);
       await call('POST', runs(), { job_id: job.id, run_id: 4_002, engine_version: '1.9.2' });
       await receiver.waitFor(2);
+      // What has arrived is on record a moment later.
+      await eventually(async () => expect(await deliveriesOf(id)).toHaveLength(2));
       const overRest = exampleEvent('job.run.started', job, 4_004);
       const events = { events: [published, overRest] };
       const { data } = await call<{ events: { verdict: string }[] }>(
