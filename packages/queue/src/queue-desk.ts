@@ -1,4 +1,4 @@
-import { JOB_RUN_EVENTS, SHARDS_MAX, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { JOB_RUN_EVENTS, SHARDS_MAX, shardsInUse, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import type { Job, Queue } from 'bullmq';
 import type { QueueBackend, QueueBackendName } from './backends/index.ts';
 import { createProducer, firstInLine, type Producer, summed } from './producer.ts';
@@ -60,9 +60,9 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
   /** Those of a shard that is not served any more are kept there. */
   async function shardsLeft(): Promise<number[]> {
     const { store, known } = backend.shardMaps;
-    const inUse = new Set([...known.slots, ...known.draining]);
+    const inUse = shardsInUse(known);
     const others = Array.from({ length: SHARDS_MAX }, (_, shard) => shard).filter(
-      (shard) => !inUse.has(shard),
+      (shard) => !inUse.includes(shard),
     );
     const kept = await first.call(async (queue) => store?.withJobs(queue, others, ['failed']));
     return [...(kept ?? [])];

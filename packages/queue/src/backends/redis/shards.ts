@@ -10,7 +10,9 @@ import {
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
 import type { Queue } from 'bullmq';
+import type { Cluster, Redis } from 'ioredis';
 import { QueueUnavailableError, type ShardStore } from '../backend.ts';
+import { existing } from './at-rest.ts';
 import { clientOf } from './full.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
 
@@ -18,7 +20,6 @@ import { REDIS_STRANGERS } from './strangers.ts';
 interface Commands {
   hget(key: string, field: string): Promise<string | null>;
   hmget(key: string, ...fields: string[]): Promise<(string | null)[]>;
-  exists(...keys: string[]): Promise<number>;
   eval(script: string, keys: number, ...given: string[]): Promise<unknown>;
   cluster(subcommand: string, ...given: string[]): Promise<unknown>;
   nodes?: unknown;
@@ -70,17 +71,13 @@ export const REDIS_SHARDS: ShardStore = {
   },
 
   async withJobs(queue, shards, states) {
-    const commands = await commandsOf(queue as Queue);
-    const counts = await Promise.all(
-      shards.map((shard) =>
-        commands.exists(
-          ...[JOB_RUN_EVENTS, WEBHOOK_DELIVERIES].flatMap((name) =>
-            states.map((state) => `${shardPrefix(shard)}:${name}:${state}`),
-          ),
-        ),
-      ),
-    );
-    return new Set(shards.filter((_, index) => (counts[index] ?? 0) > 0));
+    const client = (await clientOf(queue)) as unknown as Redis | Cluster;
+    const keysOf = (shard: number) =>
+      [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES].flatMap((name) =>
+        states.map((state) => `${shardPrefix(shard)}:${name}:${state}`),
+      );
+    const there = await existing(client, shards.map(keysOf));
+    return new Set(shards.filter((_, index) => there[index]));
   },
 };
 
