@@ -49,34 +49,8 @@ export const SHARDED: Failover[] = [
       return async () => [...(off > SHARE_OFF_MAX ? [told] : []), ...(await crowd.problems())];
     },
   }),
-  failover<ClusterServers>('shards', {
-    ...common,
-    name: 'Cluster, 8 shards: the master of the account killed',
-    async strike(world, _random, { accountId }) {
-      const map = await spreadOver(world, SHARDS);
-      const crowd = await startCrowd(world);
-      await wait(UNDER_LOAD_MS / 4);
-      await world.kill(() => world.servers.killMasterOf(shardPrefix(shardOf(map, accountId))));
-      await world.servers.promoted();
-      await world.servers.restartKilled();
-      await crowd.stop();
-      return crowd.problems;
-    },
-  }),
-  failover<ClusterServers>('shards', {
-    ...common,
-    name: 'Cluster, 8 shards: the master of the map killed',
-    async strike(world) {
-      await spreadOver(world, SHARDS);
-      const crowd = await startCrowd(world);
-      await wait(UNDER_LOAD_MS / 4);
-      await world.kill(() => world.servers.killMasterOf(shardPrefix(0)));
-      await world.servers.promoted();
-      await world.servers.restartKilled();
-      await crowd.stop();
-      return crowd.problems;
-    },
-  }),
+  masterKilled('the master of the account killed', shardOf),
+  masterKilled('the master of the map killed', () => 0),
   failover<ClusterServers>('shards', {
     ...common,
     name: 'Cluster: from 1 shard to 8 and back',
@@ -99,6 +73,24 @@ export const SHARDED: Failover[] = [
     },
   }),
 ];
+
+/** @param shardOfIt whose master it is: by the map, and by the account under load */
+function masterKilled(name: string, shardOfIt: (map: ShardMap, accountId: number) => number): Failover {
+  return failover<ClusterServers>('shards', {
+    ...common,
+    name: `Cluster, 8 shards: ${name}`,
+    async strike(world, _random, { accountId }) {
+      const map = await spreadOver(world, SHARDS);
+      const crowd = await startCrowd(world);
+      await wait(UNDER_LOAD_MS / 4);
+      await world.kill(() => world.servers.killMasterOf(shardPrefix(shardOfIt(map, accountId))));
+      await world.servers.promoted();
+      await world.servers.restartKilled();
+      await crowd.stop();
+      return crowd.problems;
+    },
+  });
+}
 
 /** Resolves with the map once the accounts are spread over so many shards. */
 async function spreadOver({ servers }: World, count: number): Promise<ShardMap> {
