@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events';
 import {
   type Database,
   ensureDayPartitions,
-  lockRoom,
   openDatabase,
   requireKeys,
   requireSchema,
@@ -39,7 +38,7 @@ import {
 import type { Registry } from 'prom-client';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
-import { type Fitness, openFitness } from './fitness.ts';
+import { type Fitness, openFitness, warnOfLocks } from './fitness.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
 import { followShards, spreadAsSet } from './shards.ts';
@@ -49,14 +48,13 @@ import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
 import { createStrangersMeasure } from './telemetry/strangers.ts';
 import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './upkeep/full-queue.ts';
-import { openMailer, sendNotices } from './upkeep/notices.ts';
+import { startMail } from './upkeep/notices.ts';
 import { upkeepTasks } from './upkeep/tasks.ts';
 import { startDeliveryWorkers, startEventWorkers } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
 const STRANGERS_EVERY_MS = 15_000;
-const MAIL_EVERY_MS = 10_000;
 
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
@@ -88,7 +86,7 @@ export async function startDispatcher(
   const queues = await openQueues(process);
   const dispatcher = openDispatcher({ ...process, database, deliveryQueue: queues.deliveries });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
-  openMail(process, database);
+  startMail(process, database.pool);
   openBacklog(process, database, queues);
   openWorkers(process, queues, dispatcher, upkeep, fitness);
   isStarted = true;
@@ -179,18 +177,6 @@ async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
   return fitness;
 }
 
-/** Before statements over all days of a long log fail for it, now and then, once many run at the same time. */
-async function warnOfLocks(process: Process, pool: Database['pool']): Promise<void> {
-  const { logRetentionDays } = process.settings;
-  const room = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));
-  if (room.setting >= room.settingNeeded) return;
-  process.logger.warn(
-    { ...room, logRetentionDays },
-    `PostgreSQL has room for the locks of ${room.atOnce} statements over all days of the log at once: set its ` +
-      `max_locks_per_transaction to ${room.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
-  );
-}
-
 interface Queues {
   backend: QueueBackend;
   events: EventQueue;
@@ -248,24 +234,6 @@ function openUpkeep(
   );
   lifecycle.onClose('upkeep', () => upkeep.close());
   return upkeep;
-}
-
-/** Each dispatcher sends what none has claimed: a mail server that hangs holds up nothing but mail. */
-function openMail({ settings, lifecycle, stopping, logger }: Process, { pool }: Database): void {
-  const { smtpUrl, mailFrom } = settings;
-  if (smtpUrl === undefined || mailFrom === undefined) return;
-  const mailer = openMailer(smtpUrl, mailFrom);
-  const send = async () => {
-    const sent = await sendNotices(pool, mailer, stopping);
-    if (sent > 0) logger.info({ sent }, 'told admins of subscriptions that fail, or do not any more');
-  };
-  const sending = startPeriodic(MAIL_EVERY_MS, send, (error) =>
-    logger.warn({ err: error }, 'e-mail could not be sent'),
-  );
-  lifecycle.onClose('e-mail', async () => {
-    mailer.close();
-    void sending.stop();
-  });
 }
 
 function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Database, queues: Queues): void {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KeysUnknownError, SchemaBehindError } from '@runhook/database';
+import { KeysUnknownError, lockRoom, type Pool, SchemaBehindError } from '@runhook/database';
 import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import type { Gauge } from 'prom-client';
-import { StoppingError } from './record/retry-while-unavailable.ts';
+import { retryWhileUnavailable, StoppingError, type Waiting } from './record/retry-while-unavailable.ts';
+import type { DispatcherSettings } from './settings.ts';
 
 /**
  * A dispatcher whose schema or keys do not fit, for it was started before the migration or has outlived a rotation of
@@ -86,4 +87,20 @@ async function misfitOf(check: () => Promise<void>): Promise<Error | null> {
     if (error instanceof SchemaBehindError || error instanceof KeysUnknownError) return error;
     throw error;
   }
+}
+
+interface LocksProcess extends Waiting {
+  settings: Pick<DispatcherSettings, 'logRetentionDays'>;
+}
+
+/** Before statements over all days of a long log fail for it, now and then, once many run at the same time. */
+export async function warnOfLocks(process: LocksProcess, pool: Pool): Promise<void> {
+  const { logRetentionDays } = process.settings;
+  const room = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));
+  if (room.setting >= room.settingNeeded) return;
+  process.logger.warn(
+    { ...room, logRetentionDays },
+    `PostgreSQL has room for the locks of ${room.atOnce} statements over all days of the log at once: set its ` +
+      `max_locks_per_transaction to ${room.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
+  );
 }

@@ -1,4 +1,4 @@
-import { connectionProblem, openDatabase, type Pool, Replica, requireSchema } from '@runhook/database';
+import { connectionProblem, openDatabase, type Pool, requireSchema } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
@@ -32,7 +32,7 @@ import {
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
-import { LaggingReads } from './http/lagging-reads.ts';
+import { openLaggingReads } from './http/lagging-reads.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { listen, type Patience } from './http/listen.ts';
 import { createHttpApp } from './http/server.ts';
@@ -132,7 +132,7 @@ export async function createManagement(
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue);
     const reportPool = openReportPool(surroundings);
-    const reads = openReads(surroundings, database.pool);
+    const reads = openLaggingReads(surroundings, database.pool);
     const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
     measureRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
@@ -295,31 +295,6 @@ function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings)
   });
   lifecycle.onClose('report database', () => database.close());
   return database.pool;
-}
-
-/** A replica that is away or behind is no reason to be out of service: the primary answers what it would have. */
-function openReads({ settings, logger, lifecycle, metrics }: Surroundings, primary: Pool): LaggingReads {
-  const {
-    databaseUrl: primaryUrl,
-    databaseReplicaUrl: replicaUrl,
-    databaseReplicaMaxLagMs: lagMaxMs,
-  } = settings;
-  if (replicaUrl === undefined) return new LaggingReads(primary, null);
-  const replica = new Replica({
-    primaryUrl,
-    replicaUrl,
-    lagMaxMs,
-    primary,
-    onRead: (server) => metrics.replicaReads.inc({ server }),
-    onChange(state, err) {
-      if (state === 'used') logger.info('lists are read from the replica');
-      else logger.warn({ state, err }, 'lists are read from the primary until the replica is there');
-    },
-    onConnectionError: (err) => logger.warn({ err }, 'an idle connection to the replica broke'),
-  });
-  metrics.measureReplica(() => replica.lagMs);
-  lifecycle.onClose('replica', () => replica.close());
-  return new LaggingReads(primary, replica);
 }
 
 function measureRegularly(

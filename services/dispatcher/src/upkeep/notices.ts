@@ -1,5 +1,7 @@
 import { type Queryable, runStatement } from '@runhook/database';
+import { type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import { createTransport } from 'nodemailer';
+import type { DispatcherSettings } from '../settings.ts';
 
 export interface Mail {
   to: string;
@@ -114,4 +116,31 @@ function mailOf(notice: Notice): Mail {
 /** Of a name: it stands in a header, and its owner may have put anything into it. */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}
+
+const MAIL_EVERY_MS = 10_000;
+
+interface MailProcess {
+  settings: Pick<DispatcherSettings, 'smtpUrl' | 'mailFrom'>;
+  lifecycle: Lifecycle;
+  stopping: AbortSignal;
+  logger: Logger;
+}
+
+/** Each dispatcher sends what none has claimed: a mail server that hangs holds up nothing but mail. */
+export function startMail({ settings, lifecycle, stopping, logger }: MailProcess, pool: Queryable): void {
+  const { smtpUrl, mailFrom } = settings;
+  if (smtpUrl === undefined || mailFrom === undefined) return;
+  const mailer = openMailer(smtpUrl, mailFrom);
+  const send = async () => {
+    const sent = await sendNotices(pool, mailer, stopping);
+    if (sent > 0) logger.info({ sent }, 'told admins of subscriptions that fail, or do not any more');
+  };
+  const sending = startPeriodic(MAIL_EVERY_MS, send, (error) =>
+    logger.warn({ err: error }, 'e-mail could not be sent'),
+  );
+  lifecycle.onClose('e-mail', async () => {
+    mailer.close();
+    void sending.stop();
+  });
 }

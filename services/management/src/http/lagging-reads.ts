@@ -1,5 +1,8 @@
-import type { Queryable, Replica } from '@runhook/database';
+import { type Queryable, Replica } from '@runhook/database';
+import type { Lifecycle, Logger } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
+import type { ManagementMetrics } from '../metrics.ts';
+import type { Settings } from '../settings.ts';
 import type { AccountRequest, Endpoint } from './endpoint.ts';
 
 /** More accounts and callers than change something within the bound of the lag. */
@@ -52,4 +55,39 @@ function accountKey({ account }: Asking): string {
 function callerKey({ account, principal }: Asking): string {
   const who = principal.kind === 'user' ? `user ${principal.userId}` : `token ${principal.tokenId}`;
   return `${who} ${account.id}`;
+}
+
+interface ReadsSurroundings {
+  settings: Pick<Settings, 'databaseUrl' | 'databaseReplicaUrl' | 'databaseReplicaMaxLagMs'>;
+  logger: Logger;
+  lifecycle: Lifecycle;
+  metrics: Pick<ManagementMetrics, 'replicaReads' | 'measureReplica'>;
+}
+
+/** A replica that is away or behind is no reason to be out of service: the primary answers what it would have. */
+export function openLaggingReads(
+  { settings, logger, lifecycle, metrics }: ReadsSurroundings,
+  primary: Queryable,
+): LaggingReads {
+  const {
+    databaseUrl: primaryUrl,
+    databaseReplicaUrl: replicaUrl,
+    databaseReplicaMaxLagMs: lagMaxMs,
+  } = settings;
+  if (replicaUrl === undefined) return new LaggingReads(primary, null);
+  const replica = new Replica({
+    primaryUrl,
+    replicaUrl,
+    lagMaxMs,
+    primary,
+    onRead: (server) => metrics.replicaReads.inc({ server }),
+    onChange(state, err) {
+      if (state === 'used') logger.info('lists are read from the replica');
+      else logger.warn({ state, err }, 'lists are read from the primary until the replica is there');
+    },
+    onConnectionError: (err) => logger.warn({ err }, 'an idle connection to the replica broke'),
+  });
+  metrics.measureReplica(() => replica.lagMs);
+  lifecycle.onClose('replica', () => replica.close());
+  return new LaggingReads(primary, replica);
 }
