@@ -108,6 +108,36 @@ test('what could not be written is written with what came meanwhile', async () =
   expect(written.flat()).toHaveLength(1);
 });
 
+test('is written at once after a quiet period, and what comes within the next one is written together', async () => {
+  const coalescer = (written: SubscriptionStatus[][]) =>
+    new StatusCoalescer({
+      periodMs: 3_600_000,
+      onError: () => undefined,
+      write: async (some) => void written.push(some),
+    });
+  const written: SubscriptionStatus[][] = [];
+  const ofAnother: SubscriptionStatus[][] = [];
+  const statuses = coalescer(written);
+  statuses.note(attempt(1, 500));
+  await eventually(() => expect(written).toHaveLength(1));
+  statuses.note(attempt(2, 500));
+  statuses.note(attempt(3, 500, 'wsu_2'));
+  // Noted later, with nothing before it: once this is written, what was due at once would have been.
+  const another = coalescer(ofAnother);
+  another.note(attempt(3, 200));
+  await eventually(() => expect(ofAnother).toHaveLength(1));
+  expect(written).toHaveLength(1);
+  statuses.note(attempt(4, 200));
+  await Promise.all([statuses.close(), another.close()]);
+  expect(written).toMatchObject([
+    [{ subscriptionId: 'wsu_1', failures: 1 }],
+    [
+      { subscriptionId: 'wsu_1', failures: 0, succeededAt: at(4) },
+      { subscriptionId: 'wsu_2', failures: 1 },
+    ],
+  ]);
+});
+
 describe('in the database', () => {
   let harness: Harness;
   beforeEach(async () => {
