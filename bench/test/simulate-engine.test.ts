@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { Batcher } from '../src/simulate/batcher.ts';
 import { Random, Simulation } from '../src/simulate/engine.ts';
-import { Batcher, Cores, LogDevice, Servers, Thread } from '../src/simulate/stations.ts';
+import { Cores, LogDevice, Places, Servers, Thread } from '../src/simulate/stations.ts';
 
 const SERVICE_MS = 1;
 
@@ -96,6 +97,20 @@ test('threads share cores by turns, and helpers take their part of them', () => 
   simulation.runUntil(100);
   expect(endedMs).toEqual([2, 5]);
   expect(cores.busyMs).toBe(6);
+});
+
+test('places are given in turn, and the last who enters may take more than is left', () => {
+  const places = new Places(3);
+  const entered: string[] = [];
+  const take = (name: string, weight: number) => places.take(weight, () => entered.push(name));
+  take('one', 2);
+  take('large', 5);
+  take('next', 1);
+  expect(entered).toEqual(['one', 'large']);
+  places.leave(2);
+  expect(entered).toHaveLength(2);
+  places.leave(5);
+  expect(entered).toEqual(['one', 'large', 'next']);
 });
 
 test('flushes of a log are shared by those who asked during the one before', () => {

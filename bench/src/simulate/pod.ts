@@ -1,8 +1,9 @@
 import { retryDelayMs } from '@runhook/dispatcher/retry-schedule';
+import { Batcher } from './batcher.ts';
 import type { Item, Job } from './jobs.ts';
 import type { Lane } from './lanes.ts';
 import type { Service } from './service.ts';
-import { Batcher, type Cores, Thread } from './stations.ts';
+import { type Cores, Places, Thread } from './stations.ts';
 
 /** As in services/dispatcher/src/record/dispatch-record.ts. */
 const BATCH_SIZE_MAX = 200;
@@ -27,6 +28,8 @@ export class Pod {
   readonly madeMs: number;
   readonly #service: Service;
   readonly #inHand = { event: 0, retry: 0 };
+  /** Of events that jobs bring: `inHand` of services/dispatcher/src/dispatcher.ts. */
+  readonly #places: Places;
   readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
   /** Fetches on their way, by shard and kind: one at a time while it waits at the queue. */
   readonly #fetching = new Set<string>();
@@ -35,13 +38,14 @@ export class Pod {
 
   constructor(service: Service, index: number, cores: Cores) {
     const { turnMicros, wakeMicros, helperShare, pauseShare } = service.times.dispatcher;
-    const pauses = { share: pauseShare, ms: service.times.machine.pauseMs };
+    const { unevenness, coldHalfMs, pauseMs } = service.times.machine;
+    const pauses = { share: pauseShare, ms: pauseMs };
     this.#service = service;
+    this.#places = new Places(service.setup.concurrency);
     this.#nextShard = index;
     this.madeMs = service.simulation.nowMs;
     this.thread = new Thread(service.simulation, {
-      ...{ cores, turnMicros, wakeMicros, helperShare, pauses },
-      unevenness: service.times.machine.unevenness,
+      ...{ cores, turnMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
     });
     this.#batchers = Object.fromEntries(
       Object.entries(SPACING_MS).map(([name, spacingMs]) => [name, this.#batcher(spacingMs)]),
@@ -108,28 +112,36 @@ export class Pod {
     }
   }
 
+  /** Each event of it by itself; a job of several has them in hand as they find places. */
   #fanOut(job: Job, ended: () => void): void {
+    const each = this.#service.setup.deliveriesPerEvent;
+    let open = Math.ceil(job.items.length / each);
+    for (let start = 0; start < job.items.length; start += each) {
+      const items = job.items.slice(start, start + each);
+      const [{ count }] = items as [Item];
+      this.#places.take(count, () =>
+        this.#fanOutEvent(items, count, () => {
+          this.#places.leave(count);
+          open -= 1;
+          if (open === 0) ended();
+        }),
+      );
+    }
+  }
+
+  /** @param count what the event stands for */
+  #fanOutEvent(items: readonly Item[], count: number, ended: () => void): void {
     const { lookRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
       this.#service.times.postgres;
     const { simulation } = this.#service;
-    const deliveries = job.items.reduce((sum, { count }) => sum + count, 0);
-    const look = { count: job.events, micros: lookRowMicros * job.events, walBytes: 0 };
-    this.#write('look', look, () => {
-      let open = job.items.length;
+    const deliveries = count * items.length;
+    this.#write('look', { count, micros: lookRowMicros * count, walBytes: 0 }, () => {
+      const beganMs = simulation.nowMs;
+      let open = items.length;
       let isCommitting = false;
+      let isCommitted = false;
       let lateCount = 0;
       const failed: Item[] = [];
-      const commit = () => {
-        if (isCommitting) return;
-        isCommitting = true;
-        const micros = eventRowMicros * job.events + deliveryRowMicros * deliveries;
-        const rows = { count: job.events, micros, walBytes: (walBytes * deliveries) / 2 };
-        this.#write('attempted', rows, () => {
-          isCommitted = true;
-          end();
-        });
-      };
-      let isCommitted = false;
       const end = () => {
         if (!isCommitted || open > 0) return;
         for (const item of failed.splice(0)) this.#again(item);
@@ -138,12 +150,19 @@ export class Pod {
           return;
         }
         const late = { count: lateCount, micros: (retryRowMicros * lateCount) / 2, walBytes: 0 };
-        lateCount = 0;
         this.#write('record', late, ended);
       };
-      const beganMs = simulation.nowMs;
+      const commit = () => {
+        if (isCommitting) return;
+        isCommitting = true;
+        const micros = eventRowMicros * count + deliveryRowMicros * deliveries;
+        this.#write('attempted', { count, micros, walBytes: (walBytes * deliveries) / 2 }, () => {
+          isCommitted = true;
+          end();
+        });
+      };
       simulation.after(COMMIT_AFTER_MS, commit);
-      for (const item of job.items) {
+      for (const item of items) {
         this.#attempt(item, (succeeded) => {
           open -= 1;
           if (!succeeded) failed.push(item);

@@ -1,9 +1,10 @@
 import type { RetryPolicy } from '@runhook/dispatcher/retry-schedule';
+import { Batcher } from './batcher.ts';
 import type { Simulation } from './engine.ts';
 import { type Item, type Job, Line } from './jobs.ts';
 import type { Lanes } from './lanes.ts';
 import { ADDING_SHARE, Pod } from './pod.ts';
-import { Batcher, Cores, LogDevice, Servers, Thread } from './stations.ts';
+import { Cores, LogDevice, Servers, Thread } from './stations.ts';
 import type { ServiceTimes } from './times.ts';
 
 /** What is run, and what for. */
@@ -86,11 +87,14 @@ export class Service {
     this.lanes = lanes;
     this.machine =
       setup.machineCores === null ? null : new Cores(setup.machineCores, times.machine.sharingShare);
-    const { unevenness } = times.machine;
+    const { unevenness, coldHalfMs } = times.machine;
     const own = (cores = 1) => this.machine ?? new Cores(cores);
     this.redis = Array.from(
       { length: setup.redisNodes },
-      () => new Thread(simulation, { cores: own(), wakeMicros: times.redis.wakeMicros, unevenness }),
+      () =>
+        new Thread(simulation, {
+          ...{ cores: own(), wakeMicros: times.redis.wakeMicros, coldHalfMs, unevenness },
+        }),
     );
     this.databaseCores = own(setup.databaseCores);
     const { wakeMicros } = times.postgres;
@@ -98,7 +102,9 @@ export class Service {
     const { flushMs } = this.machine === null ? times.cluster : times.postgres;
     this.networkMs = (this.machine === null ? times.cluster : times.machine).networkMs;
     const slowness = () => this.databaseSlowness;
-    this.database = new Servers(simulation, { cores: this.databaseCores, wakeMicros, unevenness, slowness });
+    this.database = new Servers(simulation, {
+      ...{ cores: this.databaseCores, wakeMicros, coldHalfMs, unevenness, slowness },
+    });
     this.log = new LogDevice(simulation, {
       flushMs: () => flushMs * this.databaseSlowness,
       bytesPerSecond: logBytesPerSecond,
@@ -152,10 +158,10 @@ export class Service {
   #addManagement(cores: Cores): void {
     const { turnMicros, wakeMicros, helperShare, batchMicros } = this.times.management;
     const { reportStatementMicros, statementMicros, reportRowMicros, walBytes } = this.times.postgres;
-    const { unevenness } = this.times.machine;
+    const { unevenness, coldHalfMs } = this.times.machine;
     const pauses = { share: this.times.management.pauseShare, ms: this.times.machine.pauseMs };
     const thread = new Thread(this.simulation, {
-      ...{ cores, turnMicros, wakeMicros, helperShare, pauses, unevenness },
+      ...{ cores, turnMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
     });
     const batcher = new Batcher<Call>(this.simulation, {
       ...REPORTS,

@@ -41,6 +41,8 @@ export interface ThreadOptions {
   turnMicros?: number;
   /** Beside that, of a turn that begins when the thread was idle for long, and less after less: sleep, cold caches. */
   wakeMicros?: number;
+  /** After so much idleness a wake costs half of that. */
+  coldHalfMs?: number;
   /** Work of helpers for each task, beside the thread, over that of the task: garbage collection, signing. */
   helperShare?: number;
   /** Of its work, beside it and after every so much: garbage collections. None when omitted. */
@@ -82,7 +84,7 @@ export class Thread {
     this.#tasks.push({ micros, done });
     if (this.#isAtWork) return;
     this.#isAtWork = true;
-    this.#turn(coldness(this.#simulation.nowMs - this.#idleSinceMs));
+    this.#turn(coldness(this.#simulation.nowMs - this.#idleSinceMs, this.#options));
   }
 
   #turn(coldShare: number): void {
@@ -126,11 +128,9 @@ export class Thread {
   }
 }
 
-/** After this much idleness half of what a wake can cost. */
-const COLD_HALF_MS = 1;
-
-function coldness(idleMs: number): number {
-  return idleMs === Number.POSITIVE_INFINITY ? 1 : idleMs / (idleMs + COLD_HALF_MS);
+/** Of what a wake can cost, the share that it costs. */
+function coldness(idleMs: number, { coldHalfMs = 1 }: Pick<ThreadOptions, 'coldHalfMs'>): number {
+  return idleMs === Number.POSITIVE_INFINITY ? 1 : idleMs / (idleMs + coldHalfMs);
 }
 
 function factorOf(simulation: Simulation, { unevenness, slowness }: Partial<ThreadOptions>): number {
@@ -153,7 +153,7 @@ export class Servers {
   run(micros: number, done: () => void): void {
     const { cores, wakeMicros = 0 } = this.#options;
     const idleMs = this.#simulation.nowMs - this.#idleSinceMs;
-    const wake = this.#atWork === 0 ? wakeMicros * coldness(idleMs) : 0;
+    const wake = this.#atWork === 0 ? wakeMicros * coldness(idleMs, this.#options) : 0;
     this.#atWork += 1;
     cores.take((coreSlowness) => {
       const ms = ((micros + wake) / 1_000) * factorOf(this.#simulation, this.#options) * coreSlowness;
@@ -165,6 +165,33 @@ export class Servers {
         done();
       });
     });
+  }
+}
+
+/** `Semaphore` of packages/runtime, on the virtual clock: the last who enters may take more than is left. */
+export class Places {
+  #free: number;
+  #waiting: { weight: number; enter: () => void }[] = [];
+
+  constructor(size: number) {
+    this.#free = size;
+  }
+
+  take(weight: number, enter: () => void): void {
+    if (this.#free > 0) {
+      this.#free -= weight;
+      enter();
+    } else this.#waiting.push({ weight, enter });
+  }
+
+  leave(weight: number): void {
+    this.#free += weight;
+    while (this.#free > 0) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#free -= next.weight;
+      next.enter();
+    }
   }
 }
 
@@ -205,82 +232,3 @@ export class LogDevice {
     });
   }
 }
-
-export interface BatcherOptions<Item> {
-  /** Of what all items together count. */
-  sizeMax: number;
-  sizeOf: (item: Item) => number;
-  slots: number;
-  spacingMs: number;
-  run: (items: Item[], done: () => void) => void;
-}
-
-/** The rules of `MicroBatcher` (packages/runtime), on the virtual clock. */
-export class Batcher<Item> {
-  readonly #simulation: Simulation;
-  readonly #options: BatcherOptions<Item>;
-  #waiting: Item[] = [];
-  #waitingSize = 0;
-  #inFlight = 0;
-  #lastStartMs = Number.NEGATIVE_INFINITY;
-  #isPlanned = false;
-
-  constructor(simulation: Simulation, options: BatcherOptions<Item>) {
-    this.#simulation = simulation;
-    this.#options = options;
-  }
-
-  add(item: Item): void {
-    this.#waiting.push(item);
-    this.#waitingSize += this.#options.sizeOf(item);
-    this.#schedule();
-  }
-
-  #schedule(): void {
-    if (this.#waiting.length === 0 || this.#inFlight >= this.#options.slots) return;
-    const waitMs = this.#untilNextMs();
-    if (waitMs > 0 && this.#isPlanned) return;
-    this.#isPlanned = true;
-    // What comes at the same moment goes together.
-    this.#simulation.after(waitMs, () => this.#start());
-  }
-
-  #untilNextMs(): number {
-    const { sizeMax, spacingMs } = this.#options;
-    if (this.#waitingSize >= sizeMax) return 0;
-    const waitMs = this.#lastStartMs + spacingMs - this.#simulation.nowMs;
-    return waitMs > ROUNDING_MS ? waitMs : 0;
-  }
-
-  #start(): void {
-    this.#isPlanned = false;
-    if (this.#waiting.length === 0 || this.#inFlight >= this.#options.slots) return;
-    if (this.#untilNextMs() > 0) {
-      this.#schedule();
-      return;
-    }
-    this.#inFlight += 1;
-    this.#lastStartMs = this.#simulation.nowMs;
-    this.#options.run(this.#takeBatch(), () => {
-      this.#inFlight -= 1;
-      this.#schedule();
-    });
-    this.#schedule();
-  }
-
-  #takeBatch(): Item[] {
-    const { sizeMax, sizeOf } = this.#options;
-    let size = 0;
-    let count = 0;
-    for (const item of this.#waiting) {
-      if (count > 0 && size + sizeOf(item) > sizeMax) break;
-      size += sizeOf(item);
-      count += 1;
-    }
-    this.#waitingSize -= size;
-    return this.#waiting.splice(0, count);
-  }
-}
-
-/** Less is no wait: moments are sums of fractions. */
-const ROUNDING_MS = 1e-6;

@@ -90,6 +90,8 @@ export interface ServiceTimes {
     networkMs: number;
     /** How much the turns of a process differ: the 99th percentile over the median, of what is 1 in the mean. */
     unevenness: number;
+    /** A process is half as cold as it gets after so long without work. */
+    coldHalfMs: number;
     /** One garbage collection. */
     pauseMs: number;
     /** How much slower a core is while all of the machine are at work. */
