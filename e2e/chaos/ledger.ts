@@ -1,3 +1,4 @@
+import { eventDataField } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { runKey } from './endpoint.ts';
 import type { Load } from './load.ts';
@@ -62,7 +63,7 @@ interface DeliveryRow {
 }
 
 const EVENTS = `
-  SELECT e.id, e.event_type, e.data->>'runId' AS run_id, d.planned_at > s.updated_at AS after_leaving
+  SELECT e.id, e.event_type, ${eventDataField('e.data', 'runId')} AS run_id, d.planned_at > s.updated_at AS after_leaving
   FROM events e JOIN subscriptions s ON s.id = $2
     LEFT JOIN (SELECT event_id, min(created_at) AS planned_at FROM deliveries WHERE account_id = $1 GROUP BY 1) d
       ON d.event_id = e.id

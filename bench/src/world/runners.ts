@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { createServiceToken } from '@runhook/database';
+import { createServiceToken, eventDataField } from '@runhook/database';
 import { seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
 import type { Bench } from '../bench.ts';
 import type { Expected } from '../measure/ledger.ts';
@@ -58,8 +58,8 @@ async function runnerOf({ database }: World, { id: accountId, jobs }: TestAccoun
 }
 
 const EVENTS = `
-  SELECT id, account_id || ' ' || (data->>'runId') || ' ' || event_type AS call
-  FROM events WHERE account_id = ANY($1) AND account_id || ' ' || (data->>'runId') || ' ' || event_type = ANY($2)`;
+  SELECT id, account_id || ' ' || (${eventDataField('data', 'runId')}) || ' ' || event_type AS call
+  FROM events WHERE account_id = ANY($1) AND account_id || ' ' || (${eventDataField('data', 'runId')}) || ' ' || event_type = ANY($2)`;
 
 /** The runner knows its runs, the endpoint the events: the log has both. */
 export async function expectedOf(

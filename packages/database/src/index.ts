@@ -4,6 +4,13 @@ export {
   connectionSentence,
 } from './connection-problem.ts';
 export { dropOldDayPartitions, ensureDayPartitions, missingDayPartitions } from './day-partitions.ts';
+export {
+  eventDataField,
+  eventDataOf,
+  isStoredEventData,
+  type StoredEventData,
+  storedEventData,
+} from './event-data.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export {
   addMembership,

@@ -160,12 +160,14 @@ function idStart(kind: IdKind, minuteMs: number): string {
   return createId(kind, minuteMs + MINUTE_MS / 2).slice(0, PREFIX_CHARACTERS + TIME_CHARACTERS);
 }
 
-const EVENT_TIME = `to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US000"Z"')`;
+const createdAt = (seconds: string) =>
+  `to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:${seconds}"Z"')`;
+const EVENT_TIME = createdAt('SS.US000');
+const RUN_TIME = createdAt('SS');
+// As `storedEventData` has it.
 const EVENT_DATA = `
-  json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', run_id::text, 'environmentId', '4',
-    'environmentName', 'Production', 'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3',
-    'runStatus', 'Success', 'runStatusCode', 10, 'runStatusMessage', 'None', 'runReason', 'Scheduled',
-    'runStartedAt', to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))`;
+  json_build_array('12', 'Nightly build', run_id::text, '4', 'Production', '1.9.2', 'Analytics', '3', 'Success', 10, 'None',
+    'Scheduled', ${RUN_TIME}, ${RUN_TIME})`;
 
 const REQUEST_HEADERS = `'"Runhook/0.1.0"'`;
 const RESPONSE_HEADERS = `'{"content-type":"text/plain"}'`;

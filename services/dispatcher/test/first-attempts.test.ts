@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
+import { storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
@@ -117,7 +118,7 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
     await harness.receiver.waitFor(1);
     await eventually(async () => expect(await storedIn('open_events')).toBe(0));
     const { rows } = await harness.database.pool.query('SELECT data FROM events');
-    expect(rows).toEqual([{ data: told.data }]);
+    expect(rows).toEqual([{ data: JSON.parse(storedEventData(told)) }]);
   });
 
   test('are not made of an event that nobody subscribes to, which is claimed all the same', async () => {

@@ -1,5 +1,5 @@
 import { idDay, type JobRunEvent, type KeptHeaders } from '@runhook/contract';
-import type { Database } from '@runhook/database';
+import { type Database, storedEventData } from '@runhook/database';
 
 export interface DeliveryRow {
   id: string;
@@ -48,12 +48,12 @@ export async function attemptsOf({ pool }: Database, deliveryId: string): Promis
 
 /** As management commits it: nobody has fanned it out. */
 export async function insertOpenEvent({ pool }: Database, event: JobRunEvent): Promise<void> {
-  const { eventId, accountId, eventType, timestamp, data } = event;
+  const { eventId, accountId, eventType, timestamp } = event;
   await pool.query(
     `WITH event AS (
        INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
        VALUES ($1, $2, $3, $4, $5, $6) RETURNING day, id, account_id)
      INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM event`,
-    [idDay('event', eventId), eventId, accountId, eventType, timestamp, JSON.stringify(data)],
+    [idDay('event', eventId), eventId, accountId, eventType, timestamp, storedEventData(event)],
   );
 }

@@ -1,5 +1,11 @@
 import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
-import { type Pool, recordRunsOfEvents, runStatement, valuesOfRuns } from '@runhook/database';
+import {
+  type Pool,
+  recordRunsOfEvents,
+  runStatement,
+  storedEventData,
+  valuesOfRuns,
+} from '@runhook/database';
 import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
 
 export interface NewDelivery {
@@ -180,7 +186,7 @@ export async function commitPage(
       accountId,
       eventType,
       timestamp,
-      JSON.stringify(data),
+      storedEventData(event),
       version,
       data.jobId,
       data.runId,
@@ -212,7 +218,7 @@ export async function commitFanOut(pool: Pool, unsorted: readonly FanOutRows[]):
       events.map(({ accountId }) => accountId),
       events.map(({ eventType }) => eventType),
       events.map(({ timestamp }) => timestamp),
-      events.map(({ data }) => JSON.stringify(data)),
+      events.map((event) => storedEventData(event)),
       deliveries.map(({ eventNumber }) => eventNumber),
       deliveries.map(({ id }) => id),
       deliveries.map(({ subscriptionId }) => subscriptionId),

@@ -1,5 +1,5 @@
 import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
+import { eventDataOf, type Pool, runStatement, type StoredEventData } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
@@ -19,7 +19,7 @@ export interface DeliveryRow extends TargetRow {
   account_id: string;
   event_type: string;
   timestamp: string;
-  data: JobRunEvent['data'];
+  data: StoredEventData;
 }
 
 /** What is read of deliveries `d` and what they hang together with; see {@link toDelivery}. */
@@ -90,7 +90,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
       eventType: row.event_type,
       accountId: Number(row.account_id),
       timestamp: row.timestamp,
-      data: row.data,
+      data: eventDataOf(row.event_type, row.data),
     } as JobRunEvent,
     target: targetOf(row),
   };

@@ -1,5 +1,5 @@
 import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
-import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
+import { eventDataOf, inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
 
@@ -180,7 +180,15 @@ async function loadEvents(database: Queryable, lost: readonly ForgottenEvent[]):
     lost.map(({ accountId }) => accountId),
   ];
   const rows = await runStatement(database, EVENTS, values, 'load-events');
-  return rows.map((row) => ({ ...row, accountId: Number(row.accountId) }) as JobRunEvent);
+  return rows.map(
+    ({ accountId, eventType, data, ...row }) =>
+      ({
+        ...row,
+        eventType,
+        accountId: Number(accountId),
+        data: eventDataOf(eventType, data),
+      }) as JobRunEvent,
+  );
 }
 
 async function putBackDeliveries(

@@ -1,6 +1,14 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
 import { idDay, type KeptHeaders, toldHeaders } from '@runhook/contract';
-import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
+import {
+  column,
+  eventDataOf,
+  isStoredEventData,
+  type Pool,
+  queryRows,
+  type RowOf,
+  type StoredEventData,
+} from '@runhook/database';
 
 /** SQL for a timestamptz as the API shows it: microseconds since the epoch, as digits; null stays null. */
 export function microsOf(column: string): string {
@@ -42,11 +50,8 @@ export const DELIVERY = {
   duration_ms: column.orNull(column.integer),
 };
 
-const eventData = (value: unknown): value is Record<string, unknown> & { jobName: string } =>
-  column.object(value) && typeof value.jobName === 'string';
-
 /** Null when the event is gone, which its retention does a moment before or after the delivery's. */
-export const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(eventData) };
+export const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(isStoredEventData) };
 
 const DELIVERY_WITH_EVENT = {
   ...DELIVERY_WITH_DATA,
@@ -55,7 +60,7 @@ const DELIVERY_WITH_EVENT = {
   event_timestamp: column.orNull(column.text),
 };
 
-export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: { jobName: string } | null };
+export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: StoredEventData | null };
 
 /** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
 export const DELIVERY_COLUMNS = `
@@ -110,7 +115,7 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
     event_id: row.event_id,
     event_type: row.event_type,
     job_id: row.job_id,
-    job_name: row.event_data?.jobName ?? '',
+    job_name: row.event_data === null ? '' : eventDataOf(row.event_type, row.event_data).jobName,
     run_id: row.run_id,
     status: row.status,
     reason: row.reason,

@@ -1,6 +1,6 @@
 // SQL by hand: a run’s deliveries by the index of runs, and among the events that nobody has fanned out, which are few.
 import { type EventType, integerIdFromText } from '@runhook/contract';
-import { column, type Pool, queryRows } from '@runhook/database';
+import { column, eventDataField, type Pool, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
@@ -54,7 +54,7 @@ const OPEN = { event_type: column.text };
 const SELECT_OPEN = `
   SELECT e.event_type FROM (SELECT day, event_id FROM open_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) o
   JOIN events e ON e.day = o.day AND e.id = o.event_id AND e.account_id = $1
-  WHERE e.data ->> 'runId' = $2::text
+  WHERE ${eventDataField('e.data', 'runId')} = $2::text
   UNION ALL
   SELECT 'all' WHERE (SELECT count(*) FROM (SELECT FROM open_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) o) = ${OPEN_MAX}`;
 

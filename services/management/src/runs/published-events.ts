@@ -7,6 +7,7 @@ import {
   type Queryable,
   queryRows,
   recordRunsOfEvents,
+  storedEventData,
   valuesOfRuns,
 } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
@@ -190,7 +191,7 @@ async function writeRound(
       events.map(({ accountId }) => accountId),
       events.map(({ eventType }) => eventType),
       events.map(({ timestamp }) => timestamp),
-      events.map(({ data }) => JSON.stringify(data)),
+      events.map((event) => storedEventData(event)),
       rows.map(({ traceContext }) => traceContext),
       events.map(({ data }) => data.runId),
       ...valuesOfRuns(events),

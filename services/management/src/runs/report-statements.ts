@@ -1,6 +1,6 @@
 // SQL by hand: the hot path; what many runners report at about the same time is one statement.
 import { idDay, type JobRunEvent } from '@runhook/contract';
-import { column, type JobView, type Queryable, queryRows } from '@runhook/database';
+import { column, type JobView, type Queryable, queryRows, storedEventData } from '@runhook/database';
 import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
@@ -224,7 +224,7 @@ export async function recordRuns(
       events.map(({ runId }) => runId),
       events.map(({ event }) => event.eventType),
       events.map(({ event }) => event.timestamp),
-      events.map(({ event }) => JSON.stringify(event.data)),
+      events.map(({ event }) => storedEventData(event)),
       events.map(({ traceContext }) => traceContext),
     ],
     isTogether ? 'record-reports' : undefined,

@@ -1,5 +1,5 @@
 import { createId, deliveryIdFor, idDay, type JobRunEvent, sampleEvent } from '@runhook/contract';
-import type { Database } from '@runhook/database';
+import { type Database, storedEventData } from '@runhook/database';
 
 const DAY_MS = 86_400_000;
 
@@ -54,7 +54,7 @@ export async function insertDelivery(
   const day = idDay('event', eventId);
   await pool.query(
     'INSERT INTO events (day, id, account_id, event_type, "timestamp", data) VALUES ($1, $2, $3, $4, $5, $6)',
-    [day, eventId, fields.accountId, eventType, event.timestamp, JSON.stringify(data)],
+    [day, eventId, fields.accountId, eventType, event.timestamp, storedEventData(event)],
   );
   const id = deliveryIdFor(eventId, fields.subscriptionId);
   await pool.query(
