@@ -13,10 +13,19 @@ import {
   seedSubscription,
   type TestDatabase,
 } from '@runhook/testing';
+import { accountLogEndpoints } from '../src/deliveries/account-log-routes.ts';
 import { insertRecovery } from '../src/deliveries/begin-recovery.ts';
 import { cancelDelivery, keyOfDelivery } from '../src/deliveries/by-operator.ts';
 import { type DeliveryKey, findDelivery, listAttempts } from '../src/deliveries/delivery.ts';
+import { countHours } from '../src/deliveries/hourly-counts.ts';
+import { evidenceOf } from '../src/deliveries/incident-evidence.ts';
+import { ratesEndpoint } from '../src/deliveries/rates.ts';
 import { beginRedelivery } from '../src/deliveries/redeliver.ts';
+import { deliveryEndpoints } from '../src/deliveries/routes.ts';
+import { runEventsEndpoint } from '../src/deliveries/run-events.ts';
+import { statisticsEndpoint } from '../src/deliveries/statistics.ts';
+import type { AccountEndpoint } from '../src/http/endpoint.ts';
+import { LaggingReads } from '../src/http/lagging-reads.ts';
 import { createPublishedEvents } from '../src/runs/published-events.ts';
 import { recordRuns } from '../src/runs/report-statements.ts';
 import { insertAttempt, insertDelivery } from './deliveries/delivery-rows.ts';
@@ -36,7 +45,7 @@ const ON_THE_WAY = [
   'runs/report-statements.ts',
 ];
 
-/** Read pages and counts by the index of a webhook, which has no account: it is asked for in every part of a day. */
+/** Read pages and counts, of more than one day at a time. */
 const READS_OF_THE_LOG = [
   'deliveries/account-counts.ts',
   'deliveries/account-log.ts',
@@ -137,7 +146,71 @@ const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
   ['cancelling it', ['deliveries'], async () => cancelDelivery(pool, await newDelivery('pending'))],
 ];
 
+const RUN_ID = '12345';
+
+/** What reads pages and counts, by the path that it answers at. */
+function endpoint(path: string): AccountEndpoint {
+  const reads = new LaggingReads(pool, null);
+  const deps = { prisma: database.prisma, pool, reads };
+  const found = [
+    ...deliveryEndpoints(deps),
+    ...accountLogEndpoints(deps),
+    statisticsEndpoint(deps),
+    ratesEndpoint(deps),
+    runEventsEndpoint(deps),
+  ].find((one) => one.method === 'GET' && one.path.endsWith(path));
+  if (!found) throw new Error(`nothing answers at ${path}`);
+  return found;
+}
+
+const asked = (path: string, query: Record<string, string> = {}) =>
+  endpoint(path).handle({
+    account: { id: accountId },
+    param: (name: string) => (name === 'run_id' ? RUN_ID : subscriptionId),
+    query,
+  } as never);
+
+/** Of times long ago and of now, so that more than one day is read. */
+const READS: [name: string, run: () => Promise<unknown>][] = [
+  ['the deliveries of a webhook', () => asked('/:webhook_id/deliveries')],
+  ['those that failed', () => asked('/:webhook_id/deliveries', { status: 'failed' })],
+  ['the log of the account', () => asked('/webhooks/deliveries')],
+  ['what failed in it', () => asked('/webhooks/deliveries', { status: 'failed' })],
+  ['what waits in it', () => asked('/webhooks/deliveries', { status: 'pending' })],
+  ['of one job in it', () => asked('/webhooks/deliveries', { job_id: '12' })],
+  ['of one run in it', () => asked('/webhooks/deliveries', { run_id: RUN_ID })],
+  ['its histogram', () => asked('/histogram')],
+  ['the histogram of what failed', () => asked('/histogram', { status: 'failed' })],
+  ['the statistics of a webhook', () => asked(`/:webhook_id/statistics`)],
+  ['those of several', () => asked('/webhooks/statistics', { subscription_id: subscriptionId })],
+  ['the events of a run', () => asked('/events')],
+  [
+    'the hours of a log',
+    () =>
+      countHours(pool, {
+        ...{ accountId, subscriptionId, eventType: null, byEventType: true },
+        ...{ status: 'not delivered', since: null, until: null },
+      }),
+  ],
+  [
+    'what a webhook fails by',
+    () => evidenceOf(pool, accountId, [{ subscriptionId, since: '1700000000000000', until: null }]),
+  ],
+];
+
 describe('on a log that is divided by account', () => {
+  test.each(READS)('%s are read from the parts of the account, and no other', async (_name, run) => {
+    await newDelivery('failed');
+    opened = [];
+    expect(await run()).toBeTruthy();
+    expect(opened.length).toBeGreaterThan(1);
+    for (const { leaves } of opened) {
+      for (const name of leaves)
+        expect(name).toMatch(new RegExp(`^(deliveries|events|attempts)_(\\d{8}_${leaf}|default)$`));
+    }
+    expect(opened.flatMap(({ leaves }) => leaves).some((name) => name.startsWith('deliveries_2'))).toBe(true);
+  });
+
   test.each(CASES)('%s opens the part of its account, and no other', async (_name, tables, run) => {
     opened = [];
     expect(await run()).not.toBeNull();

@@ -56,7 +56,7 @@ const COUNT_SLOTS = `
   FROM unnest($1::text[]) AS webhook (id)
   CROSS JOIN LATERAL (
     SELECT date_bin('30 minutes', created_at, timestamptz 'epoch') AS start, count(*) AS deliveries
-    FROM deliveries WHERE subscription_id = webhook.id AND created_at < ${timestampOf('$2')} GROUP BY 1
+    FROM deliveries WHERE account_id = $3 AND subscription_id = webhook.id AND created_at < ${timestampOf('$2')} GROUP BY 1
   ) d`;
 
 async function countSlots(
@@ -68,7 +68,8 @@ async function countSlots(
   const numbers = new Map<string, number[]>(webhooks.map((id) => [id, []]));
   for (let at = 0; at < webhooks.length; at += WEBHOOKS_AT_ONCE) {
     const some = webhooks.slice(at, at + WEBHOOKS_AT_ONCE);
-    for (const row of await queryRows(database, SLOT_COUNT, COUNT_SLOTS, [some, String(closedBefore)]))
+    const values = [some, String(closedBefore), accountId];
+    for (const row of await queryRows(database, SLOT_COUNT, COUNT_SLOTS, values))
       numbers.get(row.webhook)?.push(row.slot, row.deliveries);
   }
   const byWebhook = new Map([...numbers].map(([id, pairs]) => [id, Int32Array.from(pairs)] as const));

@@ -107,15 +107,17 @@ export class Values {
   }
 }
 
-/** The stretch and the window, of `deliveries d`. */
+/** The account, the stretch and the window, of `deliveries d`. */
 export function placeConditions(
   values: Values,
+  accountId: number,
   stretch: Stretch,
   span: Pick<Span, 'since' | 'until'>,
 ): string[] {
   const { firstDay, lastDay, since, before } = stretch;
   const at = (micros: bigint) => timestampOf(values.$(String(micros)));
   const conditions = [
+    `d.account_id = ${values.$(accountId)}`,
     firstDay === lastDay
       ? `d.day = ${values.$(firstDay)}::date`
       : `d.day >= ${values.$(firstDay)}::date AND d.day <= ${values.$(lastDay)}::date`,

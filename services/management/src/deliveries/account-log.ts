@@ -45,10 +45,10 @@ const FOUND = { ...DELIVERY_WITH_DATA, webhook_name: column.text, ordered_day: c
 type FoundRow = DeliveryRow & { webhook_name: string; ordered_day: string };
 
 // Keys first; only the rows of the page are read whole, with their events.
-const rowsOf = (keys: string) => `
+const rowsOf = (keys: string, accountId: string) => `
   SELECT ${DELIVERY_COLUMNS}, d.webhook_name, e.data AS event_data, d.day::text AS ordered_day
   FROM (${keys}) k
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = ${accountId}
   LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
   ORDER BY d.day DESC, d.created_at DESC, d.id DESC`;
 
@@ -121,7 +121,12 @@ async function readNamed(
   }
   const keys = `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${conditions.join(' AND ')}
     ORDER BY ${ORDER} LIMIT ${values.$(limit + 1)}`;
-  return (await queryRows(database, FOUND, rowsOf(keys), values.all)) as FoundRow[];
+  return (await queryRows(
+    database,
+    FOUND,
+    rowsOf(keys, values.$(query.accountId)),
+    values.all,
+  )) as FoundRow[];
 }
 
 interface StretchQuery extends AccountLogQuery {
@@ -145,6 +150,7 @@ async function readStretch(
   const matching = [`true`, ...rowConditions(values, filters)].join(' AND ');
   const page = rowsOf(
     `SELECT d.day, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`,
+    values.$(query.accountId),
   );
   const rows = await runStatement(
     database,
@@ -170,13 +176,13 @@ function scanOf(values: Values, query: StretchQuery, source: Source, wanted: str
   const { accountId, webhooks, filters, stretch, span, max } = query;
   const ids = `${values.$([...webhooks.keys()])}::text[]`;
   const where = [
-    ...placeConditions(values, stretch, span),
+    ...placeConditions(values, accountId, stretch, span),
     ...sourceConditions(values, source, filters),
   ].join(' AND ');
   // Those that are pending are few, and in an index of their own.
   if (source === 'pending')
     return `SELECT ${READ_COLUMNS} FROM deliveries d
-      WHERE d.account_id = ${values.$(accountId)} AND d.subscription_id = ANY (${ids}) AND ${where}`;
+      WHERE d.subscription_id = ANY (${ids}) AND ${where}`;
   const columns = max === null ? 'd.day, d.created_at, d.id' : READ_COLUMNS;
   // Each in the order of its index and no more than can be taken: the planner, which takes every webhook for as busy as the
   // others of the log, would read whole days for one that has nothing.

@@ -123,7 +123,7 @@ async function addKnown(counting: Counting, known: CountedSlots): Promise<bigint
 async function countAll(counting: Counting, ids: readonly string[], window: Window): Promise<bigint | null> {
   if (ids.length === 0 || window.until <= window.since) return null;
   return await countStretches(counting, window, counting.limits.index, (values, stretch, max) => {
-    const where = placeConditions(values, stretch, window).join(' AND ');
+    const where = placeConditions(values, counting.query.accountId, stretch, window).join(' AND ');
     return `SELECT d.created_at, 'delivered'::text AS status
       FROM unnest(${values.$(ids)}::text[]) AS webhook (id)
       CROSS JOIN LATERAL (SELECT d.created_at FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d
@@ -142,12 +142,12 @@ async function countRows(
   return await countStretches(counting, window, counting.limits.rows, (values, stretch, max) => {
     const parts = sources.map((source) => {
       const where = [
-        ...placeConditions(values, stretch, window),
+        ...placeConditions(values, accountId, stretch, window),
         ...sourceConditions(values, source, filters),
       ].join(' AND ');
       const list = `${values.$(ids)}::text[]`;
       return source === 'pending'
-        ? `SELECT d.* FROM deliveries d WHERE d.account_id = ${values.$(accountId)} AND d.subscription_id = ANY (${list}) AND ${where}`
+        ? `SELECT d.* FROM deliveries d WHERE d.subscription_id = ANY (${list}) AND ${where}`
         : `SELECT d.* FROM unnest(${list}) AS webhook (id)
            CROSS JOIN LATERAL (SELECT * FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}
              ORDER BY d.day DESC, d.created_at DESC LIMIT ${values.$(max + 1)}) d`;

@@ -42,17 +42,23 @@ interface CountedLog extends CountedHours {
   isLong: boolean;
 }
 
+/** Names the log of a subscription: whose it is decides which part of each day it is in. */
+export interface LogKey {
+  accountId: number;
+  subscriptionId: string;
+}
+
 /** How many deliveries of long logs were created in each hour that is over. */
 export interface HourlyCounts {
   /** Null when they are not known. */
-  known(subscriptionId: string): CountedHours | null;
+  known(key: LogKey): CountedHours | null;
   /**
    * As {@link known}, counting first where they are not: to read what lies so far back would take as long. Null when that
    * takes too long.
    */
-  counted(subscriptionId: string): Promise<CountedHours | null>;
+  counted(key: LogKey): Promise<CountedHours | null>;
   /** Tells of a page that was read without them. A long or slow log is counted in the background, for the next time. */
-  wasRead(subscriptionId: string, page: { isLong: boolean; durationMs: number }): void;
+  wasRead(key: LogKey, page: { isLong: boolean; durationMs: number }): void;
 }
 
 /**
@@ -63,50 +69,46 @@ export interface HourlyCounts {
 export function createHourlyCounts(database: Queryable, limits = LIMITS): HourlyCounts {
   const logs = new KeptCounts<CountedLog>({ max: LOGS_MAX });
 
-  async function counts(subscriptionId: string, isKnownLong: boolean): Promise<CountedLog> {
+  async function counts(key: LogKey, isKnownLong: boolean): Promise<CountedLog> {
     const closedBefore = settledBefore(HOUR_MICROS);
-    const until = { since: null, until: closedBefore };
     const counted = await countHours(database, {
-      subscriptionId,
-      eventType: null,
-      status: null,
-      byEventType: true,
-      ...until,
+      ...key,
+      ...{ eventType: null, status: null, byEventType: true },
+      ...{ since: null, until: closedBefore },
     });
     const deliveries = counted.reduce((sum, hour) => sum + hour.deliveries, 0);
     const isLong = isKnownLong || deliveries >= limits.deliveriesMin;
     return { counts: isLong ? counted : [], closedBefore, isLong };
   }
 
-  const count = (subscriptionId: string, isKnownLong: boolean) =>
-    logs.count(subscriptionId, () => counts(subscriptionId, isKnownLong));
+  const count = (key: LogKey, isKnownLong: boolean) =>
+    logs.count(key.subscriptionId, () => counts(key, isKnownLong));
 
-  function known(subscriptionId: string): CountedHours | null {
-    const log = logs.usable(subscriptionId);
+  function known(key: LogKey): CountedHours | null {
+    const log = logs.usable(key.subscriptionId);
     if (!log?.isLong) return null;
-    if (!logs.isFresh(subscriptionId)) void count(subscriptionId, true);
+    if (!logs.isFresh(key.subscriptionId)) void count(key, true);
     return log;
   }
 
   return {
     known,
-    async counted(subscriptionId) {
+    async counted(key) {
+      const { subscriptionId } = key;
       // Who asks for what lies so far back takes it to be long.
       const isGood = logs.usable(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
-      if (!isGood)
-        await Promise.race([count(subscriptionId, true), wait(WAITED_FOR_MS, null, { ref: false })]);
-      return known(subscriptionId);
+      if (!isGood) await Promise.race([count(key, true), wait(WAITED_FOR_MS, null, { ref: false })]);
+      return known(key);
     },
-    wasRead(subscriptionId, { isLong, durationMs }) {
+    wasRead(key, { isLong, durationMs }) {
       const isWorthwhile = isLong || durationMs > limits.slowMs;
-      if (isWorthwhile && !logs.isFresh(subscriptionId)) void count(subscriptionId, isLong);
+      if (isWorthwhile && !logs.isFresh(key.subscriptionId)) void count(key, isLong);
     },
   };
 }
 
 /** What is counted: deliveries of a subscription created at or after `since` and before `until`. */
-export interface HourQuery {
-  subscriptionId: string;
+export interface HourQuery extends LogKey {
   eventType: string | null;
   status: DeliveryFilters['status'];
   /** Microseconds since the epoch; null where it is open. */
@@ -122,12 +124,12 @@ export async function countHours(
   database: Queryable,
   query: Omit<HourQuery, 'status'> & { status: HourQuery['status'] | 'not delivered'; byEventType: boolean },
 ): Promise<HourCount[]> {
-  const { subscriptionId, eventType, status, since, until } = query;
+  const { accountId, subscriptionId, eventType, status, since, until } = query;
   const statuses =
     status === 'not delivered'
       ? [`d.status IN ('failed', 'cancelled')`, `d.status = 'pending'`]
-      : [status === null ? 'true' : 'd.status = $5'];
-  const where = `d.subscription_id = $1 AND ($2::text IS NULL OR d.event_type = $2)
+      : [status === null ? 'true' : 'd.status = $6'];
+  const where = `d.account_id = $5 AND d.subscription_id = $1 AND ($2::text IS NULL OR d.event_type = $2)
     AND ($3::bigint IS NULL OR d.created_at >= ${timestampOf('$3')})
     AND ($4::bigint IS NULL OR d.created_at < ${timestampOf('$4')})`;
   const type = query.byEventType ? 'd.event_type' : `''::text`;
@@ -138,7 +140,9 @@ export async function countHours(
         count(*) AS deliveries
       FROM deliveries d WHERE ${where} AND ${one} GROUP BY 1, 2, 3`,
   );
-  const values = [subscriptionId, eventType, since, until].map((value) => value?.toString() ?? null);
+  const values = [subscriptionId, eventType, since, until, accountId].map(
+    (value) => value?.toString() ?? null,
+  );
   return await queryRows(
     database,
     HOUR_COUNT,

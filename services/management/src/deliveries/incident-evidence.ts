@@ -52,7 +52,7 @@ const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
 // Those under way when it began to fail were created a deadline earlier at most; an id may be a day older or younger.
 const FAILING = `
   FROM deliveries d
-  WHERE d.subscription_id = w.subscription_id
+  WHERE d.account_id = $4 AND d.subscription_id = w.subscription_id
     AND d.day >= ${dayOf('w.since')} - 1 AND d.day <= ${dayOf('w.until')} + 1
     AND d.created_at >= w.since - interval '15 seconds' AND d.created_at <= w.until
     AND (d.status IN ('failed', 'pending') OR d.attempt_count > CASE d.status WHEN 'delivered' THEN 1 ELSE 0 END)`;
@@ -89,10 +89,10 @@ const REASONS = `
     (array_agg(d.id ORDER BY a.started_at DESC))[1] AS delivery_id, ${microsOf('max(a.started_at)')} AS attempted_at
   FROM ${TIMES}
   CROSS JOIN LATERAL (
-    SELECT d.day, d.id, d.account_id ${FAILING} ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${SAMPLE_MAX}) d
+    SELECT d.day, d.id ${FAILING} ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${SAMPLE_MAX}) d
   CROSS JOIN LATERAL (
     SELECT * FROM attempts a
-    WHERE a.day = d.day AND a.delivery_id = d.id AND a.account_id = d.account_id AND a.error_code IS NOT NULL AND a.started_at <= w.until
+    WHERE a.day = d.day AND a.delivery_id = d.id AND a.account_id = $4 AND a.error_code IS NOT NULL AND a.started_at <= w.until
     ORDER BY a.number DESC LIMIT 1) a
   GROUP BY 1, 2, 3, 4, 5`;
 
@@ -108,13 +108,18 @@ const REASON_ROW = {
   attempted_at: column.digits,
 };
 
-/** What the log has of each time, in their order. */
-export async function evidenceOf(database: Queryable, times: readonly FailingTime[]): Promise<Evidence[]> {
+/** What an account's log has of each time, in their order. */
+export async function evidenceOf(
+  database: Queryable,
+  accountId: number,
+  times: readonly FailingTime[],
+): Promise<Evidence[]> {
   if (times.length === 0) return [];
   const values = [
     times.map(({ subscriptionId }) => subscriptionId),
     times.map(({ since }) => since),
     times.map(({ until }) => until),
+    accountId,
   ];
   const [counts, reasons] = await Promise.all([
     queryRows(database, COUNTS_ROW, COUNTS, values),

@@ -86,6 +86,7 @@ export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountE
       const spans = [...shownOpen, ...closed];
       const evidence = await evidenceOf(
         reads.of(request),
+        account.id,
         spans.map(({ subscription_id, since, until, moved_at }) => ({
           subscriptionId: subscription_id,
           since,

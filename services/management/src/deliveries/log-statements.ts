@@ -1,7 +1,7 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
 import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
-import type { HourlyCounts } from './hourly-counts.ts';
+import type { HourlyCounts, LogKey } from './hourly-counts.ts';
 import {
   type Condition,
   type DeliveryFilters,
@@ -16,8 +16,7 @@ export const TOTAL_COUNT_MAX = 1_000_000;
 /** And here where every row that is counted is read, unless somebody asks for what lies beyond. */
 export const READ_COUNT_MAX = 50_000;
 
-export interface DeliveryQuery {
-  subscriptionId: string;
+export interface DeliveryQuery extends LogKey {
   filters: DeliveryFilters;
   limit: number;
   offset: number;
@@ -39,18 +38,15 @@ export async function listDeliveries(
   hourlyCounts: HourlyCounts,
   query: DeliveryQuery,
 ): Promise<DeliveryPage> {
-  const { subscriptionId, filters } = query;
-  const { status, runId } = filters;
+  const { status, runId } = query.filters;
   const isSelective = runId !== null || (status !== null && status !== 'delivered');
   if (isSelective) return await readPage(database, query);
-  const known =
-    hourlyCounts.known(subscriptionId) ??
-    (isFarBack(query) ? await hourlyCounts.counted(subscriptionId) : null);
+  const known = hourlyCounts.known(query) ?? (isFarBack(query) ? await hourlyCounts.counted(query) : null);
   if (known !== null) return await readSought(database, query, await seekPage(database, known, query));
   const startedAtMs = performance.now();
   const page = await readPage(database, query);
   const isLong = page.totalCount >= READ_COUNT_MAX;
-  hourlyCounts.wasRead(subscriptionId, { isLong, durationMs: performance.now() - startedAtMs });
+  hourlyCounts.wasRead(query, { isLong, durationMs: performance.now() - startedAtMs });
   return page;
 }
 
@@ -60,20 +56,18 @@ function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): 
 
 // The keys come first, from the index alone; only the rows of the page are read. The day leads the order: it lets a
 // page end after the newest partition that fills it.
-const PAGE_OF = (keys: string, days: string) => `
+const PAGE_OF = (keys: string, parts: string) => `
   SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
   FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND ${days}
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND ${parts}
   LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id`;
 
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
 
 /** Counts and reads at once. */
-async function readPage(
-  database: Queryable,
-  { subscriptionId, filters, limit, offset }: DeliveryQuery,
-): Promise<DeliveryPage> {
-  const conditions = deliveryConditions(subscriptionId, filters);
+async function readPage(database: Queryable, query: DeliveryQuery): Promise<DeliveryPage> {
+  const { filters, limit, offset } = query;
+  const conditions = deliveryConditions(query, filters);
   const where = whereOf(conditions, 2);
   const countMax = isFarBack({ offset, limit }) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
   const rows = await runStatement(
@@ -81,7 +75,7 @@ async function readPage(
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
        FROM (SELECT 1 FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
-     LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofDays)}) page ON true
+     LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofParts)}) page ON true
      ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
     [limit, offset, ...valuesOf(conditions)],
   );
@@ -97,20 +91,20 @@ async function readPage(
 async function readSought(database: Queryable, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
   const totalCount = Math.min(seek.totalCount, TOTAL_COUNT_MAX);
   if (seek.parts.length === 0) return { rows: [], totalCount };
-  const shared = deliveryConditions(query.subscriptionId, query.filters);
+  const shared = deliveryConditions(query, query.filters);
   const values = [query.limit, seek.offset, ...valuesOf(shared)];
   const where = whereOf(shared, 2);
   const parts = seek.parts.map((part) => {
     const ofPart = whereOf(part, values.length);
     values.push(...valuesOf(part));
-    return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofDays };
+    return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofParts };
   });
   const keys = parts.map((part) => part.keys).join(' UNION ALL ');
   const days = parts.map((part) => `(${part.days})`).join(' OR ');
   const rows = await queryRows(
     database,
     DELIVERY_WITH_DATA,
-    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `(${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
+    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `${where.ofParts} AND (${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
     values,
   );
   return { rows, totalCount };

@@ -6,6 +6,7 @@ import {
   HOUR_MICROS,
   type HourCount,
   type HourQuery,
+  type LogKey,
 } from './hourly-counts.ts';
 
 /** Where a page begins and ends. */
@@ -17,8 +18,7 @@ export interface PageSeek {
   offset: number;
 }
 
-interface PageQuery {
-  subscriptionId: string;
+interface PageQuery extends LogKey {
   filters: DeliveryFilters;
   limit: number;
   offset: number;
@@ -61,7 +61,7 @@ function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
   const day = (operator: string, value: string): Condition => ({
     sql: (parameter) => `d.day ${operator} ${parameter}::date`,
     value,
-    isOfDays: true,
+    isOfPart: true,
   });
   const created = (operator: string, value: string): Condition => ({
     sql: (parameter) => `d.created_at ${operator} ${timestampOf(parameter)}`,
@@ -77,11 +77,11 @@ async function matchingHours(
   known: CountedHours,
   query: PageQuery,
 ): Promise<HourCount[]> {
-  const { subscriptionId, filters } = query;
+  const { accountId, subscriptionId, filters } = query;
   const { eventType, status } = filters;
   const window = { since: microsOf(filters.since), until: microsOf(filters.until) };
   const inner = innerHours(window, known.closedBefore);
-  const ask = { subscriptionId, eventType };
+  const ask = { accountId, subscriptionId, eventType };
   if (inner === null)
     return inDays(await countHours(database, { ...ask, ...window, status, byEventType: false }), filters);
   const kept = known.counts.filter((one) => {
@@ -167,7 +167,7 @@ export interface Condition {
   sql: (parameter: string) => string;
   value: string | number;
   /** Whether it tells the server which partitions to leave alone. */
-  isOfDays?: boolean;
+  isOfPart?: boolean;
 }
 
 /**
@@ -175,11 +175,15 @@ export interface Condition {
  * up to a day ahead of its deliveries. One that was published with an id older than a day is listed under that day;
  * but what failed or was cancelled is listed whatever its day, so that as many are counted as a recovery would take.
  */
-export function deliveryConditions(subscriptionId: string, filters: DeliveryFilters): Condition[] {
+export function deliveryConditions(
+  { accountId, subscriptionId }: LogKey,
+  filters: DeliveryFilters,
+): Condition[] {
   const { status, eventType, runId, since, until } = filters;
   const isRecoverable = status === 'failed' || status === 'cancelled';
   const { firstDay, lastDay } = daysOf(filters);
-  const conditions: [Condition['sql'], Condition['value'] | null, isOfDays?: true][] = [
+  const conditions: [Condition['sql'], Condition['value'] | null, isOfPart?: true][] = [
+    [(parameter) => `d.account_id = ${parameter}`, accountId, true],
     [(parameter) => `d.subscription_id = ${parameter}`, subscriptionId],
     [(parameter) => `d.status = ${parameter}`, status],
     [(parameter) => `d.event_type = ${parameter}`, eventType],
@@ -189,8 +193,8 @@ export function deliveryConditions(subscriptionId: string, filters: DeliveryFilt
     [(parameter) => `d.day >= ${parameter}::date`, isRecoverable ? null : firstDay, true],
     [(parameter) => `d.day <= ${parameter}::date`, lastDay, true],
   ];
-  return conditions.flatMap(([sql, value, isOfDays = false]) =>
-    value === null ? [] : [{ sql, value, isOfDays }],
+  return conditions.flatMap(([sql, value, isOfPart = false]) =>
+    value === null ? [] : [{ sql, value, isOfPart }],
   );
 }
 
@@ -214,12 +218,12 @@ export function dayOf(micros: bigint): string {
 /** In the last day of the year 9999. */
 export const LAST_MICROS = 253_402_300_799_000_000n;
 
-/** The conditions in SQL, and those of days by themselves. @param taken how many parameters the statement has before theirs */
-export function whereOf(conditions: readonly Condition[], taken: number): { all: string; ofDays: string } {
-  const parts = conditions.map(({ sql, isOfDays }, index) => ({
-    isOfDays,
+/** The conditions in SQL, and those of parts by themselves. @param taken how many parameters the statement has before theirs */
+export function whereOf(conditions: readonly Condition[], taken: number): { all: string; ofParts: string } {
+  const parts = conditions.map(({ sql, isOfPart }, index) => ({
+    isOfPart,
     text: sql(`$${taken + index + 1}`),
   }));
   const joined = (some: typeof parts) => some.map(({ text }) => text).join(' AND ') || 'true';
-  return { all: joined(parts), ofDays: joined(parts.filter(({ isOfDays }) => isOfDays)) };
+  return { all: joined(parts), ofParts: joined(parts.filter(({ isOfPart }) => isOfPart)) };
 }

@@ -67,7 +67,7 @@ const subscriptionIds = readBy((text) => {
 
 // Both counts come from indexes: of all deliveries without a look at their rows, and of the few that are not delivered.
 const OF_THEM = `
-  d.subscription_id = ANY ($1::text[]) AND d.created_at >= ${timestampOf('$2')}
+  d.account_id = $3 AND d.subscription_id = ANY ($1::text[]) AND d.created_at >= ${timestampOf('$2')}
   AND d.day >= ${dayOf(timestampOf('$2'))} - 1 AND d.day <= ${dayOf('now()')} + 1`;
 const HOUR = `extract(epoch FROM d.created_at - ${timestampOf('$2')})::bigint / 3600`;
 
@@ -102,7 +102,7 @@ async function readRates(prisma: PrismaClient, query: Read<RatesQuery>): Promise
   });
   const ids = own.map(({ id }) => id);
   const since = `${(Math.floor(Date.now() / HOUR_MS) - hours + 1) * HOUR_MS}000`;
-  const rows = ids.length === 0 ? [] : await queryRows(database, ROW, SELECT, [ids, since]);
+  const rows = ids.length === 0 ? [] : await queryRows(database, ROW, SELECT, [ids, since, accountId]);
   return ids.map((subscription_id) => {
     const delivery_counts = new Array<number>(hours).fill(0);
     const failed_counts = new Array<number>(hours).fill(0);

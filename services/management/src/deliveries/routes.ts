@@ -71,6 +71,7 @@ function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEnd
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(prisma, request);
       const { rows, totalCount } = await listDeliveries(reads.of(request), hourlyCounts, {
+        accountId: request.account.id,
         subscriptionId,
         filters,
         ...page,

@@ -5,6 +5,7 @@ import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
 import { microsOf } from './delivery.ts';
+import type { LogKey } from './hourly-counts.ts';
 import { type ListDependencies, STATISTICS_PATH } from './routes.ts';
 
 /** How many hours of statistics one call may ask for: a week. */
@@ -63,13 +64,13 @@ export function statisticsEndpoint({ prisma, reads }: ListDependencies): Account
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
       reader.check();
       const { id: subscriptionId } = await requiredSubscription(prisma, request);
-      return { code: 200, data: await statistics({ subscriptionId, hours, database: reads.of(request) }) };
+      const key = { accountId: request.account.id, subscriptionId };
+      return { code: 200, data: await statistics({ ...key, hours, database: reads.of(request) }) };
     },
   };
 }
 
-export interface StatisticsQuery {
-  subscriptionId: string;
+export interface StatisticsQuery extends LogKey {
   hours: number;
 }
 
@@ -135,7 +136,7 @@ const SELECT = `
       END AS duration_ms,
       count(*) AS deliveries, sum(d.attempt_count) AS attempts
     FROM deliveries d
-    WHERE d.subscription_id = $1 AND d.created_at >= ${SINCE}
+    WHERE d.account_id = $3 AND d.subscription_id = $1 AND d.created_at >= ${SINCE}
       AND d.day >= ${dayOf(SINCE)} - 1 AND d.day <= ${dayOf('now()')} + 1
     GROUP BY 1, 2, 3
   ), counts AS (
@@ -182,9 +183,9 @@ const ROW = {
 /** A subscription's hours up to now, and their totals. */
 async function readStatistics(
   database: Queryable,
-  { subscriptionId, hours }: StatisticsQuery,
+  { accountId, subscriptionId, hours }: StatisticsQuery,
 ): Promise<StatisticsView> {
-  const rows = await queryRows(database, ROW, SELECT, [subscriptionId, hours]);
+  const rows = await queryRows(database, ROW, SELECT, [subscriptionId, hours, accountId]);
   const total = rows.find(({ hour_start }) => hour_start === null);
   if (!total) throw new Error('statistics without their totals');
   const found: StatisticsBucket[] = rows.flatMap((row) =>

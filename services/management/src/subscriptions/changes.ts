@@ -26,7 +26,7 @@ const LOG = `
   SELECT $2::text AS id, coalesce(md5(string_agg(concat_ws(' ', id, status, attempt_count, trigger), ',')), '') AS version
   FROM (
     SELECT id, status, attempt_count, trigger FROM deliveries
-    WHERE subscription_id = (
+    WHERE account_id = $1 AND subscription_id = (
       SELECT id FROM subscriptions WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL)
     ORDER BY day DESC, created_at DESC, id DESC
     LIMIT ${NEWEST}

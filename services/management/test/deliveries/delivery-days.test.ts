@@ -34,7 +34,13 @@ async function partitionsRead(filters: Partial<DeliveryFilters>): Promise<string
       return { rows: [] };
     },
   } as unknown as Pool;
-  const query = { subscriptionId: 'wsu_x', filters: { ...NO_FILTERS, ...filters }, limit: 10, offset: 0 };
+  const query = {
+    accountId: 1,
+    subscriptionId: 'wsu_x',
+    filters: { ...NO_FILTERS, ...filters },
+    limit: 10,
+    offset: 0,
+  };
   await listDeliveries(
     explaining,
     { known: () => null, counted: async () => null, wasRead: () => undefined },

@@ -34,8 +34,10 @@ beforeAll(async () => {
   ({ id: subscriptionId } = await seedSubscription(database, { accountId, clientUrl }));
   await seedDeliveries(database.pool, { accountId, subscriptionId, count: COUNT, days: 3 });
   known = createHourlyCounts(database.pool, { slowMs: Number.POSITIVE_INFINITY, deliveriesMin: 1 });
-  known.wasRead(subscriptionId, { isLong: true, durationMs: 0 });
-  await eventually(async () => expect(known.known(subscriptionId)?.counts.length).toBeGreaterThan(48));
+  known.wasRead({ accountId, subscriptionId }, { isLong: true, durationMs: 0 });
+  await eventually(async () =>
+    expect(known.known({ accountId, subscriptionId })?.counts.length).toBeGreaterThan(48),
+  );
 });
 
 afterAll(async () => {
@@ -44,7 +46,7 @@ afterAll(async () => {
 });
 
 async function list(hours: HourlyCounts, filters: Partial<DeliveryFilters>, offset: number, limit = 7) {
-  const query = { subscriptionId, filters: { ...ALL, ...filters }, limit, offset };
+  const query = { accountId, subscriptionId, filters: { ...ALL, ...filters }, limit, offset };
   const { rows, totalCount } = await listDeliveries(database.pool, hours, query);
   return { rows: rows.map(deliveryView), totalCount };
 }
@@ -110,9 +112,9 @@ test('a short log is never kept, however slow the server is', async () => {
     },
   } as unknown as PrismaDatabase['pool'];
   const hours = createHourlyCounts(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
-  hours.wasRead(subscriptionId, { isLong: false, durationMs: 1_000 });
+  hours.wasRead({ accountId, subscriptionId }, { isLong: false, durationMs: 1_000 });
   await eventually(() => expect(counted).toBe(1));
-  expect(hours.known(subscriptionId)).toBeNull();
+  expect(hours.known({ accountId, subscriptionId })).toBeNull();
   expect((await list(hours, {}, COUNT - 1)).rows).toHaveLength(1);
 });
 
@@ -141,16 +143,17 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   await seedDeliveries(database.pool, { accountId, subscriptionId: id, count, days: 2 });
   // What lies far back waits for the count that it brings.
   const fresh = createHourlyCounts(database.pool);
-  const oldest = { subscriptionId: id, filters: ALL, limit: 7, offset: count - 7 };
+  const key = { accountId, subscriptionId: id };
+  const oldest = { ...key, filters: ALL, limit: 7, offset: count - 7 };
   expect((await listDeliveries(database.pool, fresh, oldest)).totalCount).toBe(count);
-  expect(fresh.known(id)).not.toBeNull();
+  expect(fresh.known(key)).not.toBeNull();
   const hours = createHourlyCounts(database.pool);
-  const newest = { subscriptionId: id, filters: ALL, limit: 7, offset: 0 };
+  const newest = { ...key, filters: ALL, limit: 7, offset: 0 };
   const first = await listDeliveries(database.pool, hours, newest);
   expect(first.totalCount).toBe(READ_COUNT_MAX);
   const beyond = { ...newest, offset: count - 7 };
   expect(await listDeliveries(database.pool, none, beyond)).toMatchObject({ totalCount: count });
-  await eventually(() => expect(hours.known(id)).not.toBeNull());
+  await eventually(() => expect(hours.known(key)).not.toBeNull());
   const second = await listDeliveries(database.pool, hours, newest);
   expect(second.totalCount).toBe(count);
   expect(second.rows.map(deliveryView)).toEqual(first.rows.map(deliveryView));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createId, JOB_RUN_EVENTS, type JobRunEvent, orderedData, sampleEvent } from '@runhook/contract';
+import { createId, JOB_RUN_EVENTS, type JobRunEvent, sampleEvent } from '@runhook/contract';
+import { storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually } from '@runhook/testing';
 import { type CallOptions, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
@@ -35,7 +36,7 @@ const verdicts = ({ json }: { json: Json }) => json.data.events.map(({ verdict }
 async function stored(): Promise<{ id: string; data: string; open: boolean }[]> {
   const { rows } = await harness.database.pool.query(
     `SELECT e.id, e.data::text AS data, o.event_id IS NOT NULL AS open
-     FROM events e LEFT JOIN open_events o ON o.day = e.day AND o.event_id = e.id
+     FROM events e LEFT JOIN open_events o ON o.day = e.day AND o.event_id = e.id AND o.account_id = e.account_id
      WHERE e.account_id = $1 ORDER BY e.id`,
     [account.id],
   );
@@ -56,7 +57,7 @@ describe('POST …/events/', () => {
     });
     const onRecord = [started, completed].map((event) => ({
       id: event.eventId,
-      data: JSON.stringify(orderedData(event)),
+      data: storedEventData(event),
       open: true,
     }));
     expect(await stored()).toEqual(onRecord.sort((a, b) => (a.id < b.id ? -1 : 1)));
@@ -116,9 +117,7 @@ describe('POST …/events/', () => {
       body: JSON.stringify({ events: [{ ...event, data }] }),
     });
     expect(answer.status).toBe(202);
-    expect(JSON.parse((await stored())[0]?.data ?? '')).toMatchObject({
-      runFinishedAt: '2026-01-31T19:31:20Z',
-    });
+    expect((await stored())[0]?.data).toMatch(/"2026-01-31T19:31:20Z"\]$/);
   });
 
   test('tells of each what is wrong with it, and takes the others', async () => {

@@ -6,6 +6,7 @@ import {
   createAccount,
   createJob,
   createServiceToken,
+  eventDataOf,
   type JobView,
   openDatabase,
   type PermissionSet,
@@ -146,11 +147,14 @@ export async function startRunsServer(
     async sent() {
       const { rows } = await pool.query(
         `SELECT events.id AS "eventId", account_id::int AS "accountId", event_type AS "eventType", "timestamp",
-           data::text
+           data
          FROM unnest($1::text[]) WITH ORDINALITY AS relayed (id, place) JOIN events USING (id) ORDER BY place`,
         [relayed.map(({ event }) => event.eventId)],
       );
-      return rows;
+      return rows.map((row) => ({
+        ...row,
+        data: JSON.stringify(eventDataOf(row.eventType, row.data)),
+      }));
     },
     async close() {
       server.close();
