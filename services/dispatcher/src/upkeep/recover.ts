@@ -98,66 +98,108 @@ export interface BegunDelivery {
   cycle: number;
 }
 
-// Subqueries, not a join, so that the window bounds the scan of the index and the place in it where the last page ended
-// is where this one begins. A delivery that somebody else puts back meanwhile is passed over, and counted by neither
-// the page's length nor the recovery. What completes after the recovery was created is not its concern: it may be
-// what it put back itself, failed again. Management counts by the same conditions.
+/** Where a recovery is, and what it looks for; times as PostgreSQL writes them, to the microsecond. */
+interface RecoveryPlace {
+  accountId: string;
+  subscriptionId: string;
+  status: string;
+  since: string;
+  until: string;
+  createdAt: string;
+  afterDay: string;
+  afterCreatedAt: string;
+  afterId: string;
+  [column: string]: unknown;
+}
+
+// Not joined with the deliveries: where the log is spread over servers, recoveries are not.
+const PLACE = `
+  SELECT s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
+    r.since::text, r.until::text, r.created_at::text AS "createdAt",
+    coalesce(r.after_day, '-infinity')::text AS "afterDay",
+    coalesce(r.after_created_at, '-infinity')::text AS "afterCreatedAt", coalesce(r.after_id, '') AS "afterId"
+  FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id
+  WHERE r.id = $1 AND r.status = 'running' FOR UPDATE OF r`;
+
+// The window bounds the scan of the index, and the place in it where the last page ended is where this one begins. A delivery
+// that somebody else puts back meanwhile is passed over, and counted by neither the page's length nor the recovery. What
+// completes after the recovery was created is not its concern: it may be what it put back itself, failed again.
+// Management counts by the same conditions.
 const BEGIN_PAGE = `
-  WITH r AS MATERIALIZED (
-    SELECT recoveries.*, s.account_id FROM recoveries JOIN subscriptions s ON s.id = subscription_id
-    WHERE recoveries.id = $1 AND recoveries.status = 'running' FOR UPDATE OF recoveries
-  ), page AS MATERIALIZED (
+  WITH page AS MATERIALIZED (
     SELECT d.day, d.created_at, d.id
     FROM deliveries d
-    WHERE d.account_id = (SELECT account_id FROM r) AND d.subscription_id = (SELECT subscription_id FROM r)
-      AND d.status = (SELECT delivery_status FROM r) AND d.status IN ('failed', 'cancelled')
-      AND d.created_at >= (SELECT since FROM r) AND d.created_at < (SELECT until FROM r)
-      AND d.day >= (SELECT coalesce(after_day, '-infinity') FROM r)
-      AND d.day <= (SELECT (until AT TIME ZONE 'UTC')::date + 1 FROM r)
-      AND (d.day, d.created_at, d.id) > (
-        (SELECT coalesce(after_day, '-infinity') FROM r), (SELECT coalesce(after_created_at, '-infinity') FROM r),
-        (SELECT coalesce(after_id, '') FROM r))
-      AND d.completed_at <= (SELECT created_at FROM r)
+    WHERE d.account_id = $1 AND d.subscription_id = $2 AND d.status = $3 AND d.status IN ('failed', 'cancelled')
+      AND d.created_at >= $4::timestamptz AND d.created_at < $5::timestamptz
+      AND d.day >= $7::date AND d.day <= ($5::timestamptz AT TIME ZONE 'UTC')::date + 1
+      AND (d.day, d.created_at, d.id) > ($7::date, $8::timestamptz, $9::text)
+      AND d.completed_at <= $6::timestamptz
     ORDER BY d.day, d.created_at, d.id
-    LIMIT $2
+    LIMIT $10
   ), begun AS (
     UPDATE deliveries d
     SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
-      next_attempt_at = now(), recovery_id = r.id
-    FROM page, r
-    WHERE d.day = page.day AND d.id = page.id AND d.account_id = r.account_id AND d.status = r.delivery_status AND d.completed_at <= r.created_at
+      next_attempt_at = now(), recovery_id = $11
+    FROM page
+    WHERE d.day = page.day AND d.id = page.id AND d.account_id = $1 AND d.status = $3
+      AND d.completed_at <= $6::timestamptz
     RETURNING d.id, d.account_id, d.cycle
-  ), last AS (
-    SELECT * FROM page ORDER BY day DESC, created_at DESC, id DESC LIMIT 1
-  ), counts AS (
-    SELECT (SELECT count(*)::int FROM page) AS length, (SELECT count(*)::int FROM begun) AS begun
-  ), noted AS (
-    UPDATE recoveries
-    SET recovered_count = recovered_count + counts.begun,
-      after_day = coalesce(last.day, after_day), after_created_at = coalesce(last.created_at, recoveries.after_created_at),
-      after_id = coalesce(last.id, after_id),
-      status = CASE WHEN counts.length < $2 THEN 'done' ELSE status END,
-      completed_at = CASE WHEN counts.length < $2 THEN clock_timestamp() END
-    FROM counts LEFT JOIN last ON true
-    WHERE recoveries.id = (SELECT r.id FROM r)
   )
-  SELECT id, account_id AS "accountId", cycle FROM begun`;
+  SELECT page.day::text, page.created_at::text AS "createdAt", page.id, begun.account_id AS "accountId", begun.cycle
+  FROM page LEFT JOIN begun ON begun.id = page.id
+  ORDER BY page.day, page.created_at, page.id`;
+
+interface PageRow {
+  day: string;
+  createdAt: string;
+  id: string;
+  accountId: string | null;
+  /** Null where somebody else put it back. */
+  cycle: number | null;
+  [column: string]: unknown;
+}
+
+const NOTE = `
+  UPDATE recoveries
+  SET recovered_count = recovered_count + $2, after_day = coalesce($3::date, after_day),
+    after_created_at = coalesce($4::timestamptz, after_created_at), after_id = coalesce($5, after_id),
+    status = CASE WHEN $6 THEN 'done' ELSE status END, completed_at = CASE WHEN $6 THEN clock_timestamp() END
+  WHERE id = $1`;
 
 /**
- * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is,
- * in one statement: a page that is not full ends it.
+ * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is:
+ * a page that is not full ends it.
  */
 async function beginRecoveryPage(
-  database: Queryable,
+  transaction: Queryable,
   recoveryId: string,
   pageSize: number,
 ): Promise<BegunDelivery[]> {
-  return await runStatement<BegunDelivery & { [column: string]: unknown }>(
-    database,
+  const [place] = await runStatement<RecoveryPlace>(transaction, PLACE, [recoveryId], 'place-of-recovery');
+  if (!place) return [];
+  const { accountId, subscriptionId, status, since, until, createdAt, afterDay, afterCreatedAt, afterId } =
+    place;
+  const page = await runStatement<PageRow>(
+    transaction,
     BEGIN_PAGE,
-    [recoveryId, pageSize],
+    [
+      ...[accountId, subscriptionId, status, since, until, createdAt],
+      ...[afterDay, afterCreatedAt, afterId, pageSize, recoveryId],
+    ],
     'begin-recovery-page',
   );
+  const begun = page.flatMap(({ id, accountId, cycle }) =>
+    accountId === null || cycle === null ? [] : [{ id, accountId, cycle }],
+  );
+  const last = page.at(-1);
+  const end = [last?.day ?? null, last?.createdAt ?? null, last?.id ?? null];
+  await runStatement(
+    transaction,
+    NOTE,
+    [recoveryId, begun.length, ...end, page.length < pageSize],
+    'note-recovery',
+  );
+  return begun;
 }
 
 const CANCEL = `

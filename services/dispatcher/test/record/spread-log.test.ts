@@ -50,7 +50,7 @@ const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }>
   'load-events': { events: 2 },
   'has-parked': { deliveries: 1, anyDay: true },
   'take-parked': { events: 1, deliveries: 1, anyDay: true },
-  'judge-lanes': { deliveries: 1, anyDay: true },
+  'count-parked': { deliveries: 1, anyDay: true },
   'begin-recovery-page': { deliveries: 1, anyDay: true },
 };
 
@@ -71,6 +71,9 @@ const NOT_OF_THE_LOG = [
   'cancel-recovery',
   'delete-old-recoveries',
   'forgotten-events',
+  'judge-lanes',
+  'note-recovery',
+  'place-of-recovery',
   'running-recoveries',
   'update-subscription-statuses',
 ];
