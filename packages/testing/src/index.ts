@@ -40,6 +40,7 @@ export {
   type SpreadPostgres,
   spreadRecord,
   startSpreadPostgres,
+  workerUrls,
 } from './spread-postgres.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 export {

@@ -58,8 +58,21 @@ export async function createTestDatabase({ hasDays = true } = {}): Promise<TestD
   if (!hasDays) await withClient(url, (client) => client.query(DROP_DAYS));
   return {
     url,
-    drop: () => onEach(servers, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
+    drop: () => onEach(servers, (client) => dropDatabase(client, name)),
   };
+}
+
+const OBJECT_IN_USE = '55006';
+const DROPS_MAX = 5;
+
+/** Whoever is connected is thrown out; a daemon of Citus may be back before the database is gone. */
+async function dropDatabase(client: Client, name: string, tries = 1): Promise<void> {
+  try {
+    await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== OBJECT_IN_USE || tries === DROPS_MAX) throw error;
+    await dropDatabase(client, name, tries + 1);
+  }
 }
 
 const DROP_DAYS = `

@@ -156,8 +156,9 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     const { pool } = harness.database;
     const { rows } = await pool.query<{ id: string }>(
       `WITH aged AS (SELECT id, row_number() OVER (ORDER BY md5(id)) AS age FROM deliveries), changed AS (
-         UPDATE deliveries d SET created_at = now() - age * interval '1 second' FROM aged WHERE aged.id = d.id)
+         UPDATE deliveries d SET created_at = to_timestamp($1::float8 - age) FROM aged WHERE aged.id = d.id)
        SELECT id FROM aged ORDER BY age DESC`,
+      [Date.now() / 1_000],
     );
     const inOrder = rows.map(({ id }) => id);
     const take = async () => {
@@ -234,8 +235,10 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
     await harness.startDispatcher();
     const queue = openQueue();
     await queue.wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
-    await eventually(async () => expect((await queue.counts()).delayed).toBe(1));
-    expect(await countParked()).toBe(10);
+    await eventually(async () => {
+      expect((await queue.counts()).delayed).toBe(1);
+      expect(await countParked()).toBe(10);
+    });
     await setSecret(kept.rows[0].secret);
     await everyDelivery(10, 'delivered');
     expect(harness.receiver.requests).toHaveLength(10);
