@@ -45,9 +45,10 @@ test('each figure is held against its bar, from the right side', () => {
   const targets = targetsOf(
     report([
       scenario('max', {
-        '1 dispatcher': { ratioToRaw: 0.9, cpuRatioToRaw: 1.2 },
+        '1 dispatcher': { ratioToRaw: 1.2, cpuRatioToRaw: 0.85 },
         '2 dispatchers': { ratioToRaw: 0.99 },
       }),
+      scenario('list', { 'log, newest': { p50Ms: 21 }, 'webhooks, newest': { p50Ms: 2 } }),
       scenario('neighbours', { '0 % never answer': { p99Ms: 40 }, '10 % never answer': { p99Ms: 50 } }),
     ]),
   );
@@ -64,6 +65,7 @@ test('each figure is held against its bar, from the right side', () => {
     'not run',
     'not run',
     ...Array(11).fill('not run'),
+    'missed',
     'stretch',
   ]);
 });
@@ -148,7 +150,7 @@ test('a run of some scenarios leaves the others as they were, and says when it w
     /\| 1 dispatcher \| 3456 \|.*\n\nMeasured on 2026-11-21, in a run of its own\.\n\n<!-- end -->/,
   );
   expect(filled).toContain(
-    '| rate of one dispatcher, over raw got of one process | 0.85 | 0.95 | 0.90 | pass |',
+    '| rate of one dispatcher, over raw got of one process | 1.15 | 1.35 | 0.90 | missed |',
   );
   expect(filled).toContain(row);
   expect(filled).toContain('| p99 at 0.5 of raw got, ms | 110 | 70 | not run | not run |');

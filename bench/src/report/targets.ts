@@ -51,8 +51,8 @@ export function targetsOf(report: Report): Target[] {
     ...restTargets(figure),
     floor(
       'rate of one dispatcher, over raw got of one process',
-      0.85,
-      0.95,
+      1.15,
+      1.35,
       figure('max', '1 dispatcher', 'ratioToRaw'),
     ),
     floor(
@@ -63,8 +63,8 @@ export function targetsOf(report: Report): Target[] {
     ),
     ceiling(
       'CPU of dispatcher, Redis and PostgreSQL per delivery, over raw got',
-      1.4,
-      1.25,
+      1.1,
+      0.9,
       figure('max', '1 dispatcher', 'cpuRatioToRaw'),
     ),
     ceiling('p99 at 0.3 of raw got, ms', 80, 50, figure('latency', '0.3 of raw got', 'p99Ms')),
@@ -85,6 +85,7 @@ export function targetsOf(report: Report): Target[] {
       figure('backlog', 'a queued delivery', 'redisBytes'),
     ),
     ...floodTargets(figure),
+    ceiling('slowest page of a log of 10,000,000, ms', 20, 10, slowestPage(report)),
     ceiling('missing or repeated, in all runs', 0, 0, missingOrRepeated(report)),
   ];
 }
@@ -185,6 +186,14 @@ function floodTargets(figure: FigureOf): Target[] {
     ),
     ceiling('places by which one of a lane was late', 64, 0, figure('parked', 'back', 'placesLateMax')),
   ];
+}
+
+/** By the median of its calls. */
+function slowestPage({ scenarios }: Report): number | null {
+  const pages = scenarios
+    .find(({ name }) => name === 'list')
+    ?.rows.filter((row) => row.case.startsWith('log, '));
+  return pages === undefined ? null : Math.max(...pages.map(({ figures }) => figures.p50Ms ?? Number.NaN));
 }
 
 export function verdict({

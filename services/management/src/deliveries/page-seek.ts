@@ -133,9 +133,7 @@ function outerRanges(window: Range, inner: Range & { until: bigint }): Range[] {
 /** The same days as the list itself reads. */
 function inDays(hours: HourCount[], filters: DeliveryFilters): HourCount[] {
   const { firstDay, lastDay } = daysOf(filters);
-  return hours.filter(
-    ({ day }) => (firstDay === null || day >= firstDay) && (lastDay === null || day <= lastDay),
-  );
+  return hours.filter(({ day }) => (firstDay === null || day >= firstDay) && day <= lastDay);
 }
 
 function without(hours: readonly HourCount[], taken: readonly HourCount[]): HourCount[] {
@@ -198,14 +196,16 @@ export function deliveryConditions(
   );
 }
 
-/** The days (`YYYY-MM-DD`) that a window reads; null where it is open. */
+/** The days (`YYYY-MM-DD`) that a window reads; null where it is open. No event has an id of later than tomorrow. */
 function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   firstDay: string | null;
-  lastDay: string | null;
+  lastDay: string;
 } {
+  const now = BigInt(Date.now()) * 1_000n;
+  const end = until === null || BigInt(until) > now ? now : BigInt(until);
   return {
     firstDay: since === null ? null : dayOf(BigInt(since) - DAY_MICROS),
-    lastDay: until === null ? null : dayOf(BigInt(until) + DAY_MICROS),
+    lastDay: dayOf(end + DAY_MICROS),
   };
 }
 

@@ -68,6 +68,8 @@ test('a list of a window reads the days of the window, with one to spare on each
   );
 });
 
-test('a list without a window may read every day', async () => {
-  expect((await partitionsRead({})).length).toBe(42);
+test('a list without a window reads every day up to tomorrow, of which an event may be', async () => {
+  const days = await partitionsRead({});
+  expect(days.length).toBeGreaterThan(30);
+  expect(days.at(-1)).toBe(dayName(-1));
 });
