@@ -101,7 +101,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
     const [begun] = await pendingDeliveriesOf(pool, event, 60_000);
     expect(begun?.delayMs).toBeGreaterThan(30_000);
     expect(begun?.delayMs).toBeLessThanOrEqual(60_000);
-    await pool.query(`UPDATE deliveries SET created_at = created_at - interval '61 seconds'`);
+    await pool.query('UPDATE deliveries SET created_at = $1', [new Date(Date.now() - 61_000)]);
     expect(await pendingDeliveriesOf(pool, event, 60_000)).toMatchObject([{ delayMs: 0 }]);
   });
 

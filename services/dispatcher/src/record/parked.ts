@@ -16,11 +16,15 @@ import {
  * takes the parked ones, the oldest first (docs/adr/0032-lanes.md).
  */
 
+// Materialized, so that no planner puts the moment into the coalesce, which Citus takes nothing in that is not of the row.
 const PARK = `
+  WITH i AS MATERIALIZED (
+    SELECT day, id, account_id, now() AS at
+    FROM unnest($1::date[], $2::text[], $3::bigint[]) AS u (day, id, account_id)
+  )
   UPDATE deliveries d
   SET parked_at = coalesce(d.parked_at, i.at), next_attempt_at = NULL
-  FROM (SELECT day, id, account_id, now() AS at
-        FROM unnest($1::date[], $2::text[], $3::bigint[]) AS u (day, id, account_id)) i
+  FROM i
   WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
 
 export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {
