@@ -54,12 +54,15 @@ function openStandardOutput(): DestinationStream & { flushSync(): void } {
   const flushSync = () => {
     const written = lines;
     lines = '';
+    process.off('exit', flushSync);
     if (written !== '') output.write(written);
   };
-  process.on('exit', flushSync);
   return {
     write(line) {
-      if (lines === '') setImmediate(flushSync);
+      if (lines === '') {
+        setImmediate(flushSync);
+        process.on('exit', flushSync);
+      }
       lines += line;
     },
     // pino calls it after a fatal line.

@@ -86,7 +86,7 @@ export async function startDispatcher(
   const queues = await openQueues(process);
   const dispatcher = openDispatcher({ ...process, database, deliveryQueue: queues.deliveries });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
-  startMail(process, database.pool);
+  await startMail(process, database.pool);
   openBacklog(process, database, queues);
   openWorkers(process, queues, dispatcher, upkeep, fitness);
   isStarted = true;

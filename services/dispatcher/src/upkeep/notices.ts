@@ -1,6 +1,5 @@
 import { type Queryable, runStatement } from '@runhook/database';
 import { type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
-import { createTransport } from 'nodemailer';
 import type { DispatcherSettings } from '../settings.ts';
 
 export interface Mail {
@@ -19,8 +18,12 @@ export interface Mailer {
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 20_000;
 
-/** @param from the address of the sender, with a name or without */
-export function openMailer(smtpUrl: string, from: string): Mailer {
+/**
+ * What sends mail is loaded here: most dispatchers never send any.
+ * @param from the address of the sender, with a name or without
+ */
+export async function openMailer(smtpUrl: string, from: string): Promise<Mailer> {
+  const { createTransport } = await import('nodemailer');
   const transport = createTransport({
     url: smtpUrl,
     connectionTimeout: CONNECT_MS,
@@ -128,10 +131,13 @@ interface MailProcess {
 }
 
 /** Each dispatcher sends what none has claimed: a mail server that hangs holds up nothing but mail. */
-export function startMail({ settings, lifecycle, stopping, logger }: MailProcess, pool: Queryable): void {
+export async function startMail(
+  { settings, lifecycle, stopping, logger }: MailProcess,
+  pool: Queryable,
+): Promise<void> {
   const { smtpUrl, mailFrom } = settings;
   if (smtpUrl === undefined || mailFrom === undefined) return;
-  const mailer = openMailer(smtpUrl, mailFrom);
+  const mailer = await openMailer(smtpUrl, mailFrom);
   const send = async () => {
     const sent = await sendNotices(pool, mailer, stopping);
     if (sent > 0) logger.info({ sent }, 'told admins of subscriptions that fail, or do not any more');

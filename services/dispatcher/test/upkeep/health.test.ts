@@ -98,7 +98,10 @@ async function startMailServer(): Promise<{ mailer: Mailer; received: Received[]
   const listening = server.listen(0, '127.0.0.1');
   await once(listening, 'listening');
   const { port } = listening.address() as AddressInfo;
-  const mailer = openMailer(`smtp://runhook:pass%2Fword@127.0.0.1:${port}`, 'Runhook <runhook@example.com>');
+  const mailer = await openMailer(
+    `smtp://runhook:pass%2Fword@127.0.0.1:${port}`,
+    'Runhook <runhook@example.com>',
+  );
   const stop = async () => {
     mailer.close();
     await new Promise<void>((resolve) => server.close(() => resolve()));
