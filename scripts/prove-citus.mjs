@@ -19,11 +19,14 @@ const CORE = [
 /** Of these, what is about something that Citus does in another way. */
 const NOT_OF_CITUS = {
   'packages/database/test/day-partitions': 'names the tables of days, which are shards there',
+  'services/dispatcher/test/record/plans': 'reads the plans of one server',
+  'services/management/test/audit/management-role': 'makes a role, which workers would have to have, too',
   'spread-log\\.test': 'divides the days of plain PostgreSQL, as Citus divides them by itself',
   'services/dispatcher/test/faults': 'takes a table or a column away, of a coordinator that knows better',
   'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
 };
 const NOT_OF_CITUS_TESTS = {
+  'ends as it was begun, though its first page fills every lane of its account': 'needs a trigger on the log',
   'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
 };
 /** Few: a shard is as many tables as the log has days, in the database of each test. */

@@ -70,8 +70,8 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
     // One is overdue, one waits for its retry, one is done.
     await harness.database.pool.query(`
       WITH numbered AS (SELECT day, id, row_number() OVER (ORDER BY id) AS n FROM deliveries)
-      UPDATE deliveries d SET status = CASE n WHEN 3 THEN 'delivered' ELSE 'pending' END,
-        next_attempt_at = now() + CASE n WHEN 1 THEN -interval '90 s' WHEN 2 THEN interval '90 s' END
+      UPDATE deliveries d SET status = CASE WHEN n = 3 THEN 'delivered' ELSE 'pending' END,
+        next_attempt_at = now() + CASE WHEN n = 1 THEN -interval '90 s' WHEN n = 2 THEN interval '90 s' END
       FROM numbered WHERE d.day = numbered.day AND d.id = numbered.id`);
     const oldestDue = async () => {
       const { rows } = await harness.database.pool.query<{ seconds: number }>(
