@@ -196,8 +196,12 @@ async function redeliver(world: World): Promise<void> {
     expect(status).toBe(202);
     await world.receiver.waitFor(before + 1);
     await eventually(async () => {
-      const shown = (await call(world, account, `${webhook}/delivery/${first.id}`)).json.data;
-      expect(shown).toMatchObject({ status: 'delivered', attempt_count: first.attempt_count + 1 });
+      const { status, attempts } = (await call(world, account, `${webhook}/delivery/${first.id}`)).json.data;
+      expect(status).toBe('delivered');
+      // Whatever came before it, what was asked for by hand arrived at its first attempt.
+      expect(attempts.slice(first.attempt_count)).toEqual([
+        expect.objectContaining({ trigger: 'manual', error: null }),
+      ]);
     });
   }
 }
@@ -205,8 +209,11 @@ async function redeliver(world: World): Promise<void> {
 /** A day of the log is dropped on every worker. */
 async function retention({ database }: World): Promise<void> {
   const day = new Date(Date.now() - 60 * 86_400_000).toISOString().slice(0, 10);
-  for (const parent of ['events', 'deliveries', 'attempts'])
+  const make = async (parent: string) =>
     await database.pool.query('SELECT make_day_partition($1, $2::date)', [parent, day]);
+  // What the killed worker left prepared holds its tables until Citus has ended it, a minute later at most.
+  for (const parent of ['events', 'deliveries', 'attempts'])
+    await eventually(() => make(parent), { timeoutMs: ALL_THERE_MS, intervalMs: 500 });
   expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 3, waiting: [] });
 }
 
