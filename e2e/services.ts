@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -76,7 +77,10 @@ interface Ports {
 function readyPorts(child: ChildProcess, exited: Promise<unknown>): Promise<Ports> {
   const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess['stdout']> });
   return new Promise((resolve, reject) => {
+    const folder = process.env.SERVICE_LOGS;
     lines.on('line', (line) => {
+      // For whoever has to find out: SERVICE_LOGS=<folder> keeps what services say.
+      if (folder) appendFileSync(join(folder, `${child.pid}.log`), `${line}\n`);
       if (!line.startsWith('{')) return;
       const { msg, port, ...said } = JSON.parse(line) as Partial<Ports> & { msg?: string };
       if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve({ ...said, port });

@@ -5,7 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { withinDeadline } from '@runhook/runtime/timers';
 import { eventually, exampleEvent } from '@runhook/testing';
+import { Queue, Worker } from 'bullmq';
+import { Cluster } from 'ioredis';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
+import { withEndingWaits } from '../../src/backends/redis/ending-waits.ts';
 import { createQueueBackend, openEventQueue } from '../../src/index.ts';
 import {
   connectionsOf,
@@ -97,6 +100,56 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
       await eventually(async () => {
         for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
       }, untilThen);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describeWithRedis('a worker that waits for a job on a cluster', () => {
+  test(
+    'goes on after a wait that does not end',
+    async () => {
+      servers.push(...(await startCluster(folder)));
+      const connect = () =>
+        new Cluster(
+          servers.map(({ port }) => ({ host: '127.0.0.1', port })),
+          { redisOptions: { maxRetriesPerRequest: null } },
+        );
+      const clients = [connect(), connect()] as const;
+      const processed: unknown[] = [];
+      const options = { prefix: '{stuck}' };
+      const queue = new Queue('stuck', { ...options, connection: clients[0] });
+      const plain = new Worker('stuck', async ({ data }) => processed.push(data), {
+        ...options,
+        ...{ connection: clients[1], drainDelay: 1, autorun: false },
+      });
+      // As it was found after a failover: a wait that neither ends nor fails.
+      let isStuck = false;
+      let stuckCount = 0;
+      const backend = plain.getBackend();
+      const wait = backend.waitForJob.bind(backend);
+      backend.waitForJob = (seconds) => {
+        if (!isStuck) return wait(seconds);
+        stuckCount += 1;
+        return new Promise(() => undefined);
+      };
+      const worker = withEndingWaits(plain, 300);
+      void worker.run();
+      worker.on('error', () => undefined);
+      try {
+        await worker.waitUntilReady();
+        await queue.add('job', 'before');
+        await eventually(() => expect(processed).toEqual(['before']), untilThen);
+        isStuck = true;
+        await eventually(() => expect(stuckCount).toBe(1), untilThen);
+        isStuck = false;
+        await queue.add('job', 'after');
+        await eventually(() => expect(processed).toEqual(['before', 'after']), untilThen);
+      } finally {
+        await worker.close(true);
+        await queue.close();
+        for (const client of clients) client.disconnect();
+      }
     },
     TEST_TIMEOUT_MS,
   );

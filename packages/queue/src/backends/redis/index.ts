@@ -3,6 +3,7 @@ import type { Processor, Queue, Telemetry } from 'bullmq';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
 import { ActiveJobs, existing } from './at-rest.ts';
 import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
+import { withEndingWaits } from './ending-waits.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
 import { REDIS_SHARDS } from './shards.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
@@ -57,7 +58,9 @@ function connect(url: string, connectMs: number): Connector {
       }),
     createWorker: <Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions, shard = 0) =>
       active.spared(
-        new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+        withEndingWaits(
+          new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+        ),
       ),
   };
 }

@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import { withinDeadline } from '@runhook/runtime/timers';
+import type { Worker } from 'bullmq';
+import { Cluster } from 'ioredis';
+
+/** Beyond what a wait was to take: BullMQ itself gives a command up after a second, and connects anew. */
+const MARGIN_MS = 10_000;
+
+/** What has nodes left tells its end at once. */
+const END_MS = 1_000;
+
+/** As far as the backend of a worker on Redis is known here. */
+interface WaitingBackend {
+  readonly blockingClient: Promise<unknown> | undefined;
+  waitForJob(seconds: number): Promise<{ member: string; score: number } | null>;
+  reconnectBlocking(): Promise<void>;
+}
+
+/**
+ * The same worker, whose waits for a job end. BullMQ gives up a blocking command that nobody answers, and then awaits the end of
+ * its connection and the making of the next without a bound. A cluster in the middle of a failover may owe it both: a
+ * client whose nodes are gone already tells no end, and the loop of the worker stood for good, while the process was well.
+ */
+export function withEndingWaits<Data>(worker: Worker<Data>, marginMs = MARGIN_MS): Worker<Data> {
+  const backend = worker.getBackend() as unknown as WaitingBackend;
+  const wait = backend.waitForJob.bind(backend);
+  const reconnect = backend.reconnectBlocking.bind(backend);
+  backend.waitForJob = (seconds) => withinDeadline(seconds * 1_000 + marginMs, () => wait(seconds));
+  backend.reconnectBlocking = async () => {
+    try {
+      await withinDeadline(marginMs, reconnect);
+    } catch (error) {
+      await revive(await backend.blockingClient, marginMs);
+      throw error;
+    }
+  };
+  return worker;
+}
+
+/** A client that is on its way to nowhere begins anew; its status says of one that is well that there is nothing to do. */
+async function revive(client: unknown, withinMs: number): Promise<void> {
+  if (!(client instanceof Cluster) || client.status === 'ready' || client.status === 'connect') return;
+  const ended = once(client, 'end', { signal: AbortSignal.timeout(END_MS) });
+  client.disconnect();
+  await ended.catch(() => undefined);
+  await withinDeadline(withinMs, () => client.connect());
+}
