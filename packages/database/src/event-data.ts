@@ -1,4 +1,5 @@
 import { EVENT_TYPE_TABLE, type EventType, type JobRunEvent, type RunDetails } from '@runhook/contract';
+import { column } from './rows.ts';
 
 /**
  * Where a stored event has each value: names that are the same in every row would be two fifths of what it takes. Rows last
@@ -20,38 +21,24 @@ const PLACES = {
   runStartedAt: 12,
 } as const satisfies Record<keyof RunDetails, number>;
 
-/** Of the time that the event's type carries beside `runStartedAt`, if it carries one. */
+/** Of the time that the event's type carries beside `runStartedAt`, if it carries one. Every row has what stands before it. */
 const TIME_PLACE = 13;
 
 const FIELDS = Object.keys(PLACES) as (keyof RunDetails)[];
-const PLACES_USED = FIELDS.length;
 
-/** `events.data` as the driver brings it: the values in their places or, of the releases before 0.2.0, an object. */
+/** `events.data` as the driver brings it: the values in their places or, of rows of 0.1.0, an object. */
 export type StoredEventData = readonly (string | number)[] | Readonly<Record<string, string | number>>;
 
 export function isStoredEventData(value: unknown): value is StoredEventData {
-  if (Array.isArray(value)) return value.length >= PLACES_USED;
-  return typeof value === 'object' && value !== null && 'jobName' in value;
+  if (Array.isArray(value)) return value.length >= TIME_PLACE;
+  return column.object(value) && 'jobName' in value;
 }
 
 /** The text of `events.data`. The same data always gives the same text. */
 export function storedEventData({ eventType, data }: Pick<JobRunEvent, 'eventType' | 'data'>): string {
   const values: RunDetails & Record<string, string | number> = data;
-  const stored: (string | number)[] = [
-    values.jobId,
-    values.jobName,
-    values.runId,
-    values.environmentId,
-    values.environmentName,
-    values.engineVersion,
-    values.projectName,
-    values.projectId,
-    values.runStatus,
-    values.runStatusCode,
-    values.runStatusMessage,
-    values.runReason,
-    values.runStartedAt,
-  ];
+  const stored: (string | number)[] = [];
+  for (const field of FIELDS) stored[PLACES[field]] = values[field];
   const { time } = EVENT_TYPE_TABLE[eventType];
   if (time !== null) stored[TIME_PLACE] = values[time] as string;
   return JSON.stringify(stored);

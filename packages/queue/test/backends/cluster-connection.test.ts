@@ -154,3 +154,41 @@ describeWithRedis('a worker that waits for a job on a cluster', () => {
     TEST_TIMEOUT_MS,
   );
 });
+
+describeWithRedis('a worker that connects to a cluster anew', () => {
+  test(
+    'does so itself where nobody ends what it waits for',
+    async () => {
+      servers.push(...(await startCluster(folder)));
+      const client = new Cluster(
+        servers.map(({ port }) => ({ host: '127.0.0.1', port })),
+        { redisOptions: { maxRetriesPerRequest: null } },
+      );
+      const plain = new Worker('stuck', async () => undefined, {
+        ...{ prefix: '{stuck}', connection: client, autorun: false },
+      });
+      plain.on('error', () => undefined);
+      const backend = plain.getBackend() as unknown as {
+        blockingClient: Promise<Cluster>;
+        reconnectBlocking(): Promise<void>;
+      };
+      try {
+        await plain.waitUntilReady();
+        const waiting = await backend.blockingClient;
+        backend.reconnectBlocking = () => new Promise(() => undefined);
+        withEndingWaits(plain, 5_000);
+        const ended = new Promise((resolve) => waiting.once('end', resolve));
+        waiting.disconnect();
+        await ended;
+        // On its way to an end that it has told already.
+        waiting.status = 'disconnecting';
+        await expect(backend.reconnectBlocking()).rejects.toThrow('did not end within');
+        expect(waiting.status).toBe('ready');
+      } finally {
+        await plain.close(true);
+        client.disconnect();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+});

@@ -20,10 +20,14 @@ export function timestampOf(parameter: string): string {
   return `(timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond')`;
 }
 
-/** Names a delivery of a subscription; whose subscription it is was asked before. */
-export interface DeliveryKey {
+/** Names the log of a subscription: whose it is decides which part of each day it is in. */
+export interface LogKey {
   accountId: number;
   subscriptionId: string;
+}
+
+/** Names a delivery of a subscription; whose subscription it is was asked before. */
+export interface DeliveryKey extends LogKey {
   id: string;
 }
 

@@ -1,7 +1,7 @@
 // SQL by hand: the log, of which millions are counted by the hour.
 import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
-import { timestampOf } from './delivery.ts';
+import { type LogKey, timestampOf } from './delivery.ts';
 import { KeptCounts } from './kept-counts.ts';
 import type { DeliveryFilters } from './page-seek.ts';
 
@@ -40,12 +40,6 @@ export interface CountedHours {
 
 interface CountedLog extends CountedHours {
   isLong: boolean;
-}
-
-/** Names the log of a subscription: whose it is decides which part of each day it is in. */
-export interface LogKey {
-  accountId: number;
-  subscriptionId: string;
 }
 
 /** How many deliveries of long logs were created in each hour that is over. */

@@ -1,7 +1,7 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
-import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow } from './delivery.ts';
-import type { HourlyCounts, LogKey } from './hourly-counts.ts';
+import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow, type LogKey } from './delivery.ts';
+import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type Condition,
   type DeliveryFilters,

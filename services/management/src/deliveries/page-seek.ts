@@ -1,12 +1,11 @@
 import type { Queryable } from '@runhook/database';
-import { type DeliveryStatus, timestampOf } from './delivery.ts';
+import { type DeliveryStatus, type LogKey, timestampOf } from './delivery.ts';
 import {
   type CountedHours,
   countHours,
   HOUR_MICROS,
   type HourCount,
   type HourQuery,
-  type LogKey,
 } from './hourly-counts.ts';
 
 /** Where a page begins and ends. */

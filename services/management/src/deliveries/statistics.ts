@@ -4,8 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
 import { requiredSubscription } from '../subscriptions/required-subscription.ts';
-import { microsOf } from './delivery.ts';
-import type { LogKey } from './hourly-counts.ts';
+import { type LogKey, microsOf } from './delivery.ts';
 import { type ListDependencies, STATISTICS_PATH } from './routes.ts';
 
 /** How many hours of statistics one call may ask for: a week. */

@@ -18,8 +18,8 @@ interface WaitingBackend {
 
 /**
  * The same worker, whose waits for a job end. BullMQ gives up a blocking command that nobody answers, and then awaits the end of
- * its connection and the making of the next without a bound. A cluster in the middle of a failover may owe it both: a
- * client whose nodes are gone already tells no end, and the loop of the worker stood for good, while the process was well.
+ * its connection and the making of the next without a bound. After a failover of a cluster the loop of a worker stood for good
+ * now and then, with no command open (docs/reliability.md#failover): it had been in one of these waits, as far as is known.
  */
 export function withEndingWaits<Data>(worker: Worker<Data>, marginMs = MARGIN_MS): Worker<Data> {
   const backend = worker.getBackend() as unknown as WaitingBackend;
