@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -80,7 +80,10 @@ function readyPorts(child: ChildProcess, exited: Promise<unknown>): Promise<Port
     const folder = process.env.SERVICE_LOGS;
     lines.on('line', (line) => {
       // For whoever has to find out: SERVICE_LOGS=<folder> keeps what services say.
-      if (folder) appendFileSync(join(folder, `${child.pid}.log`), `${line}\n`);
+      if (folder) {
+        mkdirSync(folder, { recursive: true });
+        appendFileSync(join(folder, `${child.pid}.log`), `${line}\n`);
+      }
       if (!line.startsWith('{')) return;
       const { msg, port, ...said } = JSON.parse(line) as Partial<Ports> & { msg?: string };
       if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve({ ...said, port });

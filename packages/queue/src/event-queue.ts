@@ -45,7 +45,7 @@ export interface EventQueue {
    * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its burst
    * limit the rest goes behind everybody else's. Several are put into one job, unless traces are exported. Throws
    * `QueueUnavailableError`, and `QueueFullError` while the server has little room left: what is in the queue needs some
-   * to leave it.
+   * to leave it. What threw may have been taken: the same events, of the same call, make the same jobs again.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
@@ -85,7 +85,10 @@ export function openEventQueue(
 ): EventQueue {
   const producer = createProducer<EventMessage>(backend, JOB_RUN_EVENTS, onError, telemetry);
   const room = new Room(backend);
-  const optionsOf = (event: IdentifiedEvent) => (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
+  /** Of calls that failed: where the first try put an event is where it may be. */
+  const placed = new WeakMap<IdentifiedEvent, JobsOptions>();
+  const optionsOf = (event: IdentifiedEvent) =>
+    placed.get(event) ?? (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
 
   async function addBulk(queue: Queue<EventMessage>, jobs: NewJob<EventMessage>[]): Promise<void> {
     const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
@@ -99,6 +102,16 @@ export function openEventQueue(
     } catch (error) {
       if (!backend.isForbidden(error)) throw error;
       await addAsGuest(backend, queue, jobs);
+    }
+  }
+
+  async function addTogether(events: readonly IdentifiedEvent[]): Promise<void> {
+    const chosen = new Map(events.map((event) => [event, optionsOf(event)]));
+    try {
+      await producer.callByShard(events, (queue, those) => addBulk(queue, together(those, chosen)));
+    } catch (error) {
+      for (const [event, options] of chosen) placed.set(event, options);
+      throw error;
     }
   }
 
@@ -127,9 +140,7 @@ export function openEventQueue(
       // A job goes on in one trace.
       if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
       for (let start = 0; start < events.length; start += BULK_SIZE)
-        await producer.callByShard(events.slice(start, start + BULK_SIZE), (queue, those) =>
-          addBulk(queue, together(those, optionsOf)),
-        );
+        await addTogether(events.slice(start, start + BULK_SIZE));
     },
     addEach: (events) => addEach(events),
     async peek(count) {
@@ -200,7 +211,7 @@ const TOGETHER_MAX = { events: 20, characters: 32_768 };
 /** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
 function together(
   events: readonly IdentifiedEvent[],
-  optionsOf: (event: IdentifiedEvent) => JobsOptions,
+  optionsOf: ReadonlyMap<IdentifiedEvent, JobsOptions>,
 ): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
   const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
@@ -208,7 +219,7 @@ function together(
   for (const event of events) {
     if (seen.has(eventJobId(event))) continue;
     seen.add(eventJobId(event));
-    const options = optionsOf(event);
+    const options = optionsOf.get(event) ?? JOB_OPTIONS;
     const batch = open.get(options) ?? { events: [], characters: 0 };
     open.set(options, batch);
     batch.events.push(event);

@@ -29,6 +29,19 @@ test('what one account sends takes nothing from another', () => {
   expect(take(2)).toBe(true);
 });
 
+const eventOf = (accountId: number): IdentifiedEvent => ({
+  ...exampleEvent('job.run.started', {
+    id: 7,
+    account_id: accountId,
+    name: 'Nightly build',
+    project_id: 2,
+    project_name: 'Warehouse',
+    environment_id: 3,
+    environment_name: 'Production',
+  }),
+  eventId: createId('event', Date.now()),
+});
+
 describe.each(queueBackends())('on $name', (backend) => {
   let queueUrl: string;
   const closers: (() => Promise<unknown>)[] = [];
@@ -41,6 +54,34 @@ describe.each(queueBackends())('on $name', (backend) => {
     for (const close of closers.splice(0).reverse()) await close();
   });
 
+  test('a call that failed comes again in the same jobs, whatever of its burst is used by then', async () => {
+    const backend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
+    const burstLimiter = createBurstLimiter(() => 0);
+    // What is left ends in the midst of a job.
+    for (let used = 0; used < 695; used += 1) burstLimiter.take(1);
+    let answersLost = 1;
+    const losing: typeof backend = {
+      ...backend,
+      async withinCallTimeout(call) {
+        const answer = await backend.withinCallTimeout(call);
+        const { waiting = 0 } = await queue.getJobCounts();
+        if (waiting > 0 && answersLost-- > 0) throw new Error('taken, and no answer');
+        return answer;
+      },
+    };
+    const queue = backend.createQueue<PublishedEvent>(JOB_RUN_EVENTS);
+    closers.push(() => queue.close());
+    const events = openEventQueue(losing, () => undefined, undefined, burstLimiter);
+    closers.push(() => events.close());
+    const burst = Array.from({ length: 400 }, () => eventOf(1));
+    await expect(events.add(burst)).rejects.toThrow('taken, and no answer');
+    await events.add(burst);
+    const jobs = await queue.getJobs(['waiting', 'prioritized']);
+    const queued = jobs.flatMap(({ data }) => batchedEvents(data) ?? [data]);
+    expect(new Set(queued.map(({ eventId }) => eventId)).size).toBe(400);
+    expect(queued).toHaveLength(400);
+  });
+
   test('an event of an account is taken before the rest of a burst of another, and none is lost', async () => {
     // A clock that stands still: however slow this machine puts them in line, none of its burst is refilled.
     const burstLimiter = createBurstLimiter(() => 0);
@@ -51,18 +92,6 @@ describe.each(queueBackends())('on $name', (backend) => {
       burstLimiter,
     );
     closers.push(() => events.close());
-    const eventOf = (accountId: number): IdentifiedEvent => ({
-      ...exampleEvent('job.run.started', {
-        id: 7,
-        account_id: accountId,
-        name: 'Nightly build',
-        project_id: 2,
-        project_name: 'Warehouse',
-        environment_id: 3,
-        environment_name: 'Production',
-      }),
-      eventId: createId('event', Date.now()),
-    });
     const burst = 1_500;
     await events.add(Array.from({ length: burst }, () => eventOf(1)));
     await events.add([eventOf(2)]);

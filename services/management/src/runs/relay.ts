@@ -32,7 +32,8 @@ export interface RelayOptions {
  * Hands the events that this process has committed to the queue, from memory, in order, with what else was committed
  * meanwhile. A queue that is away is tried again; a process that dies leaves what it had to the reconciler of the
  * dispatchers, since an event that nobody has fanned out says so in its row. A call that failed may have been taken all
- * the same, and comes again with the same ids, which the fan-out recognises.
+ * the same, and comes again as it was, without what was committed meanwhile: the same events make the same jobs, and in
+ * two jobs an event could be sent by two dispatchers at once.
  */
 export class Relay {
   readonly #options: RelayOptions;
@@ -74,8 +75,9 @@ export class Relay {
   async #run(): Promise<void> {
     const { logger, onMoved } = this.#options;
     let failures = 0;
+    let batch: CommittedEvent[] = [];
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, BATCH_SIZE);
+      if (failures === 0) batch = this.#waiting.slice(0, BATCH_SIZE);
       try {
         await this.#send(batch);
         this.#waiting.splice(0, batch.length);

@@ -71,6 +71,25 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     return queue;
   }
 
+  test('a call that was taken without an answer comes again as it was: no event is in two jobs', async () => {
+    const queue = openQueue(queueUrl);
+    const events = made(4);
+    let calls = 0;
+    const { relay, moved } = startRelay({
+      add: async (those) => {
+        calls += 1;
+        await queue.add(those);
+        if (calls > 1) return;
+        // What comes meanwhile must not travel with what may be in the queue by now.
+        relay.add(committed(events.slice(2)));
+        throw new Error('taken, and no answer');
+      },
+    });
+    relay.add(committed(events.slice(0, 2)));
+    await eventually(() => expect(moved).toEqual({ sent: 4, left: 0 }));
+    expect(await queuedIds()).toEqual(idsOf(events));
+  });
+
   async function queuedIds(): Promise<(string | undefined)[]> {
     const queue = createQueueBackend(queueUrl).createQueue<JobRunEvent>(JOB_RUN_EVENTS);
     try {
