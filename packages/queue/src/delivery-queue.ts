@@ -14,6 +14,7 @@ import {
   heldAnywhere,
   heldBy,
   type JobInLine,
+  policyOfAny,
   type TelemetrySource,
 } from './producer.ts';
 
@@ -50,7 +51,7 @@ export interface DeliveryQueue {
   counts(): Promise<Record<string, number>>;
   /** The waiting job that a worker would take next, of each shard that may have jobs; null when none waits. */
   firstsInLine(): Promise<Map<number, JobInLine | null>>;
-  /** What the server's `maxmemory-policy` is when it lets jobs go to make room; null when it keeps them. */
+  /** What the `maxmemory-policy` of a server is that lets jobs go to make room; null when all of them keep theirs. */
   evictionPolicy(): Promise<string | null>;
   close(): Promise<void>;
 }
@@ -88,7 +89,7 @@ export function openDeliveryQueue(
     },
     counts: () => countsOf(producer),
     firstsInLine: () => firstsInLine(producer),
-    evictionPolicy: () => producer.call((queue) => backend.evictionPolicy(queue)),
+    evictionPolicy: () => policyOfAny(backend, producer),
     close: () => producer.close(),
   };
 }

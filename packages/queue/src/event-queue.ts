@@ -255,11 +255,10 @@ function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<Event
 const HIGH_WATER = 0.85;
 const LOOK_EVERY_MS = 1_000;
 
-/** What the server uses, asked for once a second. */
+/** What the server of each queue uses, asked for once a second: the shards of a cluster are on several. */
 class Room {
   readonly #backend: QueueBackend;
-  #usedShare = 0;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #looks = new WeakMap<Queue<EventMessage>, { usedShare: number; atMs: number }>();
 
   constructor(backend: QueueBackend) {
     this.#backend = backend;
@@ -268,12 +267,14 @@ class Room {
   /** Throws `QueueFullError` when there is little left. */
   async require(queue: Queue<EventMessage>): Promise<void> {
     const nowMs = performance.now();
-    if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) {
-      this.#lookedAtMs = nowMs;
-      this.#usedShare = await this.#backend.usedShare(queue);
+    const look = this.#looks.get(queue) ?? { usedShare: 0, atMs: Number.NEGATIVE_INFINITY };
+    if (nowMs - look.atMs >= LOOK_EVERY_MS) {
+      look.atMs = nowMs;
+      this.#looks.set(queue, look);
+      look.usedShare = await this.#backend.usedShare(queue);
     }
-    if (this.#usedShare <= HIGH_WATER) return;
-    const percent = Math.floor(this.#usedShare * 100);
+    if (look.usedShare <= HIGH_WATER) return;
+    const percent = Math.floor(look.usedShare * 100);
     throw new QueueFullError(`The queue takes no more: its server uses ${percent} % of its memory.`);
   }
 }

@@ -170,6 +170,15 @@ export async function heldAnywhere<Data, Item extends OfAccount>(
   return held;
 }
 
+/** What the server of any shard does with what it holds once it is full; null when all of them keep everything. */
+export async function policyOfAny<Data>(
+  backend: QueueBackend,
+  producer: Producer<Data>,
+): Promise<string | null> {
+  const policies = await producer.callEach((queue) => backend.evictionPolicy(queue));
+  return policies.find((policy) => policy !== null) ?? null;
+}
+
 const COUNTED = ['wait', 'active', 'delayed', 'prioritized', 'failed', 'completed', 'waiting-children'];
 const NOTHING = { waiting: 0, active: 0, delayed: 0, prioritized: 0, failed: 0, completed: 0 };
 

@@ -1,16 +1,16 @@
 import { JOB_RUN_EVENTS, SHARDS_MAX, shardsInUse, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import type { Job, Queue } from 'bullmq';
 import type { QueueBackend, QueueBackendName } from './backends/index.ts';
-import { createProducer, firstInLine, type Producer, summed } from './producer.ts';
+import { createProducer, firstInLine, type Producer, policyOfAny, summed } from './producer.ts';
 
 /** The queues whose jobs are work for endpoints; upkeep's come again by themselves. */
 const QUEUES = [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const;
 
 export interface QueueStats {
   backend: QueueBackendName;
-  /** Of the room that the server may use; 0 where it has no bound or does not tell. */
+  /** Of the room that a server may use, of the fullest one; 0 where there is no bound or it does not tell. */
   usedShare: number;
-  /** Null when it keeps everything, as it should. */
+  /** Null when all keep everything, as they should. */
   evictionPolicy: string | null;
   queues: {
     name: string;
@@ -102,12 +102,12 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
 
   return {
     async stats() {
-      const [usedShare, evictionPolicy, ...queues] = await Promise.all([
-        first.call((queue) => backend.usedShare(queue)),
-        first.call((queue) => backend.evictionPolicy(queue)),
+      const [usedShares, evictionPolicy, ...queues] = await Promise.all([
+        first.callEach((queue) => backend.usedShare(queue)),
+        policyOfAny(backend, first),
         ...producers.map(({ name, producer }) => statsOf(name, producer)),
       ]);
-      return { backend: backend.name, usedShare, evictionPolicy, queues };
+      return { backend: backend.name, usedShare: Math.max(...usedShares), evictionPolicy, queues };
     },
     failed: async (limit) => (await failedOf(limit)).map(failedJob),
     async retry(ids) {

@@ -27,9 +27,9 @@ export interface Connector {
   addedSinglyMax: number;
   /** Whether an error says that the server has no room left, and takes nothing until it has. */
   isFull(error: unknown): boolean;
-  /** How much of its room the server uses, from 0 to 1; 0 where it does not tell. */
+  /** How much of its room the server of the queue uses, from 0 to 1; 0 where it does not tell. */
   usedShare<Data>(queue: Queue<Data>): Promise<number>;
-  /** What the server does with what it holds once it is full, in its own words; null when it keeps everything. */
+  /** What the server of the queue does with what it holds once it is full, in its own words; null when it keeps everything. */
   evictionPolicy<Data>(queue: Queue<Data>): Promise<string | null>;
   /**
    * Jobs that wait, the first in line first, read without what a full server refuses. Empty where a full server can be

@@ -2,15 +2,36 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { JOB_RUN_EVENTS, shardOf, shardPrefix } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
-import { createTestDatabase } from '@runhook/testing';
+import { createTestDatabase, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
-import { createQueueBackend, openDeliveryQueue, requireKeeping } from '../../src/index.ts';
-import { type RedisProcess, startServer } from './redis-servers.ts';
+import {
+  createQueueBackend,
+  openDeliveryQueue,
+  openEventQueue,
+  openQueueDesk,
+  openShardDesk,
+  requireKeeping,
+} from '../../src/index.ts';
+import { type RedisProcess, send, startCluster, startServer, TEST_TIMEOUT_MS } from './redis-servers.ts';
 
 function open(queueUrl: string) {
   return openDeliveryQueue(createQueueBackend(queueUrl, { callMs: 60_000 }), () => undefined);
 }
+
+/** Of three masters that share 16,384. */
+const SLOTS_OF_FIRST = 5_461;
+
+const JOB = {
+  id: 7,
+  account_id: 1,
+  name: 'Nightly build',
+  project_id: 2,
+  project_name: 'Warehouse',
+  environment_id: 3,
+  environment_name: 'Production',
+};
 
 (findRedisServer() === null ? describe.skip : describe)('a queue on Redis', () => {
   let folder: string;
@@ -45,6 +66,66 @@ function open(queueUrl: string) {
       await queue.close();
     }
   });
+});
+
+(findRedisServer() === null ? describe.skip : describe)('shards on the servers of a cluster', () => {
+  let folder: string;
+  let servers: RedisProcess[];
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'runhook-eviction-'));
+    servers = await startCluster(folder);
+  });
+
+  afterEach(async () => {
+    for (const server of servers) await server.kill();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test(
+    'are refused events where their own server is nearly full, and told of any that may drop jobs',
+    async () => {
+      const [full] = servers as [RedisProcess];
+      const backend = createQueueBackend(
+        `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+        { callMs: 60_000 },
+      );
+      const shards = openShardDesk(backend, () => undefined);
+      const events = openEventQueue(backend, () => undefined);
+      const deliveries = openDeliveryQueue(backend, () => undefined);
+      const desk = openQueueDesk(backend, () => undefined);
+      try {
+        const map = await shards.spread(8);
+        const memory = String(await send(full.port, ['INFO', 'memory']));
+        const used = Number(/^used_memory:(\d+)/m.exec(memory)?.[1]);
+        await send(full.port, ['CONFIG', 'SET', 'maxmemory', String(Math.ceil(used / 0.9))]);
+        const outcomes: Record<string, string> = {};
+        const expected: typeof outcomes = {};
+        for (let accountId = 1; Object.keys(outcomes).length < 8; accountId += 1) {
+          const shard = shardOf(map, accountId);
+          if (outcomes[shard] !== undefined) continue;
+          const event = exampleEvent('job.run.started', { ...JOB, account_id: accountId });
+          outcomes[shard] = await events.add([event]).then(
+            () => 'taken',
+            (error: Error) => error.constructor.name,
+          );
+          const key = `${shardPrefix(shard)}:${JOB_RUN_EVENTS}:wait`;
+          const slot = Number(await send(full.port, ['CLUSTER', 'KEYSLOT', key]));
+          expected[shard] = slot < SLOTS_OF_FIRST ? 'QueueFullError' : 'taken';
+        }
+        expect(outcomes).toEqual(expected);
+        expect(new Set(Object.values(outcomes)).size).toBe(2);
+        expect((await desk.stats()).usedShare).toBeGreaterThan(0.85);
+
+        await requireKeeping(deliveries);
+        await send(full.port, ['CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru']);
+        await expect(requireKeeping(deliveries)).rejects.toMatchObject({ code: 'QUEUE_EVICTS' });
+      } finally {
+        for (const opened of [desk, deliveries, events, shards]) await opened.close();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
 });
 
 test('a queue in PostgreSQL keeps what it has', async () => {

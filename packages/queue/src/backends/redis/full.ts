@@ -16,9 +16,9 @@ const KEEPS = 'noeviction';
 /** What is used of ioredis, which BullMQ's client passes through. */
 interface Commands {
   del(key: string): Promise<number>;
+  eval(script: string, keyCount: number, key: string): Promise<unknown>;
   hmget(key: string, ...fields: string[]): Promise<(string | null)[]>;
   hsetnx(key: string, field: string, value: number): Promise<number>;
-  info(section: string): Promise<string>;
   llen(key: string): Promise<number>;
   lrange(key: string, start: number, end: number): Promise<string[]>;
   lrem(key: string, count: number, value: string): Promise<number>;
@@ -33,6 +33,12 @@ export async function clientOf<Data>(queue: Queue<Data>): Promise<Commands> {
   return (await (queue.getBackend() as RedisQueueBackend).client) as unknown as Commands;
 }
 
+/** What the server that has a queue tells of its memory: a cluster asks any of its servers what names no key. */
+async function memoryOf<Data>(queue: Queue<Data>): Promise<string> {
+  const client = await clientOf(queue);
+  return String(await client.eval(`return redis.call('INFO', 'memory')`, 1, queue.toKey('meta')));
+}
+
 export const FULL_REDIS: Pick<
   Connector,
   'isFull' | 'usedShare' | 'evictionPolicy' | 'peek' | 'discard' | 'lastDelayed'
@@ -40,13 +46,13 @@ export const FULL_REDIS: Pick<
   isFull: (error) => error instanceof Error && FULL.test(error.message),
 
   async usedShare(queue) {
-    const memory = await (await clientOf(queue)).info('memory');
+    const memory = await memoryOf(queue);
     const max = Number(MAX.exec(memory)?.[1] ?? 0);
     return max === 0 ? 0 : Number(USED.exec(memory)?.[1] ?? 0) / max;
   },
 
   async evictionPolicy(queue) {
-    const policy = POLICY.exec(await (await clientOf(queue)).info('memory'))?.[1] ?? KEEPS;
+    const policy = POLICY.exec(await memoryOf(queue))?.[1] ?? KEEPS;
     return policy === KEEPS ? null : policy;
   },
 
