@@ -54,7 +54,7 @@ export async function beginRecoveryTurn(
     for (const recovery of await runningRecoveries(transaction, RECOVERIES_MAX)) {
       const reason = undeliverableReason(recovery);
       if (reason === null) {
-        begun.push(...(await beginRecoveryPage(transaction, recovery.id, RECOVERY_PAGE_SIZE)));
+        begun.push(...(await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE)));
       } else {
         await cancelRecovery(transaction, recovery.id, reason);
         cancelled++;
@@ -64,21 +64,38 @@ export async function beginRecoveryTurn(
   });
 }
 
-/** A recovery that is running, with its subscription and account as they are now. */
-export interface RunningRecovery {
+/**
+ * A recovery that is running: where it is and what it looks for, its subscription and account as they are now. Times as
+ * PostgreSQL writes them, to the microsecond.
+ */
+interface RunningRecovery {
   id: string;
   active: boolean;
   deleted: boolean;
   plan: Plan;
   deployment: Deployment;
+  accountId: string;
+  subscriptionId: string;
+  status: string;
+  since: string;
+  until: string;
+  createdAt: string;
+  afterDay: string;
+  afterCreatedAt: string;
+  afterId: string;
 }
 
+// Not joined with the deliveries: where the log is spread over servers, recoveries are not.
 const RUNNING = `
-  SELECT r.id, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment
+  SELECT r.id, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
+    s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
+    r.since::text, r.until::text, r.created_at::text AS "createdAt",
+    coalesce(r.after_day, '-infinity')::text AS "afterDay",
+    coalesce(r.after_created_at, '-infinity')::text AS "afterCreatedAt", coalesce(r.after_id, '') AS "afterId"
   FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id JOIN accounts a ON a.id = s.account_id
   WHERE r.status = 'running'
   ORDER BY r.created_at, r.id
-  LIMIT $1`;
+  LIMIT $1 FOR UPDATE OF r`;
 
 /** The oldest first. */
 async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
@@ -97,29 +114,6 @@ export interface BegunDelivery {
   accountId: string;
   cycle: number;
 }
-
-/** Where a recovery is, and what it looks for; times as PostgreSQL writes them, to the microsecond. */
-interface RecoveryPlace {
-  accountId: string;
-  subscriptionId: string;
-  status: string;
-  since: string;
-  until: string;
-  createdAt: string;
-  afterDay: string;
-  afterCreatedAt: string;
-  afterId: string;
-  [column: string]: unknown;
-}
-
-// Not joined with the deliveries: where the log is spread over servers, recoveries are not.
-const PLACE = `
-  SELECT s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
-    r.since::text, r.until::text, r.created_at::text AS "createdAt",
-    coalesce(r.after_day, '-infinity')::text AS "afterDay",
-    coalesce(r.after_created_at, '-infinity')::text AS "afterCreatedAt", coalesce(r.after_id, '') AS "afterId"
-  FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id
-  WHERE r.id = $1 AND r.status = 'running' FOR UPDATE OF r`;
 
 // The window bounds the scan of the index, and the place in it where the last page ended is where this one begins. A delivery
 // that somebody else puts back meanwhile is passed over, and counted by neither the page's length nor the recovery. What
@@ -172,13 +166,11 @@ const NOTE = `
  */
 async function beginRecoveryPage(
   transaction: Queryable,
-  recoveryId: string,
+  recovery: RunningRecovery,
   pageSize: number,
 ): Promise<BegunDelivery[]> {
-  const [place] = await runStatement<RecoveryPlace>(transaction, PLACE, [recoveryId], 'place-of-recovery');
-  if (!place) return [];
-  const { accountId, subscriptionId, status, since, until, createdAt, afterDay, afterCreatedAt, afterId } =
-    place;
+  const { accountId, subscriptionId, status, since, until, createdAt } = recovery;
+  const { id: recoveryId, afterDay, afterCreatedAt, afterId } = recovery;
   const page = await runStatement<PageRow>(
     transaction,
     BEGIN_PAGE,

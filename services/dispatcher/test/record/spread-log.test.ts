@@ -73,7 +73,6 @@ const NOT_OF_THE_LOG = [
   'forgotten-events',
   'judge-lanes',
   'note-recovery',
-  'place-of-recovery',
   'running-recoveries',
   'update-subscription-statuses',
 ];
