@@ -36,7 +36,8 @@ const LOCK_TIMEOUT_MS = 5_000;
 function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS, plansByIndex }: DatabaseOptions): string {
   const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS, statementTimeoutMs);
   const settings = `SET TIME ZONE 'UTC'; SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
-  return plansByIndex ? `${settings}; SET enable_seqscan = off` : settings;
+  if (!plansByIndex) return settings;
+  return `${settings}; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan`;
 }
 
 export interface DatabaseOptions {
@@ -46,9 +47,11 @@ export interface DatabaseOptions {
   /** How long a query waits for a connection before the database counts as unavailable; 3 s when omitted. */
   connectTimeoutMs?: number | undefined;
   /**
-   * Never to read a whole table where an index will do. For statements that are prepared once and run all day: a plan
-   * that was made while a table was empty, as each day's partition is at midnight, is kept until the next ANALYZE, and
-   * would read all of the day for each batch.
+   * Never to read a whole table where an index will do, nor to plan a prepared statement twice. For statements that are
+   * prepared once and run all day. A plan that was made while a table was empty, as each day's partition is at midnight,
+   * is kept until the next ANALYZE, and would read all of the day for each batch. Left to itself PostgreSQL plans again
+   * with each call whatever is given a few rows: it takes them for cheaper than the ten that it expects of an array
+   * (docs/adr/0029-plans-and-batches.md).
    */
   plansByIndex?: boolean;
   /** How long a statement may take on the server; 18 s when omitted. */
