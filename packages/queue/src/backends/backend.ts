@@ -23,7 +23,7 @@ export interface Connector {
    * and nothing happens.
    */
   having<Data>(queues: readonly Queue<Data>[], states: readonly string[]): Promise<Set<Queue<Data>>>;
-  /** Up to so many jobs are added one by one, because its bulk call costs more than those; 0 where it never does. */
+  /** Up to so many jobs are added one by one, because its bulk call costs more than those. */
   addedSinglyMax: number;
   /** Whether an error says that the server has no room left, and takes nothing until it has. */
   isFull(error: unknown): boolean;
