@@ -61,7 +61,7 @@ FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
 # The young generation is large because most of what a delivery allocates is dead when it ends.
-CMD ["--max-semi-space-size=64", "dist/main.js"]
+CMD ["--max-semi-space-size=32", "dist/main.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
