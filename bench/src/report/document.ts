@@ -12,7 +12,7 @@ const STORES = ['dispatcherMb', 'loopDelayMs', 'redisCommandsPerSecond', 'redisM
 const COLUMNS: Record<string, string[]> = {
   rest: [
     ...['ratePerSecond', 'overExpress', 'ratioToRaw', 'answerP50Ms', 'answerP99Ms'],
-    ...['p50Ms', 'p99Ms', 'p99OverRaw', 'maxMs', 'cpuMicros'],
+    ...['p50Ms', 'p99Ms', 'p99OverRaw', 'maxMs', 'cpuMicros', 'cpuOverFast'],
     ...['management', 'dispatcher', 'redis', 'postgres'].map(cpuOf),
     ...['managementMb', 'dispatcherMb'],
     ...['statements', 'commits', 'redisCommands', 'walBytes', 'diskBytes'],
@@ -72,6 +72,7 @@ const TITLES: Record<string, string> = {
   ratioToRaw: 'over raw got',
   cpuMicros: 'CPU per delivery, µs',
   cpuRatioToRaw: 'CPU over raw got',
+  cpuOverFast: 'CPU over as fast as it goes',
   dispatcherCpuMicros: 'dispatcher, µs',
   redisCpuMicros: 'Redis, µs',
   postgresCpuMicros: 'PostgreSQL, µs',

@@ -1,6 +1,7 @@
 import { createHmacSecret } from '@runhook/contract';
 import { exampleEvent } from '@runhook/testing';
-import { type Bench, type Measured, measureCase, type Row } from '../bench.ts';
+import { type Bench, type Figures, type Measured, measureCase, type Row } from '../bench.ts';
+import { cpuBetween, readCpu } from '../measure/cpu.ts';
 import { balance, stored } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
@@ -41,30 +42,54 @@ export async function bareExpress(bench: Bench, reporter: Program): Promise<Bare
   const paths = Array.from({ length: HEALTHY_ACCOUNTS }, (_, index) => `/ok/bare-${index + 1}`);
   const port = bench.receiver.port;
   const urls = paths.map((path, index) => `http://127.8.0.${index + 1}:${port}${path}`);
-  await withExpress(urls, async (url) => {
-    const measure = async (ratePerSecond: number, durationMs: number): Promise<Measured> => {
+  await withExpress(urls, async (url, pid) => {
+    const measure = async (report: () => Promise<Reported>): Promise<Measured & { figures: Sent }> => {
       await takeArrivals(bench);
-      const loop: OpenLoop = { ...bareSettings(url), ratePerSecond, durationMs };
-      const reported = await reporter.call<Reported>('openLoop', loop);
+      const before = readCpu({ express: [pid] });
+      const reported = await report();
       const calls = callsOf(reported);
       await untilArrived(bench, calls.length);
+      const use = cpuBetween(before, readCpu({ express: [pid] }));
       const arrivals = await takeArrivals(bench);
       // Which of the endpoints one was sent to is not asked here.
       const at = arrivals.paths.map(() => '');
       const expected = calls.map(({ call, intendedMs }) => ({ eventId: call, path: '', intendedMs }));
       const ledger = balance(expected, { ...arrivals, paths: at });
       const { p50, p99, max } = spreadOf(ledger.latenciesMs);
-      return { figures: { ratePerSecond, p50Ms: p50, p99Ms: p99, maxMs: max }, balance: ledger };
+      const cpuMicros = ((use?.groups.express ?? 0) * 1_000) / ledger.delivered;
+      return { figures: { p50Ms: p50, p99Ms: p99, maxMs: max, cpuMicros }, balance: ledger };
     };
-    await measure(RATES.at(-1) as number, Math.min(2_000, bench.runMs));
+    const open = (ratePerSecond: number, durationMs = bench.runMs) =>
+      measure(() =>
+        reporter.call('openLoop', { ...bareSettings(url), ratePerSecond, durationMs } satisfies OpenLoop),
+      );
+    const fast = async () => {
+      const startMs = performance.now();
+      const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs: bench.runMs };
+      const { figures, balance: ledger } = await measure(() => reporter.call('run', loop));
+      const ratePerSecond = ledger.delivered / ((performance.now() - startMs) / 1_000);
+      return { figures: { ratePerSecond, cpuMicros: figures.cpuMicros }, balance: ledger };
+    };
+    await open(RATES.at(-1) as number, Math.min(2_000, bench.runMs));
+    const fastest = await measureCase(bench, 'raw got behind bare Express, as fast as it goes', fast);
     for (const rate of RATES) {
-      const name = `raw got behind bare Express, ${rate}/s`;
-      const row = await measureCase(bench, name, () => measure(rate, bench.runMs));
+      const row = await measureCase(bench, `raw got behind bare Express, ${rate}/s`, async () => {
+        const { figures, balance: ledger } = await open(rate);
+        const cpuOverFast = figures.cpuMicros / (fastest.figures.cpuMicros as number);
+        return { figures: { ratePerSecond: rate, ...figures, cpuOverFast }, balance: ledger };
+      });
       rows.push(row);
       p99Ms.set(rate, row.figures.p99Ms as number);
     }
+    rows.push(fastest);
   });
   return { rows, ratePerSecond, p99Ms };
+}
+
+/** Of each that was sent. */
+interface Sent extends Figures {
+  p99Ms: number;
+  cpuMicros: number;
 }
 
 function bareSettings(url: string): Pick<ClosedLoop, 'url' | 'runners'> {
@@ -76,7 +101,11 @@ function bareSettings(url: string): Pick<ClosedLoop, 'url' | 'runners'> {
   return { url, runners };
 }
 
-async function withExpress<Result>(urls: string[], work: (url: string) => Promise<Result>): Promise<Result> {
+/** @param work is told its address, and its pid */
+async function withExpress<Result>(
+  urls: string[],
+  work: (url: string, pid: number) => Promise<Result>,
+): Promise<Result> {
   const program = startProgram('express');
   try {
     const settings: ExpressSettings = {
@@ -85,7 +114,7 @@ async function withExpress<Result>(urls: string[], work: (url: string) => Promis
       hmacSecret: createHmacSecret(),
     };
     const port = await program.call<number>('listen', settings);
-    return await work(`http://127.0.0.1:${port}`);
+    return await work(`http://127.0.0.1:${port}`, program.pid);
   } finally {
     await program.stop();
   }
