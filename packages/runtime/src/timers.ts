@@ -45,26 +45,15 @@ export class DeadlineError extends Error {
  * Waits for the work, but no longer than `timeoutMs`. A failure of work that is late is dropped.
  * @throws DeadlineError when the time is over, or whatever the work throws before.
  */
-export function withinDeadline<T>(timeoutMs: number, work: () => Promise<T> | T): Promise<T> {
-  let working: Promise<T>;
-  try {
-    working = Promise.resolve(work());
-  } catch (error) {
-    return Promise.reject(error);
-  }
-  // Each request has three of these. A race makes four promises more, and an AbortSignal an error with its stack, 0.2 ms.
-  return new Promise((resolve, reject) => {
-    const expire = () => reject(new DeadlineError(`did not end within ${timeoutMs} ms`));
-    const timer = setTimeout(expire, timeoutMs);
-    working.then(
-      (result) => {
-        clearTimeout(timer);
-        resolve(result);
-      },
-      (error: unknown) => {
-        clearTimeout(timer);
-        reject(error);
-      },
-    );
+export async function withinDeadline<T>(timeoutMs: number, work: () => Promise<T> | T): Promise<T> {
+  // A timer that is cleared: one that an AbortSignal ends makes an error with its stack, 0.2 ms of each request.
+  let timer: NodeJS.Timeout | undefined;
+  const expiry = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineError(`did not end within ${timeoutMs} ms`)), timeoutMs);
   });
+  try {
+    return await Promise.race([(async () => work())(), expiry]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -50,10 +50,7 @@ export interface RouterDependencies extends Authentication {
 export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: RouterDependencies): Router {
   const { deadlineMs = DEADLINE_MS } = dependencies;
   const router = Router({ caseSensitive: true });
-  // Express tries one path after the other: those that runners call all day are the first.
-  const isOften = (endpoint: Endpoint) => 'isCommittedTogether' in endpoint;
-  const inOrder = [...endpoints].sort((one, other) => Number(isOften(other)) - Number(isOften(one)));
-  for (const path of new Set(inOrder.map((endpoint) => endpoint.path))) {
+  for (const path of new Set(endpoints.map((endpoint) => endpoint.path))) {
     const ofPath = endpoints.filter((endpoint) => endpoint.path === path);
     const byMethod = new Map<string, Endpoint>(ofPath.map((endpoint) => [endpoint.method, endpoint]));
     const allowed = [...byMethod.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
