@@ -106,11 +106,11 @@ export function openEventQueue(
   }
 
   async function addTogether(events: readonly IdentifiedEvent[]): Promise<void> {
-    const chosen = new Map(events.map((event) => [event, optionsOf(event)]));
+    const added = events.map((event) => ({ event, accountId: event.accountId, options: optionsOf(event) }));
     try {
-      await producer.callByShard(events, (queue, those) => addBulk(queue, together(those, chosen)));
+      await producer.callByShard(added, (queue, those) => addBulk(queue, together(those)));
     } catch (error) {
-      for (const [event, options] of chosen) placed.set(event, options);
+      for (const { event, options } of added) placed.set(event, options);
       throw error;
     }
   }
@@ -210,16 +210,14 @@ const TOGETHER_MAX = { events: 20, characters: 32_768 };
 
 /** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
 function together(
-  events: readonly IdentifiedEvent[],
-  optionsOf: ReadonlyMap<IdentifiedEvent, JobsOptions>,
+  added: readonly { event: IdentifiedEvent; options: JobsOptions }[],
 ): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
   const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
   const seen = new Set<string>();
-  for (const event of events) {
+  for (const { event, options } of added) {
     if (seen.has(eventJobId(event))) continue;
     seen.add(eventJobId(event));
-    const options = optionsOf.get(event) ?? JOB_OPTIONS;
     const batch = open.get(options) ?? { events: [], characters: 0 };
     open.set(options, batch);
     batch.events.push(event);
@@ -255,10 +253,10 @@ function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<Event
 const HIGH_WATER = 0.85;
 const LOOK_EVERY_MS = 1_000;
 
-/** What the server of each queue uses, asked for once a second: the shards of a cluster are on several. */
+/** What each server uses, asked for once a second: the shards of a cluster may be on several. */
 class Room {
   readonly #backend: QueueBackend;
-  readonly #looks = new WeakMap<Queue<EventMessage>, { usedShare: number; atMs: number }>();
+  readonly #looks = new WeakMap<object, { usedShare: number; atMs: number }>();
 
   constructor(backend: QueueBackend) {
     this.#backend = backend;
@@ -267,10 +265,11 @@ class Room {
   /** Throws `QueueFullError` when there is little left. */
   async require(queue: Queue<EventMessage>): Promise<void> {
     const nowMs = performance.now();
-    const look = this.#looks.get(queue) ?? { usedShare: 0, atMs: Number.NEGATIVE_INFINITY };
+    const server = this.#backend.isSpread ? queue : this.#backend;
+    const look = this.#looks.get(server) ?? { usedShare: 0, atMs: Number.NEGATIVE_INFINITY };
     if (nowMs - look.atMs >= LOOK_EVERY_MS) {
       look.atMs = nowMs;
-      this.#looks.set(queue, look);
+      this.#looks.set(server, look);
       look.usedShare = await this.#backend.usedShare(queue);
     }
     if (look.usedShare <= HIGH_WATER) return;

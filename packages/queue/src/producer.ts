@@ -12,6 +12,8 @@ export interface Producer<Data> {
   call<T>(work: (queue: Queue<Data>) => Promise<T>, shard?: number): Promise<T>;
   /** As `call`, on each shard that may have jobs, at the same time; the answers of the lowest first. */
   callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
+  /** As `callEach`, once where all shards are on one server. */
+  callEachServer<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T[]>;
   /** As `callEach`, on those that may have jobs of these states now; the others have an answer of their own. */
   callHaving<T>(
     states: readonly string[],
@@ -73,12 +75,15 @@ export function createProducer<Data>(
   const shardMap = (): ShardMap | Promise<ShardMap> =>
     shardMaps.lately(() => ready(0) as Promise<Queue>) ?? call((queue) => shardMaps.look(queue as Queue));
 
+  async function callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]> {
+    const shards = shardsInUse(await shardMap());
+    return await all(shards.map((shard) => call((queue) => work(queue, shard), shard)));
+  }
+
   return {
     call,
-    async callEach(work) {
-      const shards = shardsInUse(await shardMap());
-      return await all(shards.map((shard) => call((queue) => work(queue, shard), shard)));
-    },
+    callEach,
+    callEachServer: async (work) => (backend.isSpread ? await callEach(work) : [await call(work)]),
     async callHaving(states, work, otherwise) {
       const shards = shardsInUse(await shardMap());
       const queues = await all(shards.map(ready));
@@ -170,12 +175,12 @@ export async function heldAnywhere<Data, Item extends OfAccount>(
   return held;
 }
 
-/** What the server of any shard does with what it holds once it is full; null when all of them keep everything. */
+/** What any server of the shards does with what it holds once it is full; null when all of them keep everything. */
 export async function policyOfAny<Data>(
   backend: QueueBackend,
   producer: Producer<Data>,
 ): Promise<string | null> {
-  const policies = await producer.callEach((queue) => backend.evictionPolicy(queue));
+  const policies = await producer.callEachServer((queue) => backend.evictionPolicy(queue));
   return policies.find((policy) => policy !== null) ?? null;
 }
 

@@ -103,7 +103,7 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
   return {
     async stats() {
       const [usedShares, evictionPolicy, ...queues] = await Promise.all([
-        first.callEach((queue) => backend.usedShare(queue)),
+        first.callEachServer((queue) => backend.usedShare(queue)),
         policyOfAny(backend, first),
         ...producers.map(({ name, producer }) => statsOf(name, producer)),
       ]);

@@ -27,6 +27,8 @@ export interface Connector {
   addedSinglyMax: number;
   /** Whether an error says that the server has no room left, and takes nothing until it has. */
   isFull(error: unknown): boolean;
+  /** Whether shards of a queue may be on several servers. */
+  isSpread: boolean;
   /** How much of its room the server of the queue uses, from 0 to 1; 0 where it does not tell. */
   usedShare<Data>(queue: Queue<Data>): Promise<number>;
   /** What the server of the queue does with what it holds once it is full, in its own words; null when it keeps everything. */

@@ -71,6 +71,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     shards: null,
     having: async (queues) => new Set(queues),
     addedSinglyMax: ADDED_SINGLY_MAX,
+    isSpread: false,
     hasFailed,
     jobStates,
     failedAmong,

@@ -42,6 +42,7 @@ function connect(url: string, connectMs: number): Connector {
       return new Set(queues.filter((_, index) => there[index]));
     },
     addedSinglyMax: ADDED_SINGLY_MAX,
+    isSpread: target.kind === 'cluster',
     async hasFailed(queue) {
       return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
     },
