@@ -77,13 +77,11 @@ interface Ports {
 function readyPorts(child: ChildProcess, exited: Promise<unknown>): Promise<Ports> {
   const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess['stdout']> });
   return new Promise((resolve, reject) => {
+    // For whoever has to find out: SERVICE_LOGS=<folder> keeps what services say.
     const folder = process.env.SERVICE_LOGS;
+    if (folder) mkdirSync(folder, { recursive: true });
     lines.on('line', (line) => {
-      // For whoever has to find out: SERVICE_LOGS=<folder> keeps what services say.
-      if (folder) {
-        mkdirSync(folder, { recursive: true });
-        appendFileSync(join(folder, `${child.pid}.log`), `${line}\n`);
-      }
+      if (folder) appendFileSync(join(folder, `${child.pid}.log`), `${line}\n`);
       if (!line.startsWith('{')) return;
       const { msg, port, ...said } = JSON.parse(line) as Partial<Ports> & { msg?: string };
       if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve({ ...said, port });
