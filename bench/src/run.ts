@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHmacSecret } from '@runhook/contract';
-import { exampleEvent } from '@runhook/testing';
+import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import type { Bench, RawReference, ScenarioResult } from './bench.ts';
 import { median } from './measure/timing.ts';
 import type { BenchOptions } from './options.ts';
@@ -11,7 +11,6 @@ import type { RawClient, RawResult, RawRun } from './programs/raw.ts';
 import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
 import { startFlags } from './world/service.ts';
-import { EXAMPLE_JOB } from './world/workload.ts';
 import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };

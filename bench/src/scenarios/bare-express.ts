@@ -1,5 +1,5 @@
 import { createHmacSecret } from '@runhook/contract';
-import { exampleEvent } from '@runhook/testing';
+import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import { type Bench, type Figures, type Measured, measureCase, type Row } from '../bench.ts';
 import { cpuBetween, readCpu } from '../measure/cpu.ts';
 import { balance, stored } from '../measure/ledger.ts';
@@ -7,7 +7,7 @@ import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
 import { type Program, startProgram } from '../programs/program.ts';
 import { type ClosedLoop, callsOf, type OpenLoop, type Reported } from '../programs/reports.ts';
-import { EXAMPLE_JOB, takeArrivals } from '../world/workload.ts';
+import { takeArrivals } from '../world/workload.ts';
 import { untilArrived } from './latency.ts';
 import { HEALTHY_ACCOUNTS } from './throughput.ts';
 

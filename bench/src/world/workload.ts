@@ -35,17 +35,6 @@ export interface Workload {
   expected(published: Published): Expected[];
 }
 
-/** Of events that never come into a database. */
-export const EXAMPLE_JOB = {
-  id: 1,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 1,
-  project_name: 'Warehouse',
-  environment_id: 1,
-  environment_name: 'Production',
-};
-
 let lastEndpoint = 0;
 
 export async function createWorkload(world: World, kinds: readonly EndpointKind[]): Promise<Workload> {

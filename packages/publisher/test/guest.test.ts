@@ -11,19 +11,10 @@ import {
   openShardDesk,
   UnrecoverableError,
 } from '@runhook/queue';
-import { createTestQueueUrl, eventually, exampleEvent } from '@runhook/testing';
+import { createTestQueueUrl, EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 
 type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 
-const job = {
-  id: 7,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
 const KEY = `{runhook}:${JOB_RUN_EVENTS}`;
 const connect = async (url: string) => (await openRedis(url, () => undefined)) as Redis;
 
@@ -94,7 +85,7 @@ async function urlOfUser(
     own.disconnect();
   });
 
-  const example = () => exampleEvent('job.run.started', job);
+  const example = () => exampleEvent('job.run.started', EXAMPLE_JOB);
   const inLine = async () => (await own.llen(`${KEY}:wait`)) + (await own.zcard(`${KEY}:prioritized`));
 
   test('adds one event, many, more than a burst, and again what is in line', async () => {
@@ -216,7 +207,7 @@ async function urlOfUser(
       return publisher;
     };
     const former = await publisherOf(1, formerRules);
-    await former.publish(exampleEvent('job.run.started', job));
+    await former.publish(exampleEvent('job.run.started', EXAMPLE_JOB));
 
     const map = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
     await desk.spread(8);
@@ -224,7 +215,7 @@ async function urlOfUser(
     await events.keepSettings();
     let accountId = 1;
     while (shardOf(map, accountId) !== 5) accountId += 1;
-    const event = exampleEvent('job.run.started', { ...job, account_id: accountId });
+    const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
     const publisher = await publisherOf(0, rules);
     await publisher.publish(event);
     await publisher.publish(event);

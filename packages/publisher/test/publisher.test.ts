@@ -5,20 +5,11 @@ import { createQueueBackend, queueBackendName } from '@runhook/queue';
 import {
   createTestDatabase,
   createTestQueueUrl,
+  EXAMPLE_JOB,
   exampleEvent,
   queueBackends,
   startTcpProxy,
 } from '@runhook/testing';
-
-const job = {
-  id: 7,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
 
 describe.each(queueBackends())('on $name', (backend) => {
   let queueUrl: string;
@@ -43,7 +34,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   };
 
   test('an event is a job named for its type, its id and its account, and its data is the whole event', async () => {
-    const event = exampleEvent('job.run.errored', job);
+    const event = exampleEvent('job.run.errored', EXAMPLE_JOB);
     expect(await publisherOf(queueUrl).publish(event)).toBe(event.eventId);
     const [queued, ...others] = await waiting();
     expect(others).toEqual([]);
@@ -51,7 +42,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 
   test('an id and a time are made for an event that has none', async () => {
-    const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', job);
+    const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
     const eventId = await publisherOf(queueUrl).publish(anonymous as never);
     const [queued] = await waiting();
     expect(eventId).toMatch(/^wev_[0-9A-Za-z]{27}$/);
@@ -63,7 +54,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 
   test('an id that is queued is not queued again', async () => {
-    const event = exampleEvent('job.run.started', job);
+    const event = exampleEvent('job.run.started', EXAMPLE_JOB);
     const publisher = publisherOf(queueUrl);
     await publisher.publishMany([event, event]);
     await publisher.publish(event);
@@ -71,7 +62,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 
   test('of many events twenty are a job, in their order, and none is in it twice', async () => {
-    const events = Array.from({ length: 50 }, () => exampleEvent('job.run.started', job));
+    const events = Array.from({ length: 50 }, () => exampleEvent('job.run.started', EXAMPLE_JOB));
     const publisher = publisherOf(queueUrl);
     await publisher.publishMany([...events, ...events]);
     await publisher.publishMany(events);
@@ -85,7 +76,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('events that are long share no job', async () => {
     const long = () => {
-      const event = exampleEvent('job.run.started', job);
+      const event = exampleEvent('job.run.started', EXAMPLE_JOB);
       return { ...event, data: { ...event.data, runReason: 'x'.repeat(40_000) } } as typeof event;
     };
     await publisherOf(queueUrl).publishMany([long(), long()]);
@@ -93,7 +84,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 
   test('an invalid event names its problems, and nothing of its call is published', async () => {
-    const valid = exampleEvent('job.run.started', job);
+    const valid = exampleEvent('job.run.started', EXAMPLE_JOB);
     const invalid = { ...valid, data: { ...valid.data, jobId: 7 } };
     const error = await publisherOf(queueUrl)
       .publishMany([valid, invalid as never])
@@ -111,16 +102,16 @@ describe.each(queueBackends())('on $name', (backend) => {
     closers.push(() => proxy.close());
     await proxy.cut();
     const publisher = publisherOf(proxy.url);
-    const event = exampleEvent('job.run.started', job);
+    const event = exampleEvent('job.run.started', EXAMPLE_JOB);
     await expect(publisher.publish(event)).rejects.toBeInstanceOf(QueueUnavailableError);
     await proxy.restore();
     await publisher.publish(event);
     await proxy.cut();
-    await expect(publisher.publish(exampleEvent('job.run.started', job))).rejects.toBeInstanceOf(
+    await expect(publisher.publish(exampleEvent('job.run.started', EXAMPLE_JOB))).rejects.toBeInstanceOf(
       QueueUnavailableError,
     );
     await proxy.restore();
-    await publisher.publish(exampleEvent('job.run.errored', job));
+    await publisher.publish(exampleEvent('job.run.errored', EXAMPLE_JOB));
     expect((await waiting()).length).toBeGreaterThanOrEqual(2);
   });
 });

@@ -3,6 +3,7 @@ import { batchedEvents, createId, JOB_RUN_EVENTS, type PublishedEvent } from '@r
 import {
   createTestDatabase,
   createTestQueueUrl,
+  EXAMPLE_JOB,
   exampleEvent,
   IN_VAIN_MS,
   queueBackends,
@@ -30,15 +31,7 @@ test('what one account sends takes nothing from another', () => {
 });
 
 const eventOf = (accountId: number): IdentifiedEvent => ({
-  ...exampleEvent('job.run.started', {
-    id: 7,
-    account_id: accountId,
-    name: 'Nightly build',
-    project_id: 2,
-    project_name: 'Warehouse',
-    environment_id: 3,
-    environment_name: 'Production',
-  }),
+  ...exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId }),
   eventId: createId('event', Date.now()),
 });
 

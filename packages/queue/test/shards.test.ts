@@ -9,7 +9,7 @@ import {
   shardPrefix,
   spreadSlots,
 } from '@runhook/contract';
-import { createTestQueueUrl, eventually, exampleEvent, IN_VAIN_MS } from '@runhook/testing';
+import { createTestQueueUrl, EXAMPLE_JOB, eventually, exampleEvent, IN_VAIN_MS } from '@runhook/testing';
 import { Gate } from '../src/backends/pace.ts';
 import {
   createQueueBackend,
@@ -25,16 +25,8 @@ import {
 
 type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 
-const JOB = {
-  id: 7,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
-const eventOf = (accountId: number) => exampleEvent('job.run.started', { ...JOB, account_id: accountId });
+const eventOf = (accountId: number) =>
+  exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
 const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
 /** An account in each shard of eight, the lowest first. */
 const ACCOUNTS = Array.from({ length: 8 }, (_, shard) => {

@@ -87,6 +87,17 @@ const TIMES: Record<RunTime, string> = {
   runErroredAt: '2026-01-31T19:31:19Z',
 };
 
+/** Of events that never come into a database. */
+export const EXAMPLE_JOB: JobView = {
+  id: 7,
+  account_id: 1,
+  name: 'Nightly build',
+  project_id: 2,
+  project_name: 'Warehouse',
+  environment_id: 3,
+  environment_name: 'Production',
+};
+
 /** A valid event of a run of the job. */
 export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001): JobRunEvent {
   const timestamp = `${new Date().toISOString().slice(0, -1)}123456Z`;

@@ -1,6 +1,7 @@
 export { createDividedDatabase, explainingPool, leafOf, type OpenedLeaves } from './divided-days.ts';
 export {
   countFannedOut,
+  EXAMPLE_JOB,
   exampleEvent,
   seedAccount,
   seedSubscription,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { withinDeadline } from '@runhook/runtime/timers';
-import { eventually, exampleEvent } from '@runhook/testing';
+import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import { Queue, Worker } from 'bullmq';
 import { Cluster } from 'ioredis';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
@@ -17,16 +17,6 @@ import {
   TEST_TIMEOUT_MS,
   untilThen,
 } from './redis-servers.ts';
-
-const JOB = {
-  id: 7,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
 
 const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
 if (findRedisServer() === null) {
@@ -65,7 +55,7 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
     async () => {
       servers = await startCluster(folder);
       const url = `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
-      const event = exampleEvent('job.run.started', JOB);
+      const event = exampleEvent('job.run.started', EXAMPLE_JOB);
       const kinds: Record<string, () => { opened: Promise<unknown>; close: () => Promise<unknown> }> = {
         queue: () => {
           const queue = createQueueBackend(url).createQueue('closed');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, shardOf, shardPrefix } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
-import { createTestDatabase, exampleEvent } from '@runhook/testing';
+import { createTestDatabase, EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
 import {
   createQueueBackend,
@@ -22,16 +22,6 @@ function open(queueUrl: string) {
 
 /** Of three masters that share 16,384. */
 const SLOTS_OF_FIRST = 5_461;
-
-const JOB = {
-  id: 7,
-  account_id: 1,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
 
 (findRedisServer() === null ? describe.skip : describe)('a queue on Redis', () => {
   let folder: string;
@@ -104,7 +94,7 @@ const JOB = {
         for (let accountId = 1; Object.keys(outcomes).length < 8; accountId += 1) {
           const shard = shardOf(map, accountId);
           if (outcomes[shard] !== undefined) continue;
-          const event = exampleEvent('job.run.started', { ...JOB, account_id: accountId });
+          const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
           outcomes[shard] = await events.add([event]).then(
             () => 'taken',
             (error: Error) => error.constructor.name,

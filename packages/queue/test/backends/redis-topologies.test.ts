@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
-import { eventually, exampleEvent } from '@runhook/testing';
+import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
 import { createQueueBackend, type Job, openEventQueue, openShardDesk, type Worker } from '../../src/index.ts';
 import {
@@ -148,15 +148,6 @@ async function expectStrangersSeen(queueUrl: string): Promise<void> {
   }
 }
 
-const JOB = {
-  id: 7,
-  name: 'Nightly build',
-  project_id: 2,
-  project_name: 'Warehouse',
-  environment_id: 3,
-  environment_name: 'Production',
-};
-
 /** Eight shards: as many accounts on each master, and workers that find all that is added. */
 async function expectSpread(queueUrl: string, ports: readonly number[]): Promise<void> {
   const ACCOUNTS = 300;
@@ -173,7 +164,8 @@ async function expectSpread(queueUrl: string, ports: readonly number[]): Promise
       const worker = backend.createWorker<{ accountId: number }>(JOB_RUN_EVENTS, take, {}, shard);
       workers.push(worker.on('error', () => undefined) as Worker);
     }
-    const eventOf = (accountId: number) => exampleEvent('job.run.started', { ...JOB, account_id: accountId });
+    const eventOf = (accountId: number) =>
+      exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
     await events.addEach(Array.from({ length: ACCOUNTS }, (_, index) => eventOf(index + 1)));
     await eventually(() => expect(taken.size).toBe(ACCOUNTS), untilThen);
     const found = ports.map(async (port) => {
