@@ -50,7 +50,7 @@ LABEL org.opencontainers.image.title="Runhook management" \
       org.opencontainers.image.description="The API and the console; operators' commands: dist/admin/main.js"
 # Room for the young costs memory, and a request of this service leaves little behind. WebAssembly is Prisma's: what is
 # never called needs no code, and what is called needs no second, faster one.
-CMD ["--max-semi-space-size=16", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/main.js"]
+CMD ["--max-semi-space-size=8", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/main.js"]
 COPY --from=build /out/management ./
 EXPOSE 3000
 EXPOSE 3004
@@ -60,8 +60,8 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
 FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
-# The young generation is large because most of what a delivery allocates is dead when it ends.
-CMD ["--max-semi-space-size=32", "dist/main.js"]
+# Room for what dies young, of which a delivery leaves more behind than a request of management does.
+CMD ["--max-semi-space-size=16", "dist/main.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \

@@ -8,6 +8,7 @@ import {
   type EgressTimings,
   type ExchangeEnd,
   exchange,
+  InFlight,
   type Sender,
 } from './exchange.ts';
 import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
@@ -108,7 +109,7 @@ export function createEgress(options: EgressOptions): Egress {
       closed = true;
       for (const { pool, inFlight } of [pooled, fresh]) {
         pool.close();
-        for (const abort of inFlight) abort(new EgressClosedError());
+        inFlight.abortAll(new EgressClosedError());
       }
     },
   };
@@ -132,7 +133,7 @@ function createSender(
     certificateAuthorities: options.certificateAuthorities ?? [],
   });
   const client = createGotClient({ agents: pool.agents, endpoints, timeoutMs });
-  return { client, pool, timeoutMs, inFlight: new Set() };
+  return { client, pool, timeoutMs, inFlight: new InFlight() };
 }
 
 /**

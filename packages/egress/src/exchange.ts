@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import { type ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
@@ -37,7 +37,7 @@ export interface Sender {
   pool: ConnectionPool;
   /** The client's own deadline. */
   timeoutMs: number;
-  inFlight: Set<(reason: Error) => void>;
+  inFlight: InFlight;
 }
 
 export interface ExchangeRequest {
@@ -94,8 +94,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
 
     const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
     const stream = client(url, { headers, body, ...ofThisRequest }) as unknown as GotRequest;
-    const abort = (reason: Error) => settle('failed', reason);
-    inFlight.add(abort);
+    const open = inFlight.add((reason) => settle('failed', reason));
 
     function countRead(bytes: Buffer): void {
       reads += 1;
@@ -120,7 +119,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       if (settled) return;
       settled = true;
       clearTimeout(connectionDeadline);
-      inFlight.delete(abort);
+      inFlight.remove(open);
       request?.socket?.off('data', countRead);
       const costly =
         reads >= costlyReads ||
@@ -153,14 +152,14 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       // cannot be stopped within a read, but nothing more is done with the rest of it.
       created.once('response', (received: IncomingMessage) => {
         answer = received;
-        const push = received.push.bind(received);
-        received.push = (chunk: Buffer | null, encoding) => {
-          // A false would have node stop the socket once for each.
-          if (settled) return true;
-          if (chunk !== null) collector.add(chunk);
-          if (collector.truncated) settle('answered');
-          return push(chunk, encoding);
-        };
+        watch(received, {
+          takes(chunk) {
+            if (settled) return false;
+            if (chunk !== null) collector.add(chunk);
+            if (collector.truncated) settle('answered');
+            return true;
+          },
+        });
       });
       if (!pool.waitsForConnection(created)) return;
       // got's deadline destroys such a request as well, but node reports that only once a connection is free for it.
@@ -181,6 +180,62 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       settle('failed', new UnexpectedAnswerError('The endpoint answered 101 and switched protocols.'));
     });
   });
+}
+
+interface Watcher {
+  /** Whether the answer is to have the chunk; null is its end. */
+  takes(chunk: Buffer | null): boolean;
+}
+
+const watcher = Symbol('watcher');
+
+/**
+ * Has each chunk of an answer pass a watcher. The function is one for all: V8 keeps all that a function refers to which is a
+ * property of one object alone, here the whole request, until the next full collection.
+ */
+function watch(answer: IncomingMessage & { [watcher]?: Watcher }, by: Watcher): void {
+  answer[watcher] = by;
+  answer.push = pushWatched;
+}
+
+function pushWatched(
+  this: IncomingMessage & { [watcher]?: Watcher },
+  chunk: Buffer | null,
+  encoding?: BufferEncoding,
+): boolean {
+  // A false would have node stop the socket once for each.
+  return this[watcher]?.takes(chunk) === false || IncomingMessage.prototype.push.call(this, chunk, encoding);
+}
+
+interface OpenExchange {
+  abort: (reason: Error) => void;
+  /** Where it is in the array. */
+  place: number;
+}
+
+/**
+ * The exchanges that have not ended. Not a Set: that makes itself a new table after every few that come and go, the old one
+ * refers to the new one, and so V8 keeps each, with all requests that were in it, until the next full collection.
+ */
+export class InFlight {
+  readonly #open: OpenExchange[] = [];
+
+  add(abort: OpenExchange['abort']): OpenExchange {
+    const open = { abort, place: this.#open.length };
+    this.#open.push(open);
+    return open;
+  }
+
+  remove(open: OpenExchange): void {
+    const last = this.#open.pop();
+    if (last === undefined || last === open) return;
+    last.place = open.place;
+    this.#open[open.place] = last;
+  }
+
+  abortAll(reason: Error): void {
+    for (const { abort } of [...this.#open]) abort(reason);
+  }
 }
 
 /**
