@@ -1,7 +1,8 @@
-import { Buffer } from 'node:buffer';
-import { type ClientRequest, IncomingMessage } from 'node:http';
+import type { Buffer } from 'node:buffer';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
+import { BodyCollector, chunksSeenMax, watch } from './answer-body.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { describeFailure, UnexpectedAnswerError } from './failure.ts';
 
@@ -182,31 +183,6 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
   });
 }
 
-interface Watcher {
-  /** Whether the answer is to have the chunk; null is its end. */
-  takes(chunk: Buffer | null): boolean;
-}
-
-const watcher = Symbol('watcher');
-
-/**
- * Has each chunk of an answer pass a watcher. The function is one for all: V8 keeps all that a function refers to which is a
- * property of one object alone, here the whole request, until the next full collection.
- */
-function watch(answer: IncomingMessage & { [watcher]?: Watcher }, by: Watcher): void {
-  answer[watcher] = by;
-  answer.push = pushWatched;
-}
-
-function pushWatched(
-  this: IncomingMessage & { [watcher]?: Watcher },
-  chunk: Buffer | null,
-  encoding?: BufferEncoding,
-): boolean {
-  // A false would have node stop the socket once for each.
-  return this[watcher]?.takes(chunk) === false || IncomingMessage.prototype.push.call(this, chunk, encoding);
-}
-
 interface OpenExchange {
   abort: (reason: Error) => void;
   /** Where it is in the array. */
@@ -214,8 +190,8 @@ interface OpenExchange {
 }
 
 /**
- * The exchanges that have not ended. Not a Set: that makes itself a new table after every few that come and go, the old one
- * refers to the new one, and so V8 keeps each, with all requests that were in it, until the next full collection.
+ * The exchanges that have not ended. Not a Set: with one, V8's collections of the young took every request for alive that had
+ * been in it, until the next full collection (docs/adr/0050-nothing-outlives-its-request.md).
  */
 export class InFlight {
   readonly #open: OpenExchange[] = [];
@@ -281,50 +257,3 @@ function wholeMs(ms: number | undefined): number | null {
 }
 
 function ignore(): void {}
-
-/** A chunk costs memory beside its bytes; an endpoint that sends single bytes would multiply the cap by a hundred. */
-const chunksMax = 64;
-
-/** An endpoint that sends its answer byte by byte costs as much for each as for thousands at a time. */
-const chunksSeenMax = 256;
-
-/** Keeps the first `bytesMax` bytes of a body, or what came in its first chunks, and notices whether there was more. */
-class BodyCollector {
-  readonly #bytesMax: number;
-  #chunks: Buffer[] = [];
-  #bytesSeen = 0;
-  #chunksSeen = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  add(chunk: Buffer): void {
-    this.#chunksSeen += 1;
-    this.#chunks.push(chunk);
-    this.#bytesSeen += chunk.length;
-    if (this.#chunks.length > chunksMax) this.#chunks = [Buffer.concat(this.#chunks)];
-  }
-
-  /** Takes what has come for all that will be read. */
-  stop(): void {
-    this.#chunksSeen = Number.POSITIVE_INFINITY;
-  }
-
-  get bytesSeen(): number {
-    return this.#bytesSeen;
-  }
-
-  get chunksSeen(): number {
-    return this.#chunksSeen;
-  }
-
-  get truncated(): boolean {
-    return this.#bytesSeen > this.#bytesMax || this.#chunksSeen > chunksSeenMax;
-  }
-
-  /** Always a copy, so that a small body does not keep the socket's read buffer alive. */
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks, Math.min(this.#bytesSeen, this.#bytesMax));
-  }
-}

@@ -84,8 +84,8 @@ export async function listen(
 }
 
 /**
- * The classes of the messages of an app. Express gives each message the prototype of its app, and V8 keeps nearly all of a
- * request whose prototype was changed until the next full collection; of these it is the app's from the beginning.
+ * The classes of the messages of an app. Express gives each message the prototype of its app, after which Node 20 has a hidden
+ * class for each of them; of these it is the app's from the beginning (docs/adr/0050-nothing-outlives-its-request.md).
  */
 function bornOf(app: Express): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   class Request extends IncomingMessage {}
