@@ -34,7 +34,9 @@ const CALLS_IN_FLIGHT = 16;
 let publisher: EventPublisher | undefined;
 
 serve({
-  connect: (queueUrl: string) => {
+  /** Anew, too: what it knew of the queue is asked for again. */
+  async connect(queueUrl: string): Promise<void> {
+    await publisher?.close();
     publisher = createEventPublisher({ queueUrl });
   },
   /** Publishes by the schedule, whatever the service does meanwhile. */

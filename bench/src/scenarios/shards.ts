@@ -13,7 +13,7 @@ const TURNS = 3;
 /** Some upkeep comes once a minute: each window has it once. */
 const REST_MS = 60_000;
 const REST_MS_QUICK = 5_000;
-/** Publisher and dispatcher look at the map once a second. */
+/** A dispatcher looks at the map once a second. */
 const KNOWN_AFTER_MS = 3_000;
 
 /**
@@ -30,7 +30,7 @@ export async function shards(bench: Bench): Promise<ScenarioResult> {
     bench.progress('shards, warming up');
     let events = 0;
     for (const count of COUNTS.toReversed()) {
-      await divide(desk, count);
+      await divide(world, desk, count);
       events = await warmUp(bench, world, workload);
     }
     const drained = new Map<number, Measured[]>(COUNTS.map((count) => [count, []]));
@@ -39,7 +39,7 @@ export async function shards(bench: Bench): Promise<ScenarioResult> {
     for (let turn = 1; turn <= turns; turn += 1)
       for (const count of inTurn(turn)) {
         const name = `${nameOf(count)}, ${turn} of ${turns}`;
-        await divide(desk, count);
+        await divide(world, desk, count);
         bench.progress(name);
         const served = Array.from({ length: count }, (_, shard) => shard);
         const one = await drain(world, workload, { events, raw: bench.raw, shards: served });
@@ -48,7 +48,7 @@ export async function shards(bench: Bench): Promise<ScenarioResult> {
       }
     for (let run = 1; run <= bench.runs; run += 1)
       for (const count of inTurn(run)) {
-        await divide(desk, count);
+        await divide(world, desk, count);
         bench.progress(`${nameOf(count)}, at rest, run ${run} of ${bench.runs}`);
         rested.get(count)?.push(await rest(bench, world));
       }
@@ -68,10 +68,12 @@ const inTurn = (turn: number) => (turn % 2 === 1 ? COUNTS : COUNTS.toReversed())
 
 const nameOf = (count: number) => `${count} shard${count === 1 ? '' : 's'}`;
 
-async function divide(desk: ShardDesk, count: number): Promise<void> {
+async function divide(world: World, desk: ShardDesk, count: number): Promise<void> {
   await desk.spread(count);
   // Nothing is in them.
   await desk.tend();
+  // One that goes on begins with the map as it knew it, and would put its first bulks into shards that are dropped by now.
+  await world.publisher.call('connect', world.queueUrl);
   await wait(KNOWN_AFTER_MS);
 }
 
