@@ -1,11 +1,36 @@
 import type { Worker } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
-import type { SharedClient } from './connection.ts';
+import { type SharedClient, SILENT_MS } from './connection.ts';
+import type { WaitingBackend } from './ending-waits.ts';
 
 /*
  * Many shards must not cost much while nothing happens. Redis removes what is empty, so one EXISTS over the keys of all of them
  * answers for all of them, if they are on one server.
  */
+
+/** A connection that is silent for longer is given up. */
+const WAIT_AT_ONCE_SECONDS = SILENT_MS / 1_000 - 5;
+
+/**
+ * The same worker, which may wait for longer than its connection may be silent: it waits again. After each wait BullMQ looks for
+ * jobs, with a script, which is the dearer half of it.
+ */
+export function withLongWaits<Data>(
+  worker: Worker<Data>,
+  atOnceSeconds = WAIT_AT_ONCE_SECONDS,
+): Worker<Data> {
+  const backend = worker.getBackend() as unknown as WaitingBackend;
+  const wait = backend.waitForJob.bind(backend);
+  backend.waitForJob = async (seconds) => {
+    const waits = Math.ceil(seconds / atOnceSeconds);
+    for (let count = 1; ; count += 1) {
+      const marker = await wait(seconds / waits);
+      const isOver = count >= waits || worker.closing !== undefined || worker.isPaused();
+      if (marker !== null || isOver) return marker;
+    }
+  };
+  return worker;
+}
 
 /** Of each list of keys whether any is there. */
 export async function existing(

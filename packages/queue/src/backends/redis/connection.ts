@@ -92,9 +92,9 @@ export function openClient(target: RedisTarget, options: ClientOptions): Redis |
 
 /**
  * A connection that says nothing for so long, though it was asked, is dead, and another takes its place: the network may drop
- * one without closing it. Longer than BullMQ's workers wait for a job at a time (10 s).
+ * one without closing it. Longer than a worker waits for a job at a time (10 s).
  */
-const SILENT_MS = 15_000;
+export const SILENT_MS = 15_000;
 
 function sharedOptions(target: RedisTarget) {
   return {

@@ -10,7 +10,7 @@ const MARGIN_MS = 10_000;
 const END_MS = 1_000;
 
 /** As far as the backend of a worker on Redis is known here. */
-interface WaitingBackend {
+export interface WaitingBackend {
   readonly blockingClient: Promise<unknown> | undefined;
   waitForJob(seconds: number): Promise<{ member: string; score: number } | null>;
   reconnectBlocking(): Promise<void>;

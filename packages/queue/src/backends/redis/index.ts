@@ -1,7 +1,7 @@
 import { shardPrefix } from '@runhook/contract';
 import type { Processor, Queue, Telemetry } from 'bullmq';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
-import { ActiveJobs, existing } from './at-rest.ts';
+import { ActiveJobs, existing, withLongWaits } from './at-rest.ts';
 import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
 import { withEndingWaits } from './ending-waits.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
@@ -62,8 +62,10 @@ function connect(url: string, connectMs: number): Connector {
       }),
     createWorker: <Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions, shard = 0) =>
       active.spared(
-        withEndingWaits(
-          new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+        withLongWaits(
+          withEndingWaits(
+            new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+          ),
         ),
       ),
   };
