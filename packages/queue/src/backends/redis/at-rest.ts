@@ -8,8 +8,8 @@ import type { WaitingBackend } from './ending-waits.ts';
  * answers for all of them, if they are on one server.
  */
 
-/** A connection that is silent for longer is given up. */
-const WAIT_AT_ONCE_SECONDS = SILENT_MS / 1_000 - 5;
+/** A connection that is silent for longer is given up, and BullMQ gives a wait a second more than it was to take. */
+const WAIT_AT_ONCE_SECONDS = SILENT_MS / 1_000 - 2;
 
 /**
  * The same worker, which may wait for longer than its connection may be silent: it waits again. After each wait BullMQ looks for

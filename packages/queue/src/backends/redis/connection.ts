@@ -92,7 +92,7 @@ export function openClient(target: RedisTarget, options: ClientOptions): Redis |
 
 /**
  * A connection that says nothing for so long, though it was asked, is dead, and another takes its place: the network may drop
- * one without closing it. Longer than a worker waits for a job at a time (10 s).
+ * one without closing it. Longer than a worker waits for a job at a time (13 s).
  */
 export const SILENT_MS = 15_000;
 
