@@ -99,9 +99,12 @@ export const STORE_FAULTS: Fault[] = [
   },
 ];
 
-/** Runs statements on one connection, which is closed after them, with whatever they left on it. */
+/**
+ * Runs statements on one connection, which is closed after them, with whatever they left on it. On a busy machine a
+ * connection may take longer than the pool waits for it, so it is asked for again.
+ */
 async function inSession(pool: Pool, work: (run: (sql: string) => Promise<unknown>) => Promise<unknown>) {
-  const client = await pool.connect();
+  const client = await eventually(() => pool.connect());
   try {
     await work((sql) => client.query(sql));
   } finally {
