@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHmacSecret } from '@runhook/contract';
+import { startCommand } from '@runhook/embedded';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import type { Bench, RawReference, ScenarioResult } from './bench.ts';
 import { median } from './measure/timing.ts';
@@ -10,7 +11,6 @@ import { type Program, startProgram } from './programs/program.ts';
 import type { RawClient, RawResult, RawRun } from './programs/raw.ts';
 import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
-import { startFlags } from './world/service.ts';
 import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
@@ -177,7 +177,7 @@ const ENDPOINTS = 20;
 const EVENTS = 1_000;
 
 /** The flags of the dispatcher's own start command: raw got gets the same heap. */
-const NODE_ARGUMENTS = startFlags('dispatcher');
+const NODE_ARGUMENTS = startCommand('dispatcher').nodeArguments;
 
 /** Code that has not run yet is slow: what is measured in a quick run, too, is warm, as the services are. */
 const WARM_UP_MS = 2_000;

@@ -110,7 +110,8 @@ test('node is process 1 of every image, a user that is a number; services have t
       expect(stage).toMatch(/^HEALTHCHECK NONE$/m);
     } else {
       const { start } = manifestOf(join('services', service)).scripts;
-      expect(['node', ...JSON.parse(command ?? '[]')].join(' ')).toBe(start);
+      const environment = /^ENV (MALLOC_ARENA_MAX=\d)$/m.exec(stages.get('runtime') ?? '')?.[1];
+      expect([environment, 'node', ...JSON.parse(command ?? '[]')].join(' ')).toBe(start);
       expect(stage).toMatch(new RegExp(`^EXPOSE ${port?.[1]}${port?.[2]}$`, 'm'));
       expect(stage).toMatch(
         new RegExp(`^  CMD \\["node", .*PORT \\|\\| ${port?.[1]}${port?.[2]}}/healthz`, 'm'),

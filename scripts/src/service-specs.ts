@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { startCommand } from '@runhook/embedded';
 import { webhooksUrl } from './api.ts';
 import { outsidersEnvironment } from './child.ts';
 import { parseReceiverLine, type ReceivedDelivery } from './deliveries.ts';
@@ -31,10 +31,10 @@ export function managementSpec(
   return {
     name: 'management',
     program: 'services/management/dist/main.js',
-    nodeArguments: startFlags('management'),
+    nodeArguments: startCommand('management').nodeArguments,
     preferredPort: settings.port,
     operationsPort: OPERATIONS_PORT,
-    environment: () => serviceVariables(settings, environment),
+    environment: () => serviceVariables('management', settings, environment),
     isReady: async (url) =>
       (await answersWell(`${url}/readyz`)) &&
       (await answersWell(`${webhooksUrl(url, demo.account.id)}/subscriptions?limit=1`, headers)),
@@ -46,9 +46,9 @@ export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvi
   return {
     name: 'dispatcher',
     program: 'services/dispatcher/dist/main.js',
-    nodeArguments: startFlags('dispatcher'),
+    nodeArguments: startCommand('dispatcher').nodeArguments,
     preferredPort: DISPATCHER_PORT,
-    environment: () => serviceVariables(settings, environment),
+    environment: () => serviceVariables('dispatcher', settings, environment),
     isReady: (url) => answersWell(`${url}/readyz`),
     stopGraceMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS,
   };
@@ -88,15 +88,13 @@ export function receiverSpec(options: {
   };
 }
 
-/** Node's, of the start command of the service's package: `node <flags> dist/main.js`. */
-function startFlags(name: 'management' | 'dispatcher'): string[] {
-  const manifest = readFileSync(new URL(`../../services/${name}/package.json`, import.meta.url), 'utf8');
-  const { scripts } = JSON.parse(manifest) as { scripts: { start: string } };
-  return scripts.start.split(' ').slice(1, -1);
-}
-
-function serviceVariables(settings: StartSettings, environment: ServiceEnvironment): NodeJS.ProcessEnv {
+function serviceVariables(
+  name: 'management' | 'dispatcher',
+  settings: StartSettings,
+  environment: ServiceEnvironment,
+): NodeJS.ProcessEnv {
   return {
+    ...startCommand(name).environment,
     ...process.env,
     DATABASE_URL: environment.databaseUrl(),
     QUEUE_URL: environment.queueUrl(),

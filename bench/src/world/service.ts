@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findFreePort } from '@runhook/embedded';
+import { findFreePort, startCommand } from '@runhook/embedded';
 
 export interface ServiceProcess {
   pid: number;
@@ -34,9 +34,12 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
   const { port } = await findFreePort();
   const logFile = join(folder, `${name}-${port}.log`);
   const log = openSync(logFile, 'a', 0o600);
-  const child = spawn(process.execPath, [...nodeArguments, ...startArguments(name)], {
+  const command = startCommand(name);
+  const program = fileURLToPath(new URL(`../../../services/${name}/dist/main.js`, import.meta.url));
+  const child = spawn(process.execPath, [...nodeArguments, ...command.nodeArguments, program], {
     env: {
       PATH: process.env.PATH,
+      ...command.environment,
       ...environment,
       HOST: '127.0.0.1',
       PORT: String(port),
@@ -79,17 +82,4 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
       await exited;
     },
   };
-}
-
-/** From the service's own package.json, so that what is measured is what is run: `node <flags> dist/main.js`. */
-function startArguments(name: ServiceOptions['name']): string[] {
-  const program = new URL(`../../../services/${name}/dist/main.js`, import.meta.url);
-  return [...startFlags(name), fileURLToPath(program)];
-}
-
-/** Node's, of the service's start command. */
-export function startFlags(name: ServiceOptions['name']): string[] {
-  const manifest = new URL(`../../../services/${name}/package.json`, import.meta.url);
-  const { scripts } = JSON.parse(readFileSync(manifest, 'utf8')) as { scripts: { start: string } };
-  return scripts.start.split(' ').slice(1, -1);
 }

@@ -56,6 +56,7 @@ const PRODUCTION_SETTINGS = {
   shared_buffers: '1GB',
   effective_cache_size: '4GB',
   max_wal_size: '4GB',
+  wal_compression: 'on',
 };
 
 export async function openWorld(options: WorldOptions): Promise<World> {
