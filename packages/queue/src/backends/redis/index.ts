@@ -5,6 +5,7 @@ import { ActiveJobs, existing, withLongWaits } from './at-rest.ts';
 import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
 import { withEndingWaits } from './ending-waits.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
+import { sparingLooks, tellingTheLast } from './last-in-line.ts';
 import { REDIS_SHARDS } from './shards.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
 import { parseRedisUrl } from './url.ts';
@@ -29,7 +30,7 @@ function connect(url: string, connectMs: number): Connector {
   const producing = new SharedClient(() =>
     openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs }),
   );
-  const working = new SharedClient(() => openClient(target, { maxRetriesPerRequest: null }));
+  const working = new SharedClient(() => tellingTheLast(openClient(target, { maxRetriesPerRequest: null })));
   const active = new ActiveJobs(working);
   return {
     shards: REDIS_SHARDS,
@@ -64,7 +65,9 @@ function connect(url: string, connectMs: number): Connector {
       active.spared(
         withLongWaits(
           withEndingWaits(
-            new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+            sparingLooks(
+              new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
+            ),
           ),
         ),
       ),
