@@ -15,9 +15,11 @@ export {
   type RunTime,
 } from './event-types.ts';
 export {
+  type AsCommitted,
   attemptsLeft,
   batchedEvents,
   type CycleProgress,
+  committedVersion,
   type DeliveryJob,
   type DeliveryPayload,
   deliveryJobId,

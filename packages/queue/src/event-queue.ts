@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import {
+  type AsCommitted,
   EVENT_BATCH,
   type EventBatch,
   type EventKey,
@@ -30,7 +31,7 @@ import {
 const BULK_SIZE = 500;
 
 /** An event with its identity settled, ready for the queue. */
-export type IdentifiedEvent = PublishedEvent & { eventId: string };
+export type IdentifiedEvent = PublishedEvent & AsCommitted & { eventId: string };
 
 /** Of an event's way to its deliveries: since when it may be on the queue, in milliseconds since the epoch. */
 export interface SoughtEvent extends EventKey {

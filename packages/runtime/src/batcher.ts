@@ -8,6 +8,8 @@ export interface MicroBatcherOptions<Item, Result> {
   slots: number;
   /** The time from the start of a batch to that of the next, unless that is full. */
   spacingMs: number;
+  /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
+  gather?: { ms: number; enough: number };
   /** Whether a failed batch may have failed for one of its items, so that each gets a try of its own. */
   mayBeItemFault: (error: unknown) => boolean;
   /** Called with each batch's size. */
@@ -31,8 +33,11 @@ export class MicroBatcher<Item, Result> {
   #waitingSize = 0;
   #inFlight = 0;
   #lastStartMs = Number.NEGATIVE_INFINITY;
+  /** Since when the first of those that wait does. */
+  #sinceMs = 0;
   #scheduled: NodeJS.Immediate | undefined;
   #delayed: NodeJS.Timeout | undefined;
+  #delayedUntilMs = 0;
 
   constructor(options: MicroBatcherOptions<Item, Result>) {
     this.#options = options;
@@ -40,6 +45,7 @@ export class MicroBatcher<Item, Result> {
 
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
+      if (this.#waiting.length === 0) this.#sinceMs = performance.now();
       this.#waiting.push({ item, resolve, reject });
       this.#waitingSize += this.#sizeOf(item);
       this.#schedule();
@@ -47,15 +53,19 @@ export class MicroBatcher<Item, Result> {
   }
 
   #schedule(): void {
-    const { slots, spacingMs, sizeMax } = this.#options;
+    const { slots, spacingMs, sizeMax, gather } = this.#options;
     if (this.#scheduled || this.#waiting.length === 0 || this.#inFlight >= slots) return;
-    const waitMs = this.#lastStartMs + spacingMs - performance.now();
-    if (waitMs <= 0 || this.#waitingSize >= sizeMax) {
+    const nowMs = performance.now();
+    let startMs = this.#lastStartMs + spacingMs;
+    if (gather && this.#waitingSize < gather.enough) startMs = Math.max(startMs, this.#sinceMs + gather.ms);
+    if (startMs <= nowMs || this.#waitingSize >= sizeMax) {
       clearTimeout(this.#delayed);
       this.#delayed = undefined;
       this.#scheduled = setImmediate(() => this.#start());
-    } else {
-      this.#delayed ??= setTimeout(() => this.#start(), waitMs);
+    } else if (this.#delayed === undefined || startMs < this.#delayedUntilMs) {
+      clearTimeout(this.#delayed);
+      this.#delayedUntilMs = startMs;
+      this.#delayed = setTimeout(() => this.#start(), startMs - nowMs);
     }
   }
 
@@ -67,6 +77,7 @@ export class MicroBatcher<Item, Result> {
     for (const { item } of batch) this.#waitingSize -= this.#sizeOf(item);
     this.#inFlight += 1;
     this.#lastStartMs = performance.now();
+    this.#sinceMs = this.#lastStartMs;
     onBatch?.(batch.length);
     void this.#settle(batch).finally(() => {
       this.#inFlight -= 1;

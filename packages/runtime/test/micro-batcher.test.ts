@@ -40,6 +40,28 @@ test('while the slots are busy items collect, up to the largest batch', async ()
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
 });
 
+test('what nobody waits for is gathered, until there is enough or for so long', async () => {
+  const batches: number[][] = [];
+  const run = async (items: number[]) => {
+    batches.push(items);
+    return items;
+  };
+  const options = { run, sizeMax: 10, slots: 1, spacingMs: 0, mayBeItemFault: always };
+  const patient = new MicroBatcher({ ...options, gather: { ms: 3_600_000, enough: 3 } });
+  const added = [patient.add(1), patient.add(2)];
+  await eventLoopTurn();
+  expect(batches).toEqual([]);
+  await Promise.all([...added, patient.add(3)]);
+  expect(batches).toEqual([[1, 2, 3]]);
+
+  const hasty = new MicroBatcher({ ...options, gather: { ms: 5, enough: 3 } });
+  expect(await Promise.all([hasty.add(4), hasty.add(5)])).toEqual([4, 5]);
+  expect(batches).toEqual([
+    [1, 2, 3],
+    [4, 5],
+  ]);
+});
+
 test('a bad item fails alone; its neighbours get their results', async () => {
   const run = async (items: number[]) => {
     if (items.includes(2)) throw new Error('two');

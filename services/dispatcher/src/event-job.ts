@@ -1,7 +1,7 @@
-import { batchedEvents, eventIdForJob, parseEvent } from '@runhook/contract';
+import { batchedEvents, committedVersion, eventIdForJob, parseEvent } from '@runhook/contract';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
-import { fanOut } from './fan-out.ts';
+import { type Committed, fanOut } from './fan-out.ts';
 
 /** What is read of an event's job. */
 type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
@@ -56,11 +56,22 @@ async function processEvent(
       retentionDays,
     });
     if (problems) return problems.map(({ message }) => message).join('; ');
-    const result = await fanOut(dispatcher, event, attemptsStarted > 1);
+    const interrupted = attemptsStarted > 1;
+    const result = await fanOut(dispatcher, event, {
+      interrupted,
+      committed: committedAs(message, timestamp),
+    });
     if (result.kind === 'unknown_account') return 'accountId is not an account';
     metrics.events[result.kind].inc();
     return null;
   } finally {
     inHand.release();
   }
+}
+
+/** What its producer said of an event; either clock may be wrong, and then it is not taken for new. */
+function committedAs(message: unknown, addedAtMs: number): Committed | null {
+  const accountVersion = committedVersion(message);
+  if (accountVersion === null) return null;
+  return { accountVersion, atMs: performance.now() - Math.abs(Date.now() - addedAtMs) };
 }

@@ -11,6 +11,12 @@ import type { FanOutCommit } from './record/commit-fan-out.ts';
 const AT_ONCE_MAX = 50;
 
 /**
+ * Whoever has an event so soon after its commit, with subscriptions as they were then, asks neither whether they still are so nor
+ * whether somebody else has fanned it out: the answer would be as old by the time that the endpoint hears of it.
+ */
+const JUST_MS = 100;
+
+/**
  * Whose first attempts take longer than this is committed meanwhile, with what has become of them by then. Most endpoints
  * answer sooner, and the log is not long behind.
  */
@@ -22,23 +28,31 @@ export type FanOutResult =
   | { kind: 'resumed'; deliveries: number }
   | { kind: 'unknown_account' };
 
+/** What the producer of an event knew of its account when the event was committed, and when that was, as `performance.now()`. */
+export interface Committed {
+  accountVersion: string;
+  atMs: number;
+}
+
+/** How an event has come. */
+export interface Arrival {
+  /** Its job ran before and did not end, so deliveries it committed may be left undone. */
+  interrupted: boolean;
+  /** Null when nobody says. */
+  committed: Committed | null;
+}
+
 /**
  * Turns an event into deliveries and makes their first attempts, each in place or, without a slot in its lane, as a parked
  * one. When this resolves, every delivery is attempted and recorded, or parked: the job may go.
- * @param interrupted this job ran before and did not end, so deliveries it committed may be left undone
  */
-export function fanOut(
-  dispatcher: Dispatcher,
-  event: JobRunEvent,
-  interrupted: boolean,
-): Promise<FanOutResult> {
+export function fanOut(dispatcher: Dispatcher, event: JobRunEvent, arrival: Arrival): Promise<FanOutResult> {
   const { spans, metrics } = dispatcher;
+  const { interrupted } = arrival;
   return spans.fanOut(event, () =>
     oneAtATime(dispatcher, event, async () => {
       const works: Promise<void>[] = [];
-      const committed = await planAndCommit(dispatcher, event, interrupted, works).finally(() =>
-        allEnded(works),
-      );
+      const committed = await planAndCommit(dispatcher, event, arrival, works).finally(() => allEnded(works));
       if (!committed) return { kind: 'unknown_account' };
       const { deliveries, result } = committed;
       if (result === 'claimed') {
@@ -92,7 +106,7 @@ async function allEnded(works: readonly Promise<void>[]): Promise<void> {
 async function planAndCommit(
   dispatcher: Dispatcher,
   event: JobRunEvent,
-  interrupted: boolean,
+  { interrupted, committed }: Arrival,
   works: Promise<void>[],
 ): Promise<{ deliveries: number; result: FanOutCommit } | null> {
   const { record } = dispatcher;
@@ -109,7 +123,7 @@ async function planAndCommit(
     const commit = isPaged ? commitInPages : isFirstTry ? attemptThenCommit : commitThenAttempt;
     const result: FanOutCommit = await commit(
       dispatcher,
-      { event, version: account.version, subscriptions },
+      { event, version: account.version, subscriptions, committed },
       works,
     );
     if (result !== 'outdated') return { deliveries: subscriptions.length, result };
@@ -122,6 +136,7 @@ interface Planning {
   event: JobRunEvent;
   version: string;
   subscriptions: readonly KnownSubscription[];
+  committed: Committed | null;
 }
 
 /**
@@ -131,7 +146,7 @@ interface Planning {
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,
-  { event, version, subscriptions }: Planning,
+  { event, version, subscriptions, committed }: Planning,
   works: Promise<void>[],
 ): Promise<FanOutCommit> {
   const { record, planned: line } = dispatcher;
@@ -140,9 +155,13 @@ async function attemptThenCommit(
   let inLine = subscriptions.length;
   await line.acquire(inLine);
   try {
-    const plannedAtMs = performance.now();
-    const state = await record.stateOf({ event, version });
-    if (state !== 'open') return state;
+    let plannedAtMs = performance.now();
+    if (committed?.accountVersion === version && plannedAtMs - committed.atMs < JUST_MS)
+      plannedAtMs = committed.atMs;
+    else {
+      const state = await record.stateOf({ event, version });
+      if (state !== 'open') return state;
+    }
     const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
     inLine = 0;
     const commit = Promise.resolve().then(async () => {

@@ -33,9 +33,9 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
       clientUrl: `${harness.receiver.url}${path}`,
     });
 
-  async function addJob(name: string, data: object, jobId: string): Promise<void> {
+  async function addJob(name: string, data: object, jobId: string, timestamp = Date.now()): Promise<void> {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
-    await queue.add(name, data, { jobId });
+    await queue.add(name, data, { jobId, timestamp });
     await queue.close();
   }
 
@@ -119,6 +119,42 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
     await eventually(async () => expect(await storedIn('open_events')).toBe(0));
     const { rows } = await harness.database.pool.query('SELECT data FROM events');
     expect(rows).toEqual([{ data: JSON.parse(storedEventData(told)) }]);
+  });
+
+  test('are made without a question of what was committed just now, with its account as it is known', async () => {
+    const { id } = await subscribe('/one');
+    const { port } = await harness.startDispatcher();
+    const accountVersion = async () => {
+      const { rows } = await harness.database.pool.query('SELECT version FROM accounts');
+      return rows[0].version as string;
+    };
+    const asked = async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      return Number(/runhook_batch_size_count\{[^}]*batch="look"\} (\d+)/.exec(metrics)?.[1] ?? 0);
+    };
+    /** How often the dispatcher asked for it. */
+    const report = async (version: string, ageMs = 0) => {
+      const before = await asked();
+      const committed = { ...event(), eventId: createId('event') };
+      await insertOpenEvent(harness.database, committed);
+      const data = { ...committed, accountVersion: version };
+      await addJob(committed.eventType, data, committed.eventId, Date.now() - ageMs);
+      await eventually(async () => expect(await storedIn('open_events')).toBe(0));
+      return (await asked()) - before;
+    };
+    // A busy machine may have it too late.
+    await eventually(async () => expect(await report(await accountVersion())).toBe(0));
+    expect(await report(await accountVersion(), 1_000)).toBe(1);
+    expect(await report('0')).toBe(1);
+    const sent = harness.receiver.requests.length;
+    expect((await deliveriesOf(harness.database)).map(({ status }) => status)).toEqual(
+      Array(sent).fill('delivered'),
+    );
+
+    // What the dispatcher remembers is of before, and the event of after.
+    await harness.database.pool.query('UPDATE subscriptions SET active = false WHERE id = $1', [id]);
+    await report(await accountVersion());
+    expect(harness.receiver.requests).toHaveLength(sent);
   });
 
   test('are not made of an event that nobody subscribes to, which is claimed all the same', async () => {

@@ -46,6 +46,11 @@ const BATCH_SIZE_MAX = 200;
 const BATCH_SLOTS = 1;
 /** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
 const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 10, record: 10, cancel: 10 };
+/**
+ * What has been sent is on record a moment later, with what else was sent meanwhile: the endpoint has it, and a commit for each costs
+ * a quiet service more than the delivery. Not when there is enough, which a busy one always has.
+ */
+const SENT = { ms: 40, enough: 20 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 1_000;
@@ -118,6 +123,7 @@ export class DispatchRecord {
         this.#isRefused = this.#outlastsRefusal(error);
         return this.#isRefused;
       },
+      SENT,
     );
     this.#attempts = this.#batcher<AttemptRecord, void>(
       'record',
@@ -126,6 +132,7 @@ export class DispatchRecord {
         return records.map(() => undefined);
       },
       (error) => this.#outlastsRefusal(error),
+      SENT,
     );
     this.#cancellations = this.#batcher<Cancellation, void>('cancel', async (cancellations) => {
       await cancelDeliveries(pool, cancellations);
@@ -161,6 +168,7 @@ export class DispatchRecord {
 
   /** As `commitFanOut`, of deliveries whose first attempts have been made or begun. */
   commitAttempted(rows: FanOutRows): Promise<FanOutCommit> {
+    this.#lastBesideMs = performance.now();
     return this.#commitsAttempted.add(rows);
   }
 
@@ -254,12 +262,14 @@ export class DispatchRecord {
     name: keyof typeof SPACING_MS,
     run: (items: Item[]) => Promise<Result[]>,
     outlasts: Waiting['outlasts'] = () => false,
+    gather?: { ms: number; enough: number },
   ): MicroBatcher<Item, Result> {
     return new MicroBatcher({
       run: (items) => retryWhileUnavailable({ ...this.#options, outlasts }, () => run(items)),
       sizeMax: BATCH_SIZE_MAX,
       slots: BATCH_SLOTS,
       spacingMs: SPACING_MS[name],
+      ...(gather && { gather }),
       mayBeItemFault: (error) => !(error instanceof StoppingError),
       onBatch: this.#options.metrics.batchSize[name],
     });

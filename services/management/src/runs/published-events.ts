@@ -47,15 +47,18 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     mayBeItemFault: (error) => !isDatabaseUnavailable(error),
   });
 
-  function addedOf(recorded: Recorded): ReadonlySet<string> {
+  function addedOf(recorded: Recorded): Added {
     if (recorded.kind === 'refused') throw recorded.error;
     if (recorded.kind === 'outdated') throw new OutdatedCallerError();
     return recorded.added;
   }
 
-  function pass({ events, traceContext }: Publication, added: ReadonlySet<string>): void {
+  function pass({ events, traceContext }: Publication, added: Added): void {
     const committed: CommittedEvent[] = [];
-    for (const event of events) if (added.has(event.eventId)) committed.push({ event, traceContext });
+    for (const event of events) {
+      const accountVersion = added.get(event.eventId);
+      if (accountVersion !== undefined) committed.push({ event: { ...event, accountVersion }, traceContext });
+    }
     if (committed.length === 0) return;
     onAccepted?.(committed.length);
     relay.add(committed);
@@ -69,13 +72,13 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
         const { beforeCommit } = withoutKey;
         const added = addedOf(await together.add({ ...publication, beforeCommit }));
         pass({ ...publication, beforeCommit }, added);
-        return withoutKey.answer(settle(added));
+        return withoutKey.answer(settle(new Set(added.keys())));
       }
       const alone = { ...publication, beforeCommit: () => {} };
       const { added, answer } = await inTransaction(pool, async (transaction) => {
         const [recorded] = await record(transaction, [alone]);
         const added = addedOf(recorded as Recorded);
-        return { added, answer: await keep.within(transaction, settle(added)) };
+        return { added, answer: await keep.within(transaction, settle(new Set(added.keys()))) };
       });
       pass(alone, added);
       return answer;
@@ -93,8 +96,11 @@ interface Publication {
   beforeCommit(): void;
 }
 
+/** The ids that are new, each with the version of its account at that moment. */
+type Added = ReadonlyMap<string, string>;
+
 type Recorded =
-  | { kind: 'recorded'; added: ReadonlySet<string> }
+  | { kind: 'recorded'; added: Added }
   | { kind: 'outdated' }
   | { kind: 'refused'; error: unknown };
 
@@ -160,12 +166,14 @@ const PUBLISH = `
        JOIN stored ON stored.id = i.id AND stored.account_id = i.account_id`,
     )}
   )
-  SELECT current.version, stored.id, stored.account_id FROM current LEFT JOIN stored ON true`;
+  SELECT current.version, stored.id, stored.account_id, a.version AS account_version
+  FROM current LEFT JOIN stored ON true LEFT JOIN accounts a ON a.id = stored.account_id`;
 
 const ROW = {
   version: column.digits,
   id: column.orNull(column.text),
   account_id: column.orNull(column.digits),
+  account_version: column.orNull(column.digits),
 };
 
 async function writeRound(
@@ -199,15 +207,17 @@ async function writeRound(
     statement,
   );
   const now = found[0]?.version;
-  const stored = new Set(
-    found.flatMap(({ id, account_id }) =>
-      id === null ? [] : [eventJobId({ eventId: id, accountId: Number(account_id) })],
-    ),
-  );
+  const stored = new Map<string, string>();
+  for (const { id, account_id: accountId, account_version: accountVersion } of found)
+    if (id !== null)
+      stored.set(eventJobId({ eventId: id, accountId: Number(accountId) }), accountVersion ?? '');
   for (const { publication, index } of round) {
     const isCurrent = publication.version === null || publication.version === now;
-    const ofCall = publication.events.filter((event) => stored.has(eventJobId(event)));
-    const added = new Set(ofCall.map(({ eventId }) => eventId));
+    const added = new Map<string, string>();
+    for (const event of publication.events) {
+      const accountVersion = stored.get(eventJobId(event));
+      if (accountVersion !== undefined) added.set(event.eventId, accountVersion);
+    }
     results[index] = isCurrent ? { kind: 'recorded', added } : { kind: 'outdated' };
   }
 }

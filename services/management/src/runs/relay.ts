@@ -85,6 +85,8 @@ export class Relay {
         if (failures > 0) logger.info({ failures }, 'the relay moves events again');
         failures = 0;
       } catch (error) {
+        // What comes again may be taken twice, one after the other: whoever takes it has to ask.
+        for (const { event } of batch) event.accountVersion = undefined;
         if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
         if (this.#isStopping) break;
         await this.#sleep(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS));

@@ -261,10 +261,11 @@ async function writeRound(
   const again: Open[] = [];
   for (const { open, write } of writes) {
     const { run, events, expected, traceContext } = write;
-    if (found.has(nameOf(open))) {
+    const accountVersion = found.get(nameOf(open));
+    if (accountVersion !== undefined) {
       results[open.index] = {
         outcome: { kind: expected === null ? 'started' : 'recorded', run },
-        events: events.map((event) => ({ event, traceContext })),
+        events: events.map((event) => ({ event: { ...event, accountVersion }, traceContext })),
       };
     } else if (write.version !== version) results[open.index] = { outcome: { kind: 'outdated' }, events: [] };
     else if (expected !== null && isTogether) results[open.index] = { outcome: { kind: 'held' }, events: [] };

@@ -164,7 +164,8 @@ const record = (skip: '' | 'SKIP LOCKED') => `
   ), opened AS (
     INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
   )
-  SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
+  SELECT current.version, done.account_id, done.id, a.version AS account_version
+  FROM current LEFT JOIN done ON true LEFT JOIN accounts a ON a.id = done.account_id`;
 
 const RECORD = { together: record('SKIP LOCKED'), alone: record('') };
 
@@ -172,17 +173,18 @@ const RECORDED = {
   version: column.digits,
   account_id: column.orNull(column.digits),
   id: column.orNull(column.digits),
+  account_version: column.orNull(column.digits),
 };
 
 /**
- * The runs that were written, each with its events. Runs must not repeat within a call.
+ * The runs that were written, each with the version of its account at that moment, and with its events. Runs must not repeat within a call.
  * @param isTogether waits for nobody who holds a run; prepared, for a pool that plans by index
  */
 export async function recordRuns(
   database: Queryable,
   unsorted: readonly RunWrite[],
   isTogether: boolean,
-): Promise<AtVersion<true>> {
+): Promise<AtVersion<string>> {
   const writes = unsorted
     .map((write) => ({ ...write, key: keyOf({ accountId: write.run.account_id, id: write.run.id }) }))
     .sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -229,9 +231,9 @@ export async function recordRuns(
     ],
     isTogether ? 'record-reports' : undefined,
   );
-  const found = new Map<string, true>();
-  for (const { account_id: accountId, id } of rows) {
-    if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, true);
+  const found = new Map<string, string>();
+  for (const { account_id: accountId, id, account_version: accountVersion } of rows) {
+    if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, accountVersion ?? '');
   }
   return { version: versionOf(rows), found };
 }

@@ -164,6 +164,22 @@ describe('the relay', () => {
     expect(calls).toEqual([idsOf(events), idsOf(events)]);
   });
 
+  test('says of what comes again no more as of when it was committed', async () => {
+    const told: (string | undefined)[][] = [];
+    const { relay, moved } = startRelay({
+      add: async (events) => {
+        told.push(events.map(({ accountVersion }) => accountVersion));
+        if (told.length === 1) throw new Error('taken, and no answer');
+      },
+    });
+    relay.add(made(2).map((event) => ({ event: { ...event, accountVersion: '7' }, traceContext: null })));
+    await eventually(() => expect(moved.sent).toBe(2));
+    expect(told).toEqual([
+      ['7', '7'],
+      [undefined, undefined],
+    ]);
+  });
+
   test('holds no more than it may: the youngest are left to the reconciler', async () => {
     let release = () => {};
     const released = new Promise<void>((resolve) => {
