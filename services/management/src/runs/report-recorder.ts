@@ -1,7 +1,7 @@
 import { RUN_STATUS_CODES, secondsTimestamp } from '@runhook/contract';
 import type { JobView, Queryable } from '@runhook/database';
 import type { CommittedEvent } from './relay.ts';
-import { type JobAtVersion, RememberedJobs, RunNumbers } from './remembered-jobs.ts';
+import { type JobAtVersion, RememberedJobs, RememberedRuns, RunNumbers } from './remembered.ts';
 import { drawFreeNumber, findRuns, keyOf, type RunWrite, recordRuns } from './report-statements.ts';
 import type { RunStart, RunView } from './routes.ts';
 import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
@@ -51,10 +51,14 @@ interface Open {
   isTaken: boolean;
 }
 
-type Planned = { open: Open } & (
-  | { outcome: ReportOutcome; write?: never }
-  | { write: RunWrite; outcome?: never }
-);
+interface PlannedWrite {
+  open: Open;
+  write: RunWrite;
+  /** With the run as this process had left it. */
+  isRemembered?: boolean;
+}
+
+type Planned = (PlannedWrite & { outcome?: never }) | { open: Open; outcome: ReportOutcome; write?: never };
 
 /**
  * Records what was reported: many reports in one statement, each with an outcome of its own. A report is planned with the
@@ -63,6 +67,7 @@ type Planned = { open: Open } & (
  */
 export class ReportRecorder {
   readonly #jobs = new RememberedJobs();
+  readonly #runs = new RememberedRuns();
   readonly #numbers = new RunNumbers();
 
   /**
@@ -79,19 +84,21 @@ export class ReportRecorder {
     while (waiting.length > 0) {
       const { round, later } = oneOfEachRun(waiting);
       const planned = await this.#plan(database, round, isTogether);
-      const writes: { open: Open; write: RunWrite }[] = [];
-      for (const { open, outcome, write } of planned) {
-        if (write === undefined) results[open.index] = { outcome, events: [] };
+      const writes: PlannedWrite[] = [];
+      for (const one of planned) {
+        if (one.write === undefined) results[one.open.index] = { outcome: one.outcome, events: [] };
         else {
           try {
-            open.report.beforeCommit();
-            writes.push({ open, write });
+            one.open.report.beforeCommit();
+            writes.push(one);
           } catch (error) {
-            results[open.index] = { error };
+            results[one.open.index] = { error };
           }
         }
       }
       const again = await writeRound(database, writes, results, isTogether);
+      for (const { open, write } of writes)
+        this.#runs.note(write.run, isTogether ? results[open.index]?.outcome : undefined);
       waiting = [...again, ...notHeld(later, writes, results)];
     }
     return results;
@@ -115,9 +122,27 @@ export class ReportRecorder {
 
   async #plan(database: Queryable, round: readonly Open[], isTogether: boolean): Promise<Planned[]> {
     const starts = round.filter(({ report, isTaken }) => report.told.call === 'start' && !isTaken);
-    const others = round.filter((open) => !starts.includes(open));
     const planned = starts.length > 0 ? await this.#planStarts(database, starts) : [];
+    const others: Open[] = [];
+    for (const open of round) {
+      if (starts.includes(open)) continue;
+      const fromMemory = isTogether ? this.#planRemembered(open) : null;
+      if (fromMemory === null) others.push(open);
+      else planned.push(fromMemory);
+    }
     return others.length > 0 ? [...planned, ...(await planOthers(database, others, isTogether))] : planned;
+  }
+
+  /**
+   * A change of a run as this process left it, which the statement finds to be so or not. Null when that would change nothing: what is
+   * answered without a statement is answered from the record.
+   */
+  #planRemembered(open: Open): Planned | null {
+    const { version, told } = open.report;
+    if (version === null || told.call === 'start') return null;
+    const run = this.#runs.get(nameOf(open));
+    const planned = run && planChange(open, told, run, version);
+    return planned?.write === undefined ? null : { ...planned, isRemembered: true };
   }
 
   async #planStarts(database: Queryable, starts: readonly Open[]): Promise<Planned[]> {
@@ -222,20 +247,24 @@ async function planOthers(
     const { told } = report;
     if (told.call === 'start') return { open, outcome: knownRun(run, told.fields) };
     if (run === undefined) return { open, outcome: { kind: 'not_found' } };
-    const transition = runTransition(stateOf(run), told.transition);
-    if (transition.kind === 'conflict') return { open, outcome: transition };
-    if (transition.kind === 'unchanged') return { open, outcome: { kind: 'recorded', run } };
-    const status = transition.status ?? run.status;
-    const changed = {
-      ...run,
-      ...told.details(secondsOf(report.arrivedAtMs)),
-      status,
-      status_code: RUN_STATUS_CODES[status],
-    };
-    const events = transition.events.map((eventType) => runEvent(eventType, changed, report.arrivedAtMs));
-    const { traceContext } = report;
-    return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
+    return planChange(open, told, run, version);
   });
+}
+
+function planChange(open: Open, told: Change, run: RunView, version: string): Planned {
+  const { arrivedAtMs, traceContext } = open.report;
+  const transition = runTransition(stateOf(run), told.transition);
+  if (transition.kind === 'conflict') return { open, outcome: transition };
+  if (transition.kind === 'unchanged') return { open, outcome: { kind: 'recorded', run } };
+  const status = transition.status ?? run.status;
+  const changed = {
+    ...run,
+    ...told.details(secondsOf(arrivedAtMs)),
+    status,
+    status_code: RUN_STATUS_CODES[status],
+  };
+  const events = transition.events.map((eventType) => runEvent(eventType, changed, arrivedAtMs));
+  return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
 }
 
 /** The runner's number is taken: the same start again, or another job's run. */
@@ -248,7 +277,7 @@ function knownRun(run: RunView | undefined, fields: RunStart): ReportOutcome {
 /** Answers what has to be planned again. */
 async function writeRound(
   database: Queryable,
-  writes: readonly { open: Open; write: RunWrite }[],
+  writes: readonly PlannedWrite[],
   results: Recorded[],
   isTogether: boolean,
 ): Promise<Open[]> {
@@ -259,7 +288,7 @@ async function writeRound(
     isTogether,
   );
   const again: Open[] = [];
-  for (const { open, write } of writes) {
+  for (const { open, write, isRemembered } of writes) {
     const { run, events, expected, traceContext } = write;
     const accountVersion = found.get(nameOf(open));
     if (accountVersion !== undefined) {
@@ -268,6 +297,7 @@ async function writeRound(
         events: events.map((event) => ({ event: { ...event, accountVersion }, traceContext })),
       };
     } else if (write.version !== version) results[open.index] = { outcome: { kind: 'outdated' }, events: [] };
+    else if (isRemembered) again.push(open);
     else if (expected !== null && isTogether) results[open.index] = { outcome: { kind: 'held' }, events: [] };
     else again.push(await asTaken(database, open));
   }

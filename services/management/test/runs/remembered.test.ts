@@ -129,6 +129,46 @@ test('reports that come together are committed together, each with its own outco
   expect(await server.written()).toEqual({ runs: 61, events: 61, relayed: 61 });
 });
 
+describe('a run that this process has started', () => {
+  const finish = (status = 'errored') => server.call('POST', '/runs/7/finish/', { status });
+  const artifacts = () => server.call('POST', '/runs/7/artifacts/');
+  /** Of those that record reports. */
+  async function reportStatements(work: () => Promise<unknown>): Promise<number> {
+    let count = 0;
+    const onAcquire = () => void count++;
+    server.reportPool.on('acquire', onAcquire);
+    await work();
+    server.reportPool.off('acquire', onAcquire);
+    return count;
+  }
+  beforeEach(async () => void (await start(server.token, { run_id: 7 })));
+
+  test('is changed by one statement, and answered as it is on record', async () => {
+    expect(await reportStatements(finish)).toBe(1);
+    expect(await reportStatements(artifacts)).toBe(1);
+    // Repeated: nothing is changed, and the record is read.
+    const again = await artifacts();
+    expect(await server.call('GET', '/runs/7/')).toEqual(again);
+    expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
+  });
+
+  test.each<[string, string, number]>([
+    ['has ended otherwise', `UPDATE runs SET status = 'Success', finished_at = now()`, 409],
+    ['is deleted', 'DELETE FROM runs', 404],
+  ])('is read again when it %s meanwhile', async (_, change, status) => {
+    await sql(change);
+    expect((await finish()).status).toBe(status);
+    expect((await server.written()).events).toBe(1);
+  });
+
+  test('is read again when another process has gone on with it', async () => {
+    await sql(`UPDATE runs SET artifacts_ingested_at = now()`);
+    expect((await finish()).status).toBe(200);
+    // What waited for its end goes out with it.
+    expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
+  });
+});
+
 test('a number that a runner brings in the moment in which it would be drawn is the runner’s', async () => {
   const answers = await startAtOnce([{}, { run_id: 1 }, {}, { run_id: 2 }]);
   const outcomes = answers.map(({ data }) => data as { kind: string; run: { id: number } });
