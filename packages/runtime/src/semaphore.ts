@@ -4,6 +4,11 @@ export class Semaphore {
   readonly #line = new Line();
   readonly #behind = new Line();
 
+  /** How many wait. */
+  get waiting(): number {
+    return this.#line.length + this.#behind.length;
+  }
+
   constructor(size: number) {
     this.#free = size;
   }
@@ -41,6 +46,10 @@ interface Waiting {
 class Line {
   readonly #waiting: Waiting[] = [];
   #first = 0;
+
+  get length(): number {
+    return this.#waiting.length - this.#first;
+  }
 
   push(one: Waiting): void {
     this.#waiting.push(one);

@@ -4,6 +4,7 @@ import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
 import { type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';
+import { InHand } from './policy/in-hand.ts';
 import { LaneLimits } from './policy/lane-limits.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
 import { SecretReader } from './record/accounts.ts';
@@ -30,7 +31,7 @@ export interface Dispatcher {
   /** Events that this process is at, by the ids of their jobs; each resolves when it is not any more. */
   underWay: Map<string, Promise<void>>;
   /** Of events that jobs bring: one may bring several. */
-  inHand: Semaphore;
+  inHand: InHand;
   /** Of first attempts in place, over all event jobs. */
   semaphore: Semaphore;
   /** Of deliveries that are planned to be attempted in place and have no place yet. */
@@ -91,7 +92,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     attemptMs: settings.deliveryTimeoutMs,
     stopping,
     underWay: new Map(),
-    inHand: new Semaphore(settings.deliveryConcurrency),
+    inHand: new InHand({ max: settings.deliveryConcurrency }),
     semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
     planned: new Semaphore(settings.deliveryConcurrency * PLANNED_PER_JOB),
     metrics,

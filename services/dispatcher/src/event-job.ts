@@ -47,7 +47,7 @@ async function processEvent(
 ): Promise<string | null> {
   const { inHand, metrics } = dispatcher;
   // The rest of a burst is taken when nothing else waits, in here as in the queue.
-  await inHand.acquire(1, (opts?.priority ?? 0) > 0);
+  await inHand.acquire((opts?.priority ?? 0) > 0);
   try {
     const { event, problems } = parseEvent(message, {
       eventId: () => eventIdForJob(id ?? '', timestamp),

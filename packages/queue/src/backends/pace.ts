@@ -3,6 +3,14 @@ import type { Processor, Worker } from 'bullmq';
 /** Jobs that the workers of a gate have fetched and not begun. */
 const UNBEGUN_MAX = 48;
 
+/** Those who work on what jobs bring, which may be several things each. */
+export interface Crowd {
+  /** Whether they have enough that waits: no more is fetched. */
+  readonly isCrowded: boolean;
+  /** Set by whoever fetches for them: called when they have not any more. */
+  onThin: () => void;
+}
+
 /**
  * One bound on what several workers have begun, those of the shards of a queue. While it is reached, a place that becomes
  * free goes to the worker that has begun least: a shard with a million jobs leaves to one with ten what those need.
@@ -10,10 +18,17 @@ const UNBEGUN_MAX = 48;
 export class Gate {
   readonly concurrency: number;
   readonly #doors = new Set<Door>();
+  readonly #crowd: Crowd | undefined;
   #begun = 0;
 
-  constructor(concurrency: number) {
+  constructor(concurrency: number, crowd?: Crowd) {
     this.concurrency = concurrency;
+    this.#crowd = crowd;
+    if (crowd) crowd.onThin = () => this.#fetchAgain();
+  }
+
+  #fetchAgain(): void {
+    for (const door of this.#doors) door.fetchAgain();
   }
 
   /** For another worker. */
@@ -51,6 +66,7 @@ export class Gate {
 
   /** How many jobs the worker behind a door may have. */
   allowance(door: Door): number {
+    if (this.#crowd?.isCrowded) return Math.max(1, door.begun);
     let busy = 1;
     for (const other of this.#doors) if (other !== door && other.begun + other.waiting.length > 0) busy += 1;
     return Math.min(this.concurrency, door.begun + Math.max(1, Math.floor(UNBEGUN_MAX / busy)));
@@ -69,6 +85,8 @@ class Door {
   begun = 0;
   /** Of jobs that it has fetched. */
   readonly waiting: (() => void)[] = [];
+  /** Set by whoever fetches. */
+  fetchAgain: () => void = () => {};
 
   constructor(gate: Gate) {
     this.#gate = gate;
@@ -107,5 +125,14 @@ export function createPaced<Data>(
   };
   const worker = create(paced, door.allowance());
   worker.on('closed', door.close);
+  // Between the ends of two jobs BullMQ's worker does not look at its concurrency, unless it is woken as when it is resumed.
+  const { mainLoopQueue } = worker as unknown as { mainLoopQueue: unknown };
+  if (mainLoopQueue === undefined)
+    throw new Error('this version of BullMQ wakes the loop of a worker in another way');
+  door.fetchAgain = () => {
+    pace();
+    const loop = worker as unknown as { mainLoopQueue: { add(nothing: Promise<void>): void } | null };
+    loop.mainLoopQueue?.add(Promise.resolve());
+  };
   return worker;
 }

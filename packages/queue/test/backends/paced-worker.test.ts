@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, createTestQueueUrl, eventually, queueBackends } from '@runhook/testing';
+import { type Crowd, Gate } from '../../src/backends/pace.ts';
 import { createQueueBackend } from '../../src/index.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -40,4 +41,47 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     end();
     await eventually(() => expect(begun).toBe(300));
   });
+
+  test('fetches nothing while there is a crowd, and goes on when there is none, though no job has ended', async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    const backend = createQueueBackend(await createTestQueueUrl(kind, database.url));
+    const queue = backend.createQueue<{ index: number }>('crowd');
+    closers.push(() => queue.close());
+    let end: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let begun = 0;
+    const crowd: Crowd = {
+      get isCrowded() {
+        return begun >= 3 && begun < 1_000;
+      },
+      onThin: () => undefined,
+    };
+    await queue.addBulk(Array.from({ length: 200 }, (_, index) => ({ name: 'job', data: { index } })));
+    const worker = backend.createWorker<{ index: number }>(
+      'crowd',
+      async () => {
+        begun += 1;
+        await ended;
+      },
+      { concurrency: 300 },
+      0,
+      new Gate(300, crowd),
+    );
+    closers.push(() => worker.close());
+    closers.push(async () => end());
+    worker.on('error', () => undefined);
+    await eventually(() => expect(begun).toBeGreaterThanOrEqual(3));
+    const [, active] = await Promise.all([eventLoopTurns(), queue.getActiveCount()]);
+    expect(active).toBeLessThan(100);
+    begun += 1_000;
+    crowd.onThin();
+    await eventually(() => expect(begun).toBe(1_200));
+  });
 });
+
+async function eventLoopTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
