@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { hash } from '@node-rs/argon2';
 import { createId, type Deployment, type Plan } from '@runhook/contract';
 import type { PrismaClient } from './generated/client.ts';
 import type { SecretBox } from './secrets.ts';
@@ -89,6 +88,8 @@ export async function createUser(
   secrets: SecretBox,
   user: { email: string; name: string; password: string },
 ): Promise<{ id: number; apiKey: string }> {
+  // Native code, which few processes ever need.
+  const { hash } = await import('@node-rs/argon2');
   const apiKey = createCredential('user');
   const { id } = await prisma.user.create({
     data: {

@@ -1,3 +1,5 @@
+import './before-pg.ts';
+
 export {
   type ConnectionProblem,
   connectionProblem,

@@ -1,3 +1,4 @@
+import './before-pg.ts';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from './generated/client.ts';
 import {

@@ -1,8 +1,9 @@
 import http, { type RequestOptions } from 'node:http';
 import https from 'node:https';
-import got, { type Got } from 'got';
+import type { Got } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { KnownEndpoints } from './endpoint-url.ts';
+import { got } from './got.ts';
 
 const HEADER_BYTES_MAX = 16_384;
 

@@ -18,10 +18,6 @@ import { redis } from './redis/index.ts';
 /** The kinds of servers that a queue may be on: the only list of them. */
 const KINDS = [redis, postgres] as const satisfies readonly BackendKind[];
 
-const FORMS = new Intl.ListFormat('en', { type: 'disjunction' }).format(
-  KINDS.flatMap(({ schemes }) => schemes.map((scheme) => `${scheme}://`)),
-);
-
 export type QueueBackendName = (typeof KINDS)[number]['name'];
 
 export interface QueueBackendOptions {
@@ -96,7 +92,11 @@ function kindOf(queueUrl: string): (typeof KINDS)[number] {
   const scheme = /^([a-z+]+):\/\//.exec(queueUrl)?.[1] ?? '';
   const kind = KINDS.find(({ schemes }) => schemes.includes(scheme));
   if (kind === undefined) {
-    throw new TypeError(`the queue URL must start with ${FORMS}`);
+    // Made here: the first list of a process reads all locales that Node has, and keeps them.
+    const forms = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+      KINDS.flatMap(({ schemes }) => schemes.map((scheme) => `${scheme}://`)),
+    );
+    throw new TypeError(`the queue URL must start with ${forms}`);
   }
   kind.checkUrl(queueUrl);
   return kind;

@@ -20,7 +20,7 @@ const YEAR_SECONDS = 365 * 24 * 3600;
 /**
  * The console at `/`: the files that were built, and for every other address that a browser opens the page, whose
  * scripts know what to show there. To be mounted last.
- * @param folder what was built; it may come to be later
+ * @param folder what was built; it may come to be later, and is read by the first who asks for any of it
  */
 export function consoleRoutes(folder: string): Router {
   const router = Router({ caseSensitive: true });
@@ -29,7 +29,6 @@ export function consoleRoutes(folder: string): Router {
     files ??= readConsoleFiles(folder);
     return files;
   };
-  currentFiles();
 
   router.use(async (request, response, next) => {
     const file = currentFiles()?.byPath.get(request.path);

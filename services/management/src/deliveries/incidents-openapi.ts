@@ -47,7 +47,8 @@ const INCIDENT_EXAMPLE: IncidentView = {
   ],
 };
 
-const UP_TO = `Counted up to ${COUNT_MAX.toLocaleString('en')}.`;
+/** `toLocaleString` would read all locales that Node has, for the one number. */
+const UP_TO = `Counted up to ${COUNT_MAX / 1_000},000.`;
 
 /** See docs/contract.md#incidents. */
 export const incidentPaths: Paths = {

@@ -19,11 +19,13 @@ export class LaggingReads {
   readonly #primary: Queryable;
   readonly #replica: Replica | null;
   /** When an account, or a caller who reports, has last changed something. */
-  readonly #wroteAtMs = new LRUCache<string, number>({ max: WRITERS_MAX });
+  readonly #wroteAtMs: LRUCache<string, number>;
 
   constructor(primary: Queryable, replica: Replica | null) {
     this.#primary = primary;
     this.#replica = replica;
+    // Takes the room for all of them at once: 1 MB, for which there is no use without a replica.
+    this.#wroteAtMs = new LRUCache({ max: replica === null ? 1 : WRITERS_MAX });
   }
 
   of(asking: Asking): Queryable {

@@ -1,4 +1,3 @@
-import { hash } from '@node-rs/argon2';
 import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
 import { inTransactionOf } from '../audit/actor.ts';
 
@@ -66,6 +65,7 @@ export async function resetPassword(
   password: string,
 ): Promise<{ sessionsEnded: number } | null> {
   const id = BigInt(userId);
+  const { hash } = await import('@node-rs/argon2');
   const passwordHash = await hash(password);
   return await inPrismaTransaction(prisma, async (transaction) => {
     const users = await transaction.user.updateMany({ where: { id }, data: { passwordHash } });

@@ -1,4 +1,3 @@
-import { verify as verifyArgon2 } from '@node-rs/argon2';
 import { Semaphore } from '@runhook/runtime';
 
 /** A place in the line of passwords to be checked. To be left whether it was used or not. */
@@ -24,6 +23,12 @@ const HERE_MAX = 32;
  */
 export const NOBODYS_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$f0SnP4DBCefxte7NO+n/Vg$EC+oBrzvN4/EqAgemWfJmZ7vf5RI0pnoIpfwP8c4cZs';
+
+/** Loaded by the first who signs in: most processes see nobody. */
+async function verifyArgon2(passwordHash: string, password: string): Promise<boolean> {
+  const { verify } = await import('@node-rs/argon2');
+  return await verify(passwordHash, password);
+}
 
 /**
  * Argon2id, with the parameters that passwords are stored with; few at once, the others in the order in which they came.
