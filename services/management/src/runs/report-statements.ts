@@ -1,6 +1,13 @@
 // SQL by hand: the hot path; what many runners report at about the same time is one statement.
 import { idDay, type JobRunEvent } from '@runhook/contract';
-import { column, type JobView, type Queryable, queryRows, storedEventData } from '@runhook/database';
+import {
+  column,
+  type JobView,
+  type Queryable,
+  queryRows,
+  storedEventData,
+  storedTimestamp,
+} from '@runhook/database';
 import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
@@ -119,8 +126,9 @@ export interface RunWrite {
  * What does not find everything as it expects changes nothing, and has no events. Both halves go through their runs in the
  * order that they are given in, as whoever else writes runs does: they wait for each other, not in a circle.
  * @param skip `SKIP LOCKED`: a run that somebody is changing is left as it is, and waited for by nobody
+ * @param known SQL that leaves out runs which there are already
  */
-const record = (skip: '' | 'SKIP LOCKED') => `
+const record = (skip: '' | 'SKIP LOCKED', known: string) => `
   WITH current AS MATERIALIZED (
     SELECT version FROM remembered_version
   ), started AS (
@@ -133,7 +141,7 @@ const record = (skip: '' | 'SKIP LOCKED') => `
       AS s (version, account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
             engine_version, reason, started_at)
     JOIN current ON current.version = s.version
-    ON CONFLICT (account_id, id) DO NOTHING
+    ${known}
     RETURNING account_id, id
   ), changed AS (
     UPDATE runs r
@@ -166,7 +174,16 @@ const record = (skip: '' | 'SKIP LOCKED') => `
   )
   SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
 
-const RECORD = { together: record('SKIP LOCKED'), alone: record('') };
+// Whoever inserts "or else nothing" confirms each row in a record of its own. So those that are there are looked for, and a run
+// that somebody else starts at the same moment makes the whole statement fail, which is then repeated as one that bears it.
+const LOOKED_FOR = 'WHERE NOT EXISTS (SELECT FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id)';
+const BORNE = 'ON CONFLICT (account_id, id) DO NOTHING';
+const RECORD = {
+  together: { text: record('SKIP LOCKED', LOOKED_FOR), name: 'record-reports' },
+  again: { text: record('SKIP LOCKED', BORNE), name: 'record-reports-again' },
+  alone: { text: record('', BORNE), name: undefined },
+};
+const UNIQUE_VIOLATION = '23505';
 
 const RECORDED = {
   version: column.digits,
@@ -191,44 +208,45 @@ export async function recordRuns(
   const events = writes.flatMap(({ run, events, traceContext }) =>
     events.map((event) => ({ event, runId: run.id, traceContext })),
   );
-  const rows = await queryRows(
-    database,
-    RECORDED,
-    isTogether ? RECORD.together : RECORD.alone,
-    [
-      starts.map(({ version }) => version),
-      starts.map(({ run }) => run.account_id),
-      starts.map(({ run }) => run.id),
-      starts.map(({ run }) => run.job_id),
-      starts.map(({ run }) => run.job_name),
-      starts.map(({ run }) => run.project_id),
-      starts.map(({ run }) => run.project_name),
-      starts.map(({ run }) => run.environment_id),
-      starts.map(({ run }) => run.environment_name),
-      starts.map(({ run }) => run.engine_version),
-      starts.map(({ run }) => run.reason),
-      starts.map(({ run }) => run.started_at),
-      changes.map(({ version }) => version),
-      changes.map(({ run }) => run.account_id),
-      changes.map(({ run }) => run.id),
-      changes.map(({ expected }) => expected?.status),
-      changes.map(({ expected }) => expected?.artifactsIngested),
-      changes.map(({ run }) => run.status),
-      changes.map(({ run }) => run.status_message),
-      changes.map(({ run }) => run.finished_at),
-      changes.map(({ run }) => run.errored_at),
-      changes.map(({ run }) => run.artifacts_ingested_at),
-      events.map(({ event }) => idDay('event', event.eventId)),
-      events.map(({ event }) => event.eventId),
-      events.map(({ event }) => event.accountId),
-      events.map(({ runId }) => runId),
-      events.map(({ event }) => event.eventType),
-      events.map(({ event }) => event.timestamp),
-      events.map(({ event }) => storedEventData(event)),
-      events.map(({ traceContext }) => traceContext),
-    ],
-    isTogether ? 'record-reports' : undefined,
-  );
+  const values = [
+    starts.map(({ version }) => version),
+    starts.map(({ run }) => run.account_id),
+    starts.map(({ run }) => run.id),
+    starts.map(({ run }) => run.job_id),
+    starts.map(({ run }) => run.job_name),
+    starts.map(({ run }) => run.project_id),
+    starts.map(({ run }) => run.project_name),
+    starts.map(({ run }) => run.environment_id),
+    starts.map(({ run }) => run.environment_name),
+    starts.map(({ run }) => run.engine_version),
+    starts.map(({ run }) => run.reason),
+    starts.map(({ run }) => run.started_at),
+    changes.map(({ version }) => version),
+    changes.map(({ run }) => run.account_id),
+    changes.map(({ run }) => run.id),
+    changes.map(({ expected }) => expected?.status),
+    changes.map(({ expected }) => expected?.artifactsIngested),
+    changes.map(({ run }) => run.status),
+    changes.map(({ run }) => run.status_message),
+    changes.map(({ run }) => run.finished_at),
+    changes.map(({ run }) => run.errored_at),
+    changes.map(({ run }) => run.artifacts_ingested_at),
+    events.map(({ event }) => idDay('event', event.eventId)),
+    events.map(({ event }) => event.eventId),
+    events.map(({ event }) => event.accountId),
+    events.map(({ runId }) => runId),
+    events.map(({ event }) => event.eventType),
+    events.map(({ event }) => storedTimestamp(event.timestamp)),
+    events.map(({ event }) => storedEventData(event)),
+    events.map(({ traceContext }) => traceContext),
+  ];
+  const asked = async ({ text, name }: { text: string; name: string | undefined }) =>
+    await queryRows(database, RECORDED, text, values, name);
+  const rows = await asked(isTogether ? RECORD.together : RECORD.alone).catch(async (error: unknown) => {
+    const isTaken = isTogether && (error as { code?: unknown }).code === UNIQUE_VIOLATION;
+    if (isTaken) return await asked(RECORD.again);
+    throw error;
+  });
   const found = new Map<string, true>();
   for (const { account_id: accountId, id } of rows) {
     if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, true);
