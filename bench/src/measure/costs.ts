@@ -12,12 +12,14 @@ export async function withCosts<Result>(
   const redis = world.redis === null ? null : new Redis(world.redis.url);
   try {
     const before = await readCosts(world, redis);
+    const from = await walPosition(world);
     const { result, events } = await work();
     const after = await readCosts(world, redis);
+    const { bytes, imageBytes } = await walSince(world, from);
     const costs = Object.fromEntries(
       Object.entries(after).map(([name, value]) => [name, (value - (before[name] ?? 0)) / events]),
     );
-    return { result, costs };
+    return { result, costs: { ...costs, walBytes: bytes / events, walImageBytes: imageBytes / events } };
   } finally {
     redis?.disconnect();
   }
@@ -26,7 +28,6 @@ export async function withCosts<Result>(
 /** The log's tables with their indexes, by day or not. */
 const STORES = `
   SELECT (SELECT xact_commit::float8 FROM pg_stat_database WHERE datname = current_database()) AS commits,
-         (SELECT wal_bytes::float8 FROM pg_stat_wal) AS "walBytes",
          (SELECT sum(pg_total_relation_size(oid))::float8 FROM pg_class
           WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_') AS "diskBytes"`;
 
@@ -41,6 +42,31 @@ async function readCosts({ database }: World, redis: Redis | null): Promise<Figu
   const redisCommands =
     redis === null ? {} : { redisCommands: parseRedisInfo(await redis.info('all')).commands };
   return { ...rows[0], ...statements, ...redisCommands };
+}
+
+/** Where the log of PostgreSQL ends now, on disk. */
+export async function walPosition({ database }: World): Promise<string> {
+  const text = 'SELECT pg_current_wal_flush_lsn()::text AS position';
+  return (await database.pool.query<{ position: string }>(text)).rows[0]?.position ?? '0/0';
+}
+
+const WAL = `
+  SELECT sum(record_size)::float8 AS records, sum(fpi_size)::float8 AS images
+  FROM pg_get_wal_stats($1::pg_lsn, pg_current_wal_flush_lsn())`;
+
+/**
+ * What was written into the log of PostgreSQL from there on, as it stands there: `pg_stat_wal` has a backend's bytes up to
+ * ten seconds later, so that a short window would have those of what came before it. The images of whole pages are in
+ * `bytes`, too: a page has one with its first change after a checkpoint, however often it changes then.
+ */
+export async function walSince(
+  { database }: World,
+  from: string,
+): Promise<{ bytes: number; imageBytes: number }> {
+  await database.pool.query('CREATE EXTENSION IF NOT EXISTS pg_walinspect');
+  const { rows } = await database.pool.query<{ records: number; images: number }>(WAL, [from]);
+  const { records = 0, images = 0 } = rows[0] ?? {};
+  return { bytes: records + images, imageBytes: images };
 }
 
 /** Whether the server counts statements: it costs something, so only a world that is for counting does. */

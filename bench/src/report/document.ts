@@ -15,7 +15,7 @@ const COLUMNS: Record<string, string[]> = {
     ...['p50Ms', 'p99Ms', 'p99OverRaw', 'maxMs', 'cpuMicros', 'cpuOverFast'],
     ...['management', 'dispatcher', 'redis', 'postgres'].map(cpuOf),
     ...['managementMb', 'dispatcherMb'],
-    ...['statements', 'commits', 'redisCommands', 'walBytes', 'diskBytes'],
+    ...['statements', 'commits', 'redisCommands', 'walBytes', 'walImageBytes', 'walImagesKb', 'diskBytes'],
   ],
   max: [
     'ratePerSecond',
@@ -87,6 +87,8 @@ const TITLES: Record<string, string> = {
   commits: 'commits each',
   redisCommands: 'Redis commands each',
   walBytes: 'WAL each, bytes',
+  walImageBytes: 'of these page images',
+  walImagesKb: 'page images after a checkpoint, kB',
   diskBytes: 'disk each, bytes',
   p50Ms: 'p50, ms',
   p99Ms: 'p99, ms',

@@ -7,7 +7,7 @@ import {
   type Row,
   type ScenarioResult,
 } from '../bench.ts';
-import { memoryMb, withCosts } from '../measure/costs.ts';
+import { memoryMb, walPosition, walSince, withCosts } from '../measure/costs.ts';
 import { cpuBetween } from '../measure/cpu.ts';
 import { balance, stored } from '../measure/ledger.ts';
 import { sharedNowMs, spreadOf } from '../measure/timing.ts';
@@ -170,19 +170,29 @@ async function delivered(
   };
 }
 
-/** What an event costs the stores at a low rate, counted by them. */
+/**
+ * What an event costs the stores at a low rate, counted by them. It begins with a checkpoint, and what is written at all has
+ * been written again before anything is counted: the images of pages that a checkpoint brings with it are told as what
+ * they are, so many for each checkpoint.
+ */
 async function countedRow(bench: Bench, rest: RunnersWorld): Promise<Row> {
   const { world, suffix } = rest;
   await world.setDispatchers(1);
   const loop: OpenLoop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: COUNTED_RATE };
-  await delivered(rest, { ...loop, durationMs: Math.min(2_000, bench.runMs) }, 'openLoop');
+  const warmUp = { ...loop, durationMs: Math.min(2_000, bench.runMs) };
+  await delivered(rest, warmUp, 'openLoop');
+  const checkpointAt = await walPosition(world);
+  await world.database.pool.query('CHECKPOINT');
+  await delivered(rest, warmUp, 'openLoop');
   return await measureCase(bench, `counted, ${COUNTED_RATE}/s${suffix}`, async () => {
     const { result, costs } = await withCosts(world, async () => {
       const measured = await delivered(rest, loop, 'openLoop');
       await untilDrained(rest);
       return { result: measured, events: measured.balance.delivered };
     });
-    return { figures: { ratePerSecond: COUNTED_RATE, ...costs }, balance: result.balance };
+    const { imageBytes } = await walSince(world, checkpointAt);
+    const figures = { ratePerSecond: COUNTED_RATE, ...costs, walImagesKb: imageBytes / 1e3 };
+    return { figures, balance: result.balance };
   });
 }
 

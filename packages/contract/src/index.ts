@@ -8,6 +8,7 @@ export {
   EVENT_TYPES,
   type EventType,
   isEventType,
+  RUN_FIELDS,
   RUN_STATUS_CODES,
   RUN_TIMES,
   type RunDetails,
@@ -46,7 +47,16 @@ export {
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
-export { type KeptHeaders, keptHeaders, loggedBody, maskedHeaders, toldHeaders } from './logged-exchange.ts';
+export {
+  type KeptAnswerHeaders,
+  type KeptHeaders,
+  keptAnswerHeaders,
+  keptHeaders,
+  loggedBody,
+  maskedHeaders,
+  toldAnswerHeaders,
+  toldHeaders,
+} from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {

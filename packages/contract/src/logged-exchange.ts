@@ -59,6 +59,109 @@ function usualHeaders(userAgent: string, { eventId, startedAtMs }: SentHeaders):
   };
 }
 
+const DATE = 'date';
+const DATE_PLACE = 0;
+
+/**
+ * Headers that answers have over and over, by name or with their usual value. The log keeps their places, and its rows last:
+ * no release may move or change one, and new ones come behind. A date has none: it follows from when it was asked for.
+ */
+const USUAL_OF_ANSWERS: readonly (readonly [name: string, value?: string])[] = [
+  [DATE],
+  ['connection', 'keep-alive'],
+  ['connection', 'close'],
+  ['keep-alive', 'timeout=5'],
+  ['content-length', '0'],
+  ['content-type', 'application/json'],
+  ['content-type', 'application/json; charset=utf-8'],
+  ['content-type', 'text/plain'],
+  ['content-type', 'text/plain; charset=utf-8'],
+  ['content-type', 'text/html; charset=utf-8'],
+  ['transfer-encoding', 'chunked'],
+  ['content-encoding', 'gzip'],
+  ['vary', 'Accept-Encoding'],
+  ['server', 'nginx'],
+  ['server', 'cloudflare'],
+  ['x-powered-by', 'Express'],
+  ['etag'],
+  ['cache-control', 'no-cache'],
+  ['cache-control', 'no-store'],
+  ['strict-transport-security', 'max-age=31536000; includeSubDomains'],
+  ['x-content-type-options', 'nosniff'],
+  ['x-frame-options', 'SAMEORIGIN'],
+  ['x-xss-protection', '0'],
+  ['referrer-policy', 'no-referrer'],
+  ['access-control-allow-origin', '*'],
+  ['via', '1.1 google'],
+  ['alt-svc', 'h3=":443"; ma=86400'],
+  ['cf-cache-status', 'DYNAMIC'],
+  ['cf-ray'],
+  ['x-request-id'],
+  ['x-amzn-requestid'],
+  ['x-amzn-trace-id'],
+  ['apigw-requestid'],
+  ['x-runtime'],
+  ['x-cache'],
+  ['expires'],
+  ['pragma', 'no-cache'],
+  ['nel'],
+  ['report-to'],
+  ['location'],
+];
+
+/** Stands before the name of a header that is not among them. */
+const NAMED = -1;
+
+/**
+ * The headers of an answer in the log, in their order: each a place among the usual ones, with its value behind it unless it
+ * is the usual one, or {@link NAMED}, its name and its value. Of a date the value is the seconds since the attempt began. Rows
+ * of 0.1.0 have an object.
+ */
+export type KeptAnswerHeaders = Record<string, string> | readonly (string | number)[];
+
+/** What {@link toldAnswerHeaders} makes the same headers of. */
+export function keptAnswerHeaders(headers: Record<string, string>, startedAtMs: number): KeptAnswerHeaders {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (name === DATE) {
+      const seconds = (Date.parse(value) - inSeconds(startedAtMs)) / 1_000;
+      if (dateHeader(startedAtMs, seconds) !== value) return [NAMED, name, value];
+      return seconds === 0 ? [DATE_PLACE] : [DATE_PLACE, String(seconds)];
+    }
+    const usual = USUAL_OF_ANSWERS.findIndex((one) => one[0] === name && one[1] === value);
+    if (usual !== -1) return [usual];
+    const named = USUAL_OF_ANSWERS.findIndex((one) => one[0] === name);
+    return named === -1 ? [NAMED, name, value] : [named, value];
+  });
+}
+
+/** The headers of an attempt's answer, as the log keeps them. */
+export function toldAnswerHeaders(kept: KeptAnswerHeaders, startedAtMs: number): Record<string, string> {
+  if (!isInPlaces(kept)) return kept;
+  const headers: [string, string][] = [];
+  let index = 0;
+  const nextText = () => (typeof kept[index] === 'string' ? (kept[index++] as string) : undefined);
+  while (index < kept.length) {
+    const place = Number(kept[index++]);
+    const [name, usual] = place === NAMED ? [nextText()] : (USUAL_OF_ANSWERS[place] ?? []);
+    const value = nextText();
+    const told = place === DATE_PLACE ? dateHeader(startedAtMs, Number(value ?? 0)) : (value ?? usual);
+    headers.push([name ?? '', told ?? '']);
+  }
+  return Object.fromEntries(headers);
+}
+
+function isInPlaces(kept: KeptAnswerHeaders): kept is readonly (string | number)[] {
+  return Array.isArray(kept);
+}
+
+function dateHeader(startedAtMs: number, seconds: number): string {
+  return new Date(inSeconds(startedAtMs) + seconds * 1_000).toUTCString();
+}
+
+function inSeconds(ms: number): number {
+  return Math.floor(ms / 1_000) * 1_000;
+}
+
 const LOGGED_BYTES_MAX = 16_384;
 
 /**

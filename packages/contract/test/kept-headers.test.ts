@@ -1,5 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { deliveryHeaders, keptHeaders, maskedHeaders, toldHeaders } from '../src/index.ts';
+import {
+  deliveryHeaders,
+  keptAnswerHeaders,
+  keptHeaders,
+  maskedHeaders,
+  toldAnswerHeaders,
+  toldHeaders,
+} from '../src/index.ts';
 
 const sentAt = new Date('2026-11-23T10:00:00.999Z');
 const sent = { eventId: 'wev_1', startedAtMs: sentAt.getTime() };
@@ -33,4 +40,31 @@ test.each([
   const kept = keptHeaders(headers, sent);
   expect(kept).toEqual(headers);
   expect(toldHeaders(kept, sent)).toEqual(headers);
+});
+
+const DATE = 'Mon, 23 Nov 2026 10:00:00 GMT';
+
+test.each([
+  ['usual ones', { date: DATE, connection: 'keep-alive', 'keep-alive': 'timeout=5' }, [0, 1, 3]],
+  [
+    'a usual name with another value',
+    { 'keep-alive': 'timeout=60', connection: 'close' },
+    [3, 'timeout=60', 2],
+  ],
+  ['a later second', { date: 'Mon, 23 Nov 2026 10:00:02 GMT' }, [0, '2']],
+  ['a clock that is behind', { date: 'Mon, 23 Nov 2026 09:59:59 GMT', server: 'nginx' }, [0, '-1', 13]],
+  ['a date of another form', { date: '2026-11-23T10:00:00Z' }, [-1, 'date', '2026-11-23T10:00:00Z']],
+  ['no date at all', { date: '0' }, [-1, 'date', '0']],
+  ['a name of its own behind a usual one', { connection: 'close', 'x-own': 'a' }, [2, -1, 'x-own', 'a']],
+  ['an empty value', { 'cf-ray': '', 'x-own': '', date: DATE }, [28, '', -1, 'x-own', '', 0]],
+  ['a name that objects have', { constructor: 'a' }, [-1, 'constructor', 'a']],
+  ['none', {}, []],
+])('of an answer the log keeps the places of usual headers: %s', (_, headers, kept) => {
+  expect(keptAnswerHeaders(headers, sent.startedAtMs)).toEqual(kept);
+  const told = toldAnswerHeaders(kept, sent.startedAtMs);
+  expect(Object.entries(told)).toEqual(Object.entries(headers));
+});
+
+test('headers of an answer that 0.1.0 kept are told as they are', () => {
+  expect(toldAnswerHeaders({ date: DATE, a: 'b' }, 0)).toEqual({ date: DATE, a: 'b' });
 });

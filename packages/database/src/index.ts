@@ -7,11 +7,14 @@ export {
 } from './connection-problem.ts';
 export { dropOldDayPartitions, ensureDayPartitions, missingDayPartitions } from './day-partitions.ts';
 export {
+  digitsOf,
   eventDataField,
   eventDataOf,
+  eventTimestampOf,
   isStoredEventData,
   type StoredEventData,
   storedEventData,
+  storedTimestamp,
 } from './event-data.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export {

@@ -43,7 +43,7 @@ const CATALOGUE = `
   FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype IN ('p', 'f', 'u')
   UNION ALL
   SELECT replace(pg_get_indexdef(i.indexrelid), ' ONLY ', ' ')
-  FROM tables t JOIN pg_index i ON i.indrelid = t.oid AND i.indpred IS NULL
+  FROM tables t JOIN pg_index i ON i.indrelid = t.oid AND i.indpred IS NULL AND i.indexprs IS NULL
   ORDER BY 1`;
 
 async function catalogue(databaseUrl: string): Promise<string[]> {

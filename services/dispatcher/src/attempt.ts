@@ -1,6 +1,7 @@
 import {
   attemptsLeft,
   deliveryHeaders,
+  keptAnswerHeaders,
   keptHeaders,
   loggedBody,
   maskedHeaders,
@@ -118,7 +119,10 @@ async function send(
         eventId: delivery.event.eventId,
         startedAtMs: result.startedAt.getTime(),
       }),
-      response: response && { headers: response.headers, ...loggedBody(response.body, response.truncated) },
+      response: response && {
+        headers: keptAnswerHeaders(response.headers, result.startedAt.getTime()),
+        ...loggedBody(response.body, response.truncated),
+      },
       timings: result.timings,
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
       reason: outcome.kind === 'failed' ? outcome.reason : null,

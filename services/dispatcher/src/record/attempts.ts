@@ -1,4 +1,4 @@
-import type { KeptHeaders } from '@runhook/contract';
+import type { KeptAnswerHeaders, KeptHeaders } from '@runhook/contract';
 import { type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
@@ -17,7 +17,7 @@ export interface AttemptRecord {
   error: { code: string; message: string; detail?: string } | null;
   /** Masked. */
   requestHeaders: KeptHeaders;
-  response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
+  response: { headers: KeptAnswerHeaders; body: string; truncated: boolean } | null;
   /** Null when nothing was sent. */
   timings: EgressTimings | null;
   status: 'pending' | 'delivered' | 'failed';

@@ -1,9 +1,11 @@
 import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
+  digitsOf,
   type Pool,
   recordRunsOfEvents,
   runStatement,
   storedEventData,
+  storedTimestamp,
   valuesOfRuns,
 } from '@runhook/database';
 import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
@@ -44,6 +46,10 @@ const stateValues = (isDelivered: string) => `
   CASE WHEN NOT (${isDelivered} OR d.is_parked) AND d.cancel_reason IS NULL THEN now() END,
   CASE WHEN d.is_parked AND d.cancel_reason IS NULL THEN now() END`;
 
+/** SQL that finds an `open_events o` by its index, which has a few digits of its id. */
+const sameOpenEvent = (day: string, eventId: string, accountId: string) =>
+  `${digitsOf('o.event_id')} = ${digitsOf(eventId)} AND o.event_id = ${eventId} AND o.day = ${day} AND o.account_id = ${accountId}`;
+
 /**
  * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
  * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
@@ -72,7 +78,7 @@ const COMMIT_FAN_OUT = `
     RETURNING account_id, id
   ), taken AS (
     DELETE FROM open_events o USING fit f
-    WHERE o.day = f.day AND o.event_id = f.id AND o.account_id = f.account_id
+    WHERE ${sameOpenEvent('f.day', 'f.id', 'f.account_id')}
     RETURNING f.n
   ), corrected AS (
     UPDATE events e SET event_type = f.event_type, "timestamp" = f."timestamp", data = f.data
@@ -120,7 +126,7 @@ const STATES = `
   FROM unnest($1::date[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS i (day, id, account_id, version, n)
   LEFT JOIN accounts a ON a.id = i.account_id
   LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-  LEFT JOIN open_events o ON o.day = i.day AND o.event_id = i.id AND o.account_id = i.account_id`;
+  LEFT JOIN open_events o ON ${sameOpenEvent('i.day', 'i.id', 'i.account_id')}`;
 
 /** Of each event, in order: whether it is still to be fanned out, and its account as its deliveries are planned for. */
 export async function eventStates(
@@ -162,7 +168,7 @@ const COMMIT_PAGE = `
     FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[])
       AS d (id, subscription_id, webhook_name, is_parked, cancel_reason)
     WHERE EXISTS (SELECT FROM stored)
-      OR EXISTS (SELECT FROM open_events o WHERE o.day = $1::date AND o.event_id = $2 AND o.account_id = $3)
+      OR EXISTS (SELECT FROM open_events o WHERE ${sameOpenEvent('$1::date', '$2', '$3')})
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING id
   )
@@ -185,7 +191,7 @@ export async function commitPage(
       eventId,
       accountId,
       eventType,
-      timestamp,
+      storedTimestamp(timestamp),
       storedEventData(event),
       version,
       data.jobId,
@@ -217,7 +223,7 @@ export async function commitFanOut(pool: Pool, unsorted: readonly FanOutRows[]):
       events.map(({ eventId }) => eventId),
       events.map(({ accountId }) => accountId),
       events.map(({ eventType }) => eventType),
-      events.map(({ timestamp }) => timestamp),
+      events.map(({ timestamp }) => storedTimestamp(timestamp)),
       events.map((event) => storedEventData(event)),
       deliveries.map(({ eventNumber }) => eventNumber),
       deliveries.map(({ id }) => id),

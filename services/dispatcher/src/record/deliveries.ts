@@ -1,5 +1,11 @@
 import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
-import { eventDataOf, type Pool, runStatement, type StoredEventData } from '@runhook/database';
+import {
+  eventDataOf,
+  eventTimestampOf,
+  type Pool,
+  runStatement,
+  type StoredEventData,
+} from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
@@ -89,7 +95,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
       eventId: row.event_id,
       eventType: row.event_type,
       accountId: Number(row.account_id),
-      timestamp: row.timestamp,
+      timestamp: eventTimestampOf(row.timestamp),
       data: eventDataOf(row.event_type, row.data),
     } as JobRunEvent,
     target: targetOf(row),

@@ -1,5 +1,13 @@
 import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
-import { eventDataOf, inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
+import {
+  digitsOf,
+  eventDataOf,
+  eventTimestampOf,
+  inTransaction,
+  type Pool,
+  type Queryable,
+  runStatement,
+} from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
 
@@ -162,7 +170,8 @@ const FORGOTTEN = `
   FROM open_events
   WHERE created_at < now() - $1::int * interval '1 millisecond'
     AND (day, event_id) > ((timestamp 'epoch' + $2::bigint * interval '1 microsecond')::date, $3)
-  ORDER BY day, event_id
+    AND ${digitsOf('event_id')} >= ${digitsOf('$3')}
+  ORDER BY ${digitsOf('event_id')}, event_id
   LIMIT $4`;
 
 /** An event may have 130 KB. */
@@ -181,11 +190,12 @@ async function loadEvents(database: Queryable, lost: readonly ForgottenEvent[]):
   ];
   const rows = await runStatement(database, EVENTS, values, 'load-events');
   return rows.map(
-    ({ accountId, eventType, data, ...row }) =>
+    ({ accountId, eventType, timestamp, data, ...row }) =>
       ({
         ...row,
         eventType,
         accountId: Number(accountId),
+        timestamp: eventTimestampOf(timestamp),
         data: eventDataOf(eventType, data),
       }) as JobRunEvent,
   );

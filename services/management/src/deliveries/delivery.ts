@@ -1,5 +1,11 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
-import { idDay, type KeptHeaders, toldHeaders } from '@runhook/contract';
+import {
+  idDay,
+  type KeptAnswerHeaders,
+  type KeptHeaders,
+  toldAnswerHeaders,
+  toldHeaders,
+} from '@runhook/contract';
 import {
   column,
   eventDataOf,
@@ -136,6 +142,11 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
 const keptHeaders = (value: unknown): value is KeptHeaders =>
   typeof value === 'string' || column.textsByName(value);
 
+export const keptAnswerHeaders = (value: unknown): value is KeptAnswerHeaders =>
+  Array.isArray(value)
+    ? value.every((one) => typeof one === 'string' || typeof one === 'number')
+    : column.textsByName(value);
+
 /** One attempt as the database has it. Signature values were masked before they were stored. */
 const ATTEMPT = {
   number: column.integer,
@@ -146,7 +157,7 @@ const ATTEMPT = {
   error_code: column.orNull(column.text),
   error_message: column.orNull(column.text),
   request_headers: keptHeaders,
-  response_headers: column.orNull(column.textsByName),
+  response_headers: column.orNull(keptAnswerHeaders),
   response_body: column.orNull(column.text),
   response_truncated: column.flag,
   dns_ms: column.orNull(column.integer),
@@ -172,10 +183,16 @@ export interface TimingsView {
 export interface AttemptView
   extends Omit<
     AttemptRow,
-    'http_status_code' | 'error_code' | 'error_message' | 'request_headers' | keyof TimingsView
+    | 'http_status_code'
+    | 'error_code'
+    | 'error_message'
+    | 'request_headers'
+    | 'response_headers'
+    | keyof TimingsView
   > {
   http_status_code: string;
   request_headers: Record<string, string>;
+  response_headers: Record<string, string> | null;
   error: { code: string; message: string } | null;
   timings: TimingsView | null;
 }
@@ -191,7 +208,7 @@ export function attemptView(row: AttemptRow, eventId: string): AttemptView {
     http_status_code: String(row.http_status_code),
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
     request_headers: toldHeaders(row.request_headers, { eventId, startedAtMs }),
-    response_headers: row.response_headers,
+    response_headers: row.response_headers && toldAnswerHeaders(row.response_headers, startedAtMs),
     response_body: row.response_body,
     response_truncated: row.response_truncated,
     timings: timingsView(row),

@@ -8,6 +8,7 @@ import {
   queryRows,
   recordRunsOfEvents,
   storedEventData,
+  storedTimestamp,
   valuesOfRuns,
 } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
@@ -198,7 +199,7 @@ async function writeRound(
       events.map(({ eventId }) => eventId),
       events.map(({ accountId }) => accountId),
       events.map(({ eventType }) => eventType),
-      events.map(({ timestamp }) => timestamp),
+      events.map(({ timestamp }) => storedTimestamp(timestamp)),
       events.map((event) => storedEventData(event)),
       rows.map(({ traceContext }) => traceContext),
       events.map(({ data }) => data.runId),

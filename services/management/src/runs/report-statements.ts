@@ -1,6 +1,13 @@
 // SQL by hand: the hot path; what many runners report at about the same time is one statement.
 import { idDay, type JobRunEvent } from '@runhook/contract';
-import { column, type JobView, type Queryable, queryRows, storedEventData } from '@runhook/database';
+import {
+  column,
+  type JobView,
+  type Queryable,
+  queryRows,
+  storedEventData,
+  storedTimestamp,
+} from '@runhook/database';
 import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
@@ -177,7 +184,8 @@ const RECORDED = {
 };
 
 /**
- * The runs that were written, each with the version of its account at that moment, and with its events. Runs must not repeat within a call.
+ * The runs that were written, each with the version of its account at that moment, and with its events. Runs must not repeat
+ * within a call.
  * @param isTogether waits for nobody who holds a run; prepared, for a pool that plans by index
  */
 export async function recordRuns(
@@ -225,7 +233,7 @@ export async function recordRuns(
       events.map(({ event }) => event.accountId),
       events.map(({ runId }) => runId),
       events.map(({ event }) => event.eventType),
-      events.map(({ event }) => event.timestamp),
+      events.map(({ event }) => storedTimestamp(event.timestamp)),
       events.map(({ event }) => storedEventData(event)),
       events.map(({ traceContext }) => traceContext),
     ],

@@ -7,6 +7,7 @@ import {
   createJob,
   createServiceToken,
   eventDataOf,
+  eventTimestampOf,
   type JobView,
   openDatabase,
   type PermissionSet,
@@ -153,6 +154,7 @@ export async function startRunsServer(
       );
       return rows.map((row) => ({
         ...row,
+        timestamp: eventTimestampOf(row.timestamp),
         data: JSON.stringify(eventDataOf(row.eventType, row.data)),
       }));
     },

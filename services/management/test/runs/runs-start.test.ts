@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
+import { eventually } from '@runhook/testing';
 import { type RunsServer, startRunsServer } from './runs-server.ts';
 
 const ARRIVED_AT_MS = Date.now() - 60_000;
@@ -87,6 +88,26 @@ describe('POST …/runs/', () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => start({ run_id: 77 })));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
+  });
+
+  test('a run that another process starts at the same moment is known, and what was reported beside it is recorded', async () => {
+    const { pool } = server.database;
+    const other = await pool.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query(
+        `INSERT INTO runs SELECT $1, 77, $2, 'Nightly', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`,
+        [server.accountId, job.id],
+      );
+      const answers = [start({ run_id: 77 }), start({ run_id: 78 })];
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await eventually(async () => expect((await pool.query(waiting)).rowCount).toBeGreaterThan(0));
+      await other.query('COMMIT');
+      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 201]);
+    } finally {
+      other.release();
+    }
+    expect(await server.written()).toEqual({ runs: 2, events: 1, relayed: 1 });
   });
 
   test('a run number of another job is a 409 and changes nothing', async () => {
