@@ -36,12 +36,15 @@ export {
 export { createJob, insertJob, type JobView, jobView } from './jobs.ts';
 export { lockRoom } from './lock-room.ts';
 export {
+  byName,
   type Database,
   type DatabaseOptions,
   inTransaction,
+  NAMED_CONNECTIONS,
   openDatabase,
   type Pool,
   type Queryable,
+  type Statement,
   type Transaction,
 } from './open-database.ts';
 export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';

@@ -16,6 +16,17 @@ export interface Queryable {
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }>;
 }
 
+/** Of a pool for what has a name and is asked by people, a page at a time. */
+export const NAMED_CONNECTIONS = 4;
+
+/**
+ * Asks what has a name of one pool, to be planned once there ({@link DatabaseOptions.plansByIndex}), and the rest of another:
+ * what has none is planned for its values, and the setting, which is one of the session, would take that from it.
+ */
+export function byName({ named, others }: { named: Queryable; others: Queryable }): Queryable {
+  return { query: (statement) => (statement.name === undefined ? others : named).query(statement) };
+}
+
 /** The database for SQL by hand; for Prisma Client too, see `openPrismaDatabase`. `close` waits for queries in flight. */
 export interface Database {
   pool: Pool;

@@ -1,5 +1,14 @@
 import type pg from 'pg';
-import { type Database, openDatabase, type Pool, type Queryable, type Statement } from './open-database.ts';
+import {
+  byName,
+  type Database,
+  type DatabaseOptions,
+  NAMED_CONNECTIONS,
+  openDatabase,
+  type Pool,
+  type Queryable,
+  type Statement,
+} from './open-database.ts';
 
 /** Whether reads go to the replica, and if not why. */
 export type ReplicaState = 'used' | 'away' | 'behind' | 'no replica';
@@ -12,7 +21,7 @@ export interface ReplicaOptions {
   lagMaxMs: number;
   /** For what the replica cannot answer now. */
   primary: Queryable;
-  /** Connections for reads at most; 10 when omitted. */
+  /** Connections for reads without a name at most; 10 when omitted. */
   connectionsMax?: number;
   /** Told when reads begin to go elsewhere, and why; null when they go to the replica. */
   onChange?: (state: ReplicaState, reason: Error | null) => void;
@@ -49,6 +58,8 @@ interface Mark {
 export class Replica {
   readonly #options: ReplicaOptions;
   readonly #reads: Database;
+  readonly #namedReads: Database;
+  readonly #asked: Queryable;
   readonly #looks: { primary: Database; replica: Database };
   readonly #openedAtMs = performance.now();
   readonly #underWay = new Set<(error: Error) => void>();
@@ -64,7 +75,7 @@ export class Replica {
   constructor(options: ReplicaOptions) {
     this.#options = options;
     const { primaryUrl, replicaUrl, connectionsMax, onConnectionError } = options;
-    const open = (url: string, rest: { connectionsMax?: number; queryTimeoutMs?: number }) =>
+    const open = (url: string, rest: Omit<DatabaseOptions, 'url'>) =>
       openDatabase({
         url,
         connectTimeoutMs: LOOK_TIMEOUT_MS,
@@ -75,6 +86,8 @@ export class Replica {
     const forLooks = { connectionsMax: 1, queryTimeoutMs: LOOK_TIMEOUT_MS };
     this.#looks = { primary: open(primaryUrl, forLooks), replica: open(replicaUrl, forLooks) };
     this.#reads = open(replicaUrl, connectionsMax === undefined ? {} : { connectionsMax });
+    this.#namedReads = open(replicaUrl, { connectionsMax: NAMED_CONNECTIONS, plansByIndex: true });
+    this.#asked = byName({ named: this.#namedReads.pool, others: this.#reads.pool });
     this.#looking = this.#lookOn();
   }
 
@@ -98,7 +111,7 @@ export class Replica {
     clearTimeout(this.#timer);
     await this.#looking;
     const { primary, replica } = this.#looks;
-    await Promise.all([primary.close(), replica.close(), this.#reads.close()]);
+    await Promise.all([primary.close(), replica.close(), this.#reads.close(), this.#namedReads.close()]);
   }
 
   #shows(wroteAtMs: number): boolean {
@@ -112,7 +125,7 @@ export class Replica {
     const { primary, onRead } = this.#options;
     if (this.#shows(wroteAtMs)) {
       try {
-        const answer = await this.#asked<Row>(statement);
+        const answer = await this.#ask<Row>(statement);
         onRead?.('replica');
         return answer;
       } catch {
@@ -124,10 +137,10 @@ export class Replica {
   }
 
   /** A server that has vanished answers nothing, not even that it has: the looks find out, and end what waits for it. */
-  #asked<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }> {
+  #ask<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }> {
     return new Promise((resolve, reject) => {
       this.#underWay.add(reject);
-      this.#reads.pool
+      this.#asked
         .query<Row>(statement)
         .then(resolve, reject)
         .finally(() => this.#underWay.delete(reject));

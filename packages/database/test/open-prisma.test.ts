@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createAccount, createServiceToken } from '@runhook/database';
+import { byName, createAccount, createServiceToken, openDatabase } from '@runhook/database';
 import {
   containing,
   inPrismaTransaction,
@@ -21,6 +21,20 @@ afterEach(async () => {
 
 const newAccount = (name = 'A') =>
   createAccount(database.prisma, { name, plan: 'team', deployment: 'multi_tenant' });
+
+test('what has a name is planned once, and what has none for its values', async () => {
+  const named = openDatabase({ url: testDatabase.url, plansByIndex: true });
+  try {
+    const reads = byName({ named: named.pool, others: database.pool });
+    const statement = { text: `SELECT current_setting('plan_cache_mode') AS mode`, values: [] };
+    expect((await reads.query({ ...statement, name: 'mode' })).rows).toEqual([
+      { mode: 'force_generic_plan' },
+    ]);
+    expect((await reads.query(statement)).rows).toEqual([{ mode: 'auto' }]);
+  } finally {
+    await named.close();
+  }
+});
 
 test('times are the same to Prisma and to SQL, whatever zone the database is in', async () => {
   const name = new URL(testDatabase.url).pathname.slice(1);

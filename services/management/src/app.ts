@@ -1,4 +1,11 @@
-import { connectionProblem, openDatabase, type Pool, requireSchema } from '@runhook/database';
+import {
+  byName,
+  connectionProblem,
+  NAMED_CONNECTIONS,
+  openDatabase,
+  type Pool,
+  requireSchema,
+} from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
@@ -132,7 +139,8 @@ export async function createManagement(
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue);
     const reportPool = openReportPool(surroundings);
-    const reads = openLaggingReads(surroundings, database.pool);
+    const named = openNamedReads(surroundings);
+    const reads = openLaggingReads(surroundings, byName({ named, others: database.pool }));
     const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
     measureRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
@@ -294,6 +302,19 @@ function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings)
     onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
   });
   lifecycle.onClose('report database', () => database.close());
+  return database.pool;
+}
+
+/** For what is planned once. Opened when it is first needed, as every connection of a pool. */
+function openNamedReads({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
+  const database = openDatabase({
+    url: settings.databaseUrl,
+    connectionsMax: NAMED_CONNECTIONS,
+    connectTimeoutMs: timeouts.databaseMs,
+    plansByIndex: true,
+    onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
+  });
+  lifecycle.onClose('database of named reads', () => database.close());
   return database.pool;
 }
 

@@ -1,7 +1,8 @@
 // SQL by hand: the log, of which millions are counted by the hour.
 import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
-import { type LogKey, timestampOf } from './delivery.ts';
+import { LRUCache } from 'lru-cache';
+import { type LogKey, statusIs, timestampOf } from './delivery.ts';
 import { KeptCounts } from './kept-counts.ts';
 import type { DeliveryFilters } from './page-seek.ts';
 
@@ -18,6 +19,7 @@ const HOUR_COUNT = {
 export type HourCount = RowOf<typeof HOUR_COUNT>;
 
 export const HOUR_MICROS = 3_600_000_000n;
+const MINUTE_MICROS = 60_000_000n;
 
 /** What a log must come to before its hours are worth keeping. */
 const LIMITS = {
@@ -27,6 +29,8 @@ const LIMITS = {
   deliveriesMin: 50_000,
 };
 const LOGS_MAX = 100;
+/** A log that was long is so until retention takes of it, or its hours are known. */
+const LONG_MS = 60_000;
 /** An insert that is under way for longer than this could be missing from the count of its hour. */
 const SETTLED_AFTER_MS = 15 * 60_000;
 /** What is left of a request's time then is enough to read a page. */
@@ -34,7 +38,7 @@ const WAITED_FOR_MS = 4_000;
 
 export interface CountedHours {
   counts: readonly HourCount[];
-  /** Microseconds since the epoch, the beginning of an hour: what was created before it is counted. */
+  /** Microseconds since the epoch: what was created before it is counted, of the hour that it is in as well. */
   closedBefore: bigint;
 }
 
@@ -51,8 +55,13 @@ export interface HourlyCounts {
    * takes too long.
    */
   counted(key: LogKey): Promise<CountedHours | null>;
-  /** Tells of a page that was read without them. A long or slow log is counted in the background, for the next time. */
-  wasRead(key: LogKey, page: { isLong: boolean; durationMs: number }): void;
+  /**
+   * Tells of a page that was read without them. A long or slow log is counted in the background, for the next time.
+   * @param page `eventType` where it was of that alone
+   */
+  wasRead(key: LogKey, page: { isLong: boolean; durationMs: number; eventType?: string | null }): void;
+  /** Whether such a page was found to be of a long log just now: how many there are at least need not be counted again. */
+  isLong(key: LogKey, eventType: string | null): boolean;
 }
 
 /**
@@ -62,9 +71,11 @@ export interface HourlyCounts {
  */
 export function createHourlyCounts(database: Queryable, limits = LIMITS): HourlyCounts {
   const logs = new KeptCounts<CountedLog>({ max: LOGS_MAX });
+  const long = new LRUCache<string, true>({ max: LOGS_MAX, ttl: LONG_MS });
+  const longKey = ({ subscriptionId }: LogKey, eventType: string | null) => `${subscriptionId} ${eventType}`;
 
   async function counts(key: LogKey, isKnownLong: boolean): Promise<CountedLog> {
-    const closedBefore = settledBefore(HOUR_MICROS);
+    const closedBefore = settledBefore(MINUTE_MICROS);
     const counted = await countHours(database, {
       ...key,
       ...{ eventType: null, status: null, byEventType: true },
@@ -94,7 +105,9 @@ export function createHourlyCounts(database: Queryable, limits = LIMITS): Hourly
       if (!isGood) await Promise.race([count(key, true), wait(WAITED_FOR_MS, null, { ref: false })]);
       return known(key);
     },
-    wasRead(key, { isLong, durationMs }) {
+    isLong: (key, eventType) => long.has(longKey(key, eventType)),
+    wasRead(key, { isLong, durationMs, eventType = null }) {
+      if (isLong) long.set(longKey(key, eventType), true, { noUpdateTTL: true });
       const isWorthwhile = isLong || durationMs > limits.slowMs;
       if (isWorthwhile && !logs.isFresh(key.subscriptionId)) void count(key, isLong);
     },
@@ -122,10 +135,19 @@ export async function countHours(
   const statuses =
     status === 'not delivered'
       ? [`d.status IN ('failed', 'cancelled')`, `d.status = 'pending'`]
-      : [status === null ? 'true' : 'd.status = $6'];
-  const where = `d.account_id = $5 AND d.subscription_id = $1 AND ($2::text IS NULL OR d.event_type = $2)
-    AND ($3::bigint IS NULL OR d.created_at >= ${timestampOf('$3')})
-    AND ($4::bigint IS NULL OR d.created_at < ${timestampOf('$4')})`;
+      : [status === null ? 'true' : statusIs(status)];
+  const values: string[] = [];
+  const condition = (value: string | bigint | number | null, sql: (parameter: string) => string) =>
+    value === null ? [] : [sql(`$${values.push(String(value))}`)];
+  const where = [
+    condition(accountId, (parameter) => `d.account_id = ${parameter}`),
+    condition(subscriptionId, (parameter) => `d.subscription_id = ${parameter}`),
+    condition(eventType, (parameter) => `d.event_type = ${parameter}`),
+    condition(since, (parameter) => `d.created_at >= ${timestampOf(parameter)}`),
+    condition(until, (parameter) => `d.created_at < ${timestampOf(parameter)}`),
+  ]
+    .flat()
+    .join(' AND ');
   const type = query.byEventType ? 'd.event_type' : `''::text`;
   const counted = statuses.map(
     (
@@ -134,15 +156,16 @@ export async function countHours(
         count(*) AS deliveries
       FROM deliveries d WHERE ${where} AND ${one} GROUP BY 1, 2, 3`,
   );
-  const values = [subscriptionId, eventType, since, until, accountId].map(
-    (value) => value?.toString() ?? null,
-  );
+  // What each page of a long log asks: the hours that are not over, in every day that there is.
+  const isOfPages = since !== null && until === null && !query.byEventType && status !== 'not delivered';
+  const name = `open-hours ${status ?? 'all'}${eventType === null ? '' : ' of-type'}`;
   return await queryRows(
     database,
     HOUR_COUNT,
     `SELECT day::text, (extract(epoch FROM hour) / 3600)::int AS hour, event_type AS "eventType", deliveries::int
      FROM (${counted.join(' UNION ALL ')}) counted`,
-    status === 'not delivered' || status === null ? values : [...values, status],
+    values,
+    isOfPages ? name : undefined,
   );
 }
 

@@ -3,11 +3,11 @@ import { column, type Queryable, queryRows, requireColumns, runStatement } from 
 import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow, type LogKey } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
-  type Condition,
   type DeliveryFilters,
   deliveryConditions,
   type PageSeek,
   seekPage,
+  valuesOf,
   whereOf,
 } from './page-seek.ts';
 
@@ -30,23 +30,33 @@ export interface DeliveryPage {
 /**
  * A page of a subscription's log, newest first, with each event's data, and how many match in all. Where the hours of a
  * long log are known, neither what is counted nor what is skipped is read, and it is counted up to
- * {@link TOTAL_COUNT_MAX}; else a page among the first is counted up to {@link READ_COUNT_MAX}, and the hours are counted in
- * the background. A filter for the few that did not go well, or for one run, has an index of its own and needs no such help.
+ * {@link TOTAL_COUNT_MAX}; else a page among the first is counted up to {@link READ_COUNT_MAX}, once in a while, and the
+ * hours are counted in the background. A filter for the few that did not go well, or for one run, has an index of its own and
+ * needs no such help.
+ * @param isThere the webhook was found: it is asked for at the same time, and nothing is kept of one that is nobody's
  */
 export async function listDeliveries(
   database: Queryable,
   hourlyCounts: HourlyCounts,
   query: DeliveryQuery,
+  isThere: Promise<unknown> = Promise.resolve(),
 ): Promise<DeliveryPage> {
-  const { status, runId } = query.filters;
+  const { status, runId, eventType, since, until } = query.filters;
   const isSelective = runId !== null || (status !== null && status !== 'delivered');
   if (isSelective) return await readPage(database, query);
-  const known = hourlyCounts.known(query) ?? (isFarBack(query) ? await hourlyCounts.counted(query) : null);
+  const counted = () => isThere.then(() => hourlyCounts.counted(query));
+  const known = hourlyCounts.known(query) ?? (isFarBack(query) ? await counted() : null);
   if (known !== null) return await readSought(database, query, await seekPage(database, known, query));
   const startedAtMs = performance.now();
-  const page = await readPage(database, query);
-  const isLong = page.totalCount >= READ_COUNT_MAX;
-  hourlyCounts.wasRead(query, { isLong, durationMs: performance.now() - startedAtMs });
+  // Nothing leaves these but by retention, a day at a time; a window moves, and what was delivered may be sent again.
+  const isOnlyAddedTo = status === null && since === null && until === null && !isFarBack(query);
+  const isLong = isOnlyAddedTo && hourlyCounts.isLong(query, eventType);
+  const page = isLong
+    ? await readSought(database, query, { totalCount: READ_COUNT_MAX, parts: [[]], offset: query.offset })
+    : await readPage(database, query);
+  const durationMs = performance.now() - startedAtMs;
+  await isThere;
+  hourlyCounts.wasRead(query, { isLong: page.totalCount >= READ_COUNT_MAX, durationMs, eventType });
   return page;
 }
 
@@ -54,30 +64,48 @@ function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): 
   return offset + limit >= READ_COUNT_MAX;
 }
 
-// The keys come first, from the index alone; only the rows of the page are read. The day leads the order: it lets a
-// page end after the newest partition that fills it.
+/**
+ * Of a page that reads every day: it is planned once for a connection, as planning takes several times as long as reading.
+ * Not where the values decide what is read: a window leaves most days alone, a run is in one or two, and what is pending may
+ * be much or nothing.
+ */
+function nameOf(kind: string, { filters }: DeliveryQuery): string | undefined {
+  const { status, eventType, runId, since, until } = filters;
+  if (runId !== null || since !== null || until !== null || status === 'pending') return undefined;
+  return `${kind} ${status ?? 'all'}${eventType === null ? '' : ' of-type'}`;
+}
+
+// The keys come first, from the index alone; only the rows of the page are read, each by its key: a plan that does not
+// know how long the page is would read whole days for them. The day leads the order: it lets a page end after the newest
+// partition that fills it.
 const PAGE_OF = (keys: string, parts: string) => `
-  SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
+  SELECT found.*
   FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND ${parts}
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id`;
+  CROSS JOIN LATERAL (
+    SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
+    FROM deliveries d
+    LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
+    WHERE d.day = k.day AND d.id = k.id AND ${parts} LIMIT 1) found`;
+
+const NEWEST_FIRST = 'ordered_day DESC, ordered_at DESC, id DESC';
 
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
 
 /** Counts and reads at once. */
 async function readPage(database: Queryable, query: DeliveryQuery): Promise<DeliveryPage> {
-  const { filters, limit, offset } = query;
-  const conditions = deliveryConditions(query, filters);
+  const { limit, offset } = query;
+  const conditions = deliveryConditions(query, query.filters);
   const where = whereOf(conditions, 2);
-  const countMax = isFarBack({ offset, limit }) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
+  const countMax = isFarBack(query) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
   const rows = await runStatement(
     database,
     `SELECT total.total_count, page.*
      FROM (SELECT count(*)::int AS total_count
        FROM (SELECT 1 FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
      LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofParts)}) page ON true
-     ORDER BY page.ordered_day DESC, page.ordered_at DESC, page.id DESC`,
+     ORDER BY ${NEWEST_FIRST}`,
     [limit, offset, ...valuesOf(conditions)],
+    isFarBack(query) ? undefined : nameOf('log-page-counted', query),
   );
   const [first] = rows;
   return {
@@ -87,7 +115,7 @@ async function readPage(database: Queryable, query: DeliveryQuery): Promise<Deli
   };
 }
 
-/** Reads what is left to read once it is known in which hours the page is. */
+/** Reads what is left to read once it is known how many there are, and in which hours the page is. */
 async function readSought(database: Queryable, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
   const totalCount = Math.min(seek.totalCount, TOTAL_COUNT_MAX);
   if (seek.parts.length === 0) return { rows: [], totalCount };
@@ -104,12 +132,9 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
   const rows = await queryRows(
     database,
     DELIVERY_WITH_DATA,
-    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `${where.ofParts} AND (${days})`)} ORDER BY d.day DESC, d.created_at DESC, d.id DESC`,
+    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `${where.ofParts} AND (${days})`)} ORDER BY ${NEWEST_FIRST}`,
     values,
+    nameOf(`log-page ${seek.parts.map((part) => part.length).join(' ')}`, query),
   );
   return { rows, totalCount };
-}
-
-function valuesOf(conditions: readonly Condition[]): Condition['value'][] {
-  return conditions.map(({ value }) => value);
 }

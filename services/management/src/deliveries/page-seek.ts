@@ -1,5 +1,5 @@
 import type { Queryable } from '@runhook/database';
-import { type DeliveryStatus, type LogKey, timestampOf } from './delivery.ts';
+import { type DeliveryStatus, type LogKey, statusIs, timestampOf } from './delivery.ts';
 import {
   type CountedHours,
   countHours,
@@ -159,10 +159,10 @@ export interface DeliveryFilters {
 
 export const DAY_MICROS = 86_400_000_000n;
 
-/** What a query asks of `deliveries d`; `sql` gets the name of the parameter that holds `value`. */
+/** What a query asks of `deliveries d`; `sql` gets the name of the parameter that holds `value`, if it has one. */
 export interface Condition {
   sql: (parameter: string) => string;
-  value: string | number;
+  value?: string | number;
   /** Whether it tells the server which partitions to leave alone. */
   isOfPart?: boolean;
 }
@@ -179,10 +179,9 @@ export function deliveryConditions(
   const { status, eventType, runId, since, until } = filters;
   const isRecoverable = status === 'failed' || status === 'cancelled';
   const { firstDay, lastDay } = daysOf(filters);
-  const conditions: [Condition['sql'], Condition['value'] | null, isOfPart?: true][] = [
+  const conditions: [Condition['sql'], string | number | null, isOfPart?: true][] = [
     [(parameter) => `d.account_id = ${parameter}`, accountId, true],
     [(parameter) => `d.subscription_id = ${parameter}`, subscriptionId],
-    [(parameter) => `d.status = ${parameter}`, status],
     [(parameter) => `d.event_type = ${parameter}`, eventType],
     [(parameter) => `d.run_id = ${parameter}`, runId],
     [(parameter) => `d.created_at >= ${timestampOf(parameter)}`, since],
@@ -190,9 +189,10 @@ export function deliveryConditions(
     [(parameter) => `d.day >= ${parameter}::date`, isRecoverable ? null : firstDay, true],
     [(parameter) => `d.day <= ${parameter}::date`, lastDay, true],
   ];
-  return conditions.flatMap(([sql, value, isOfPart = false]) =>
+  const asked = conditions.flatMap(([sql, value, isOfPart = false]): Condition[] =>
     value === null ? [] : [{ sql, value, isOfPart }],
   );
+  return status === null ? asked : [...asked, { sql: () => statusIs(status) }];
 }
 
 /** The days (`YYYY-MM-DD`) that a window reads; null where it is open. No event has an id of later than tomorrow. */
@@ -219,10 +219,16 @@ export const LAST_MICROS = 253_402_300_799_000_000n;
 
 /** The conditions in SQL, and those of parts by themselves. @param taken how many parameters the statement has before theirs */
 export function whereOf(conditions: readonly Condition[], taken: number): { all: string; ofParts: string } {
-  const parts = conditions.map(({ sql, isOfPart }, index) => ({
-    isOfPart,
-    text: sql(`$${taken + index + 1}`),
-  }));
+  let number = taken;
+  const parts = conditions.map(({ sql, value, isOfPart }) => {
+    if (value !== undefined) number += 1;
+    return { isOfPart, text: sql(`$${number}`) };
+  });
   const joined = (some: typeof parts) => some.map(({ text }) => text).join(' AND ') || 'true';
   return { all: joined(parts), ofParts: joined(parts.filter(({ isOfPart }) => isOfPart)) };
+}
+
+/** For the parameters of {@link whereOf}. */
+export function valuesOf(conditions: readonly Condition[]): (string | number)[] {
+  return conditions.flatMap(({ value }) => value ?? []);
 }

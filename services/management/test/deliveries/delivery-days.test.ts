@@ -43,7 +43,7 @@ async function partitionsRead(filters: Partial<DeliveryFilters>): Promise<string
   };
   await listDeliveries(
     explaining,
-    { known: () => null, counted: async () => null, wasRead: () => undefined },
+    { known: () => null, counted: async () => null, wasRead: () => undefined, isLong: () => false },
     query,
   );
   return [...new Set(plan.match(/on deliveries_\d{8}/g) ?? [])].map((match) => match.slice(-8)).sort();

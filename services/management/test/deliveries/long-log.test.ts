@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { idDay } from '@runhook/contract';
+import { openDatabase, type Queryable, type Statement } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -16,7 +17,10 @@ import { listDeliveries, READ_COUNT_MAX } from '../../src/deliveries/log-stateme
 import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
 
 const COUNT = 3_000;
+/** Of them. */
+const FEW = COUNT / 24;
 const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
+const DELIVERED: DeliveryFilters = { ...ALL, status: 'delivered' };
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
@@ -24,7 +28,12 @@ let accountId: number;
 let subscriptionId: string;
 /** Knows the hours of every log, and of none. */
 let known: HourlyCounts;
-const none: HourlyCounts = { known: () => null, counted: async () => null, wasRead: () => undefined };
+const none: HourlyCounts = {
+  known: () => null,
+  counted: async () => null,
+  wasRead: () => undefined,
+  isLong: () => false,
+};
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
@@ -44,6 +53,71 @@ afterAll(async () => {
   await database.close();
   await testDatabase.drop();
 });
+
+function watch(asked: Queryable): { statements: Statement[]; watched: Queryable } {
+  const statements: Statement[] = [];
+  const watched: Queryable = {
+    query(statement) {
+      statements.push(statement);
+      return asked.query(statement);
+    },
+  };
+  return { statements, watched };
+}
+
+interface Scan {
+  table: string;
+  type: string;
+  /** Of the index. */
+  name: string;
+  /** In all. */
+  rows: number;
+}
+
+/** What a statement with a name reads by the plan that is kept for it. */
+async function scansOf(statement: Statement | undefined): Promise<Scan[]> {
+  if (statement?.name === undefined) throw new Error('it has no name');
+  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex: true });
+  try {
+    await pool.query(`PREPARE explained AS ${statement.text}`);
+    const values = statement.values.map((value) => `'${value}'`).join(', ');
+    const { rows } = await pool.query(
+      `EXPLAIN (ANALYZE, COSTS off, TIMING off, FORMAT JSON) EXECUTE explained (${values})`,
+    );
+    const scans: Scan[] = [];
+    collectScans(rows[0]['QUERY PLAN'][0].Plan, scans);
+    return scans;
+  } finally {
+    await close();
+  }
+}
+
+function collectScans(node: PlanNode, scans: Scan[]): void {
+  const {
+    'Relation Name': table,
+    'Actual Loops': loops,
+    'Actual Rows': rows,
+    'Rows Removed by Filter': removed = 0,
+  } = node;
+  if (table !== undefined && loops > 0 && !table.endsWith('_default'))
+    scans.push({ table, type: node['Node Type'], name: indexOf(node), rows: (rows + removed) * loops });
+  for (const child of node.Plans ?? []) collectScans(child, scans);
+}
+
+/** A bitmap has it below. */
+function indexOf(node: PlanNode): string {
+  return node['Index Name'] ?? (node.Plans ?? []).map(indexOf).join();
+}
+
+interface PlanNode {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Index Name'?: string;
+  'Actual Loops': number;
+  'Actual Rows': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: PlanNode[];
+}
 
 async function list(hours: HourlyCounts, filters: Partial<DeliveryFilters>, offset: number, limit = 7) {
   const query = { accountId, subscriptionId, filters: { ...ALL, ...filters }, limit, offset };
@@ -118,6 +192,63 @@ test('a short log is never kept, however slow the server is', async () => {
   expect((await list(hours, {}, COUNT - 1)).rows).toHaveLength(1);
 });
 
+describe('planned once for any values, a page reads', () => {
+  test.each<[string, Partial<DeliveryFilters>, number]>([
+    ['the newest', {}, 0],
+    ['one in the middle', {}, COUNT / 2],
+    ['the oldest', {}, COUNT - 7],
+    ['what was delivered of a type', { status: 'delivered', eventType: 'job.run.completed' }, COUNT / 4],
+  ])('%s: its own day alone, once its hours are known', async (_, filters, offset) => {
+    const query = { accountId, subscriptionId, filters: { ...ALL, ...filters }, limit: 7, offset };
+    const { statements, watched } = watch(database.pool);
+    const { rows } = await listDeliveries(watched, known, query);
+    const scans = await scansOf(statements.at(-1));
+    const days = new Set(rows.map(({ id }) => idDay('delivery', id).replaceAll('-', '')));
+    expect(new Set(scans.map(({ table }) => table.slice(-8)))).toEqual(days);
+    expect(scans.reduce((sum, { rows: read }) => sum + read, 0)).toBeLessThan(FEW);
+  });
+
+  test('what failed: by the index of it alone, and each row by its key', async () => {
+    const filters = { ...ALL, status: 'failed' as const };
+    const { statements, watched } = watch(database.pool);
+    const { rows } = await listDeliveries(watched, none, {
+      ...{ accountId, subscriptionId, filters },
+      ...{ limit: 7, offset: 0 },
+    });
+    expect(rows).toHaveLength(3);
+    const indexes = await database.pool.query<{ name: string }>(
+      `SELECT indexrelid::regclass::text AS name FROM pg_index
+       WHERE pg_get_indexdef(indexrelid) LIKE '%(subscription_id, day, created_at, id, account_id, status) WHERE%'`,
+    );
+    const scans = await scansOf(statements[0]);
+    const byKey = scans.filter(({ name }) => name.endsWith('_pkey'));
+    // A day that has a few is read by either.
+    expect(byKey.reduce((sum, scan) => sum + scan.rows, 0)).toBeLessThan(FEW);
+    for (const scan of scans.filter((one) => !byKey.includes(one)))
+      expect(indexes.rows).toContainEqual({ name: scan.name });
+  });
+});
+
+test('nothing is counted, nor kept, of a webhook that is not there', async () => {
+  const asked: string[] = [];
+  const hours: HourlyCounts = {
+    ...none,
+    counted: async () => {
+      asked.push('counted');
+      return null;
+    },
+    wasRead: () => void asked.push('read'),
+  };
+  for (const offset of [0, READ_COUNT_MAX]) {
+    const isThere = Promise.reject(new Error('not there'));
+    const query = { accountId, subscriptionId, filters: ALL, limit: 7, offset };
+    const both = Promise.all([isThere, listDeliveries(database.pool, hours, query, isThere)]);
+    await expect(both).rejects.toThrow('not there');
+    await expect(listDeliveries(database.pool, hours, query, isThere)).rejects.toThrow('not there');
+  }
+  expect(asked).toEqual([]);
+});
+
 test('the seeded log is one that the service could have written', async () => {
   const { rows } = await database.pool.query<{ status: string; count: number }>(
     'SELECT status, count(*)::int FROM deliveries GROUP BY status ORDER BY status',
@@ -154,6 +285,25 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   const beyond = { ...newest, offset: count - 7 };
   expect(await listDeliveries(database.pool, none, beyond)).toMatchObject({ totalCount: count });
   await eventually(() => expect(hours.known(key)).not.toBeNull());
+  const { statements, watched } = watch(database.pool);
+  // Its hours are never known: it is found to be long by the first page, and not counted for the next.
+  const waiting = createHourlyCounts({ query: () => new Promise(() => {}) });
+  for (const offset of [0, 0, 10])
+    expect(await listDeliveries(watched, waiting, { ...newest, offset })).toMatchObject({
+      totalCount: READ_COUNT_MAX,
+    });
+  const typed = { ...newest, filters: { ...ALL, eventType: 'job.run.completed' } };
+  expect((await listDeliveries(watched, waiting, typed)).totalCount).toBe(count / 2);
+  expect((await listDeliveries(watched, waiting, { ...newest, filters: DELIVERED })).totalCount).toBe(
+    READ_COUNT_MAX,
+  );
+  expect(statements.map(({ name }) => name)).toEqual([
+    'log-page-counted all',
+    'log-page 0 all',
+    'log-page 0 all',
+    'log-page-counted all of-type',
+    'log-page-counted delivered',
+  ]);
   const second = await listDeliveries(database.pool, hours, newest);
   expect(second.totalCount).toBe(count);
   expect(second.rows.map(deliveryView)).toEqual(first.rows.map(deliveryView));
