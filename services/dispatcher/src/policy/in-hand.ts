@@ -1,7 +1,7 @@
 import { Semaphore } from '@runhook/runtime';
 
 /** Enough for full batches at the rate that a processor comes to, where endpoints answer at once. */
-const ALWAYS = 64;
+const ALWAYS = 128;
 /** A turn of the event loop that takes longer than this has enough to do. */
 const PROMPT_MS = 4;
 /** Of those that a prompt turn lets in beside. */
@@ -12,6 +12,8 @@ const CROWD = 64;
 export interface InHandOptions {
   /** Never more than this. */
   max: number;
+  /** So many whatever the event loop does. */
+  always?: number;
   nowMs?: () => number;
   /** Runs once everything that is there to do by now is done. */
   afterTurn?: (run: () => void) => void;
@@ -32,9 +34,9 @@ export class InHand {
   /** Called when they are not crowded any more. */
   onThin: () => void = () => {};
 
-  constructor({ max, nowMs = () => performance.now(), afterTurn = setImmediate }: InHandOptions) {
-    this.#options = { max, nowMs, afterTurn };
-    this.#always = Math.min(max, ALWAYS);
+  constructor(options: InHandOptions) {
+    this.#options = { always: ALWAYS, nowMs: () => performance.now(), afterTurn: setImmediate, ...options };
+    this.#always = Math.min(options.max, this.#options.always);
     this.#places = new Semaphore(this.#always);
   }
 

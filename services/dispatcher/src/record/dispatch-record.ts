@@ -45,12 +45,12 @@ const BATCH_SIZE_MAX = 200;
  */
 const BATCH_SLOTS = 1;
 /** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
-const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 10, record: 10, cancel: 10 };
+const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 15, record: 10, cancel: 10 };
 /**
  * What has been sent is on record a moment later, with what else was sent meanwhile: the endpoint has it, and a commit for each costs
  * a quiet service more than the delivery. Not when there is enough, which a busy one always has.
  */
-const SENT = { ms: 40, enough: 20 };
+const SENT = { ms: 40, enough: 60 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 1_000;

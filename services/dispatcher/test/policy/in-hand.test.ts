@@ -11,7 +11,7 @@ describe('events in hand', () => {
     entered = [];
   });
   const open = (max: number) =>
-    new InHand({ max, nowMs: () => nowMs, afterTurn: (run) => void turns.push(run) });
+    new InHand({ max, always: 64, nowMs: () => nowMs, afterTurn: (run) => void turns.push(run) });
 
   /** Brings events, of whose numbers `entered` has those that are in hand. */
   function bring(inHand: InHand, count: number, isBehind = false, first = 0): void {
