@@ -1,5 +1,5 @@
 import { connectionSentence } from '@runhook/database';
-import { createLogger, describeSettings, Lifecycle, startFailure } from '@runhook/runtime';
+import { createLogger, describeSettings, Lifecycle, letGoOfStart, startFailure } from '@runhook/runtime';
 import { startDispatcher } from './app.ts';
 import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
@@ -15,6 +15,7 @@ try {
   const stopped = lifecycle.runUntilSignal({ budgetMs });
   try {
     const { port } = await startDispatcher(settings, lifecycle, logger);
+    letGoOfStart();
     logger.info({ settings: describeSettings(settings, SECRET_SETTINGS), port }, 'dispatcher is working');
   } catch (error) {
     if (!lifecycle.stopping) throw error;

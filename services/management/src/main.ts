@@ -1,5 +1,5 @@
 import { connectionSentence } from '@runhook/database';
-import { createLogger, Lifecycle, startFailure } from '@runhook/runtime';
+import { createLogger, Lifecycle, letGoOfStart, startFailure } from '@runhook/runtime';
 import { createManagement } from './app.ts';
 import { readSettings } from './settings.ts';
 
@@ -14,6 +14,7 @@ try {
   const stopped = lifecycle.runUntilSignal({ budgetMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS });
   try {
     await createManagement(settings, { process: { logger, lifecycle } });
+    letGoOfStart();
   } catch (error) {
     if (!lifecycle.stopping) throw error;
   }
