@@ -35,7 +35,7 @@ const CORES = [1, 2, 4, 8, 16, 32, 64];
 const ROUNDS_MAX = 6;
 /** More pods have smaller batches, so that each round asks for a little more than the last: this near is enough. */
 const USE_MAX = 0.6;
-const MANAGEMENT_CONNECTIONS = 14;
+const MANAGEMENT_CONNECTIONS = 18;
 
 interface Slice {
   setup: Setup;

@@ -109,6 +109,14 @@ const USUAL_OF_ANSWERS: readonly (readonly [name: string, value?: string])[] = [
   ['location'],
 ];
 
+/** By name: the first place, and those of usual values. */
+const PLACES_OF_ANSWERS = new Map<string, { first: number; byValue: Map<string | undefined, number> }>();
+for (const [place, [name, value]] of USUAL_OF_ANSWERS.entries()) {
+  const places = PLACES_OF_ANSWERS.get(name) ?? { first: place, byValue: new Map() };
+  PLACES_OF_ANSWERS.set(name, places);
+  if (value !== undefined) places.byValue.set(value, place);
+}
+
 /** Stands before the name of a header that is not among them. */
 const NAMED = -1;
 
@@ -127,10 +135,10 @@ export function keptAnswerHeaders(headers: Record<string, string>, startedAtMs: 
       if (dateHeader(startedAtMs, seconds) !== value) return [NAMED, name, value];
       return seconds === 0 ? [DATE_PLACE] : [DATE_PLACE, String(seconds)];
     }
-    const usual = USUAL_OF_ANSWERS.findIndex((one) => one[0] === name && one[1] === value);
-    if (usual !== -1) return [usual];
-    const named = USUAL_OF_ANSWERS.findIndex((one) => one[0] === name);
-    return named === -1 ? [NAMED, name, value] : [named, value];
+    const places = PLACES_OF_ANSWERS.get(name);
+    if (places === undefined) return [NAMED, name, value];
+    const usual = places.byValue.get(value);
+    return usual === undefined ? [places.first, value] : [usual];
   });
 }
 

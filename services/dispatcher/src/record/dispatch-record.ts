@@ -50,7 +50,7 @@ const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 
  * What has been sent is on record a moment later, with what else was sent meanwhile: the endpoint has it, and a commit for each costs
  * a quiet service more than the delivery. Not when there is enough, which a busy one always has.
  */
-const SENT = { ms: 40, enough: 60 };
+const SENT = { ms: 40, enough: 20 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
 const STATUS_PERIOD_MS = 1_000;
