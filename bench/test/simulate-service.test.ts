@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { readDocument } from '../src/report/document.ts';
 import { costOf, readPrices } from '../src/simulate/cost.ts';
-import { simulateCase } from '../src/simulate/fit.ts';
+import { fit, simulateCase } from '../src/simulate/fit.ts';
 import { sliceOf } from '../src/simulate/knee.ts';
 import { type Load, observe } from '../src/simulate/observe.ts';
 import { parseOptions } from '../src/simulate/options.ts';
@@ -81,8 +81,10 @@ test('names what is full: places for jobs where endpoints are slow, Redis where 
 
 test('tells the rate of two dispatchers on the machine of the benchmark from what one of them uses', () => {
   const name = 'max: 2 dispatchers';
-  const bench = readDocument(page('performance.md')).max?.['2 dispatchers']?.ratePerSecond as number;
-  expect(Math.abs(simulateCase(times, name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
+  const rows = readDocument(page('performance.md'));
+  const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;
+  // The page may be of another machine than the times that plans are made with.
+  expect(Math.abs(simulateCase(fit(times, rows), name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
 });
 
 test('equal parts share everything, and costs follow from the plan and the prices', () => {
