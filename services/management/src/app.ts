@@ -138,8 +138,14 @@ export async function createManagement(
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue);
-    const reportPool = openReportPool(surroundings);
-    const named = openNamedReads(surroundings);
+    // A list that takes long is in no runner's way.
+    const reportPool = openPlannedPool(surroundings, 'report database', {
+      connectionsMax: REPORT_CONNECTIONS,
+      statementTimeoutMs: REPORT_TIMEOUT_MS,
+    });
+    const named = openPlannedPool(surroundings, 'database of named reads', {
+      connectionsMax: NAMED_CONNECTIONS,
+    });
     const reads = openLaggingReads(surroundings, byName({ named, others: database.pool }));
     const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
     measureRegularly(surroundings, database, queues.eventQueue);
@@ -291,30 +297,23 @@ function openRelay({ logger, lifecycle, metrics, traces }: Surroundings, events:
   return relay;
 }
 
-/** Apart from the pool of all other requests: a list that takes long is in nobody's way. */
-function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
+/**
+ * Apart from the pool of all other requests, and planned once. Opened when it is first needed, as every connection of a pool.
+ * @param name for the log of a stop
+ */
+function openPlannedPool(
+  { settings, logger, lifecycle, timeouts }: Surroundings,
+  name: string,
+  options: { connectionsMax: number; statementTimeoutMs?: number },
+): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,
-    connectionsMax: REPORT_CONNECTIONS,
-    connectTimeoutMs: timeouts.databaseMs,
-    plansByIndex: true,
-    statementTimeoutMs: REPORT_TIMEOUT_MS,
-    onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
-  });
-  lifecycle.onClose('report database', () => database.close());
-  return database.pool;
-}
-
-/** For what is planned once. Opened when it is first needed, as every connection of a pool. */
-function openNamedReads({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
-  const database = openDatabase({
-    url: settings.databaseUrl,
-    connectionsMax: NAMED_CONNECTIONS,
     connectTimeoutMs: timeouts.databaseMs,
     plansByIndex: true,
     onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
+    ...options,
   });
-  lifecycle.onClose('database of named reads', () => database.close());
+  lifecycle.onClose(name, () => database.close());
   return database.pool;
 }
 
