@@ -109,16 +109,21 @@ function unusedConnections(server: Server): ReadonlySet<Socket> {
 /** What Node would answer by itself, without the envelope, goes to the listener too, or is answered here. */
 function serve(server: Server, listener: RequestListener, how: { log: Log; lingerMs: number }): void {
   const { log, lingerMs } = how;
-  const latest = new WeakMap<Duplex, ServerResponse>();
+  const underWay = new WeakMap<Duplex, ServerResponse>();
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    latest.set(request.socket, response);
+    const { socket } = request;
+    underWay.set(socket, response);
+    // A kept connection must not keep its last answer: that would grow old with whatever hangs on it.
+    response.once('close', () => {
+      if (underWay.get(socket) === response) underWay.delete(socket);
+    });
     cutUnreadBody(request, response, lingerMs);
     listener(request, response as Parameters<RequestListener>[1]);
   };
   server.on('request', answer).on('checkContinue', answer).on('checkExpectation', answer);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // What is on its way of an answer must not be mixed with another.
-    if (socket.writable && !latest.get(socket)?.headersSent) answerMalformed(socket, errorFor(error), log);
+    if (socket.writable && !underWay.get(socket)?.headersSent) answerMalformed(socket, errorFor(error), log);
     else socket.destroy();
   });
   server.on('connect', (_request, socket) =>

@@ -1,6 +1,11 @@
 import { once } from 'node:events';
+import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '@runhook/testing';
+import { listen } from '../../src/http/listen.ts';
 import { failure, type Harness, type Json, startHarness, type TestAccount, UNHURRIED } from '../harness.ts';
 
 let harness: Harness;
@@ -135,4 +140,31 @@ test('who asks before it sends its body is told to go on only if it may', async 
   expect(await exchange(`${create(byToken(), ...asking)}{}`)).toMatch(
     /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /,
   );
+});
+
+test('a connection that is kept does not keep the answer that it had', async () => {
+  const answers: WeakRef<ServerResponse>[] = [];
+  const answer = (_request: IncomingMessage, response: ServerResponse) => {
+    answers.push(new WeakRef(response));
+    response.end('{}');
+  };
+  const log = { info() {}, warn() {}, error() {} };
+  const server = await listen(answer, { host: '127.0.0.1', port: 0, log });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const [message] = (await once(get({ host: '127.0.0.1', port: server.port, agent }), 'response')) as [
+    IncomingMessage,
+  ];
+  const idle = once(agent, 'free');
+  await once(message.resume(), 'end');
+  await idle;
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  // What a turn of the event loop has looked at is alive until its end.
+  await eventually(async () => {
+    collect();
+    expect(answers.map((one) => one.deref())).toEqual([undefined]);
+  });
+  expect(Object.values(agent.freeSockets)).toHaveLength(1);
+  agent.destroy();
+  await server.close();
 });
