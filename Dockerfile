@@ -52,7 +52,7 @@ LABEL org.opencontainers.image.title="Runhook management" \
       org.opencontainers.image.description="The API and the console; operators' commands: dist/admin/main.js"
 # Room for the young costs memory, and little of a request outlives it; the old are collected before they have grown by
 # a third (ADR 51). WebAssembly is Prisma's: what is never called needs no code, and what is called no second, faster one.
-CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/main.js"]
+CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/main.js"]
 COPY --from=build /out/management ./
 EXPOSE 3000
 EXPOSE 3004
@@ -63,7 +63,7 @@ FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
 # As those of management.
-CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "dist/main.js"]
+CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "dist/main.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
