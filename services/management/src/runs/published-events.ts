@@ -16,7 +16,7 @@ import type { Answer } from '../http/envelope.ts';
 import { OutdatedCallerError } from '../http/errors.ts';
 import type { KeptAnswer } from '../http/idempotency.ts';
 import type { CommittedEvent } from './relay.ts';
-import type { Reporting, RunsDependencies } from './runs.ts';
+import { COMMIT_SPACING_MS, type Reporting, type RunsDependencies } from './runs.ts';
 
 /** Events that runners publish over REST in place of onto the queue, as complete as they are there. */
 export interface PublishedEvents {
@@ -34,17 +34,20 @@ export interface PublishedEvents {
 
 /** Events of one statement. */
 const BATCH_EVENTS_MAX = 1_000;
-const SPACING_MS = 2;
 
 /** What has an `Idempotency-Key` has a transaction of its own, with its answer, as a report has. */
 export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowMs'>): PublishedEvents {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null } = dependencies;
   const together = new MicroBatcher<Publication, Recorded>({
-    run: (publications) => record(reportPool, publications, 'published-events'),
+    async run(publications) {
+      const recorded = await record(reportPool, publications, 'published-events');
+      pass(publications, recorded);
+      return recorded;
+    },
     sizeMax: BATCH_EVENTS_MAX,
     sizeOf: ({ events }) => events.length,
     slots: 1,
-    spacingMs: SPACING_MS,
+    spacingMs: COMMIT_SPACING_MS,
     mayBeItemFault: (error) => !isDatabaseUnavailable(error),
   });
 
@@ -54,12 +57,11 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     return recorded.added;
   }
 
-  function pass({ events, traceContext }: Publication, added: Added): void {
-    const committed: CommittedEvent[] = [];
-    for (const event of events) {
-      const accountVersion = added.get(event.eventId);
-      if (accountVersion !== undefined) committed.push({ event: { ...event, accountVersion }, traceContext });
-    }
+  /** What was committed together is handed to the queue together. */
+  function pass(publications: readonly Publication[], recorded: readonly Recorded[]): void {
+    const committed = publications.flatMap((publication, index) =>
+      newEventsOf(publication, recorded[index] as Recorded),
+    );
     if (committed.length === 0) return;
     onAccepted?.(committed.length);
     relay.add(committed);
@@ -72,16 +74,15 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
       if (withoutKey) {
         const { beforeCommit } = withoutKey;
         const added = addedOf(await together.add({ ...publication, beforeCommit }));
-        pass({ ...publication, beforeCommit }, added);
         return withoutKey.answer(settle(new Set(added.keys())));
       }
       const alone = { ...publication, beforeCommit: () => {} };
-      const { added, answer } = await inTransaction(pool, async (transaction) => {
-        const [recorded] = await record(transaction, [alone]);
-        const added = addedOf(recorded as Recorded);
-        return { added, answer: await keep.within(transaction, settle(new Set(added.keys()))) };
+      const { recorded, answer } = await inTransaction(pool, async (transaction) => {
+        const recorded = await record(transaction, [alone]);
+        const added = addedOf(recorded[0] as Recorded);
+        return { recorded, answer: await keep.within(transaction, settle(new Set(added.keys()))) };
       });
-      pass(alone, added);
+      pass([alone], recorded);
       return answer;
     },
   };
@@ -104,6 +105,14 @@ type Recorded =
   | { kind: 'recorded'; added: Added }
   | { kind: 'outdated' }
   | { kind: 'refused'; error: unknown };
+
+function newEventsOf({ events, traceContext }: Publication, recorded: Recorded): CommittedEvent[] {
+  if (recorded.kind !== 'recorded') return [];
+  return events.flatMap((event) => {
+    const accountVersion = recorded.added.get(event.eventId);
+    return accountVersion === undefined ? [] : [{ event: { ...event, accountVersion }, traceContext }];
+  });
+}
 
 interface Open {
   publication: Publication;

@@ -43,10 +43,14 @@ export interface RunsDependencies {
   nowMs?: () => number;
 }
 
+/**
+ * From one commit of what callers tell to the next. A call that comes after a quiet moment is committed at once; at 300 a second two
+ * or three share a statement, a job of the queue and the dispatcher's turn (docs/adr/0055-eight-milliseconds.md).
+ */
+export const COMMIT_SPACING_MS = 8;
 const BATCH_SIZE_MAX = 200;
 /** While one is committed the next is planned. */
 const BATCH_SLOTS = 2;
-const SPACING_MS = 2;
 
 /**
  * A run's state and its events are committed together or not at all, those of several callers in one statement. What has
@@ -56,10 +60,14 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
   const recorder = new ReportRecorder();
   const together = new MicroBatcher<Report, Recorded>({
-    run: (reports) => recorder.record(reportPool, reports, { isTogether: true }),
+    async run(reports) {
+      const recorded = await recorder.record(reportPool, reports, { isTogether: true });
+      pass(recorded);
+      return recorded;
+    },
     sizeMax: BATCH_SIZE_MAX,
     slots: BATCH_SLOTS,
-    spacingMs: SPACING_MS,
+    spacingMs: COMMIT_SPACING_MS,
     mayBeItemFault: (error) => !isDatabaseUnavailable(error),
   });
 
@@ -71,10 +79,12 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     return outcome;
   }
 
-  function pass(recorded: Recorded): void {
-    if (recorded.outcome === undefined || recorded.events.length === 0) return;
-    onAccepted?.(recorded.events.length);
-    relay.add(recorded.events);
+  /** What was committed together is handed to the queue together. */
+  function pass(recorded: readonly Recorded[]): void {
+    const events = recorded.flatMap((one) => (one.outcome === undefined ? [] : one.events));
+    if (events.length === 0) return;
+    onAccepted?.(events.length);
+    relay.add(events);
   }
 
   async function report(
@@ -86,7 +96,6 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     const { withoutKey } = keep;
     if (withoutKey) {
       const recorded = await together.add({ ...call, beforeCommit: withoutKey.beforeCommit });
-      pass(recorded);
       return withoutKey.answer(settle(accepted(recorded)));
     }
     const { recorded, answer } = await inTransaction(pool, async (transaction) => {
@@ -98,7 +107,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
         answer: await keep.within(transaction, settle(accepted(recorded as Recorded))),
       };
     });
-    pass(recorded);
+    pass([recorded]);
     return answer;
   }
 

@@ -127,6 +127,7 @@ test('reports that come together are committed together, each with its own outco
   // Jobs, numbers, the runs; then what the second report of a run finds, once it was told that its number is taken.
   expect(statementCount).toBe(5);
   expect(await server.written()).toEqual({ runs: 61, events: 61, relayed: 61 });
+  expect(server.handedOver()).toEqual([61]);
 });
 
 describe('a run that this process has started', () => {

@@ -37,6 +37,8 @@ export interface RunsServer {
   reportPool: Pool;
   /** How many events went to the relay. */
   relayed(): number;
+  /** How many events went to it at a time. */
+  handedOver(): number[];
   /** `path` follows the account: `/runs/`. A string body is sent as it is. */
   call(method: string, path: string, body?: unknown, token?: string): Promise<{ status: number; json: Json }>;
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
@@ -75,9 +77,11 @@ export async function startRunsServer(
     plansByIndex: true,
   });
   const relayed: CommittedEvent[] = [];
+  const handedOver: number[] = [];
   const relay = {
     add(events: readonly CommittedEvent[]) {
       relayed.push(...events);
+      handedOver.push(events.length);
       options.relay?.add(events);
     },
   };
@@ -122,6 +126,7 @@ export async function startRunsServer(
     runs,
     reportPool: reports.pool,
     relayed: () => relayed.length,
+    handedOver: () => handedOver,
     otherAccount: newAccount,
     async call(method, path, body, withToken = token) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
