@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
+import { UnavailableError } from '../http/errors.ts';
 import { type LogKey, statusIs, timestampOf } from './delivery.ts';
 import { KeptCounts } from './kept-counts.ts';
 import type { DeliveryFilters } from './page-seek.ts';
@@ -27,14 +28,14 @@ const LIMITS = {
   slowMs: 40,
   /** Shorter logs are quick to read while the server is not busy. */
   deliveriesMin: 50_000,
+  /** What is left of a request's time then is enough to read a page. */
+  waitedForMs: 4_000,
 };
 const LOGS_MAX = 100;
 /** A log that was long is so until retention takes of it, or its hours are known. */
 const LONG_MS = 60_000;
 /** An insert that is under way for longer than this could be missing from the count of its hour. */
 const SETTLED_AFTER_MS = 15 * 60_000;
-/** What is left of a request's time then is enough to read a page. */
-const WAITED_FOR_MS = 4_000;
 
 export interface CountedHours {
   counts: readonly HourCount[];
@@ -51,8 +52,9 @@ export interface HourlyCounts {
   /** Null when they are not known. */
   known(key: LogKey): CountedHours | null;
   /**
-   * As {@link known}, counting first where they are not: to read what lies so far back would take as long. Null when that
-   * takes too long.
+   * As {@link known}, counting first where they are not: to read what lies so far back would take as long. Null when they
+   * cannot be counted. Throws a 503 when that takes longer than the caller has: it goes on, for when they come again, and a
+   * page that was read beside it would make both of them late.
    */
   counted(key: LogKey): Promise<CountedHours | null>;
   /**
@@ -69,7 +71,8 @@ export interface HourlyCounts {
  * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
  * again in the background, once a minute or less often: so late is it noticed that a day is gone.
  */
-export function createHourlyCounts(database: Queryable, limits = LIMITS): HourlyCounts {
+export function createHourlyCounts(database: Queryable, limits: Partial<typeof LIMITS> = {}): HourlyCounts {
+  const { slowMs, deliveriesMin, waitedForMs } = { ...LIMITS, ...limits };
   const logs = new KeptCounts<CountedLog>({ max: LOGS_MAX });
   const long = new LRUCache<string, true>({ max: LOGS_MAX, ttl: LONG_MS });
   const longKey = ({ subscriptionId }: LogKey, eventType: string | null) => `${subscriptionId} ${eventType}`;
@@ -82,7 +85,7 @@ export function createHourlyCounts(database: Queryable, limits = LIMITS): Hourly
       ...{ since: null, until: closedBefore },
     });
     const deliveries = counted.reduce((sum, hour) => sum + hour.deliveries, 0);
-    const isLong = isKnownLong || deliveries >= limits.deliveriesMin;
+    const isLong = isKnownLong || deliveries >= deliveriesMin;
     return { counts: isLong ? counted : [], closedBefore, isLong };
   }
 
@@ -102,13 +105,17 @@ export function createHourlyCounts(database: Queryable, limits = LIMITS): Hourly
       const { subscriptionId } = key;
       // Who asks for what lies so far back takes it to be long.
       const isGood = logs.usable(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
-      if (!isGood) await Promise.race([count(key, true), wait(WAITED_FOR_MS, null, { ref: false })]);
+      if (!isGood) {
+        const isLate = wait(waitedForMs, true, { ref: false });
+        const isStillCounted = await Promise.race([count(key, true).then(() => false), isLate]);
+        if (isStillCounted && known(key) === null) throw new UnavailableError();
+      }
       return known(key);
     },
     isLong: (key, eventType) => long.has(longKey(key, eventType)),
     wasRead(key, { isLong, durationMs, eventType = null }) {
       if (isLong) long.set(longKey(key, eventType), true, { noUpdateTTL: true });
-      const isWorthwhile = isLong || durationMs > limits.slowMs;
+      const isWorthwhile = isLong || durationMs > slowMs;
       if (isWorthwhile && !logs.isFresh(key.subscriptionId)) void count(key, isLong);
     },
   };

@@ -308,3 +308,21 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   expect(second.totalCount).toBe(count);
   expect(second.rows.map(deliveryView)).toEqual(first.rows.map(deliveryView));
 });
+
+test('a page far back of a log that is still counted is refused, and read once it is counted', async () => {
+  const { statements, watched } = watch(database.pool);
+  let letGo = () => {};
+  const isLetGo = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const slow: Queryable = { query: (statement) => isLetGo.then(() => database.pool.query(statement)) };
+  const hours = createHourlyCounts(slow, { waitedForMs: 1 });
+  const key = { accountId, subscriptionId };
+  const farBack = { ...key, filters: ALL, limit: 7, offset: READ_COUNT_MAX };
+  for (let call = 0; call < 2; call++)
+    await expect(listDeliveries(watched, hours, farBack)).rejects.toMatchObject({ statusCode: 503 });
+  expect(statements).toEqual([]);
+  letGo();
+  await eventually(() => expect(hours.known(key)).not.toBeNull());
+  expect(await listDeliveries(watched, hours, farBack)).toMatchObject({ totalCount: COUNT, rows: [] });
+});
