@@ -43,7 +43,7 @@ export const USUAL: Setup = {
   machineCores: null,
 };
 
-const REPORTS = { sizeMax: 200, sizeOf: ({ count }: Call) => count, slots: 2, spacingMs: 2 };
+const REPORTS = { sizeMax: 200, sizeOf: ({ count }: Call) => count, slots: 2, spacingMs: 8 };
 const EVENTS_IN_JOB_MAX = 20;
 const RELAY_MAX = 500;
 
