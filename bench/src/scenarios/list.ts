@@ -72,7 +72,6 @@ async function pages(url: string, token: string, durationMs: number): Promise<Me
     if (performance.now() - askedMs > COUNTED_MAX_MS) throw new Error(`${url} is still answered 503`);
     await wait(COME_AGAIN_MS);
   }
-  const firstMs = performance.now() - askedMs;
   for (const endMs = performance.now() + durationMs; performance.now() < endMs; ) {
     const beganMs = performance.now();
     const response = await fetch(url, { headers });
@@ -85,7 +84,6 @@ async function pages(url: string, token: string, durationMs: number): Promise<Me
   const calls = latenciesMs.length;
   return {
     figures: {
-      firstMs,
       p50Ms: p50,
       p99Ms: p99,
       maxMs: Math.max(...latenciesMs),
