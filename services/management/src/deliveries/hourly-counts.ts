@@ -106,9 +106,9 @@ export function createHourlyCounts(database: Queryable, limits: Partial<typeof L
       // Who asks for what lies so far back takes it to be long.
       const isGood = logs.usable(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
       if (!isGood) {
-        const isLate = wait(waitedForMs, true, { ref: false });
-        const isStillCounted = await Promise.race([count(key, true).then(() => false), isLate]);
-        if (isStillCounted && known(key) === null) throw new UnavailableError();
+        const isInTime = count(key, true).then(() => true);
+        const isOver = await Promise.race([isInTime, wait(waitedForMs, false, { ref: false })]);
+        if (!isOver && known(key) === null) throw new UnavailableError();
       }
       return known(key);
     },

@@ -3,6 +3,8 @@ import { createId, JOB_RUN_EVENTS, type JobRunEvent, sampleEvent } from '@runhoo
 import { storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually } from '@runhook/testing';
+import { KEEPS_NOTHING } from '../../src/http/idempotency.ts';
+import { createPublishedEvents } from '../../src/runs/published-events.ts';
 import { type CallOptions, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
 let harness: Harness;
@@ -65,6 +67,24 @@ describe('POST …/events/', () => {
     const { json } = await harness.call('GET', path, { token: runner });
     expect(json.data).toMatchObject({ status: 'Success', job_definition_id: Number(completed.data.jobId) });
     await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
+  });
+
+  test('hands over together what came together', async () => {
+    const handedOver: string[][] = [];
+    const { pool } = harness.database;
+    const published = createPublishedEvents({
+      pool,
+      reportPool: pool,
+      relay: { add: (events) => void handedOver.push(events.map(({ event }) => event.eventId)) },
+    });
+    const reporting = { accountId: account.id, version: null, keep: KEEPS_NOTHING };
+    const [one, other] = [newEvent(), newEvent()];
+    const calls = [[one], [other], [one]].map((events) =>
+      published.publish(reporting, events, (added) => ({ code: 202, data: [...added] })),
+    );
+    const answers = await Promise.all(calls);
+    expect(answers.map(({ data }) => data)).toEqual([[one.eventId], [other.eventId], []]);
+    expect(handedOver).toEqual([[one.eventId, other.eventId]]);
   });
 
   test('knows an event by its id, however often and by whomever it comes', async () => {

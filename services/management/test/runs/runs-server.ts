@@ -76,12 +76,10 @@ export async function startRunsServer(
     connectTimeoutMs: IN_VAIN_MS,
     plansByIndex: true,
   });
-  const relayed: CommittedEvent[] = [];
-  const handedOver: number[] = [];
+  const handedOver: (readonly CommittedEvent[])[] = [];
   const relay = {
     add(events: readonly CommittedEvent[]) {
-      relayed.push(...events);
-      handedOver.push(events.length);
+      handedOver.push(events);
       options.relay?.add(events);
     },
   };
@@ -125,8 +123,8 @@ export async function startRunsServer(
     token,
     runs,
     reportPool: reports.pool,
-    relayed: () => relayed.length,
-    handedOver: () => handedOver,
+    relayed: () => handedOver.flat().length,
+    handedOver: () => handedOver.map((events) => events.length),
     otherAccount: newAccount,
     async call(method, path, body, withToken = token) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
@@ -148,14 +146,14 @@ export async function startRunsServer(
     written: async () => ({
       runs: await prisma.run.count(),
       events: await prisma.event.count(),
-      relayed: relayed.length,
+      relayed: handedOver.flat().length,
     }),
     async sent() {
       const { rows } = await pool.query(
         `SELECT events.id AS "eventId", account_id::int AS "accountId", event_type AS "eventType", "timestamp",
            data
          FROM unnest($1::text[]) WITH ORDINALITY AS relayed (id, place) JOIN events USING (id) ORDER BY place`,
-        [relayed.map(({ event }) => event.eventId)],
+        [handedOver.flat().map(({ event }) => event.eventId)],
       );
       return rows.map((row) => ({
         ...row,
