@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { describeConsole, type Visit } from './support/describe-console.ts';
 import { headingOf } from './support/page-parts.ts';
-import { noteCalls, onThePage } from './support/waiting.ts';
+import { noteCalls, onceRefreshed } from './support/waiting.ts';
 import { subscribe, webhookPathOf } from './support/webhooks.ts';
 
 const MINUTE_MS = 60_000;
@@ -23,7 +23,7 @@ describeConsole('a page that stays open while nothing happens', (story) => {
     await as('ada');
     const id = await subscribe(world);
     await page.clock.install();
-    await page.addInitScript(SAYS_THAT_IT_LISTENS);
+    const refreshed = await onceRefreshed(page);
     const places = [
       {
         heading: 'Webhooks',
@@ -34,12 +34,10 @@ describeConsole('a page that stays open while nothing happens', (story) => {
       { heading: 'Alerts', path: webhookPathOf(world, id), last: page.getByText(/"job_id":\d/) },
     ];
     for (const { heading, path, last } of places) {
-      const rested = restOf(visit);
       await page.goto(at(path.replace(/\/$/, '')));
       await headingOf(page, heading);
-      await page.locator('html[data-listens]').waitFor();
       await last.waitFor();
-      await rested();
+      await refreshed();
       expect({ heading, calls: await callsOfTenMinutes(visit) }).toEqual({ heading, calls: [] });
     }
   });
@@ -59,26 +57,3 @@ describeConsole('a page that stays open while nothing happens', (story) => {
     expect(calls.filter((call) => call.includes('/webhooks/subscriptions')).length).toBeGreaterThan(2);
   });
 });
-
-/** What the page asks for once more as its stream opens, it has asked for when this can be seen. */
-const SAYS_THAT_IT_LISTENS = `
-  window.EventSource = class extends EventSource {
-    constructor(...values) {
-      super(...values);
-      this.addEventListener('open', () => { document.documentElement.dataset.listens = ''; });
-    }
-  };`;
-
-/**
- * Resolves once every call that the page has begun is answered, the stream aside. Between the answer to one and the call
- * that follows from it nothing is open: what the last one brings has to be seen first.
- */
-function restOf({ page }: Visit): () => Promise<void> {
-  const open = new Set<object>();
-  page.on('request', (request) => {
-    if (/\/api\//.test(request.url()) && !CHANGES.test(request.url())) open.add(request);
-  });
-  for (const ended of ['requestfinished', 'requestfailed'] as const)
-    page.on(ended as 'requestfinished', (request) => open.delete(request));
-  return () => onThePage(() => expect(open.size).toBe(0));
-}

@@ -1,11 +1,11 @@
 import { expect } from '@jest/globals';
 import { addMembership, createAccount } from '@runhook/database';
-import type { Page, Request, Route } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { describeConsole } from './support/describe-console.ts';
 import { coversOf, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
 import { PASSWORD } from './support/people.ts';
 import { startPrefixProxy } from './support/prefix-proxy.ts';
-import { onThePage } from './support/waiting.ts';
+import { onceRefreshed, onThePage } from './support/waiting.ts';
 
 const MANY_ACCOUNTS = 9;
 
@@ -62,10 +62,10 @@ describeConsole(
       async ({ page, at, as, world }) => {
         await as('ada', { fresh: true });
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks?search=pager`;
-        const settled = onceRefreshed(page);
+        const refreshed = await onceRefreshed(page);
         await page.goto(at(path));
         await page.getByText('No webhook found').waitFor();
-        await settled;
+        await refreshed();
         await page.context().clearCookies();
         await page.getByRole('searchbox').fill('other');
         await headingOf(page, 'Sign in');
@@ -283,23 +283,4 @@ async function signIn(page: Page, email: string, password: string): Promise<void
   await page.getByLabel('E-mail address').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(password);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-}
-
-/** Resolves when the page has asked once more for what it shows, which it does as soon as it hears of changes, and has it all. */
-async function onceRefreshed(page: Page): Promise<void> {
-  const underWay = new Set<Request>();
-  let hears = false;
-  let asked = 0;
-  page.on('request', (request) => {
-    if (!request.url().includes('/api/') || request.url().includes('/changes')) return;
-    underWay.add(request);
-    if (hears) asked += 1;
-  });
-  for (const ended of ['requestfinished', 'requestfailed'] as const)
-    page.on(ended as 'requestfinished', (request) => underWay.delete(request));
-  // At once: what is asked for because of it may come before whoever waits for it goes on.
-  page.on('response', (response) => {
-    hears ||= response.url().includes('/webhooks/changes');
-  });
-  await onThePage(() => expect([asked > 0, underWay.size]).toEqual([true, 0]));
 }

@@ -1,5 +1,6 @@
+import { expect } from '@jest/globals';
 import { eventually } from '@runhook/testing';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 
 // Nets under what should have come long before. The machine may be busy with other things, and no test of the console
 // is about how fast it is: where one of these ends a wait, what was waited for is missing.
@@ -33,5 +34,33 @@ export function noteCalls(page: Page, address: RegExp): () => Promise<string[]> 
   return async () => {
     await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
     return [...calls];
+  };
+}
+
+/** Told by the page itself: Playwright may tell of the answer to a stream after the calls that follow from it. */
+const SAYS_THAT_IT_LISTENS = `
+  window.EventSource = class extends EventSource {
+    constructor(...values) {
+      super(...values);
+      this.addEventListener('open', () => { document.documentElement.dataset.listens = ''; });
+    }
+  };`;
+
+/**
+ * To be called before a page is opened. What it gives resolves once that hears of changes, for which it asks once more for
+ * what it shows, and every call that it has begun is answered. Between the answer to one and the call that follows from
+ * it nothing is open: what the last one brings has to be seen first.
+ */
+export async function onceRefreshed(page: Page): Promise<() => Promise<void>> {
+  await page.addInitScript(SAYS_THAT_IT_LISTENS);
+  const open = new Set<Request>();
+  page.on('request', (request) => {
+    if (/\/api\//.test(request.url()) && !/\/webhooks\/changes/.test(request.url())) open.add(request);
+  });
+  for (const ended of ['requestfinished', 'requestfailed'] as const)
+    page.on(ended as 'requestfinished', (request) => open.delete(request));
+  return async () => {
+    await page.locator('html[data-listens]').waitFor();
+    await onThePage(() => expect(open.size).toBe(0));
   };
 }
