@@ -22,17 +22,19 @@ export function held(): { status: Promise<number>; answer: (status: number) => v
   return { status, answer };
 }
 
-/**
- * Notes the calls to such addresses from now on. What it gives answers those that the page has begun: a call of our own
- * comes after them, and is told when theirs have been.
- */
+/** Resolves once the calls that the page has begun have been told of: one of our own comes after them. */
+async function callsAreTold(page: Page): Promise<void> {
+  await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
+}
+
+/** Notes the calls to such addresses from now on. What it gives answers those that the page has begun. */
 export function noteCalls(page: Page, address: RegExp): () => Promise<string[]> {
   const calls: string[] = [];
   page.on('request', (request) => {
     if (address.test(request.url())) calls.push(`${request.method()} ${request.url()}`);
   });
   return async () => {
-    await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
+    await callsAreTold(page);
     return [...calls];
   };
 }
@@ -61,6 +63,7 @@ export async function onceRefreshed(page: Page): Promise<() => Promise<void>> {
     page.on(ended as 'requestfinished', (request) => open.delete(request));
   return async () => {
     await page.locator('html[data-listens]').waitFor();
+    await callsAreTold(page);
     await onThePage(() => expect(open.size).toBe(0));
   };
 }
