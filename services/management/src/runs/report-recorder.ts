@@ -1,64 +1,23 @@
-import { RUN_STATUS_CODES, secondsTimestamp } from '@runhook/contract';
-import type { JobView, Queryable } from '@runhook/database';
+import type { Queryable } from '@runhook/database';
 import type { CommittedEvent } from './relay.ts';
 import { type JobAtVersion, RememberedJobs, RememberedRuns, RunNumbers } from './remembered.ts';
-import { drawFreeNumber, findRuns, keyOf, type RunWrite, recordRuns } from './report-statements.ts';
-import type { RunStart, RunView } from './routes.ts';
-import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
-
-/** What a runner tells of one run. */
-export interface Report {
-  accountId: number;
-  /** Of what is remembered, as of which the caller was let in; null for a caller who was asked for by itself. */
-  version: string | null;
-  arrivedAtMs: number;
-  /** The trace that the call belongs to; null while no traces are exported. */
-  traceContext: string | null;
-  told: { call: 'start'; fields: RunStart } | Change;
-  /** Called before the report is committed, perhaps more than once; what it throws is the report's result. */
-  beforeCommit(): void;
-}
-
-/** What changes a run that has started. */
-export interface Change {
-  call: Exclude<RunCall['call'], 'start'>;
-  runId: number;
-  transition: RunCall;
-  /** What it brings, beside the status, to a run that it changes. */
-  details: (arrivedAt: string) => Partial<RunView>;
-}
-
-export type ReportOutcome =
-  | { kind: 'started' | 'known' | 'recorded'; run: RunView }
-  | { kind: 'unknown_job' | 'not_found' }
-  | { kind: 'conflict'; message: string }
-  /** The caller, as it was let in, may be another by now. */
-  | { kind: 'outdated' }
-  /** Somebody else is changing the run, and others must not wait for that. */
-  | { kind: 'held' };
+import {
+  broughtNumber,
+  nameOf,
+  type Open,
+  type Planned,
+  type PlannedWrite,
+  planChange,
+  planStart,
+  planWithRun,
+  type Report,
+  type ReportOutcome,
+} from './report-plans.ts';
+import { drawFreeNumber, findRuns, keyOf, recordRuns } from './report-statements.ts';
 
 export type Recorded =
   | { outcome: ReportOutcome; events: CommittedEvent[]; error?: never }
   | { error: unknown; outcome?: never };
-
-/** A report on its way: with its place among those that it came with. */
-interface Open {
-  report: Report;
-  index: number;
-  /** The runner's own number of its run, or one that was drawn for it. */
-  runId: number;
-  /** Somebody has a run of that number: what came of it is to be read. */
-  isTaken: boolean;
-}
-
-interface PlannedWrite {
-  open: Open;
-  write: RunWrite;
-  /** With the run as this process had left it. */
-  isRemembered?: boolean;
-}
-
-type Planned = (PlannedWrite & { outcome?: never }) | { open: Open; outcome: ReportOutcome; write?: never };
 
 /**
  * Records what was reported: many reports in one statement, each with an outcome of its own. A report is planned with the
@@ -152,17 +111,7 @@ export class ReportRecorder {
       version: report.version,
     }));
     const jobs = await this.#jobs.of(database, wanted);
-    return starts.map((open, index): Planned => {
-      const { report } = open;
-      const { version, job } = jobs[index] as JobAtVersion;
-      if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
-      if (job === null) return { open, outcome: { kind: 'unknown_job' } };
-      const run = newRun(job, open.runId, report);
-      const transition = runTransition(null, { call: 'start' });
-      const eventTypes = transition.kind === 'changed' ? transition.events : [];
-      const events = eventTypes.map((eventType) => runEvent(eventType, run, report.arrivedAtMs));
-      return { open, write: { run, expected: null, version, events, traceContext: report.traceContext } };
-    });
+    return starts.map((open, index) => planStart(open, jobs[index] as JobAtVersion));
   }
 }
 
@@ -194,44 +143,6 @@ function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] 
   return { round, later };
 }
 
-function nameOf({ report: { accountId }, runId }: Open): string {
-  return keyOf({ accountId, id: runId });
-}
-
-/** Undefined for a start whose run the service has to number. */
-function broughtNumber(told: Report['told']): number | undefined {
-  return told.call === 'start' ? told.fields.run_id : told.runId;
-}
-
-function isOutdated({ version }: Report, found: string): boolean {
-  return version !== null && version !== found;
-}
-
-function newRun(job: JobView, id: number, { told, arrivedAtMs }: Report): RunView {
-  if (told.call !== 'start') throw new TypeError('only a start makes a run');
-  const { fields } = told;
-  return {
-    id,
-    account_id: job.account_id,
-    job_id: job.id,
-    job_definition_id: job.id,
-    job_name: job.name,
-    project_id: job.project_id,
-    project_name: job.project_name,
-    environment_id: job.environment_id,
-    environment_name: job.environment_name,
-    engine_version: fields.engine_version,
-    status: 'Running',
-    status_code: RUN_STATUS_CODES.Running,
-    status_message: null,
-    reason: fields.reason ?? null,
-    started_at: fields.started_at ?? secondsOf(arrivedAtMs),
-    finished_at: null,
-    errored_at: null,
-    artifacts_ingested_at: null,
-  };
-}
-
 /** Changes of runs, and starts whose number is taken: both need the run as it is. */
 async function planOthers(
   database: Queryable,
@@ -240,38 +151,7 @@ async function planOthers(
 ): Promise<Planned[]> {
   const wanted = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
   const { version, found } = await findRuns(database, wanted, isTogether);
-  return others.map((open): Planned => {
-    const { report } = open;
-    if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
-    const run = found.get(nameOf(open));
-    const { told } = report;
-    if (told.call === 'start') return { open, outcome: knownRun(run, told.fields) };
-    if (run === undefined) return { open, outcome: { kind: 'not_found' } };
-    return planChange(open, told, run, version);
-  });
-}
-
-function planChange(open: Open, told: Change, run: RunView, version: string): Planned {
-  const { arrivedAtMs, traceContext } = open.report;
-  const transition = runTransition(stateOf(run), told.transition);
-  if (transition.kind === 'conflict') return { open, outcome: transition };
-  if (transition.kind === 'unchanged') return { open, outcome: { kind: 'recorded', run } };
-  const status = transition.status ?? run.status;
-  const changed = {
-    ...run,
-    ...told.details(secondsOf(arrivedAtMs)),
-    status,
-    status_code: RUN_STATUS_CODES[status],
-  };
-  const events = transition.events.map((eventType) => runEvent(eventType, changed, arrivedAtMs));
-  return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
-}
-
-/** The runner's number is taken: the same start again, or another job's run. */
-function knownRun(run: RunView | undefined, fields: RunStart): ReportOutcome {
-  if (!run) throw new Error(`run ${fields.run_id} could neither be inserted nor found`);
-  if (run.job_id === fields.job_id) return { kind: 'known', run };
-  return { kind: 'conflict', message: `Run ${run.id} belongs to another job.` };
+  return others.map((open) => planWithRun(open, found.get(nameOf(open)), version));
 }
 
 /** Answers what has to be planned again. */
@@ -309,12 +189,4 @@ async function asTaken(database: Queryable, open: Open): Promise<Open> {
   if (told.call !== 'start') return open;
   if (told.fields.run_id !== undefined) return { ...open, isTaken: true };
   return { ...open, runId: await drawFreeNumber(database, accountId) };
-}
-
-function stateOf(run: RunView): RunState {
-  return { status: run.status, artifactsIngested: run.artifacts_ingested_at !== null };
-}
-
-function secondsOf(timeMs: number): string {
-  return secondsTimestamp(new Date(timeMs));
 }

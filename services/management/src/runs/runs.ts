@@ -5,7 +5,8 @@ import type { Answer } from '../http/envelope.ts';
 import { HeldError, OutdatedCallerError } from '../http/errors.ts';
 import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
-import { type Recorded, type Report, type ReportOutcome, ReportRecorder } from './report-recorder.ts';
+import type { Report, ReportOutcome } from './report-plans.ts';
+import { type Recorded, ReportRecorder } from './report-recorder.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
 import { findRun } from './statements.ts';
 
