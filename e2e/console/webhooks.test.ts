@@ -69,7 +69,8 @@ describeConsole(
         // Twice: the first time the menu takes the place of its button.
         for (const _ of ['first', 'again']) {
           await page.keyboard.press('Enter');
-          await page.getByRole('menuitem', { name: 'Open' }).waitFor();
+          // It is seen before it has the focus: Escape would go to what had it before.
+          await expectFocus(page.getByRole('menuitem', { name: 'Open' }));
           expect(await page.getByRole('menuitem').count()).toBe(1);
           await page.keyboard.press('Escape');
           await expectFocus(more);
