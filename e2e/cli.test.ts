@@ -91,6 +91,13 @@ const report = (run_id: number) =>
   client.post('/api/v2/accounts/{account_id}/runs', {
     body: { job_id: jobId, run_id, engine_version: '1.9.2' },
   });
+/** Deliveries of a run, once its only one is in the log as delivered. */
+const deliveredOf = (run_id: string) =>
+  eventually(async () => {
+    const found = await json(0, 'deliveries', 'list', '--webhook', 'Pager', '--run', run_id);
+    expect(found).toMatchObject([{ status: 'delivered', run_id }]);
+    return found;
+  });
 
 test('deliveries reach localhost as they happen, each once, and once more by run', async () => {
   const created = await json(
@@ -105,10 +112,11 @@ test('deliveries reach localhost as they happen, each once, and once more by run
   expect(created.hmac_secret).toMatch(/^whsec_/);
   await report(1);
   await endpoint.waitFor(1);
+  // In the log a moment after it was sent: whoever listens earlier takes it for new.
+  await deliveredOf('1');
 
   const listening = start(['listen', '--webhook', 'Pager', '--forward', `${mine.url}/own`], { env });
   const secret = /signed with +(\S+)/.exec(await listening.said(/signed with/))?.[1] ?? '';
-  void listening.ended.then((r) => process.stdout.write(JSON.stringify(r)));
   await report(2);
   const [forwarded] = await mine.waitFor(1, { timeoutMs: 9000 });
   const [, sent] = await endpoint.waitFor(2);
@@ -119,11 +127,7 @@ test('deliveries reach localhost as they happen, each once, and once more by run
   await listening.said(/job\.run\.started +run 2 +wdl_\w+ +200 in \d+ ms/);
 
   // A redelivery is another attempt of the same: it goes to the endpoint, and not here once more.
-  const [delivery] = await eventually(async () => {
-    const found = await json(0, 'deliveries', 'list', '--webhook', 'Pager', '--run', '2');
-    expect(found).toMatchObject([{ status: 'delivered', run_id: '2' }]);
-    return found;
-  });
+  const [delivery] = await deliveredOf('2');
   expect(await json(0, 'deliveries', 'redeliver', delivery.id, '--webhook', 'Pager')).toMatchObject({
     id: delivery.id,
   });
