@@ -2,8 +2,7 @@
 // they can be had here. Each version once; --pairs lets every two meet; --node 24, --postgres 16 and --queue valkey-8
 // narrow it. Other arguments are patterns of test files in place of the usual ones.
 import { spawn } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bootstrap } from './bootstrap.mjs';
@@ -17,6 +16,7 @@ import {
   newerNodes,
   tested,
 } from './matrix-parts.mjs';
+import { makeTestFolder } from './test-folder.mjs';
 import { POSTGRES_SETTINGS } from './test-servers.mjs';
 import { root } from './workspace.mjs';
 
@@ -84,9 +84,7 @@ async function collect(part, fetch) {
 
 async function tryOut({ node, postgres, queue }) {
   const title = `Node ${tested.node[node]}, PostgreSQL ${postgres}, ${queue}`;
-  const folder = await mkdtemp(join(tmpdir(), 'runhook-matrix-'));
-  // Other accounts may pass: PostgreSQL does not run as root.
-  await chmod(folder, 0o711);
+  const { folder, remove } = await makeTestFolder('matrix');
   const startedAt = performance.now();
   let database = null;
   try {
@@ -112,7 +110,7 @@ async function tryOut({ node, postgres, queue }) {
     return verdict;
   } finally {
     await database?.stop();
-    await rm(folder, { recursive: true, force: true });
+    await remove();
   }
 }
 

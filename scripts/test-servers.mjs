@@ -1,9 +1,7 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { bootstrap } from './bootstrap.mjs';
 import { step } from './command.mjs';
 import { runJest } from './run-jest.mjs';
+import { makeTestFolder } from './test-folder.mjs';
 
 /** Speed over safety: what these servers hold is thrown away. */
 export const POSTGRES_SETTINGS = {
@@ -93,21 +91,19 @@ export async function runWithTestServers({ name, args, environment }) {
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stopping.abort());
   await bootstrap({ signal: stopping.signal });
-  const folder = await mkdtemp(join(tmpdir(), `runhook-${name}-`));
-  // Other accounts may pass: PostgreSQL does not run as root.
-  await chmod(folder, 0o711);
+  const { folder, environment: ofFolder, remove } = await makeTestFolder(name);
   let servers = null;
   try {
     servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
     const { isSuccess } = await runJest({
       args,
-      environment: { ...servers.environment, ...environment },
+      environment: { ...ofFolder, ...servers.environment, ...environment },
       folder,
       signal: stopping.signal,
     });
     process.exitCode = isSuccess && !stopping.signal.aborted ? 0 : 1;
   } finally {
     await servers?.close();
-    await rm(folder, { recursive: true, force: true });
+    await remove();
   }
 }

@@ -1,10 +1,10 @@
 // npm test: everything. node scripts/test.mjs <arguments of jest>: only those tests, on the same servers.
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { constants, tmpdir } from 'node:os';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from './bootstrap.mjs';
 import { run, step } from './command.mjs';
 import { runJest } from './run-jest.mjs';
+import { makeTestFolder } from './test-folder.mjs';
 import { startTestServers } from './test-servers.mjs';
 import { root } from './workspace.mjs';
 
@@ -39,17 +39,20 @@ try {
 finish();
 
 async function runTests() {
-  // Other accounts may pass: PostgreSQL does not run as root.
-  const folder = await mkdtemp(join(tmpdir(), 'runhook-test-'));
-  await chmod(folder, 0o711);
+  const { folder, environment, remove } = await makeTestFolder('test');
   let servers = null;
   try {
     if (stopping.signal.aborted) return tests;
     servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
-    return await runJest({ args, environment: servers.environment, folder, signal: stopping.signal });
+    return await runJest({
+      args,
+      environment: { ...environment, ...servers.environment },
+      folder,
+      signal: stopping.signal,
+    });
   } finally {
     await servers?.close();
-    await rm(folder, { recursive: true, force: true });
+    await remove();
     if (servers !== null) {
       process.stdout.write(`\nqueue back ends covered: ${servers.backends}\n`);
       process.stdout.write(`browser tests: ${servers.browser}\n`);

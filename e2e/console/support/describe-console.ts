@@ -133,7 +133,7 @@ export async function withScreenshot(
   name: string,
   problems: readonly string[],
 ): Promise<unknown> {
-  const folder = mkdtempSync(join(tmpdir(), 'runhook-console-'));
+  const folder = mkdtempSync(join(process.env.TEST_PICTURES ?? tmpdir(), 'runhook-console-'));
   const file = join(folder, `${name.replaceAll(/\W+/g, '-').slice(0, 80)}.png`);
   const isTaken = await page.screenshot({ path: file, fullPage: true }).then(
     () => true,

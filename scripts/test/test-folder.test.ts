@@ -1,0 +1,52 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { inTemporaryFolder } from './temporary-folder.ts';
+
+// Plain JavaScript, because it runs before anything is compiled: it has no types of its own.
+const { makeTestFolder } = (await import(String(new URL('../test-folder.mjs', import.meta.url)))) as {
+  makeTestFolder(
+    name: string,
+    options: { memory?: string; disk?: string; roomMinBytes?: number },
+  ): Promise<{
+    folder: string;
+    environment: { TMPDIR: string; TEST_PICTURES: string };
+    remove(): Promise<void>;
+  }>;
+};
+
+test('lies in memory where there is room, lets other accounts pass, and goes with all that is in it', async () => {
+  await inTemporaryFolder(async (memory) => {
+    const { folder, environment, remove } = await makeTestFolder('some', { memory, roomMinBytes: 0 });
+    expect(dirname(folder)).toBe(memory);
+    expect((await stat(folder)).mode & 0o777).toBe(0o711);
+    expect((await stat(environment.TMPDIR)).mode & 0o7777).toBe(0o1777);
+    expect(environment.TEST_PICTURES.startsWith(folder)).toBe(false);
+    await remove();
+    expect(existsSync(folder)).toBe(false);
+  });
+});
+
+test('lies on the disk where memory is short, or there is none', async () => {
+  await inTemporaryFolder(async (disk) => {
+    const memory = join(disk, 'memory');
+    const none = await makeTestFolder('some', { memory, disk, roomMinBytes: 0 });
+    await mkdir(memory);
+    const short = await makeTestFolder('some', { memory, disk, roomMinBytes: Number.POSITIVE_INFINITY });
+    expect([none, short].map(({ folder }) => dirname(folder))).toEqual([disk, disk]);
+  });
+});
+
+test('takes away what a run that was killed left in memory, and nothing else', async () => {
+  await inTemporaryFolder(async (memory) => {
+    const { pid } = spawnSync(process.execPath, ['--version']);
+    const [dead, alive, foreign] = [`runhook-test-${pid}-a`, `runhook-test-${process.pid}-a`, 'else'].map(
+      (name) => join(memory, name),
+    ) as [string, string, string];
+    for (const folder of [dead, alive, foreign]) await mkdir(join(folder, 'postgres'), { recursive: true });
+    await makeTestFolder('some', { memory, roomMinBytes: 0 });
+    expect([dead, alive, foreign].map((folder) => existsSync(folder))).toEqual([false, true, true]);
+  });
+});
