@@ -21,6 +21,7 @@ RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints \
  && node scripts/known-migrations.mjs
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
+ && node scripts/service-bundle.mjs \
  && node scripts/client-api.mjs \
  && pnpm --filter @runhook/console build
 RUN pnpm --filter @runhook/management deploy --prod --ignore-scripts /out/management \
@@ -62,8 +63,8 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
 FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
-# As those of management.
-CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "dist/main.js"]
+# As those of management. One file, which starts in half the time (ADR 56).
+CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "dist/bundle.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \

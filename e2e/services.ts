@@ -4,6 +4,7 @@ import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { startCommand } from '@runhook/embedded';
 import { testEncryptionKeysText } from '@runhook/testing';
 
 type ServiceName = 'management' | 'dispatcher';
@@ -36,7 +37,7 @@ export async function startService(
   environment: Record<string, string>,
   { checkout = CHECKOUT, within = [] }: ServiceOptions = {},
 ): Promise<RunningService> {
-  const main = join(checkout, 'services', name, 'dist', 'main.js');
+  const main = join(checkout, startCommand(name, checkout).program);
   const [program = '', ...args] = [...within, process.execPath, main];
   const child = spawn(program, args, {
     env: {

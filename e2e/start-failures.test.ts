@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startCommand } from '@runhook/embedded';
 import { createTestDatabase, type TestDatabase, testEncryptionKeysText } from '@runhook/testing';
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
@@ -29,8 +30,9 @@ const changed = (part: 'username' | 'pathname' | 'port', value: string) => {
   return { DATABASE_URL: url.href };
 };
 
-async function start(name: string, environment: Record<string, string>) {
-  const child = spawn(process.execPath, [join(checkout, 'services', name, 'dist', 'main.js')], {
+async function start(name: 'management' | 'dispatcher' | 'migrate', environment: Record<string, string>) {
+  const main = name === 'migrate' ? 'services/migrate/dist/main.js' : startCommand(name).program;
+  const child = spawn(process.execPath, [join(checkout, main)], {
     env: {
       ENCRYPTION_KEYS: testEncryptionKeysText,
       HOST: '127.0.0.1',

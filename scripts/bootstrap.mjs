@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 import { step as defaultStep, run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
+import { bundleService } from './service-bundle.mjs';
 import { hashOfSources } from './source-hash.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
@@ -11,6 +12,7 @@ const NODE_NEEDED = [20, 19];
 const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
 const API_STAMP = join(root, 'node_modules', '.runhook-client-api');
+const BUNDLE_STAMP = join(root, 'services', 'dispatcher', 'dist', '.bundled');
 /** Everything that the document of the API comes from. */
 const API_SOURCES = [
   'packages/contract/src',
@@ -18,6 +20,14 @@ const API_SOURCES = [
   'scripts/client-api.mjs',
   'services/management/package.json',
   'services/management/src',
+];
+/** All that the dispatcher's bundle comes from. */
+const BUNDLE_SOURCES = [
+  ...['contract', 'database', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
+  'pnpm-lock.yaml',
+  'scripts/service-bundle.mjs',
+  'services/dispatcher/src',
+  'tsconfig.base.json',
 ];
 
 /**
@@ -34,6 +44,7 @@ export async function bootstrap({ step = defaultStep, signal, onFailure = printA
     await generate(step, signal);
     await describeApi(step, signal);
     await build(step, signal);
+    await bundle(step);
     await buildConsole({ checkout: root, step, signal });
   } catch (error) {
     onFailure(error);
@@ -148,6 +159,13 @@ async function describeApi(step, signal) {
 async function build(step, signal) {
   forgetWhatIsGone();
   await step('building', () => compile([], signal));
+}
+
+async function bundle(step) {
+  const wanted = hashOfSources(root, BUNDLE_SOURCES);
+  if (stampOf(BUNDLE_STAMP) === wanted) return;
+  await step('bundling the dispatcher', bundleService);
+  writeFileSync(BUNDLE_STAMP, wanted);
 }
 
 /** tsc believes its notes about what it has written, also when somebody deleted that. */

@@ -28,10 +28,11 @@ export function managementSpec(
 ): ServiceSpec {
   // Who answers may be the management of another checkout: only ours knows our token.
   const headers = { authorization: `Token ${demo.serviceToken}` };
+  const command = startCommand('management');
   return {
     name: 'management',
-    program: 'services/management/dist/main.js',
-    nodeArguments: startCommand('management').nodeArguments,
+    program: command.program,
+    nodeArguments: command.nodeArguments,
     preferredPort: settings.port,
     operationsPort: OPERATIONS_PORT,
     environment: () => serviceVariables('management', settings, environment),
@@ -43,10 +44,11 @@ export function managementSpec(
 }
 
 export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvironment): ServiceSpec {
+  const command = startCommand('dispatcher');
   return {
     name: 'dispatcher',
-    program: 'services/dispatcher/dist/main.js',
-    nodeArguments: startCommand('dispatcher').nodeArguments,
+    program: command.program,
+    nodeArguments: command.nodeArguments,
     preferredPort: DISPATCHER_PORT,
     environment: () => serviceVariables('dispatcher', settings, environment),
     isReady: (url) => answersWell(`${url}/readyz`),

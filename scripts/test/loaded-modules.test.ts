@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { expect, test } from '@jest/globals';
 
 /** What was built, by its path in the checkout. */
@@ -52,4 +54,25 @@ test('management loads no HTTP client until somebody tests an endpoint (docs/adr
   expect(loaded.some((url) => url.endsWith('/packages/egress/dist/index.js'))).toBe(true);
   expect(loaded.filter((url) => OF_GOT.test(url))).toEqual([]);
   expect(loadedBy(built('packages/egress/dist/egress.js')).filter((url) => OF_GOT.test(url))).not.toEqual([]);
+});
+
+test('the bundle of the dispatcher loads node and its own parts alone, holds nothing of Prisma, and has one byte for a character', () => {
+  const folder = new URL(built('services/dispatcher/dist/'));
+  const names = readdirSync(folder).filter((name) => /^bundle.*\.js$/.test(name));
+  const texts = new Map(names.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')]));
+  const loaded = new Set(['bundle.js']);
+  for (const name of loaded) {
+    const imports = [...(texts.get(name) ?? '').matchAll(/^import (?:[^'"\n]* from )?["']([^"']+)["'];$/gm)];
+    expect(imports).not.toEqual([]);
+    for (const [, id = ''] of imports) {
+      if (!isBuiltin(id)) expect(names).toContain(id.replace('./', ''));
+      if (!isBuiltin(id)) loaded.add(id.replace('./', ''));
+    }
+  }
+  expect([...loaded]).not.toEqual(names);
+  const whole = [...texts.values()].join('');
+  expect(whole).toContain('job.run.completed');
+  expect(whole).toMatch(/^\/\/ node_modules\/.*\/bullmq\//m);
+  expect(whole).not.toMatch(/^\/\/ .*@prisma/m);
+  expect(whole).toMatch(/^[\0-\x7f]*$/);
 });

@@ -35,7 +35,7 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
   const logFile = join(folder, `${name}-${port}.log`);
   const log = openSync(logFile, 'a', 0o600);
   const command = startCommand(name);
-  const program = fileURLToPath(new URL(`../../../services/${name}/dist/main.js`, import.meta.url));
+  const program = fileURLToPath(new URL(`../../../${command.program}`, import.meta.url));
   const child = spawn(process.execPath, [...nodeArguments, ...command.nodeArguments, program], {
     env: {
       PATH: process.env.PATH,

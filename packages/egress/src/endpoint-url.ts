@@ -28,8 +28,9 @@ export class KnownEndpoints {
 
   constructor(guard: TargetGuard, max: number) {
     this.#guard = guard;
-    this.#byText = new LRUCache({ max });
-    this.#destinations = new LRUCache({ max });
+    // By size: by `max` the places of all are made at once.
+    this.#byText = new LRUCache({ maxSize: max, sizeCalculation: () => 1 });
+    this.#destinations = new LRUCache({ maxSize: max, sizeCalculation: () => 1 });
   }
 
   of(text: string): KnownEndpoint {

@@ -60,7 +60,7 @@ export function createNameResolver(options: NameResolverOptions): ResolveName {
   const { timeoutMs, dnsServers, nowMs = () => performance.now() } = options;
   const hosts = new SystemFile(options.hostsPath ?? '/etc/hosts', parseHosts, nowMs);
   const searchRules = new SystemFile(options.resolvConfPath ?? '/etc/resolv.conf', parseSearchRules, nowMs);
-  const known = new LRUCache<string, Known>({ max: NAMES_MAX });
+  const known = new LRUCache<string, Known>({ maxSize: NAMES_MAX, sizeCalculation: () => 1 });
   const placesOfFound = new FairSlots(PLACES);
   const placesOfNew = new FairSlots(PLACES);
 

@@ -19,7 +19,10 @@ const ACCOUNTS_MAX = 10_000;
  * full bucket, which those in use longest ago get back when there are too many to remember.
  */
 export function createBurstLimiter(nowMs: () => number = () => performance.now()): BurstLimiter {
-  const buckets = new LRUCache<number, { tokens: number; atMs: number }>({ max: ACCOUNTS_MAX });
+  const buckets = new LRUCache<number, { tokens: number; atMs: number }>({
+    maxSize: ACCOUNTS_MAX,
+    sizeCalculation: () => 1,
+  });
 
   return {
     take(accountId) {

@@ -147,7 +147,8 @@ export class LaneStates {
 /** How an attempt ended, for the limits. */
 export type LaneOutcome = 'succeeded' | 'failed' | 'not_connected';
 
-const PROVEN_MAX = 20_000;
+/** By size: with a `max` the places of all are made at once, though most dispatchers know a few. */
+const PROVEN_OPTIONS = { maxSize: 20_000, sizeCalculation: () => 1 };
 const UNREACHABLE_AFTER = 3;
 /** Attempts in flight at one server at most. */
 const ORIGIN_MAX = 4_096;
@@ -170,8 +171,8 @@ interface Unconnected {
  * as are still free, so that one alone gets half, two a third each, and there is always room for one that comes new.
  */
 export class Origins {
-  readonly #proven = new LRUCache<string, true>({ max: PROVEN_MAX });
-  readonly #unconnected = new LRUCache<string, Unconnected>({ max: PROVEN_MAX });
+  readonly #proven = new LRUCache<string, true>(PROVEN_OPTIONS);
+  readonly #unconnected = new LRUCache<string, Unconnected>(PROVEN_OPTIONS);
   readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
 
   hasRoom({ origin, accountId }: Lane): boolean {

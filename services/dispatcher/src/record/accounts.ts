@@ -103,11 +103,13 @@ export class SecretReader {
 
   constructor(secrets: SecretBox) {
     this.#remembered = new LRUCache({
-      max: SECRETS_MAX,
+      maxSize: SECRETS_MAX,
+      sizeCalculation: () => 1,
       memoMethod: (ciphertext) => secrets.decrypt(ciphertext),
     });
     this.#headers = new LRUCache({
-      max: SECRETS_MAX,
+      maxSize: SECRETS_MAX,
+      sizeCalculation: () => 1,
       memoMethod: (ciphertext) => JSON.parse(secrets.decrypt(ciphertext)),
     });
   }
