@@ -118,6 +118,8 @@ function RunSearch({ search, onSearch }: { search: string; onSearch: (search: st
 
   async function open(event: FormEvent) {
     event.preventDefault();
+    // Told a moment later, it would go to the address of the run that is open by then.
+    searchLater.cancel();
     const wanted = text.trim();
     if (!/^\d{1,15}$/.test(wanted)) return onSearch(wanted);
     const run = await client.fetchQuery(runQuery(account.id, Number(wanted))).catch(() => null);
