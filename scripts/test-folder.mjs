@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +45,7 @@ async function isRoomy(folder, roomMinBytes) {
       await writeFile(program, '#!/bin/sh\n', { mode: 0o755 });
       return spawnSync(program, { stdio: 'ignore' }).status === 0;
     } finally {
-      rmSync(probe, { recursive: true, force: true });
+      await rm(probe, { recursive: true, force: true });
     }
   } catch {
     return false;

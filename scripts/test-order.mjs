@@ -2,7 +2,7 @@ import { sep } from 'node:path';
 import Sequencer from '@jest/test-sequencer';
 
 /** Those that take longest, dearest first: begun late, one of them would keep a single core busy after all others. */
-export const LONGEST = [
+const LONGEST = [
   'e2e/story.test.ts',
   'e2e/console/every-page.test.ts',
   'e2e/chaos/chaos.test.ts',

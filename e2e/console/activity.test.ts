@@ -33,6 +33,21 @@ async function prepare(world: World): Promise<void> {
 describeConsole(
   'runs and events across webhooks',
   (story) => {
+    story('Enter opens a run, though its page takes longer than the pause of typing', async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      await page.clock.install();
+      await page.route('**/assets/run-page-*.js', async (route) => {
+        await page.clock.runFor(1_000);
+        await route.continue();
+      });
+      await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs`));
+      await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
+      await page.keyboard.press('Enter');
+      await headingOf(page, `Run ${runId}`);
+      expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
+    });
+
     story('did anyone hear about a run? two steps from the start tell it, of 22 webhooks', async (visit) => {
       const { page, at, as, world } = visit;
       await as('ada');

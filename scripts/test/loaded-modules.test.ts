@@ -69,7 +69,11 @@ test('the bundle of the dispatcher loads node and its own parts alone, holds not
       if (!isBuiltin(id)) loaded.add(id.replace('./', ''));
     }
   }
-  expect([...loaded]).not.toEqual(names);
+  // These are read when they are asked for.
+  for (const name of ['bundle-nodemailer.js', 'bundle-trace-sdk.js']) {
+    expect(names).toContain(name);
+    expect([...loaded]).not.toContain(name);
+  }
   const whole = [...texts.values()].join('');
   expect(whole).toContain('job.run.completed');
   expect(whole).toMatch(/^\/\/ node_modules\/.*\/bullmq\//m);
