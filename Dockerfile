@@ -50,10 +50,11 @@ CMD ["dist/main.js"]
 
 FROM runtime AS management
 LABEL org.opencontainers.image.title="Runhook management" \
-      org.opencontainers.image.description="The API and the console; operators' commands: dist/admin/main.js"
+      org.opencontainers.image.description="The API and the console; operators' commands: dist/admin.js"
 # Room for the young costs memory, and little of a request outlives it; the old are collected before they have grown by
-# a third (ADR 51). WebAssembly is Prisma's: what is never called needs no code, and what is called no second, faster one.
-CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/main.js"]
+# a third (ADR 51). One file starts in half the time (ADR 56). WebAssembly is Prisma's: what is never called needs no code,
+# and what is called no second, faster one.
+CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/bundle.js"]
 COPY --from=build /out/management ./
 EXPOSE 3000
 EXPOSE 3004
@@ -63,7 +64,7 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
 FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
-# As those of management, with twice the room for the young, and one file, which starts in half the time (ADR 56).
+# As those of management, with twice the room for the young (ADR 56).
 CMD ["--expose-gc", "--max-semi-space-size=16", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "dist/bundle.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001

@@ -19,7 +19,7 @@ import {
 } from '@runhook/testing';
 import { type RunningService, startService } from './services.ts';
 
-const ADMIN = fileURLToPath(new URL('../services/management/dist/admin/main.js', import.meta.url));
+const ADMIN = fileURLToPath(new URL('../services/management/dist/admin.js', import.meta.url));
 const SERVICES = ['management', 'management', 'dispatcher', 'dispatcher'] as const;
 /** Calls at each step of the way. */
 const WEBHOOKS = 2;

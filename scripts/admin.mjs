@@ -17,4 +17,4 @@ async function step(name, work) {
 await bootstrap({ step });
 const { adminEnvironment } = await import('./dist/home.js');
 Object.assign(process.env, adminEnvironment(root, process.env));
-await import('../services/management/dist/admin/main.js');
+await import('../services/management/dist/admin.js');

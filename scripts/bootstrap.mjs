@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 import { step as defaultStep, run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
-import { bundleService } from './service-bundle.mjs';
+import { bundleServices } from './service-bundle.mjs';
 import { hashOfSources } from './source-hash.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
@@ -12,7 +12,7 @@ const NODE_NEEDED = [20, 19];
 const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
 const API_STAMP = join(root, 'node_modules', '.runhook-client-api');
-const BUNDLE_STAMP = join(root, 'services', 'dispatcher', 'dist', '.bundled');
+const BUNDLE_STAMP = join(root, 'node_modules', '.runhook-bundled');
 /** Everything that the document of the API comes from. */
 const API_SOURCES = [
   'packages/contract/src',
@@ -21,12 +21,14 @@ const API_SOURCES = [
   'services/management/package.json',
   'services/management/src',
 ];
-/** All that the dispatcher's bundle comes from. */
+const BUNDLES = ['dispatcher', 'management'].map((service) => join('services', service, 'dist', 'bundle.js'));
+/** All that the services' bundles come from. */
 const BUNDLE_SOURCES = [
-  ...['contract', 'database', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
+  ...['contract', 'database', 'doctor', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
   'pnpm-lock.yaml',
   'scripts/service-bundle.mjs',
   'services/dispatcher/src',
+  'services/management/src',
   'tsconfig.base.json',
 ];
 
@@ -163,8 +165,9 @@ async function build(step, signal) {
 
 async function bundle(step) {
   const wanted = hashOfSources(root, BUNDLE_SOURCES);
-  if (stampOf(BUNDLE_STAMP) === wanted) return;
-  await step('bundling the dispatcher', bundleService);
+  const isThere = BUNDLES.every((path) => existsSync(join(root, path)));
+  if (isThere && stampOf(BUNDLE_STAMP) === wanted) return;
+  await step('bundling the services', bundleServices);
   writeFileSync(BUNDLE_STAMP, wanted);
 }
 

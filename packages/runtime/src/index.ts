@@ -28,6 +28,7 @@ export {
   registerBlockedAddresses,
   registerDependencyMetrics,
   registerPoolMetrics,
+  releaseVersion,
 } from './metrics.ts';
 export { Semaphore } from './semaphore.ts';
 export { startFailure } from './start-failure.ts';

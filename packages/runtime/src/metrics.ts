@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
 /** The release that runs here. The version of all packages is that of the root `package.json`, which a test holds. */
 export function releaseVersion(): string {
-  // Of this package: the root's does not come along into an image.
+  // Of this package, or of the service whose bundle this is in: the root's does not come along into an image.
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return version;
 }

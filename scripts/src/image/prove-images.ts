@@ -16,7 +16,7 @@ export interface Proof {
 
 type Environment = Record<string, string>;
 
-const LIST_ACCOUNTS = ['dist/admin/main.js', 'account', 'list', '--json'];
+const LIST_ACCOUNTS = ['dist/admin.js', 'account', 'list', '--json'];
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
 const NO_CAPABILITIES = /^0+$/;

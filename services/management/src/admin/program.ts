@@ -189,9 +189,7 @@ function errorText(error: AdminError): string {
 
 /** The script of the root package.json, or this program in a container. */
 function programName(env: NodeJS.ProcessEnv): string {
-  return env.npm_lifecycle_event === 'admin'
-    ? 'npm run admin --'
-    : 'node services/management/dist/admin/main.js';
+  return env.npm_lifecycle_event === 'admin' ? 'npm run admin --' : 'node services/management/dist/admin.js';
 }
 
 const { parsedBy, postgresUrl } = environmentRules;

@@ -20,7 +20,7 @@ export interface RunOptions {
   input?: string | Buffer;
 }
 
-const MAIN = fileURLToPath(new URL('../../dist/admin/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/admin.js', import.meta.url));
 
 /** The command line as a container runs it: the built program, with nothing in its environment but what is given. */
 export function runProgram(args: readonly string[], { env = {}, input = '' }: RunOptions = {}): Promise<Ran> {

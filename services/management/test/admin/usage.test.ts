@@ -152,7 +152,7 @@ describe('what it writes', () => {
       const name = `${number} ${'x'.repeat(240)}`;
       await createAccount(line.database.prisma, { name, plan: 'free', deployment: 'multi_tenant' });
     }
-    const main = new URL('../../dist/admin/main.js', import.meta.url).pathname;
+    const main = new URL('../../dist/admin.js', import.meta.url).pathname;
     const child = spawn(process.execPath, [main, 'account', 'list'], { env: line.env });
     child.stdout.destroy();
     let stderr = '';

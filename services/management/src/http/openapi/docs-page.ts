@@ -1,11 +1,12 @@
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
+import { releaseVersion } from '@runhook/runtime';
 import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { MethodNotAllowedError } from '../errors.ts';
 import { requestState } from '../request-telemetry.ts';
 import { INITIALIZER, OWN_STYLES } from './docs-for-everyone.ts';
-import { openApiDocument, packageVersion } from './document.ts';
+import { openApiDocument } from './document.ts';
 import { asyncApiDocument, EVENT_SCHEMAS } from './events-document.ts';
 
 /** Names below `/docs/`: what the page loads, all of it served by us. */
@@ -67,7 +68,7 @@ export function docsRoutes(): Router {
 
   const documents: [string, object][] = [
     ['/openapi.json', openApiDocument()],
-    ['/asyncapi.json', asyncApiDocument(packageVersion())],
+    ['/asyncapi.json', asyncApiDocument(releaseVersion())],
     ...Object.entries(EVENT_SCHEMAS).map(([name, schema]): [string, object] => [`/schemas/${name}`, schema]),
   ];
   for (const [path, document] of documents) {

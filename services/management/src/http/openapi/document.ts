@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { releaseVersion } from '@runhook/runtime';
 import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
 import { accountLogPaths, accountLogSchemas } from '../../deliveries/account-log-openapi.ts';
 import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
@@ -109,7 +109,7 @@ export function openApiDocument(): OpenApiDocument {
     openapi: '3.1.0',
     info: {
       title: 'Runhook',
-      version: packageVersion(),
+      version: releaseVersion(),
       summary: 'Job-event webhooks, their deliveries, and the keys that open them.',
       description: DESCRIPTION,
       contact: { name: 'Whoever runs this service' },
@@ -136,10 +136,4 @@ export function openApiDocument(): OpenApiDocument {
       securitySchemes: SECURITY_SCHEMES,
     },
   };
-}
-
-/** The package lies as far above this file in `src` as in `dist`. */
-export function packageVersion(): string {
-  const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
 }
