@@ -48,6 +48,24 @@ describeConsole(
       expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
     });
 
+    story(
+      'a link that is followed before the pause of typing ends is not called off by what was typed',
+      async (visit) => {
+        const { page, at, as, world } = visit;
+        await as('ada');
+        await page.clock.install();
+        await page.route('**/assets/events-page-*.js', async (route) => {
+          await page.clock.runFor(1_000);
+          await route.continue();
+        });
+        await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs`));
+        await page.getByRole('searchbox', { name: 'Run id or job' }).fill('Nightly');
+        await page.getByRole('link', { name: 'Events', exact: true }).click();
+        await headingOf(page, 'Events');
+        expect(new URL(page.url()).pathname).toMatch(/\/events$/);
+      },
+    );
+
     story('did anyone hear about a run? two steps from the start tell it, of 22 webhooks', async (visit) => {
       const { page, at, as, world } = visit;
       await as('ada');

@@ -1,13 +1,14 @@
 import { Button, Group, NativeSelect, Select, TextInput } from '@mantine/core';
-import { useDebouncedCallback, useDebouncedValue } from '@mantine/hooks';
+import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import {
   jobSearchQuery,
   jobsByIdQuery,
   subscriptionQuery,
   subscriptionsQuery,
 } from '../api/subscriptions.ts';
+import { TYPING_PAUSE_MS, useOncePaused, useTypedText } from '../components/typed-text.ts';
 import { DELIVERY_STATUS_WORDS } from '../words/deliveries.ts';
 import { ERROR_CODES } from '../words/http-status.ts';
 import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
@@ -27,7 +28,6 @@ interface EventFiltersProps {
   onChange: (part: Partial<EventsAddress>) => void;
 }
 
-const TYPING_PAUSE_MS = 350;
 const WEBHOOKS_SHOWN = 50;
 const ANY = { value: '', label: 'Any' };
 
@@ -188,14 +188,10 @@ interface TypedFilterProps {
 /** Asks once the typing pauses; what cannot be one is said and not asked for. */
 function TypedFilter({ name, label, address, onChange }: TypedFilterProps) {
   const value = address[name];
-  const [text, setText] = useState(value);
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (document.activeElement !== field.current) setText(value);
-  }, [value]);
-  const askLater = useDebouncedCallback((asked: string) => {
+  const { text, setText, field } = useTypedText(value);
+  const askLater = useOncePaused((asked) => {
     if (isFilter(name, asked)) onChange({ [name]: asked });
-  }, TYPING_PAUSE_MS);
+  });
   const isId = name === 'eventId';
   return (
     <TextInput

@@ -1,8 +1,7 @@
 import { Button, Group, NativeSelect, Pagination, Skeleton, Stack, Text, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { Link, useNavigate, useSearchParams } from 'react-router';
 import { runQuery, runsQuery } from '../api/activity.ts';
 import { useChanges } from '../api/changes.ts';
@@ -10,6 +9,7 @@ import type { Run } from '../api/types.ts';
 import { PageHeading, Problem, useIsNarrow } from '../components/page.tsx';
 import { Moment, StatusBadge } from '../components/state.tsx';
 import { Table } from '../components/table.tsx';
+import { useOncePaused, useTypedText } from '../components/typed-text.ts';
 import { UtcRange } from '../events/utc-range.tsx';
 import { runPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
@@ -102,19 +102,13 @@ export function Component() {
   );
 }
 
-const TYPING_PAUSE_MS = 300;
-
 /** Narrows the list while it is typed into. Enter opens the run of that id, if there is one. */
 function RunSearch({ search, onSearch }: { search: string; onSearch: (search: string) => void }) {
   const account = useAccount();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const field = useRef<HTMLInputElement>(null);
-  const [text, setText] = useState(search);
-  useEffect(() => {
-    if (document.activeElement !== field.current) setText(search);
-  }, [search]);
-  const searchLater = useDebouncedCallback(onSearch, TYPING_PAUSE_MS);
+  const { text, setText, field } = useTypedText(search);
+  const searchLater = useOncePaused(onSearch);
 
   async function open(event: FormEvent) {
     event.preventDefault();

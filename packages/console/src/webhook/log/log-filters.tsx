@@ -1,6 +1,5 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { type RefObject, useEffect, useRef, useState } from 'react';
+import { useOncePaused, useTypedText } from '../../components/typed-text.ts';
 import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
 import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/webhooks.ts';
 import {
@@ -23,7 +22,6 @@ interface LogFiltersProps {
 }
 
 const HOUR_MS = 3_600_000;
-const TYPING_PAUSE_MS = 350;
 
 export function LogFilters({ address, onChange }: LogFiltersProps) {
   const change = (part: Partial<LogAddress>) => onChange({ ...part, page: 1, before: '' });
@@ -121,9 +119,9 @@ function TimeField({ label, value, error = null, onChange }: TimeFieldProps) {
 function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: string) => void }) {
   const { text, setText, field } = useTypedText(runId);
   const isWrong = text !== '' && !isRunId(text);
-  const askLater = useDebouncedCallback((value: string) => {
+  const askLater = useOncePaused((value) => {
     if (value === '' || isRunId(value)) onChange(value);
-  }, TYPING_PAUSE_MS);
+  });
   return (
     <TextInput
       ref={field}
@@ -140,21 +138,4 @@ function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: strin
       }}
     />
   );
-}
-
-/**
- * The text of a field whose value lives in the address. The address follows a moment later, so what is being typed is
- * the field's own; other changes of the address (back, cleared filters) reach it while it is not typed into.
- */
-function useTypedText(value: string): {
-  text: string;
-  setText: (text: string) => void;
-  field: RefObject<HTMLInputElement | null>;
-} {
-  const [text, setText] = useState(value);
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (document.activeElement !== field.current) setText(value);
-  }, [value]);
-  return { text, setText, field };
 }
