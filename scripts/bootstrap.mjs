@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 import { step as defaultStep, run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
-import { bundleServices } from './service-bundle.mjs';
+import { bundledPrograms, bundleServices } from './service-bundle.mjs';
 import { hashOfSources } from './source-hash.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
@@ -21,7 +21,6 @@ const API_SOURCES = [
   'services/management/package.json',
   'services/management/src',
 ];
-const BUNDLES = ['dispatcher', 'management'].map((service) => join('services', service, 'dist', 'bundle.js'));
 /** All that the services' bundles come from. */
 const BUNDLE_SOURCES = [
   ...['contract', 'database', 'doctor', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
@@ -165,7 +164,7 @@ async function build(step, signal) {
 
 async function bundle(step) {
   const wanted = hashOfSources(root, BUNDLE_SOURCES);
-  const isThere = BUNDLES.every((path) => existsSync(join(root, path)));
+  const isThere = bundledPrograms().every((file) => existsSync(file));
   if (isThere && stampOf(BUNDLE_STAMP) === wanted) return;
   await step('bundling the services', bundleServices);
   writeFileSync(BUNDLE_STAMP, wanted);

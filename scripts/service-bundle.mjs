@@ -8,10 +8,19 @@ const FILES = /^bundle[\w.-]*\.js$/;
 /** Passwords are management's, by a library of machine code. The others are looked for by msgpackr and pg, which do without. */
 const EXTERNAL = ['@node-rs/argon2', 'msgpackr-extract', 'pg-native'];
 /** By service, the programs in its `dist` and what each is made of. */
-export const PROGRAMS = {
+const PROGRAMS = {
   dispatcher: { bundle: 'main.js' },
   management: { bundle: 'main.js', admin: 'admin/main.js' },
 };
+
+const folderOf = (service) => join(CHECKOUT, 'services', service, 'dist');
+
+/** The files that are started by their names, of all that {@link bundleServices} makes. */
+export function bundledPrograms() {
+  return Object.entries(PROGRAMS).flatMap(([service, programs]) =>
+    Object.keys(programs).map((name) => join(folderOf(service), `${name}.js`)),
+  );
+}
 
 /**
  * Makes one file of each program with all that it imports, and others beside it of what several share or what is loaded only when
@@ -19,7 +28,7 @@ export const PROGRAMS = {
  */
 export async function bundleServices() {
   for (const [service, programs] of Object.entries(PROGRAMS)) {
-    await bundle(join(CHECKOUT, 'services', service, 'dist'), programs);
+    await bundle(folderOf(service), programs);
   }
 }
 
