@@ -30,19 +30,24 @@ async function prepare(world: World): Promise<void> {
   await receiver.waitFor(2 * WEBHOOKS, { timeoutMs: ELEMENT_TIMEOUT_MS });
 }
 
+/** Types into the search for runs. The page that is gone to next comes once the pause of typing is over. */
+async function typeIntoRuns({ page, at, as, world }: Visit, text: string, nextPage: string): Promise<void> {
+  await as('ada');
+  await page.clock.install();
+  await page.route(`**/assets/${nextPage}-*.js`, async (route) => {
+    await page.clock.runFor(1_000);
+    await route.continue();
+  });
+  await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs`));
+  await page.getByRole('searchbox', { name: 'Run id or job' }).fill(text);
+}
+
 describeConsole(
   'runs and events across webhooks',
   (story) => {
     story('Enter opens a run, though its page takes longer than the pause of typing', async (visit) => {
-      const { page, at, as, world } = visit;
-      await as('ada');
-      await page.clock.install();
-      await page.route('**/assets/run-page-*.js', async (route) => {
-        await page.clock.runFor(1_000);
-        await route.continue();
-      });
-      await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs`));
-      await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
+      const { page, world } = visit;
+      await typeIntoRuns(visit, String(runId), 'run-page');
       await page.keyboard.press('Enter');
       await headingOf(page, `Run ${runId}`);
       expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
@@ -51,15 +56,8 @@ describeConsole(
     story(
       'a link that is followed before the pause of typing ends is not called off by what was typed',
       async (visit) => {
-        const { page, at, as, world } = visit;
-        await as('ada');
-        await page.clock.install();
-        await page.route('**/assets/events-page-*.js', async (route) => {
-          await page.clock.runFor(1_000);
-          await route.continue();
-        });
-        await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs`));
-        await page.getByRole('searchbox', { name: 'Run id or job' }).fill('Nightly');
+        const { page } = visit;
+        await typeIntoRuns(visit, 'Nightly', 'events-page');
         await page.getByRole('link', { name: 'Events', exact: true }).click();
         await headingOf(page, 'Events');
         expect(new URL(page.url()).pathname).toMatch(/\/events$/);

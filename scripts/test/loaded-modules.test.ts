@@ -77,8 +77,10 @@ test.each([
       ];
       expect(imports).not.toEqual([]);
       for (const [, id = ''] of imports) {
-        if (!isBuiltin(id)) expect(names).toContain(id.replace('./', ''));
-        if (!isBuiltin(id)) loaded.add(id.replace('./', ''));
+        if (isBuiltin(id)) continue;
+        const part = id.replace('./', '');
+        expect(names).toContain(part);
+        loaded.add(part);
       }
     }
     for (const name of later) {

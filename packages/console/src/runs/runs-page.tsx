@@ -112,7 +112,7 @@ function RunSearch({ search, onSearch }: { search: string; onSearch: (search: st
 
   async function open(event: FormEvent) {
     event.preventDefault();
-    // Told a moment later, it would go to the address of the run that is open by then.
+    // Enter tells at once: the pause has nothing to tell again.
     searchLater.cancel();
     const wanted = text.trim();
     if (!/^\d{1,15}$/.test(wanted)) return onSearch(wanted);
