@@ -28,8 +28,15 @@ export interface Answer {
 
 /** An answer that goes on: server-sent events, as they happen. */
 export interface EventStream {
-  /** Called once the head is out. What it returns is called when the listener has gone, whoever left. */
-  begin(listener: { send(event: string, data: object): void; end(): void }): () => void;
+  /** Called while the head is not out yet. */
+  begin(listener: { send(event: string, data: object): void; end(): void }): BegunStream;
+}
+
+export interface BegunStream {
+  /** The head goes out when this resolves: whatever happens from then on is sent. */
+  ready: Promise<void>;
+  /** Called when the listener has gone, whoever left. */
+  leave(): void;
 }
 
 export function sendAnswer(response: Response, answer: Answer): void {
@@ -64,15 +71,19 @@ function sendStream(response: Response, stream: EventStream): void {
     if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
     else if (!response.writableEnded) response.write(text);
   };
-  write('retry: 2000\n\n');
-  const signs = setInterval(write, SIGN_OF_LIFE.everyMs, SIGN_OF_LIFE.text);
-  const leave = stream.begin({
+  const { ready, leave } = stream.begin({
     send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
     end: () => response.end(),
   });
+  let signs: NodeJS.Timeout | undefined;
   response.once('close', () => {
     clearInterval(signs);
     leave();
+  });
+  void ready.then(() => {
+    if (response.destroyed) return;
+    write('retry: 2000\n\n');
+    signs = setInterval(write, SIGN_OF_LIFE.everyMs, SIGN_OF_LIFE.text);
   });
 }
 

@@ -2,7 +2,7 @@
 import { isId } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
-import type { EventStream } from '../http/envelope.ts';
+import type { BegunStream, EventStream } from '../http/envelope.ts';
 import { TooManyRequestsError, UnavailableError } from '../http/errors.ts';
 import { QueryReader, readBy } from '../http/query-parameters.ts';
 
@@ -83,20 +83,21 @@ export class ChangeStreams {
     for (const listener of [...this.#listeners.keys()]) listener.end();
   }
 
-  #begin(watched: Watched, listener: Listener): () => void {
+  #begin(watched: Watched, listener: Listener): BegunStream {
     if (this.#isClosed) listener.end();
     const key = `${watched.accountId}/${watched.subscriptionId ?? ''}`;
     const watch = this.#watches.get(key) ?? new Watch(this.#options, watched);
     this.#watches.set(key, watch);
-    watch.add(listener);
+    const ready = watch.add(listener);
     this.#listeners.set(listener, watched.accountId);
     const life = setTimeout(() => listener.end(), LIFE_MS);
     life.unref();
-    return () => {
+    const leave = () => {
       clearTimeout(life);
       this.#listeners.delete(listener);
       if (watch.remove(listener) === 0 && this.#watches.get(key) === watch) this.#watches.delete(key);
     };
+    return { ready, leave };
   }
 }
 
@@ -106,6 +107,7 @@ class Watch {
   readonly #watched: Watched;
   readonly #listeners = new Set<Listener>();
   #seen: Map<string, string> | null = null;
+  #firstLook: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ChangeStreamOptions, watched: Watched) {
@@ -113,9 +115,11 @@ class Watch {
     this.#watched = watched;
   }
 
-  add(listener: Listener): void {
+  /** Resolves once there is a look that later ones are held against: a change that is committed from then on is told. */
+  add(listener: Listener): Promise<void> {
     this.#listeners.add(listener);
-    if (this.#listeners.size === 1) void this.#look();
+    this.#firstLook ??= this.#look();
+    return this.#firstLook;
   }
 
   remove(listener: Listener): number {
@@ -132,7 +136,8 @@ class Watch {
       if (changed.length > 0)
         for (const listener of this.#listeners) listener.send('changed', { subscription_ids: changed });
     } catch {
-      // What cannot be looked at now is seen to be another with the next look that succeeds.
+      // What cannot be looked at now is seen to be another with the next look that succeeds: all of it, when this was the first.
+      this.#seen ??= new Map();
     }
     if (this.#listeners.size === 0) return;
     this.#timer = setTimeout(() => void this.#look(), this.#options.lookEveryMs ?? LOOK_EVERY_MS);

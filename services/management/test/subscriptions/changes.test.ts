@@ -63,24 +63,8 @@ async function listen(query = '', { origin = harness.origin, method = 'GET' } = 
   return listening;
 }
 
-/** The first look is what later ones are held against: until it was taken, nothing is a change. */
-async function listenSince(query = ''): Promise<Listening> {
-  const listening = await listen(query);
-  const { id: other } = await harness.newSubscription(account);
-  const touch = () =>
-    harness.database.prisma.subscription.update({
-      where: { id: other },
-      data: { description: `${Math.random()}` },
-    });
-  await eventually(async () => {
-    await touch();
-    expect(listening.told()).toContain(other);
-  });
-  return listening;
-}
-
 test('whoever writes a subscription, those who listen to its account hear of it, and nobody else', async () => {
-  const listening = await listenSince();
+  const listening = await listen();
   expect(listening.answer.headers).toMatchObject({
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
@@ -88,7 +72,7 @@ test('whoever writes a subscription, those who listen to its account hear of it,
   });
   const mine = account;
   account = await harness.newAccount();
-  const elsewhere = await listenSince();
+  const elsewhere = await listen();
   account = mine;
   const body = { ...SUBSCRIPTION_FIELDS, name: 'Another name' };
   await harness.call('PUT', account.path(`/subscription/${id}`), { token: account.token, body });
@@ -108,7 +92,7 @@ test('whoever writes a subscription, those who listen to its account hear of it,
 });
 
 test('of one that is named, what is written to its log alone is told too', async () => {
-  const [listening, others] = [await listenSince(`?subscription_id=${id}`), await listenSince()];
+  const [listening, others] = [await listen(`?subscription_id=${id}`), await listen()];
   const delivery = { subscriptionId: id, accountId: account.id, status: 'pending', attemptCount: 0 };
   const { id: deliveryId } = await insertDelivery(harness.database, delivery);
   await eventually(() => expect(listening.told().filter((told) => told === id)).toHaveLength(1));
@@ -121,15 +105,57 @@ test('the log of another account is not told of', async () => {
   const foreign = id;
   const owner = account;
   account = await harness.newAccount();
-  const listening = await listenSince(`?subscription_id=${foreign}`);
+  const listening = await listen(`?subscription_id=${foreign}`);
   await insertDelivery(harness.database, { subscriptionId: foreign, accountId: owner.id });
   const { id: mine } = await harness.newSubscription(account);
   await eventually(() => expect(listening.told()).toContain(mine));
   expect(listening.told()).not.toContain(foreign);
 });
 
+/** Listens while nobody can read the webhooks, with the first look waiting for them. */
+async function listenLocked(work: (lock: { pid: number; release(): Promise<void> }) => Promise<void>) {
+  const client = await harness.database.pool.connect();
+  try {
+    await client.query('BEGIN; LOCK TABLE subscriptions');
+    await client.query(`UPDATE subscriptions SET description = 'locked' WHERE id = $1`, [id]);
+    let isAnswered = false;
+    const listening = listen().finally(() => {
+      isAnswered = true;
+    });
+    const pid = await eventually(async () => {
+      const { rows } = await client.query<{ pid: number }>(
+        `SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'subscriptions'::regclass`,
+      );
+      expect(rows).toHaveLength(1);
+      return rows[0]?.pid ?? 0;
+    });
+    // A head that is on its way would be here before another answer.
+    expect((await harness.call('GET', '/api/v3/none')).status).toBe(404);
+    expect(isAnswered).toBe(false);
+    await work({ pid, release: async () => void (await client.query('COMMIT')) });
+    return await listening;
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
+}
+
+test('the head is out once there is a look to compare with, so that whatever is committed later is told', async () => {
+  const listening = await listenLocked(({ release }) => release());
+  await harness.database.prisma.subscription.update({ where: { id }, data: { description: 'later' } });
+  await eventually(() => expect(listening.told()).toEqual([id]));
+});
+
+test('when the first look fails the stream begins all the same, and everything is told', async () => {
+  const listening = await listenLocked(async ({ pid, release }) => {
+    await harness.database.pool.query('SELECT pg_terminate_backend($1)', [pid]);
+    await release();
+  });
+  await eventually(() => expect(listening.told()).toEqual([id]));
+});
+
 test('nothing is asked of the database for nobody', async () => {
-  const listening = await listenSince();
+  const listening = await listen();
   listening.leave();
   const looks = async () => {
     const { rows } = await harness.database.pool.query(
@@ -182,7 +208,7 @@ test('no stream is begun for who has left before its answer', async () => {
       const stream = {
         begin: () => {
           begun += 1;
-          return () => undefined;
+          return { ready: Promise.resolve(), leave: () => undefined };
         },
       };
       sendAnswer(response, { code: 200, data: null, stream });
