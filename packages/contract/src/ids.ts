@@ -11,8 +11,14 @@ const PREFIXES = {
 
 export type IdKind = keyof typeof PREFIXES;
 
+/**
+ * Two ids in the order of their milliseconds, for an index that is filled at its end: what is left to chance within a second
+ * falls between the ids of the same one, and splits pages that are full.
+ */
 export function createId(kind: IdKind, timeMs: number = Date.now()): string {
-  return PREFIXES[kind] + createKsuid(timeMs);
+  const payload = randomBytes(PAYLOAD_BYTES);
+  payload.writeUInt16BE(Math.floor(((timeMs % 1_000) * LIMB_BASE) / 1_000));
+  return PREFIXES[kind] + createKsuid(timeMs, payload);
 }
 
 export function isId(kind: IdKind, value: unknown): value is string {
@@ -47,7 +53,7 @@ export function eventIdForJob(jobId: string, jobTimestampMs: number): string {
 }
 
 function derivedId(kind: IdKind, timeMs: number, seed: string): string {
-  return PREFIXES[kind] + createKsuid(timeMs, hash('sha256', seed, 'buffer').subarray(0, 16));
+  return PREFIXES[kind] + createKsuid(timeMs, hash('sha256', seed, 'buffer').subarray(0, PAYLOAD_BYTES));
 }
 
 function requiredTimeMs(eventId: string): number {
@@ -62,6 +68,7 @@ function requiredTimeMs(eventId: string): number {
  */
 const EPOCH_SECONDS = 1_400_000_000;
 const MAX_SECONDS = 0xffff_ffff;
+const PAYLOAD_BYTES = 16;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const CODE_OF_DIGIT = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
 const LENGTH = 27;
@@ -84,8 +91,8 @@ const GROUP_BASE = 62 ** GROUP_DIGITS;
 const limbs = new Array<number>(LIMBS).fill(0);
 const digits = Buffer.alloc(LENGTH);
 
-/** @param payload 16 bytes; random when omitted. */
-function createKsuid(timeMs: number, payload: Buffer = randomBytes(16)): string {
+/** @param payload {@link PAYLOAD_BYTES} */
+function createKsuid(timeMs: number, payload: Buffer): string {
   const seconds = Math.floor(timeMs / 1000) - EPOCH_SECONDS;
   if (!(seconds >= 0 && seconds <= MAX_SECONDS)) throw new RangeError(`no KSUID has the time ${timeMs}`);
   limbs[0] = Math.floor(seconds / LIMB_BASE);

@@ -44,6 +44,13 @@ test('a payload of all zeros or all ones does not move the time', () => {
   }
 });
 
+test('ids are in the order of their milliseconds, and two of the same one are two', () => {
+  const second = Date.UTC(2026, 10, 20, 12);
+  const ids = Array.from({ length: 2_000 }, (_, ms) => createId('event', second + ms));
+  expect([...ids].sort()).toEqual(ids);
+  expect(new Set(Array.from({ length: 1_000 }, () => createId('event', second + 999))).size).toBe(1_000);
+});
+
 test('a time that no KSUID has is refused', () => {
   expect(() => createId('event', 0)).toThrow(RangeError);
   expect(() => createId('event', Number.NaN)).toThrow(RangeError);

@@ -53,7 +53,7 @@ const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 
 const SENT = { ms: 40, enough: 20 };
 /** About a kilobyte each. */
 const CACHED_SUBSCRIPTIONS_MAX = 50_000;
-const STATUS_PERIOD_MS = 1_000;
+const STATUS_PERIOD_MS = 2_000;
 /** Statements of one item each, at once: a thousand lanes that look for what is parked leave connections to the batches. */
 const SINGLE_MAX = 3;
 /** Deliveries of a page: beside events of others, whose statements it must not keep waiting, and without any. */
@@ -233,7 +233,7 @@ export class DispatchRecord {
     return this.#cancellations.add(cancellation);
   }
 
-  /** Written once a second at most. */
+  /** Written once in two seconds at most. */
   noteStatus(status: SubscriptionStatus): void {
     this.#statuses.note(status);
   }
