@@ -107,9 +107,14 @@ describe('a request', () => {
     const inHandler = new Promise<void>((resolve) => {
       reached = resolve;
     });
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
     handle = async () => {
       reached();
-      return await new Promise<never>(() => {});
+      await answered;
+      return { code: 200, data: null };
     };
     const caller = new AbortController();
     const url = `http://127.0.0.1:${server.port}${QUERY}`;
@@ -123,6 +128,7 @@ describe('a request', () => {
     await expect(request).rejects.toThrow();
     await requestLine;
     expect(lines.map(({ fields }) => fields)).toMatchObject([{ route: PATH, status: null, accountId: 7 }]);
+    answer();
   });
 });
 
