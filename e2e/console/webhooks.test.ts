@@ -249,7 +249,10 @@ describeConsole(
       const open = async () => {
         await page.getByRole('button', { name: 'More about Webhook 9' }).click();
         await page.getByRole('menuitem', { name: 'Delete' }).click();
-        return page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
+        const dialog = page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
+        // It is fetched first: a key that is pressed before it listens is no answer to it.
+        await dialog.waitFor();
+        return dialog;
       };
       const dialog = await open();
       await page.keyboard.press('Escape');
