@@ -9,7 +9,7 @@ export interface Program {
   stop(): Promise<void>;
 }
 
-export type ProgramName = 'receiver' | 'raw' | 'publisher' | 'reporter' | 'express';
+export type ProgramName = 'receiver' | 'raw' | 'publisher' | 'reporter' | 'express' | 'least';
 
 export function startProgram(name: ProgramName, execArgv: string[] = []): Program {
   const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), {

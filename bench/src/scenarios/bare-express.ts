@@ -1,7 +1,7 @@
 import { createHmacSecret } from '@runhook/contract';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import { type Bench, type Figures, type Measured, measureCase, type Row } from '../bench.ts';
-import { cpuBetween, readCpu } from '../measure/cpu.ts';
+import { type CpuReading, cpuBetween, readCpu } from '../measure/cpu.ts';
 import { balance, stored } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
@@ -12,6 +12,7 @@ import { untilArrived } from './latency.ts';
 import { HEALTHY_ACCOUNTS } from './throughput.ts';
 
 const RATES = [100, 300];
+const ENDPOINTS = HEALTHY_ACCOUNTS;
 /** Of whoever calls as fast as it gets answers. */
 export const CALLERS = 32;
 
@@ -37,63 +38,92 @@ export async function bareExpress(bench: Bench, reporter: Program): Promise<Bare
     });
     return [row.figures as { ratePerSecond: number }, row];
   });
-  const p99Ms = new Map<number, number>();
-  const rows = [accepting];
-  const paths = Array.from({ length: HEALTHY_ACCOUNTS }, (_, index) => `/ok/bare-${index + 1}`);
-  const port = bench.receiver.port;
-  const urls = paths.map((path, index) => `http://127.8.0.${index + 1}:${port}${path}`);
-  await withExpress(urls, async (url, pid) => {
-    const measure = async (report: () => Promise<Reported>): Promise<Measured & { figures: Sent }> => {
-      await takeArrivals(bench);
-      const before = readCpu({ express: [pid] });
-      const reported = await report();
-      const calls = callsOf(reported);
-      await untilArrived(bench, calls.length);
-      const use = cpuBetween(before, readCpu({ express: [pid] }));
-      const arrivals = await takeArrivals(bench);
-      // Which of the endpoints one was sent to is not asked here.
-      const at = arrivals.paths.map(() => '');
-      const expected = calls.map(({ call, intendedMs }) => ({ eventId: call, path: '', intendedMs }));
-      const ledger = balance(expected, { ...arrivals, paths: at });
-      const { p50, p99, max } = spreadOf(ledger.latenciesMs);
-      const cpuMicros = ((use?.groups.express ?? 0) * 1_000) / ledger.delivered;
-      return { figures: { p50Ms: p50, p99Ms: p99, maxMs: max, cpuMicros }, balance: ledger };
-    };
-    const open = (ratePerSecond: number, durationMs = bench.runMs) =>
-      measure(() =>
-        reporter.call('openLoop', { ...bareSettings(url), ratePerSecond, durationMs } satisfies OpenLoop),
-      );
-    const fast = async () => {
-      const startMs = performance.now();
-      const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs: bench.runMs };
-      const { figures, balance: ledger } = await measure(() => reporter.call('run', loop));
-      const ratePerSecond = ledger.delivered / ((performance.now() - startMs) / 1_000);
-      return { figures: { ratePerSecond, cpuMicros: figures.cpuMicros }, balance: ledger };
-    };
-    await open(RATES.at(-1) as number, Math.min(2_000, bench.runMs));
-    const fastest = await measureCase(bench, 'raw got behind bare Express, as fast as it goes', fast);
-    for (const rate of RATES) {
-      const row = await measureCase(bench, `raw got behind bare Express, ${rate}/s`, async () => {
-        const { figures, balance: ledger } = await open(rate);
-        const cpuOverFast = figures.cpuMicros / (fastest.figures.cpuMicros as number);
-        return { figures: { ratePerSecond: rate, ...figures, cpuOverFast }, balance: ledger };
-      });
-      rows.push(row);
-      p99Ms.set(rate, row.figures.p99Ms as number);
-    }
-    rows.push(fastest);
+  const behind = await withExpress(endpointsOf(bench, 'bare'), (url, pid) => {
+    const read = () => readCpu({ express: [pid] });
+    return reportedRows(bench, reporter, { name: 'raw got behind bare Express', url, rates: RATES, read });
   });
-  return { rows, ratePerSecond, p99Ms };
+  return { rows: [accepting, ...behind.rows], ratePerSecond, p99Ms: behind.p99Ms };
+}
+
+/** What something that tells of each call at once comes to, at some rates and as fast as it goes. */
+export async function reportedRows(
+  bench: Bench,
+  reporter: Program,
+  of: { name: string; url: string; rates: readonly number[]; read: () => CpuReading | null },
+): Promise<Pick<BareExpress, 'rows' | 'p99Ms'>> {
+  const { name, url, rates, read } = of;
+  const open = (ratePerSecond: number, durationMs = bench.runMs) => {
+    const loop: OpenLoop = { ...bareSettings(url), ratePerSecond, durationMs };
+    return measureReported(bench, read, () => reporter.call('openLoop', loop));
+  };
+  await open(Math.max(...rates), Math.min(2_000, bench.runMs));
+  const fastest = await measureCase(bench, `${name}, as fast as it goes`, async () => {
+    const startMs = performance.now();
+    const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs: bench.runMs };
+    const { figures, balance: ledger } = await measureReported(bench, read, () => reporter.call('run', loop));
+    const { p50Ms: _p50, p99Ms: _p99, maxMs: _max, ...cpu } = figures;
+    const ratePerSecond = ledger.delivered / ((performance.now() - startMs) / 1_000);
+    return { figures: { ratePerSecond, ...cpu }, balance: ledger };
+  });
+  const rows: Row[] = [];
+  const p99Ms = new Map<number, number>();
+  for (const rate of rates) {
+    const row = await measureCase(bench, `${name}, ${rate}/s`, async () => {
+      const { figures, balance: ledger } = await open(rate);
+      const cpuOverFast = figures.cpuMicros / (fastest.figures.cpuMicros as number);
+      return { figures: { ratePerSecond: rate, ...figures, cpuOverFast }, balance: ledger };
+    });
+    rows.push(row);
+    p99Ms.set(rate, row.figures.p99Ms as number);
+  }
+  return { rows: [...rows, fastest], p99Ms };
 }
 
 /** Of each that was sent. */
 interface Sent extends Figures {
+  p50Ms: number;
   p99Ms: number;
+  maxMs: number;
   cpuMicros: number;
 }
 
+/** Reports, waits until the events are with the receiver, and says how long they took and what they cost. */
+async function measureReported(
+  bench: Bench,
+  read: () => CpuReading | null,
+  report: () => Promise<Reported>,
+): Promise<Measured & { figures: Sent }> {
+  await takeArrivals(bench);
+  const before = read();
+  const reported = await report();
+  const calls = callsOf(reported);
+  await untilArrived(bench, calls.length);
+  const { bench: _, ...groups } = cpuBetween(before, read())?.groups ?? {};
+  const arrivals = await takeArrivals(bench);
+  // Which of the endpoints one was sent to is not asked here.
+  const at = arrivals.paths.map(() => '');
+  const expected = calls.map(({ call, intendedMs }) => ({ eventId: call, path: '', intendedMs }));
+  const ledger = balance(expected, { ...arrivals, paths: at });
+  const { p50, p99, max } = spreadOf(ledger.latenciesMs);
+  const micros = Object.entries(groups).map(([name, ms]) => [name, (ms * 1_000) / ledger.delivered] as const);
+  const figures = {
+    ...{ p50Ms: p50, p99Ms: p99, maxMs: max },
+    cpuMicros: micros.reduce((sum, [, each]) => sum + each, 0),
+    ...(micros.length > 1 && Object.fromEntries(micros.map(([name, each]) => [`${name}CpuMicros`, each]))),
+  };
+  return { figures, balance: ledger };
+}
+
+/** Of addresses of their own. */
+export function endpointsOf({ receiver }: Bench, name: string): string[] {
+  return Array.from(
+    { length: ENDPOINTS },
+    (_, index) => `http://127.8.0.${index + 1}:${receiver.port}/ok/${name}-${index + 1}`,
+  );
+}
+
 function bareSettings(url: string): Pick<ClosedLoop, 'url' | 'runners'> {
-  const runners = Array.from({ length: HEALTHY_ACCOUNTS }, (_, index) => ({
+  const runners = Array.from({ length: ENDPOINTS }, (_, index) => ({
     accountId: index + 1,
     token: 'none',
     jobId: 1,

@@ -30,6 +30,7 @@ import { takeArrivals } from '../world/workload.ts';
 import type { QueueName, World } from '../world/world.ts';
 import { type BareExpress, bareExpress, CALLERS } from './bare-express.ts';
 import { untilArrived } from './latency.ts';
+import { least } from './least.ts';
 
 /** Until what a service does at its start is done. */
 const START_MS = 3_000;
@@ -50,7 +51,7 @@ export async function rest(
   const reporter = startProgram('reporter');
   try {
     const bare = await bareExpress(bench, reporter);
-    const rows = [...bare.rows];
+    const rows = [...bare.rows, ...(await least(bench, reporter))];
     for (const queue of queues) {
       rows.push(
         ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),

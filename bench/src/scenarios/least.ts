@@ -1,0 +1,52 @@
+import { createHmacSecret } from '@runhook/contract';
+import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
+import type { Bench, Row } from '../bench.ts';
+import { readCpu } from '../measure/cpu.ts';
+import type { LeastSettings } from '../programs/least.ts';
+import { type Program, startProgram } from '../programs/program.ts';
+import { endpointsOf, reportedRows } from './bare-express.ts';
+
+const RATES = [100];
+/** As of the service, whose processes these would be. */
+const NAME = 'the least: two INSERTs, a Redis list and raw got';
+
+const TABLES = [
+  'CREATE TABLE least_events (id text PRIMARY KEY, data text NOT NULL)',
+  'CREATE TABLE least_deliveries (id text PRIMARY KEY, http_status_code integer NOT NULL)',
+];
+
+/**
+ * What an event costs that is kept before its call is answered, handed over and kept again when it was delivered, and nothing else:
+ * no service that does so with the same libraries can cost less at a low rate.
+ */
+export async function least(bench: Bench, reporter: Program): Promise<Row[]> {
+  const world = await bench.openWorld('redis');
+  const accepting = startProgram('least');
+  const delivering = startProgram('least');
+  try {
+    for (const table of TABLES) await world.database.pool.query(table);
+    const settings: LeastSettings = {
+      databaseUrl: world.databaseUrl,
+      redisUrl: world.queueUrl,
+      urls: endpointsOf(bench, 'least'),
+      event: exampleEvent('job.run.errored', EXAMPLE_JOB),
+      hmacSecret: createHmacSecret(),
+    };
+    await delivering.call('deliver', settings);
+    const port = await accepting.call<number>('accept', settings);
+    const { postgres, redis } = world;
+    const read = () =>
+      readCpu({
+        management: [accepting.pid],
+        dispatcher: [delivering.pid],
+        redis: redis === null ? [] : [redis.pid],
+        postgres: [postgres.pid],
+      });
+    const of = { name: NAME, url: `http://127.0.0.1:${port}`, rates: RATES, read };
+    return (await reportedRows(bench, reporter, of)).rows;
+  } finally {
+    await accepting.stop();
+    await delivering.stop();
+    await world.close();
+  }
+}
