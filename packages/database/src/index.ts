@@ -68,6 +68,5 @@ export {
   DatabaseUnreachableError,
   isDatabaseRefusing,
   isDatabaseUnavailable,
-  isTaken,
   runStatement,
 } from './statements.ts';

@@ -69,11 +69,6 @@ function isPrismaUnavailable(error: Error): boolean {
   return error.name === 'Error' && clientVersion !== undefined;
 }
 
-/** There is such a row of the table already. */
-export function isTaken(error: unknown, table: string): boolean {
-  return error instanceof pg.DatabaseError && error.code === '23505' && error.table === table;
-}
-
 /** A query of ours that got no answer; `cause` holds the driver's error. */
 export class DatabaseUnreachableError extends Error {
   readonly code = 'database_unreachable';
