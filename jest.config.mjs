@@ -27,7 +27,7 @@ export default {
   // Nothing of a test run stays outside the checkout.
   cacheDirectory: '<rootDir>/node_modules/.cache/jest',
   watchman: false,
-  // Two more than the two cores that CI has: much of what is tested waits, for an answer, a retry or a browser.
-  maxWorkers: 4,
+  // One more than the two cores that CI has: much of what is tested waits, for an answer, a retry or a browser.
+  maxWorkers: 3,
   testSequencer: '<rootDir>/scripts/test-order.mjs',
 };
