@@ -1,6 +1,6 @@
 import { useDebouncedCallback } from '@mantine/hooks';
-import { type RefObject, useEffect, useRef, useState } from 'react';
-import { useLocation, useNavigation } from 'react-router';
+import { type RefObject, useContext, useEffect, useRef, useState } from 'react';
+import { UNSAFE_DataRouterContext as RouterContext, useLocation } from 'react-router';
 
 /**
  * The text of a field whose value lives in the address. The address follows a moment later, so what is being typed is
@@ -29,9 +29,10 @@ export function useOncePaused(
   tell: (text: string) => void,
 ): ((text: string) => void) & { cancel: () => void } {
   const { pathname } = useLocation();
-  const { location: next } = useNavigation();
-  const isLeaving = next !== undefined && next.pathname !== pathname;
+  const context = useContext(RouterContext);
   return useDebouncedCallback((text: string) => {
-    if (!isLeaving) tell(text);
+    // As it is now: `useNavigation` has what was drawn last, and a busy browser draws what a click began a good while later.
+    const next = context?.router.state.navigation.location;
+    if (next === undefined || next.pathname === pathname) tell(text);
   }, TYPING_PAUSE_MS);
 }
