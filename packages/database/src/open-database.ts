@@ -9,6 +9,8 @@ export interface Statement {
   text: string;
   values: unknown[];
   name?: string;
+  /** How long its answer is waited for, in place of the pool's time, in ms. */
+  query_timeout?: number;
 }
 
 /** What statements are asked of: a pool, a transaction, or what chooses between pools for whoever only reads. */

@@ -69,6 +69,11 @@ function isPrismaUnavailable(error: Error): boolean {
   return error.name === 'Error' && clientVersion !== undefined;
 }
 
+/** There is such a row of the table already. */
+export function isTaken(error: unknown, table: string): boolean {
+  return error instanceof pg.DatabaseError && error.code === '23505' && error.table === table;
+}
+
 /** A query of ours that got no answer; `cause` holds the driver's error. */
 export class DatabaseUnreachableError extends Error {
   readonly code = 'database_unreachable';
@@ -77,15 +82,22 @@ export class DatabaseUnreachableError extends Error {
 /**
  * Runs one statement. The driver gives a lost connection no code of its own, so whatever is not an answer of
  * PostgreSQL becomes a {@link DatabaseUnreachableError}.
+ * @param timeoutMs how long its answer is waited for; as long as the pool waits when omitted
  */
 export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResultRow>(
   database: Queryable,
   text: string,
   values: unknown[],
   name?: string,
+  timeoutMs?: number,
 ): Promise<Row[]> {
   try {
-    const query = { text, values: values.map(prepared), ...(name === undefined ? {} : { name }) };
+    const query = {
+      text,
+      values: values.map(prepared),
+      ...(name === undefined ? {} : { name }),
+      ...(timeoutMs === undefined ? {} : { query_timeout: timeoutMs }),
+    };
     return (await database.query<Row>(query)).rows;
   } catch (error) {
     if (error instanceof pg.DatabaseError) throw error;

@@ -1,6 +1,5 @@
 import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
-  digitsOf,
   type Pool,
   recordRunsOfEvents,
   runStatement,
@@ -9,6 +8,7 @@ import {
   valuesOfRuns,
 } from '@runhook/database';
 import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
+import { askWhole, IS_WHOLE, sameOpenEvent } from './open-events.ts';
 
 export interface NewDelivery {
   id: string;
@@ -46,10 +46,6 @@ const stateValues = (isDelivered: string) => `
   CASE WHEN NOT (${isDelivered} OR d.is_parked) AND d.cancel_reason IS NULL THEN now() END,
   CASE WHEN d.is_parked AND d.cancel_reason IS NULL THEN now() END`;
 
-/** SQL that finds an `open_events o` by its index, which has a few digits of its id. */
-const sameOpenEvent = (day: string, eventId: string, accountId: string) =>
-  `${digitsOf('o.event_id')} = ${digitsOf(eventId)} AND o.event_id = ${eventId} AND o.day = ${day} AND o.account_id = ${accountId}`;
-
 /**
  * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
  * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
@@ -57,13 +53,16 @@ const sameOpenEvent = (day: string, eventId: string, accountId: string) =>
  * Management has committed its own events before, as open ones, and their runs with them. Of events that are new here the
  * runs are recorded from what they tell: their runner publishes straight onto the queue. What is stored of an open event
  * is what is sent of it, whatever it was.
+ * While `open_events` is not whole it claims nothing and answers one row, 'missing'.
  */
 const COMMIT_FAN_OUT = `
   WITH input AS MATERIALIZED (
-    SELECT n, day, id, account_id, event_type, "timestamp", data, version,
+    SELECT n, day, id, account_id, event_type, "timestamp", data, version, unmatched,
            now() - age_ms * interval '1 millisecond' AS created_at
-    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[], $34::int[])
-      WITH ORDINALITY AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms, n)
+    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[], $34::int[],
+                $48::boolean[])
+      WITH ORDINALITY AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms, unmatched, n)
+    WHERE ${IS_WHOLE}
   ), account AS MATERIALIZED (
     SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
   ), outdated AS MATERIALIZED (
@@ -72,8 +71,8 @@ const COMMIT_FAN_OUT = `
   ), fit AS MATERIALIZED (
     SELECT i.* FROM input i WHERE i.n NOT IN (SELECT n FROM outdated)
   ), added AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-    SELECT f.day, f.id, f.account_id, f.event_type, f."timestamp", f.data FROM fit f
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, unmatched)
+    SELECT f.day, f.id, f.account_id, f.event_type, f."timestamp", f.data, f.unmatched FROM fit f
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING account_id, id
   ), taken AS (
@@ -81,10 +80,12 @@ const COMMIT_FAN_OUT = `
     WHERE ${sameOpenEvent('f.day', 'f.id', 'f.account_id')}
     RETURNING f.n
   ), corrected AS (
-    UPDATE events e SET event_type = f.event_type, "timestamp" = f."timestamp", data = f.data
+    UPDATE events e
+    SET event_type = f.event_type, "timestamp" = f."timestamp", data = f.data, unmatched = f.unmatched, unfinished = NULL
     FROM fit f
     WHERE e.day = f.day AND e.id = f.id AND e.account_id = f.account_id AND f.n IN (SELECT n FROM taken)
-      AND (e.event_type <> f.event_type OR e."timestamp" <> f."timestamp" OR e.data::text <> f.data::text)
+      AND (e.event_type <> f.event_type OR e."timestamp" <> f."timestamp" OR e.data::text <> f.data::text
+        OR f.unmatched OR e.unfinished IS NOT NULL)
   ), claimed AS MATERIALIZED (
     SELECT f.n, f.day, f.id, f.account_id, f.event_type, f.created_at, a.id IS NOT NULL AS is_new
     FROM fit f LEFT JOIN added a ON a.id = f.id AND a.account_id = f.account_id
@@ -111,16 +112,18 @@ const COMMIT_FAN_OUT = `
       `SELECT i.account_id, i.run_id
        FROM unnest($3::bigint[], $32::bigint[], $33::boolean[]) WITH ORDINALITY AS i (account_id, run_id, is_paged, n)
        LEFT JOIN claimed c ON c.n = i.n
-       WHERE i.is_paged OR c.is_new`,
+       WHERE (i.is_paged OR c.is_new) AND ${IS_WHOLE}`,
     )}
   )
-  SELECT n::int, 'claimed' AS result FROM claimed UNION ALL SELECT n::int, 'outdated' FROM outdated`;
+  SELECT n::int, 'claimed' AS result FROM claimed UNION ALL SELECT n::int, 'outdated' FROM outdated
+  UNION ALL SELECT 0, 'missing' WHERE NOT ${IS_WHOLE}`;
 
 /** Of an event before anything of it is sent. `known`: it was claimed before. */
 export type EventState = 'open' | 'known' | 'outdated';
 
 const STATES = `
-  SELECT i.n::int, CASE WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
+  SELECT i.n::int, CASE WHEN NOT ${IS_WHOLE} THEN 'missing'
+                    WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
                     WHEN e.id IS NOT NULL AND o.event_id IS NULL THEN 'known'
                     ELSE 'open' END AS state
   FROM unnest($1::date[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS i (day, id, account_id, version, n)
@@ -133,33 +136,38 @@ export async function eventStates(
   pool: Pool,
   events: readonly { event: JobRunEvent; version: string }[],
 ): Promise<EventState[]> {
-  const rows = await runStatement<{ n: number; state: EventState }>(
+  const values = [
+    events.map(({ event }) => idDay('event', event.eventId)),
+    events.map(({ event }) => event.eventId),
+    events.map(({ event }) => event.accountId),
+    events.map(({ version }) => version),
+  ];
+  const rows = await askWhole(
     pool,
-    STATES,
-    [
-      events.map(({ event }) => idDay('event', event.eventId)),
-      events.map(({ event }) => event.eventId),
-      events.map(({ event }) => event.accountId),
-      events.map(({ version }) => version),
-    ],
-    'event-states',
+    () => runStatement<{ n: number; state: EventState | 'missing' }>(pool, STATES, values, 'event-states'),
+    ({ state }) => state === 'missing',
   );
   const states = new Array<EventState>(events.length).fill('outdated');
-  for (const { n, state } of rows) states[n - 1] = state;
+  for (const { n, state } of rows) states[n - 1] = state as EventState;
   return states;
 }
 
-// An event that somebody else claimed meanwhile gets no more deliveries: it has all of its own.
+// An event that somebody else claimed meanwhile gets no more deliveries: it has all of its own. The first page says of the event that
+// it has not, for what it has would else be taken for all (RESTORE).
 const COMMIT_PAGE = `
   WITH account AS MATERIALIZED (
-    SELECT a.id FROM accounts a WHERE a.id = $3::bigint AND a.version = $7::bigint
+    SELECT a.id FROM accounts a WHERE a.id = $3::bigint AND a.version = $7::bigint AND ${IS_WHOLE}
   ), stored AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-    SELECT $1::date, $2::text, account.id, $4, $5, $6::json FROM account
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, unfinished)
+    SELECT $1::date, $2::text, account.id, $4, $5, $6::json, 'paged' FROM account
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING day, id, account_id
   ), opened AS (
     INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
+  ), begun AS (
+    UPDATE events e SET unfinished = 'paged' FROM account
+    WHERE e.day = $1::date AND e.id = $2 AND e.account_id = account.id AND e.unfinished IS DISTINCT FROM 'paged'
+      AND EXISTS (SELECT FROM open_events o WHERE ${sameOpenEvent('$1::date', '$2', '$3')})
   ), added AS (
     INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
                             ${STATE_COLUMNS})
@@ -172,7 +180,14 @@ const COMMIT_PAGE = `
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING id
   )
-  SELECT EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
+  SELECT ${IS_WHOLE} AS "isWhole", EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
+
+interface PageCommit {
+  [column: string]: unknown;
+  isWhole: boolean;
+  isCurrent: boolean;
+  added: string[];
+}
 
 /**
  * Commits some of the deliveries of an event that has very many, without claiming it. Answers which of them are new:
@@ -183,26 +198,26 @@ export async function commitPage(
   { event, version, deliveries }: FanOutRows,
 ): Promise<Set<string> | null> {
   const { eventId, accountId, eventType, timestamp, data } = event;
-  const [row] = await runStatement<{ isCurrent: boolean; added: string[] }>(
+  const values = [
+    idDay('event', eventId),
+    eventId,
+    accountId,
+    eventType,
+    storedTimestamp(timestamp),
+    storedEventData(event),
+    version,
+    data.jobId,
+    data.runId,
+    deliveries.map(({ id }) => id),
+    deliveries.map(({ subscriptionId }) => subscriptionId),
+    deliveries.map(({ webhookName }) => webhookName),
+    deliveries.map(({ isParked }) => isParked),
+    deliveries.map(({ cancelReason }) => cancelReason ?? null),
+  ];
+  const [row] = await askWhole(
     pool,
-    COMMIT_PAGE,
-    [
-      idDay('event', eventId),
-      eventId,
-      accountId,
-      eventType,
-      storedTimestamp(timestamp),
-      storedEventData(event),
-      version,
-      data.jobId,
-      data.runId,
-      deliveries.map(({ id }) => id),
-      deliveries.map(({ subscriptionId }) => subscriptionId),
-      deliveries.map(({ webhookName }) => webhookName),
-      deliveries.map(({ isParked }) => isParked),
-      deliveries.map(({ cancelReason }) => cancelReason ?? null),
-    ],
-    'commit-page',
+    () => runStatement<PageCommit>(pool, COMMIT_PAGE, values, 'commit-page'),
+    ({ isWhole }) => !isWhole,
   );
   return row?.isCurrent ? new Set(row.added) : null;
 }
@@ -215,34 +230,41 @@ export async function commitFanOut(pool: Pool, unsorted: readonly FanOutRows[]):
   const deliveries = rows.flatMap(({ event, deliveries }, index) =>
     deliveries.map((delivery) => ({ event, eventNumber: index + 1, ...delivery })),
   );
-  const results = await runStatement<{ n: number; result: FanOutCommit }>(
+  const values = [
+    events.map(({ eventId }) => idDay('event', eventId)),
+    events.map(({ eventId }) => eventId),
+    events.map(({ accountId }) => accountId),
+    events.map(({ eventType }) => eventType),
+    events.map(({ timestamp }) => storedTimestamp(timestamp)),
+    events.map((event) => storedEventData(event)),
+    deliveries.map(({ eventNumber }) => eventNumber),
+    deliveries.map(({ id }) => id),
+    deliveries.map(({ subscriptionId }) => subscriptionId),
+    deliveries.map(({ event }) => event.data.jobId),
+    deliveries.map(({ event }) => event.data.runId),
+    deliveries.map(({ webhookName }) => webhookName),
+    ...valuesOfRuns(events),
+    rows.map(({ version }) => version),
+    deliveries.map(({ isParked }) => isParked),
+    deliveries.map(({ cancelReason }) => cancelReason ?? null),
+    events.map(({ data }) => data.runId),
+    rows.map(({ isPaged = false }) => isPaged),
+    rows.map(({ ageMs = 0 }) => Math.round(ageMs)),
+    ...columnsOfDelivered(deliveries.map(({ delivered }) => delivered)),
+    rows.map(({ deliveries, isPaged }) => (deliveries.length === 0 && !isPaged ? true : null)),
+  ];
+  const results = await askWhole(
     pool,
-    COMMIT_FAN_OUT,
-    [
-      events.map(({ eventId }) => idDay('event', eventId)),
-      events.map(({ eventId }) => eventId),
-      events.map(({ accountId }) => accountId),
-      events.map(({ eventType }) => eventType),
-      events.map(({ timestamp }) => storedTimestamp(timestamp)),
-      events.map((event) => storedEventData(event)),
-      deliveries.map(({ eventNumber }) => eventNumber),
-      deliveries.map(({ id }) => id),
-      deliveries.map(({ subscriptionId }) => subscriptionId),
-      deliveries.map(({ event }) => event.data.jobId),
-      deliveries.map(({ event }) => event.data.runId),
-      deliveries.map(({ webhookName }) => webhookName),
-      ...valuesOfRuns(events),
-      rows.map(({ version }) => version),
-      deliveries.map(({ isParked }) => isParked),
-      deliveries.map(({ cancelReason }) => cancelReason ?? null),
-      events.map(({ data }) => data.runId),
-      rows.map(({ isPaged = false }) => isPaged),
-      rows.map(({ ageMs = 0 }) => Math.round(ageMs)),
-      ...columnsOfDelivered(deliveries.map(({ delivered }) => delivered)),
-    ],
-    'commit-fan-out',
+    () =>
+      runStatement<{ n: number; result: FanOutCommit | 'missing' }>(
+        pool,
+        COMMIT_FAN_OUT,
+        values,
+        'commit-fan-out',
+      ),
+    ({ result }) => result === 'missing',
   );
   const resultOf = new Map<FanOutRows, FanOutCommit>();
-  for (const { n, result } of results) resultOf.set(rows[n - 1] as FanOutRows, result);
+  for (const { n, result } of results) resultOf.set(rows[n - 1] as FanOutRows, result as FanOutCommit);
   return unsorted.map((row) => resultOf.get(row) ?? 'known');
 }

@@ -10,6 +10,7 @@ import {
 } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
+import { keepOpenEvents } from '../record/open-events.ts';
 
 /** What the reconciler put back onto the queue, by kind. */
 export type Reconciliation = Record<Half, number>;
@@ -48,7 +49,7 @@ const LOOKED_AT_IN_VAIN_MAX = 20_000;
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
   const halves = [
-    walk(dependencies, 'event', putBackEvents),
+    keepOpenEvents(dependencies.pool).then(() => walk(dependencies, 'event', putBackEvents)),
     walk(dependencies, 'delivery', putBackDeliveries),
   ];
   const [events, deliveries] = await Promise.allSettled(halves);

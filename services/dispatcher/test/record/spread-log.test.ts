@@ -73,6 +73,7 @@ const NOT_OF_THE_LOG = [
   'forgotten-events',
   'judge-lanes',
   'note-recovery',
+  'open-events-state',
   'running-recoveries',
   'update-subscription-statuses',
 ];
