@@ -68,5 +68,6 @@ export {
   DatabaseUnreachableError,
   isDatabaseRefusing,
   isDatabaseUnavailable,
+  isTaken,
   runStatement,
 } from './statements.ts';

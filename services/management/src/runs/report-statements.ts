@@ -2,6 +2,7 @@
 import { idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
+  isTaken,
   type JobView,
   type Queryable,
   queryRows,
@@ -126,8 +127,9 @@ export interface RunWrite {
  * What does not find everything as it expects changes nothing, and has no events. Both halves go through their runs in the
  * order that they are given in, as whoever else writes runs does: they wait for each other, not in a circle.
  * @param skip `SKIP LOCKED`: a run that somebody is changing is left as it is, and waited for by nobody
+ * @param taken what becomes of a start whose run somebody else is making
  */
-const record = (skip: '' | 'SKIP LOCKED') => `
+const record = (skip: '' | 'SKIP LOCKED', taken: '' | 'ON CONFLICT (account_id, id) DO NOTHING') => `
   WITH current AS MATERIALIZED (
     SELECT version FROM remembered_version
   ), started AS (
@@ -140,7 +142,8 @@ const record = (skip: '' | 'SKIP LOCKED') => `
       AS s (version, account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
             engine_version, reason, started_at)
     JOIN current ON current.version = s.version
-    ON CONFLICT (account_id, id) DO NOTHING
+    WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
+    ${taken}
     RETURNING account_id, id
   ), changed AS (
     UPDATE runs r
@@ -174,7 +177,17 @@ const record = (skip: '' | 'SKIP LOCKED') => `
   SELECT current.version, done.account_id, done.id, a.version AS account_version
   FROM current LEFT JOIN done ON true LEFT JOIN accounts a ON a.id = done.account_id`;
 
-const RECORD = { together: record('SKIP LOCKED'), alone: record('') };
+const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
+/**
+ * PostgreSQL writes a second time of each row that may be in conflict: it was in none. So nearly all reports are recorded by a
+ * statement that fails when a run is made by somebody else in the very moment, and by another then.
+ */
+const RECORD = {
+  together: { text: record('SKIP LOCKED', ''), name: 'record-reports' },
+  again: { text: record('SKIP LOCKED', LEFT), name: 'record-reports-again' },
+  // In a transaction, which would not outlast the failure.
+  alone: { text: record('', LEFT), name: undefined },
+};
 
 const RECORDED = {
   version: column.digits,
@@ -201,44 +214,46 @@ export async function recordRuns(
   const events = writes.flatMap(({ run, events, traceContext }) =>
     events.map((event) => ({ event, runId: run.id, traceContext })),
   );
-  const rows = await queryRows(
-    database,
-    RECORDED,
-    isTogether ? RECORD.together : RECORD.alone,
-    [
-      starts.map(({ version }) => version),
-      starts.map(({ run }) => run.account_id),
-      starts.map(({ run }) => run.id),
-      starts.map(({ run }) => run.job_id),
-      starts.map(({ run }) => run.job_name),
-      starts.map(({ run }) => run.project_id),
-      starts.map(({ run }) => run.project_name),
-      starts.map(({ run }) => run.environment_id),
-      starts.map(({ run }) => run.environment_name),
-      starts.map(({ run }) => run.engine_version),
-      starts.map(({ run }) => run.reason),
-      starts.map(({ run }) => run.started_at),
-      changes.map(({ version }) => version),
-      changes.map(({ run }) => run.account_id),
-      changes.map(({ run }) => run.id),
-      changes.map(({ expected }) => expected?.status),
-      changes.map(({ expected }) => expected?.artifactsIngested),
-      changes.map(({ run }) => run.status),
-      changes.map(({ run }) => run.status_message),
-      changes.map(({ run }) => run.finished_at),
-      changes.map(({ run }) => run.errored_at),
-      changes.map(({ run }) => run.artifacts_ingested_at),
-      events.map(({ event }) => idDay('event', event.eventId)),
-      events.map(({ event }) => event.eventId),
-      events.map(({ event }) => event.accountId),
-      events.map(({ runId }) => runId),
-      events.map(({ event }) => event.eventType),
-      events.map(({ event }) => storedTimestamp(event.timestamp)),
-      events.map(({ event }) => storedEventData(event)),
-      events.map(({ traceContext }) => traceContext),
-    ],
-    isTogether ? 'record-reports' : undefined,
-  );
+  const values = [
+    starts.map(({ version }) => version),
+    starts.map(({ run }) => run.account_id),
+    starts.map(({ run }) => run.id),
+    starts.map(({ run }) => run.job_id),
+    starts.map(({ run }) => run.job_name),
+    starts.map(({ run }) => run.project_id),
+    starts.map(({ run }) => run.project_name),
+    starts.map(({ run }) => run.environment_id),
+    starts.map(({ run }) => run.environment_name),
+    starts.map(({ run }) => run.engine_version),
+    starts.map(({ run }) => run.reason),
+    starts.map(({ run }) => run.started_at),
+    changes.map(({ version }) => version),
+    changes.map(({ run }) => run.account_id),
+    changes.map(({ run }) => run.id),
+    changes.map(({ expected }) => expected?.status),
+    changes.map(({ expected }) => expected?.artifactsIngested),
+    changes.map(({ run }) => run.status),
+    changes.map(({ run }) => run.status_message),
+    changes.map(({ run }) => run.finished_at),
+    changes.map(({ run }) => run.errored_at),
+    changes.map(({ run }) => run.artifacts_ingested_at),
+    events.map(({ event }) => idDay('event', event.eventId)),
+    events.map(({ event }) => event.eventId),
+    events.map(({ event }) => event.accountId),
+    events.map(({ runId }) => runId),
+    events.map(({ event }) => event.eventType),
+    events.map(({ event }) => storedTimestamp(event.timestamp)),
+    events.map(({ event }) => storedEventData(event)),
+    events.map(({ traceContext }) => traceContext),
+  ];
+  const ask = ({ text, name }: (typeof RECORD)[keyof typeof RECORD]) =>
+    queryRows(database, RECORDED, text, values, name);
+  const rows = isTogether
+    ? await ask(RECORD.together).catch((error: unknown) => {
+        if (!isTaken(error, 'runs')) throw error;
+        return ask(RECORD.again);
+      })
+    : await ask(RECORD.alone);
   const found = new Map<string, string>();
   for (const { account_id: accountId, id, account_version: accountVersion } of rows) {
     if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, accountVersion ?? '');

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Queryable, Statement, Transaction } from '@runhook/database';
+import { exampleEvent } from '@runhook/testing';
+import { findRuns, recordRuns } from '../../src/runs/report-statements.ts';
+import type { RunView } from '../../src/runs/routes.ts';
+import { type RunsServer, startRunsServer } from './runs-server.ts';
+
+/*
+ * What reports of runs ask is planned once for a connection, perhaps while there are few runs. What such a plan reads of many
+ * is seen in rows, not in the kinds of its scans: an index that is read from end to end is an index scan, too.
+ */
+
+const RUNS = 5_000;
+
+let server: RunsServer;
+let client: Transaction;
+beforeAll(async () => {
+  server = await startRunsServer();
+  client = await server.reportPool.connect();
+});
+afterAll(async () => {
+  client.release(true);
+  await server.close();
+});
+
+interface PlanNode {
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: PlanNode[];
+}
+
+const readOf = (table: RegExp, node: PlanNode): number => {
+  const below = (node.Plans ?? []).reduce((sum, child) => sum + readOf(table, child), 0);
+  if (!table.test(node['Relation Name'] ?? '')) return below;
+  return below + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
+};
+
+/** As if nothing had been found, in whatever columns. */
+const NOTHING = new Proxy<Record<string, unknown>>(
+  { version: '0' },
+  { get: (row, name) => row[String(name)] ?? null },
+);
+
+/** Does what it is asked by the plan that the connection has, and adds that plan. */
+function explained(plans: PlanNode[]): Queryable {
+  const literal = (value: unknown) => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`);
+  return {
+    async query(statement: Statement) {
+      const { name = '', values } = statement;
+      const { rows } = await client.query(
+        `EXPLAIN (ANALYZE, TIMING off, FORMAT JSON) EXECUTE "${name}" (${values.map(literal).join(', ')})`,
+      );
+      plans.push(rows[0]['QUERY PLAN'][0].Plan);
+      return { rows: [NOTHING] as never[] };
+    },
+  };
+}
+
+test('a report reads its own runs, however many there are by then', async () => {
+  const job = await server.createJob('Nightly');
+  const view: RunView = (await server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0' }))
+    .json.data;
+  await recordRuns(client, [], true);
+  await findRuns(client, [], true);
+  await client.query(
+    `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+                       engine_version, started_at, status)
+     SELECT account_id, 100000 + n, job_id, job_name, project_id, project_name, environment_id, environment_name,
+            engine_version, started_at, status
+     FROM runs, generate_series(1, ${RUNS}) AS n`,
+  );
+  const { rows } = await client.query('SELECT version FROM remembered_version');
+  const { version } = rows[0];
+  const named = (id: number) => ({ ...view, id });
+  const events = (id: number) => [exampleEvent('job.run.started', job, id)];
+  const running = { status: 'Running' as const, artifactsIngested: false };
+  const written = { version, traceContext: null };
+  const plans: PlanNode[] = [];
+  await recordRuns(
+    explained(plans),
+    [
+      { ...written, run: named(900_001), expected: null, events: events(900_001) },
+      { ...written, run: named(900_002), expected: null, events: events(900_002) },
+      {
+        ...written,
+        run: { ...named(100_007), status: 'Success' },
+        expected: running,
+        events: events(100_007),
+      },
+    ],
+    true,
+  );
+  await findRuns(
+    explained(plans),
+    [
+      { accountId: view.account_id, id: 100_009 },
+      { accountId: view.account_id, id: 900_001 },
+    ],
+    true,
+  );
+  const after = await client.query(`SELECT id FROM runs WHERE id > 900000 OR status = 'Success' ORDER BY id`);
+  expect(after.rows.map(({ id }) => Number(id))).toEqual([100_007, 900_001, 900_002]);
+  expect(plans).toHaveLength(2);
+  // Each is looked for once, and the one that changes is locked and found again.
+  for (const plan of plans) expect(readOf(/^runs$/, plan)).toBeLessThan(12);
+});
