@@ -90,6 +90,11 @@ export async function restoreOpenEvents(pool: Pool): Promise<void> {
   });
 }
 
+/** Of a turn: an outage leaves millions, which one statement would not get done within its time. */
+const MARKED_MAX = 10_000;
+const NEXT = `
+  SELECT least($2::timestamptz, (
+    SELECT created_at FROM open_events WHERE created_at >= $1::timestamptz ORDER BY created_at OFFSET $3 LIMIT 1))::text AS next`;
 // What is fanned out meanwhile is marked for nothing: it has deliveries then, or says that it has none.
 const MARK_LATE = `
   UPDATE events e SET unfinished = 'late'
@@ -101,8 +106,9 @@ const ADVANCE = 'UPDATE open_events_checkpoint SET at = $1::timestamptz';
 /**
  * Moves the checkpoint on to some minutes ago, and marks what has been open since before that: so a crash leaves minutes to look
  * through, however long something is open. A missing table is made anew first.
+ * @param markedMax of one call, but for those of the same moment
  */
-export async function keepOpenEvents(pool: Pool): Promise<void> {
+export async function keepOpenEvents(pool: Pool, markedMax = MARKED_MAX): Promise<void> {
   const [state] = await runStatement<State>(pool, STATE, [], 'open-events-state');
   if (!state?.isWhole) await restoreOpenEvents(pool);
   if (!state?.isDue) return;
@@ -110,7 +116,8 @@ export async function keepOpenEvents(pool: Pool): Promise<void> {
     await runStatement(transaction, TURN, []);
     const [now] = await runStatement<State>(transaction, STATE, []);
     if (!now?.isWhole || !now.isDue) return;
-    await runStatement(transaction, MARK_LATE, [now.at, now.next]);
-    await runStatement(transaction, ADVANCE, [now.next]);
+    const [row] = await runStatement<{ next: string }>(transaction, NEXT, [now.at, now.next, markedMax]);
+    await runStatement(transaction, MARK_LATE, [now.at, row?.next]);
+    await runStatement(transaction, ADVANCE, [row?.next]);
   });
 }

@@ -181,6 +181,23 @@ test('what has been open for long is found again, though the checkpoint has pass
   expect(left.rowCount).toBe(0);
 });
 
+test('of very many that are open for long some are marked at a time', async () => {
+  await startAnew();
+  for (let count = 0; count < 5; count += 1) await newOpenEvent();
+  await age(30);
+  await database.pool.query(
+    `UPDATE open_events SET created_at = created_at + n * interval '1 second'
+     FROM (SELECT event_id AS id, row_number() OVER () AS n FROM open_events) AS numbered WHERE id = event_id`,
+  );
+  const marked: number[] = [];
+  for (let turn = 0; turn < 4; turn += 1) {
+    await keepOpenEvents(database.pool, 2);
+    const { rowCount } = await database.pool.query('SELECT FROM events WHERE unfinished IS NOT NULL');
+    marked.push(rowCount ?? 0);
+  }
+  expect(marked).toEqual([2, 4, 5, 5]);
+});
+
 test('the checkpoint moves once a minute, after what is missing was found since where it was', async () => {
   await startAnew();
   const at = async () =>
