@@ -1,4 +1,4 @@
-import { eventDataField } from '@runhook/database';
+import { eventDataField, OPEN_EVENTS_ARE_WHOLE } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { runKey } from './endpoint.ts';
 import type { Load } from './load.ts';
@@ -75,8 +75,9 @@ const DELIVERIES = `
          (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
           FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
+// After a crash of PostgreSQL what is open counts once it is found again.
 const UNSETTLED = `
-  SELECT (SELECT count(*) FROM open_events) AS events,
+  SELECT (SELECT count(*) FROM open_events) AS events, (NOT ${OPEN_EVENTS_ARE_WHOLE})::int::text AS unknown_events,
          (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
 /** What is accepted later than this after a kill is none of what was under way. */
 const DEAD_MS = 500;

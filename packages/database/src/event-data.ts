@@ -125,6 +125,12 @@ export function digitsOf(eventId: string): string {
 }
 
 /**
+ * SQL: whether `open_events` has all events that are open. A crash of PostgreSQL empties it, and the table of this row with it
+ * (docs/adr/0057-open-events-are-found-again.md).
+ */
+export const OPEN_EVENTS_ARE_WHOLE = 'EXISTS (SELECT FROM open_events_whole w WHERE w.id)';
+
+/**
  * SQL for a field of `events.data`, as text.
  * @param data SQL of the column
  */

@@ -12,6 +12,7 @@ export {
   eventDataOf,
   eventTimestampOf,
   isStoredEventData,
+  OPEN_EVENTS_ARE_WHOLE,
   type StoredEventData,
   storedEventData,
   storedTimestamp,

@@ -1,5 +1,6 @@
 import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
+  OPEN_EVENTS_ARE_WHOLE,
   type Pool,
   recordRunsOfEvents,
   runStatement,
@@ -8,7 +9,7 @@ import {
   valuesOfRuns,
 } from '@runhook/database';
 import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
-import { askWhole, IS_WHOLE, sameOpenEvent } from './open-events.ts';
+import { askWhole, sameOpenEvent } from './open-events.ts';
 
 export interface NewDelivery {
   id: string;
@@ -62,7 +63,7 @@ const COMMIT_FAN_OUT = `
     FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[], $34::int[],
                 $48::boolean[])
       WITH ORDINALITY AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms, unmatched, n)
-    WHERE ${IS_WHOLE}
+    WHERE ${OPEN_EVENTS_ARE_WHOLE}
   ), account AS MATERIALIZED (
     SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
   ), outdated AS MATERIALIZED (
@@ -112,17 +113,17 @@ const COMMIT_FAN_OUT = `
       `SELECT i.account_id, i.run_id
        FROM unnest($3::bigint[], $32::bigint[], $33::boolean[]) WITH ORDINALITY AS i (account_id, run_id, is_paged, n)
        LEFT JOIN claimed c ON c.n = i.n
-       WHERE (i.is_paged OR c.is_new) AND ${IS_WHOLE}`,
+       WHERE (i.is_paged OR c.is_new) AND ${OPEN_EVENTS_ARE_WHOLE}`,
     )}
   )
   SELECT n::int, 'claimed' AS result FROM claimed UNION ALL SELECT n::int, 'outdated' FROM outdated
-  UNION ALL SELECT 0, 'missing' WHERE NOT ${IS_WHOLE}`;
+  UNION ALL SELECT 0, 'missing' WHERE NOT ${OPEN_EVENTS_ARE_WHOLE}`;
 
 /** Of an event before anything of it is sent. `known`: it was claimed before. */
 export type EventState = 'open' | 'known' | 'outdated';
 
 const STATES = `
-  SELECT i.n::int, CASE WHEN NOT ${IS_WHOLE} THEN 'missing'
+  SELECT i.n::int, CASE WHEN NOT ${OPEN_EVENTS_ARE_WHOLE} THEN 'missing'
                     WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
                     WHEN e.id IS NOT NULL AND o.event_id IS NULL THEN 'known'
                     ELSE 'open' END AS state
@@ -156,7 +157,7 @@ export async function eventStates(
 // it has not, for what it has would else be taken for all (RESTORE).
 const COMMIT_PAGE = `
   WITH account AS MATERIALIZED (
-    SELECT a.id FROM accounts a WHERE a.id = $3::bigint AND a.version = $7::bigint AND ${IS_WHOLE}
+    SELECT a.id FROM accounts a WHERE a.id = $3::bigint AND a.version = $7::bigint AND ${OPEN_EVENTS_ARE_WHOLE}
   ), stored AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, unfinished)
     SELECT $1::date, $2::text, account.id, $4, $5, $6::json, 'paged' FROM account
@@ -180,7 +181,7 @@ const COMMIT_PAGE = `
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING id
   )
-  SELECT ${IS_WHOLE} AS "isWhole", EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
+  SELECT ${OPEN_EVENTS_ARE_WHOLE} AS "isWhole", EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
 
 interface PageCommit {
   [column: string]: unknown;

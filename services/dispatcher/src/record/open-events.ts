@@ -1,4 +1,11 @@
-import { digitsOf, eventDataField, inTransaction, type Pool, runStatement } from '@runhook/database';
+import {
+  digitsOf,
+  eventDataField,
+  inTransaction,
+  OPEN_EVENTS_ARE_WHOLE,
+  type Pool,
+  runStatement,
+} from '@runhook/database';
 
 /*
  * `open_events` names the events that nobody has fanned out, and is not in the log of PostgreSQL: a crash, and whoever takes the
@@ -10,9 +17,6 @@ import { digitsOf, eventDataField, inTransaction, type Pool, runStatement } from
 /** SQL that finds an `open_events o` by its index, which has a few digits of its id. */
 export const sameOpenEvent = (day: string, eventId: string, accountId: string) =>
   `${digitsOf('o.event_id')} = ${digitsOf(eventId)} AND o.event_id = ${eventId} AND o.day = ${day} AND o.account_id = ${accountId}`;
-
-/** SQL: whether `open_events` has all events that are open. */
-export const IS_WHOLE = 'EXISTS (SELECT FROM open_events_whole w WHERE w.id)';
 
 /** Asks a statement that decides by `open_events`, again once that is whole if it says that it was not. */
 export async function askWhole<Row>(
@@ -35,7 +39,7 @@ const RESTORE_MAX_MS = 600_000;
 /** As `isWhole` is found under the lock, nobody else is at it, or has done it meanwhile. */
 const TURN = `SELECT pg_advisory_xact_lock(hashtext('runhook.open_events'))`;
 const STATE = `
-  SELECT ${IS_WHOLE} AS "isWhole", c.at::text AS at, next.at::text AS next, next.at > c.at + interval '1 minute' AS "isDue"
+  SELECT ${OPEN_EVENTS_ARE_WHOLE} AS "isWhole", c.at::text AS at, next.at::text AS next, next.at > c.at + interval '1 minute' AS "isDue"
   FROM open_events_checkpoint c, (SELECT now() - interval '${CHECKPOINT_AGE_MINUTES} minutes' AS at) AS next`;
 
 interface State {

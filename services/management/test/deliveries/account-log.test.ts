@@ -400,6 +400,16 @@ describe('the events of a run', () => {
     expect(answer.json.data[1].event_id).toBe(event.eventId);
   });
 
+  test('wait for as long as a crash of PostgreSQL leaves unknown which ones do', async () => {
+    const jobId = await harness.newJob(account);
+    await report('', { job_id: jobId, run_id: 8, engine_version: '1.9' });
+    const { pool } = harness.database;
+    await pool.query('TRUNCATE open_events, open_events_whole');
+    expect(told(await events(8))).toEqual([['job.run.started', 'waiting', 0]]);
+    await pool.query('INSERT INTO open_events_whole DEFAULT VALUES');
+    expect(told(await events(8))).toEqual([['job.run.started', 'unmatched', 0]]);
+  });
+
   test('are forgotten where the log does not reach back to the run', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 7, engine_version: '1.9' });
