@@ -1,12 +1,14 @@
 import {
   EVENT_TYPE_TABLE,
   type EventType,
+  idDay,
   type JobRunEvent,
   RUN_FIELDS,
   RUN_STATUS_CODES,
   type RunDetails,
   type RunStatus,
 } from '@runhook/contract';
+import type { Given } from './given.ts';
 import { column } from './rows.ts';
 
 /**
@@ -115,6 +117,16 @@ export function eventTimestampOf(stored: string): string {
 function isSeconds(text: string): boolean {
   return /^\d{1,11}(\.\d{1,9})?$/.test(text);
 }
+
+/** The columns of `events`. */
+export const GIVEN_EVENT = {
+  day: ['date', ({ event }) => idDay('event', event.eventId)],
+  id: ['text', ({ event }) => event.eventId],
+  account_id: ['bigint', ({ event }) => event.accountId],
+  event_type: ['text', ({ event }) => event.eventType],
+  timestamp: ['text', ({ event }) => storedTimestamp(event.timestamp)],
+  data: ['json', ({ event }) => storedEventData(event)],
+} as const satisfies Given<{ event: JobRunEvent }>;
 
 /**
  * SQL for what the index of `open_events` has of an event's id: seven digits of its KSUID, in the order of time.

@@ -11,6 +11,7 @@ export {
   eventDataField,
   eventDataOf,
   eventTimestampOf,
+  GIVEN_EVENT,
   isStoredEventData,
   OPEN_EVENTS_ARE_WHOLE,
   type StoredEventData,
@@ -18,6 +19,7 @@ export {
   storedTimestamp,
 } from './event-data.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
+export { type Given, givenRows, givenSize, givenValues } from './given.ts';
 export {
   addMembership,
   type CredentialKind,

@@ -1,4 +1,5 @@
 import { EVENT_TYPE_TABLE, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
+import { type Given, givenRows, givenValues } from './given.ts';
 
 /** What the events of one run tell of it, for the table of runs. */
 interface RunOfEvents {
@@ -20,25 +21,25 @@ interface RunOfEvents {
   artifactsIngestedAt: string | null;
 }
 
-/** In the order of the statement that records them, with their types. */
-const COLUMNS = {
-  accountId: 'bigint',
-  id: 'bigint',
-  jobId: 'bigint',
-  jobName: 'text',
-  projectId: 'bigint',
-  projectName: 'text',
-  environmentId: 'bigint',
-  environmentName: 'text',
-  engineVersion: 'text',
-  status: 'text',
-  statusMessage: 'text',
-  reason: 'text',
-  startedAt: 'timestamptz',
-  finishedAt: 'timestamptz',
-  erroredAt: 'timestamptz',
-  artifactsIngestedAt: 'timestamptz',
-} as const satisfies Record<keyof RunOfEvents, string>;
+const GIVEN_RUN: Given<RunOfEvents> = {
+  account_id: ['bigint', ({ accountId }) => accountId],
+  id: ['bigint', ({ id }) => id],
+  job_id: ['bigint', ({ jobId }) => jobId],
+  job_name: ['text', ({ jobName }) => jobName],
+  project_id: ['bigint', ({ projectId }) => projectId],
+  project_name: ['text', ({ projectName }) => projectName],
+  environment_id: ['bigint', ({ environmentId }) => environmentId],
+  environment_name: ['text', ({ environmentName }) => environmentName],
+  engine_version: ['text', ({ engineVersion }) => engineVersion],
+  status: ['text', ({ status }) => status],
+  status_message: ['text', ({ statusMessage }) => statusMessage],
+  reason: ['text', ({ reason }) => reason],
+  started_at: ['timestamptz', ({ startedAt }) => startedAt],
+  finished_at: ['timestamptz', ({ finishedAt }) => finishedAt],
+  errored_at: ['timestamptz', ({ erroredAt }) => erroredAt],
+  artifacts_ingested_at: ['timestamptz', ({ artifactsIngestedAt }) => artifactsIngestedAt],
+};
+const COLUMNS = Object.keys(GIVEN_RUN).join(', ');
 
 /**
  * A part of a statement that commits events: records what they tell of their runs, with {@link valuesOfRuns} as its
@@ -47,12 +48,9 @@ const COLUMNS = {
  * @param recorded a query of the account and the run of each event that is new
  */
 export function recordRunsOfEvents(first: number, recorded: string): string {
-  const parameters = Object.values(COLUMNS).map((type, index) => `$${first + index}::${type}[]`);
   return `
-    INSERT INTO runs AS r (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
-                           engine_version, status, status_message, reason, started_at, finished_at, errored_at,
-                           artifacts_ingested_at)
-    SELECT * FROM unnest(${parameters.join(', ')}) AS told (account_id, id)
+    INSERT INTO runs AS r (${COLUMNS})
+    SELECT ${COLUMNS} FROM ${givenRows(GIVEN_RUN, first, 'told')}
     WHERE (told.account_id, told.id) IN (${recorded})
     ON CONFLICT (account_id, id) DO UPDATE
       SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
@@ -67,10 +65,9 @@ export function recordRunsOfEvents(first: number, recorded: string): string {
           OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))`;
 }
 
-/** One array for each parameter of {@link recordRunsOfEvents}. */
-export function valuesOfRuns(events: readonly JobRunEvent[]): (string | number | null)[][] {
-  const runs = runsOfEvents(events);
-  return (Object.keys(COLUMNS) as (keyof RunOfEvents)[]).map((column) => runs.map((run) => run[column]));
+/** The parameters of {@link recordRunsOfEvents}. */
+export function valuesOfRuns(events: readonly JobRunEvent[]): unknown[][] {
+  return givenValues(GIVEN_RUN, runsOfEvents(events));
 }
 
 /** Events in any order give the same run: what came later in its life wins, and a time that is known stays known. */

@@ -150,14 +150,17 @@ async function attemptThenCommit(
   works: Promise<void>[],
 ): Promise<FanOutCommit> {
   const { record, planned: line } = dispatcher;
-  if (subscriptions.length === 0) return await record.commitFanOut({ event, version, deliveries: [] });
+  const storedAtMs = committed?.accountVersion === version ? committed.atMs : Number.NEGATIVE_INFINITY;
+  const isStored = () => performance.now() - storedAtMs < JUST_MS;
+  if (subscriptions.length === 0)
+    return await record.commitFanOut({ event, version, deliveries: [], isStored: isStored() });
   // What is planned before its turn is not fresh any more when that comes.
   let inLine = subscriptions.length;
   await line.acquire(inLine);
   try {
     let plannedAtMs = performance.now();
-    if (committed?.accountVersion === version && plannedAtMs - committed.atMs < JUST_MS)
-      plannedAtMs = committed.atMs;
+    const isJustStored = isStored();
+    if (isJustStored) plannedAtMs = storedAtMs;
     else {
       const state = await record.stateOf({ event, version });
       if (state !== 'open') return state;
@@ -170,7 +173,13 @@ async function attemptThenCommit(
       const deliveries = firsts.map(newDelivery);
       // Requests that were made are on record, whatever their account is by now.
       const ageMs = performance.now() - plannedAtMs;
-      return await record.commitAttempted({ event, version: null, deliveries, ageMs });
+      return await record.commitAttempted({
+        event,
+        version: null,
+        deliveries,
+        ageMs,
+        isStored: isJustStored,
+      });
     });
     for (const first of firsts)
       keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine: () => line.release(), commit }));

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor } from '@runhook/contract';
 import { countFannedOut, eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut, commitPage } from '../src/record/commit-fan-out.ts';
+import { commitFanOut } from '../src/record/commit-fan-out.ts';
+import { commitPage } from '../src/record/commit-page.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 

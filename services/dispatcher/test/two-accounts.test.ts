@@ -10,7 +10,8 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { commitFanOut, eventStates } from '../src/record/commit-fan-out.ts';
+import { commitFanOut } from '../src/record/commit-fan-out.ts';
+import { eventStates } from '../src/record/open-events.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 

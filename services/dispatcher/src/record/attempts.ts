@@ -1,5 +1,5 @@
 import type { KeptAnswerHeaders, KeptHeaders } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
+import { type Given, type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
 /** One attempt for the log, and what it makes of its delivery. */
@@ -89,31 +89,26 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
   );
 }
 
-/**
- * What deliveries whose only attempt succeeded hold of it, a column each; nothing where there is none: attempts made,
- * http_status_code, duration_ms, started_at, request_headers, response_headers, response_body, response_truncated,
- * dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms.
- */
-export function columnsOfDelivered(records: readonly (AttemptRecord | undefined)[]): unknown[][] {
-  const column = <T>(read: (record: AttemptRecord) => T, none: T | null = null) =>
-    records.map((record) => (record === undefined ? none : read(record)));
-  return [
-    column(() => 1, 0),
-    column(({ httpStatusCode }) => httpStatusCode, 0),
-    column(({ durationMs }) => durationMs),
-    column(({ startedAt }) => startedAt.toISOString()),
-    column(({ requestHeaders }) => JSON.stringify(requestHeaders)),
-    column(({ response }) => (response ? JSON.stringify(response.headers) : null)),
-    column(({ response }) => response?.body ?? null),
-    // Nothing for false: a byte, and what aligns the next.
-    column(({ response }) => (response?.truncated ? true : null)),
-    column(({ timings }) => timings?.dnsMs ?? null),
-    column(({ timings }) => timings?.connectMs ?? null),
-    column(({ timings }) => timings?.tlsMs ?? null),
-    column(({ timings }) => timings?.firstByteMs ?? null),
-    column(({ timings }) => timings?.totalMs ?? null),
-  ];
-}
+/** What of a delivery's only attempt, if it succeeded, is in the row of the delivery; nothing where there is none. */
+export const GIVEN_DELIVERED = {
+  attempt_count: ['int', ({ delivered }) => (delivered ? 1 : 0)],
+  http_status_code: ['int', ({ delivered }) => delivered?.httpStatusCode ?? 0],
+  duration_ms: ['int', ({ delivered }) => delivered?.durationMs],
+  started_at: ['timestamptz', ({ delivered }) => delivered?.startedAt.toISOString()],
+  request_headers: ['json', ({ delivered }) => delivered && JSON.stringify(delivered.requestHeaders)],
+  response_headers: [
+    'json',
+    ({ delivered }) => delivered?.response && JSON.stringify(delivered.response.headers),
+  ],
+  response_body: ['text', ({ delivered }) => delivered?.response?.body],
+  // Nothing for false: a byte, and what aligns the next.
+  response_truncated: ['boolean', ({ delivered }) => delivered?.response?.truncated || null],
+  dns_ms: ['int', ({ delivered }) => delivered?.timings?.dnsMs],
+  connect_ms: ['int', ({ delivered }) => delivered?.timings?.connectMs],
+  tls_ms: ['int', ({ delivered }) => delivered?.timings?.tlsMs],
+  first_byte_ms: ['int', ({ delivered }) => delivered?.timings?.firstByteMs],
+  total_ms: ['int', ({ delivered }) => delivered?.timings?.totalMs],
+} as const satisfies Given<{ delivered?: AttemptRecord | undefined }>;
 
 /** What one attempt, or several one after another, say of a subscription. */
 export interface SubscriptionStatus {

@@ -1,14 +1,17 @@
-import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
+import { eventJobId, type JobRunEvent } from '@runhook/contract';
 import {
+  GIVEN_EVENT,
+  type Given,
+  givenRows,
+  givenSize,
+  givenValues,
   OPEN_EVENTS_ARE_WHOLE,
   type Pool,
   recordRunsOfEvents,
   runStatement,
-  storedEventData,
-  storedTimestamp,
   valuesOfRuns,
 } from '@runhook/database';
-import { type AttemptRecord, columnsOfDelivered } from './attempts.ts';
+import { type AttemptRecord, GIVEN_DELIVERED } from './attempts.ts';
 import { askWhole, sameOpenEvent } from './open-events.ts';
 
 export interface NewDelivery {
@@ -32,38 +35,96 @@ export interface FanOutRows {
   ageMs?: number;
   /** Its pages have stored the event, and not what it tells of its run. */
   isPaged?: boolean;
+  /** Management has committed it, as it is here, a moment ago, and its run with it. */
+  isStored?: boolean;
 }
 
 /** `known`: it was claimed before. `outdated`: the plan no longer fits the account, and nothing was committed. */
 export type FanOutCommit = 'claimed' | 'known' | 'outdated';
 
 /** Of a new delivery: delivered already, due at once, parked, or cancelled. */
-const STATE_COLUMNS = 'status, reason, completed_at, next_attempt_at, parked_at';
+export const STATE_COLUMNS = 'status, reason, completed_at, next_attempt_at, parked_at';
 /** @param isDelivered SQL */
-const stateValues = (isDelivered: string) => `
+export const stateValues = (isDelivered: string) => `
   CASE WHEN ${isDelivered} THEN 'delivered' WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END,
   d.cancel_reason,
   CASE WHEN ${isDelivered} OR d.cancel_reason IS NOT NULL THEN now() END,
   CASE WHEN NOT (${isDelivered} OR d.is_parked) AND d.cancel_reason IS NULL THEN now() END,
   CASE WHEN d.is_parked AND d.cancel_reason IS NULL THEN now() END`;
 
+const DELIVERED_COLUMNS = Object.keys(GIVEN_DELIVERED).join(', ');
+const GIVEN_DELIVERY: Given<NewDelivery & { event: JobRunEvent; eventNumber: number }> = {
+  event_n: ['bigint', ({ eventNumber }) => eventNumber],
+  id: ['text', ({ id }) => id],
+  subscription_id: ['text', ({ subscriptionId }) => subscriptionId],
+  job_id: ['bigint', ({ event }) => event.data.jobId],
+  run_id: ['bigint', ({ event }) => event.data.runId],
+  webhook_name: ['text', ({ webhookName }) => webhookName],
+  is_parked: ['boolean', ({ isParked }) => isParked],
+  cancel_reason: ['text', ({ cancelReason }) => cancelReason],
+  ...GIVEN_DELIVERED,
+};
+
 /**
- * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
- * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
- * relayed twice, or its job was interrupted.
- * Management has committed its own events before, as open ones, and their runs with them. Of events that are new here the
- * runs are recorded from what they tell: their runner publishes straight onto the queue. What is stored of an open event
- * is what is sent of it, whatever it was.
- * While `open_events` is not whole it claims nothing and answers one row, 'missing'.
+ * A part of a statement: the deliveries of the events of `claimed` (n, day, id, account_id, event_type, created_at).
+ * @param first the number of the first parameter of {@link valuesOfDeliveries}
  */
-const COMMIT_FAN_OUT = `
-  WITH input AS MATERIALIZED (
-    SELECT n, day, id, account_id, event_type, "timestamp", data, version, unmatched,
-           now() - age_ms * interval '1 millisecond' AS created_at
-    FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::json[], $29::bigint[], $34::int[],
-                $48::boolean[])
-      WITH ORDINALITY AS i (day, id, account_id, event_type, "timestamp", data, version, age_ms, unmatched, n)
-    WHERE ${OPEN_EVENTS_ARE_WHOLE}
+function insertDeliveries(first: number): string {
+  return `
+    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                            ${STATE_COLUMNS}, created_at, ${DELIVERED_COLUMNS})
+    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
+           ${stateValues('d.attempt_count > 0')}, c.created_at, ${DELIVERED_COLUMNS}
+    FROM ${givenRows(GIVEN_DELIVERY, first, 'd')}
+    JOIN claimed c ON c.n = d.event_n`;
+}
+
+function valuesOfDeliveries(rows: readonly FanOutRows[]): unknown[][] {
+  const deliveries = rows.flatMap(({ event, deliveries }, index) =>
+    deliveries.map((delivery) => ({ event, eventNumber: index + 1, ...delivery })),
+  );
+  return givenValues(GIVEN_DELIVERY, deliveries);
+}
+
+const { timestamp, data, ...nameOfEvent } = GIVEN_EVENT;
+const GIVEN_STORED = {
+  ...nameOfEvent,
+  age_ms: ['int', ({ ageMs = 0 }) => Math.round(ageMs)],
+} as const satisfies Given<FanOutRows>;
+const CREATED_AT = `now() - age_ms * interval '1 millisecond' AS created_at`;
+
+/**
+ * The way of what is reported over REST: management has committed the event and its run, so that all that is left is its row of
+ * `open_events`, and the deliveries. Whether the event is stored as it is here is not looked at, nor the account's version.
+ */
+const CLAIM_STORED = `
+  WITH claimed AS (
+    DELETE FROM open_events o USING ${givenRows(GIVEN_STORED, 1, 'i', 'n')}
+    WHERE ${sameOpenEvent('i.day', 'i.id', 'i.account_id')} AND ${OPEN_EVENTS_ARE_WHOLE}
+    RETURNING i.n, i.day, i.id, i.account_id, i.event_type, ${CREATED_AT}
+  ), committed AS (
+    ${insertDeliveries(1 + givenSize(GIVEN_STORED))}
+  )
+  SELECT n::int, 'claimed' AS result FROM claimed`;
+
+const GIVEN_EVENTS: Given<FanOutRows> = {
+  ...GIVEN_EVENT,
+  version: ['bigint', ({ version }) => version],
+  age_ms: GIVEN_STORED.age_ms,
+  unmatched: ['boolean', ({ deliveries, isPaged }) => (deliveries.length === 0 && !isPaged) || null],
+  run_id: ['bigint', ({ event }) => event.data.runId],
+  is_paged: ['boolean', ({ isPaged = false }) => isPaged],
+};
+const FIRST_OF_DELIVERIES = 1 + givenSize(GIVEN_EVENTS);
+const FIRST_OF_RUNS = FIRST_OF_DELIVERIES + givenSize(GIVEN_DELIVERY);
+
+/**
+ * Of events whose accounts still are as the deliveries were planned for, `fit`; the others are `outdated`.
+ * @param where a condition for all of them
+ */
+const fitEvents = (where: string) => `
+  input AS MATERIALIZED (
+    SELECT *, ${CREATED_AT} FROM ${givenRows(GIVEN_EVENTS, 1, 'i', 'n')} WHERE ${where}
   ), account AS MATERIALIZED (
     SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
   ), outdated AS MATERIALIZED (
@@ -71,201 +132,117 @@ const COMMIT_FAN_OUT = `
     WHERE i.version IS NOT NULL AND i.version IS DISTINCT FROM a.version
   ), fit AS MATERIALIZED (
     SELECT i.* FROM input i WHERE i.n NOT IN (SELECT n FROM outdated)
-  ), added AS (
+  )`;
+const OUTDATED = `SELECT n::int, 'outdated' AS result FROM outdated`;
+
+/**
+ * The way of what is published straight onto the queue: nobody has the event yet, and its run is recorded from what it tells.
+ * An event that is on record already is left alone.
+ */
+const COMMIT_NEW = `
+  WITH ${fitEvents('true')}, added AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, unmatched)
     SELECT f.day, f.id, f.account_id, f.event_type, f."timestamp", f.data, f.unmatched FROM fit f
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING account_id, id
-  ), taken AS (
-    DELETE FROM open_events o USING fit f
-    WHERE ${sameOpenEvent('f.day', 'f.id', 'f.account_id')}
-    RETURNING f.n
-  ), corrected AS (
-    UPDATE events e
-    SET event_type = f.event_type, "timestamp" = f."timestamp", data = f.data, unmatched = f.unmatched, unfinished = NULL
-    FROM fit f
-    WHERE e.day = f.day AND e.id = f.id AND e.account_id = f.account_id AND f.n IN (SELECT n FROM taken)
-      AND (e.event_type <> f.event_type OR e."timestamp" <> f."timestamp" OR e.data::text <> f.data::text
-        OR f.unmatched OR e.unfinished IS NOT NULL)
   ), claimed AS MATERIALIZED (
-    SELECT f.n, f.day, f.id, f.account_id, f.event_type, f.created_at, a.id IS NOT NULL AS is_new
-    FROM fit f LEFT JOIN added a ON a.id = f.id AND a.account_id = f.account_id
-    WHERE a.id IS NOT NULL OR f.n IN (SELECT n FROM taken)
+    SELECT f.* FROM fit f JOIN added a ON a.id = f.id AND a.account_id = f.account_id
   ), committed AS (
-    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                            ${STATE_COLUMNS}, created_at, attempt_count, http_status_code, duration_ms, started_at,
-                            request_headers, response_headers, response_body, response_truncated,
-                            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
-    SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
-           ${stateValues('d.made > 0')}, c.created_at, d.made, d.http_status_code, d.duration_ms, d.started_at,
-           d.request_headers, d.response_headers, d.response_body, d.response_truncated,
-           d.dns_ms, d.connect_ms, d.tls_ms, d.first_byte_ms, d.total_ms
-    FROM unnest($7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $30::boolean[], $31::text[],
-                $35::int[], $36::int[], $37::int[], $38::timestamptz[], $39::json[], $40::json[], $41::text[],
-                $42::boolean[], $43::int[], $44::int[], $45::int[], $46::int[], $47::int[])
-      AS d (event_n, id, subscription_id, job_id, run_id, webhook_name, is_parked, cancel_reason,
-            made, http_status_code, duration_ms, started_at, request_headers, response_headers, response_body,
-            response_truncated, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms)
-    JOIN claimed c ON c.n = d.event_n
+    ${insertDeliveries(FIRST_OF_DELIVERIES)}
   ), recorded AS (
-    ${recordRunsOfEvents(
-      13,
-      `SELECT i.account_id, i.run_id
-       FROM unnest($3::bigint[], $32::bigint[], $33::boolean[]) WITH ORDINALITY AS i (account_id, run_id, is_paged, n)
-       LEFT JOIN claimed c ON c.n = i.n
-       WHERE (i.is_paged OR c.is_new) AND ${OPEN_EVENTS_ARE_WHOLE}`,
-    )}
+    ${recordRunsOfEvents(FIRST_OF_RUNS, 'SELECT account_id, run_id FROM claimed')}
   )
-  SELECT n::int, 'claimed' AS result FROM claimed UNION ALL SELECT n::int, 'outdated' FROM outdated
-  UNION ALL SELECT 0, 'missing' WHERE NOT ${OPEN_EVENTS_ARE_WHOLE}`;
-
-/** Of an event before anything of it is sent. `known`: it was claimed before. */
-export type EventState = 'open' | 'known' | 'outdated';
-
-const STATES = `
-  SELECT i.n::int, CASE WHEN NOT ${OPEN_EVENTS_ARE_WHOLE} THEN 'missing'
-                    WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
-                    WHEN e.id IS NOT NULL AND o.event_id IS NULL THEN 'known'
-                    ELSE 'open' END AS state
-  FROM unnest($1::date[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS i (day, id, account_id, version, n)
-  LEFT JOIN accounts a ON a.id = i.account_id
-  LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-  LEFT JOIN open_events o ON ${sameOpenEvent('i.day', 'i.id', 'i.account_id')}`;
-
-/** Of each event, in order: whether it is still to be fanned out, and its account as its deliveries are planned for. */
-export async function eventStates(
-  pool: Pool,
-  events: readonly { event: JobRunEvent; version: string }[],
-): Promise<EventState[]> {
-  const values = [
-    events.map(({ event }) => idDay('event', event.eventId)),
-    events.map(({ event }) => event.eventId),
-    events.map(({ event }) => event.accountId),
-    events.map(({ version }) => version),
-  ];
-  const rows = await askWhole(
-    pool,
-    () => runStatement<{ n: number; state: EventState | 'missing' }>(pool, STATES, values, 'event-states'),
-    ({ state }) => state === 'missing',
-  );
-  const states = new Array<EventState>(events.length).fill('outdated');
-  for (const { n, state } of rows) states[n - 1] = state as EventState;
-  return states;
-}
-
-// An event that somebody else claimed meanwhile gets no more deliveries: it has all of its own. The first page says of the event that
-// it has not, for what it has would else be taken for all (RESTORE).
-const COMMIT_PAGE = `
-  WITH account AS MATERIALIZED (
-    SELECT a.id FROM accounts a WHERE a.id = $3::bigint AND a.version = $7::bigint AND ${OPEN_EVENTS_ARE_WHOLE}
-  ), stored AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, unfinished)
-    SELECT $1::date, $2::text, account.id, $4, $5, $6::json, 'paged' FROM account
-    ON CONFLICT (day, id, account_id) DO NOTHING
-    RETURNING day, id, account_id
-  ), opened AS (
-    INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
-  ), begun AS (
-    UPDATE events e SET unfinished = 'paged' FROM account
-    WHERE e.day = $1::date AND e.id = $2 AND e.account_id = account.id AND e.unfinished IS DISTINCT FROM 'paged'
-      AND EXISTS (SELECT FROM open_events o WHERE ${sameOpenEvent('$1::date', '$2', '$3')})
-  ), added AS (
-    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                            ${STATE_COLUMNS})
-    SELECT $1::date, d.id, account.id, d.subscription_id, $2, $4, $8::bigint, $9::bigint, d.webhook_name,
-           ${stateValues('false')}
-    FROM account, unnest($10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[])
-      AS d (id, subscription_id, webhook_name, is_parked, cancel_reason)
-    WHERE EXISTS (SELECT FROM stored)
-      OR EXISTS (SELECT FROM open_events o WHERE ${sameOpenEvent('$1::date', '$2', '$3')})
-    ON CONFLICT (day, id, account_id) DO NOTHING
-    RETURNING id
-  )
-  SELECT ${OPEN_EVENTS_ARE_WHOLE} AS "isWhole", EXISTS (SELECT FROM account) AS "isCurrent", ARRAY(SELECT id FROM added) AS added`;
-
-interface PageCommit {
-  [column: string]: unknown;
-  isWhole: boolean;
-  isCurrent: boolean;
-  added: string[];
-}
+  SELECT n::int, 'claimed' AS result FROM claimed UNION ALL ${OUTDATED}`;
 
 /**
- * Commits some of the deliveries of an event that has very many, without claiming it. Answers which of them are new:
- * those are the caller's to attempt. Null when its account is not any more as it was planned for.
+ * Of events that are on record: claims those that are open, whoever stored them, a page of them perhaps, which leaves what they tell
+ * of their run to the claim. What is stored of an open event is what is sent of it, whatever it was.
+ * While `open_events` is not whole it claims nothing and answers one row, 'missing'.
  */
-export async function commitPage(
-  pool: Pool,
-  { event, version, deliveries }: FanOutRows,
-): Promise<Set<string> | null> {
-  const { eventId, accountId, eventType, timestamp, data } = event;
-  const values = [
-    idDay('event', eventId),
-    eventId,
-    accountId,
-    eventType,
-    storedTimestamp(timestamp),
-    storedEventData(event),
-    version,
-    data.jobId,
-    data.runId,
-    deliveries.map(({ id }) => id),
-    deliveries.map(({ subscriptionId }) => subscriptionId),
-    deliveries.map(({ webhookName }) => webhookName),
-    deliveries.map(({ isParked }) => isParked),
-    deliveries.map(({ cancelReason }) => cancelReason ?? null),
-  ];
-  const [row] = await askWhole(
-    pool,
-    () => runStatement<PageCommit>(pool, COMMIT_PAGE, values, 'commit-page'),
-    ({ isWhole }) => !isWhole,
-  );
-  return row?.isCurrent ? new Set(row.added) : null;
+const CLAIM_OPEN = `
+  WITH ${fitEvents(OPEN_EVENTS_ARE_WHOLE)}, claimed AS (
+    DELETE FROM open_events o USING fit f
+    WHERE ${sameOpenEvent('f.day', 'f.id', 'f.account_id')}
+    RETURNING f.*
+  ), corrected AS (
+    UPDATE events e
+    SET event_type = c.event_type, "timestamp" = c."timestamp", data = c.data, unmatched = c.unmatched, unfinished = NULL
+    FROM claimed c
+    WHERE e.day = c.day AND e.id = c.id AND e.account_id = c.account_id
+      AND (e.event_type <> c.event_type OR e."timestamp" <> c."timestamp" OR e.data::text <> c.data::text
+        OR c.unmatched OR e.unfinished IS NOT NULL)
+  ), committed AS (
+    ${insertDeliveries(FIRST_OF_DELIVERIES)}
+  ), recorded AS (
+    ${recordRunsOfEvents(FIRST_OF_RUNS, 'SELECT account_id, run_id FROM input WHERE is_paged')}
+  )
+  SELECT n::int, 'claimed' AS result FROM claimed UNION ALL ${OUTDATED}
+  UNION ALL SELECT 0, 'missing' WHERE NOT ${OPEN_EVENTS_ARE_WHOLE}`;
+
+/** What a statement found out of events; those that it says nothing of are for the next. */
+interface Found {
+  [column: string]: unknown;
+  n: number;
+  result: FanOutCommit | 'missing';
 }
 
-/** Answers what became of each event, in order. An account's event ids must not repeat within a call. */
+const valuesOfEvents = (rows: readonly FanOutRows[]) => [
+  ...givenValues(GIVEN_EVENTS, rows),
+  ...valuesOfDeliveries(rows),
+  ...valuesOfRuns(rows.map(({ event }) => event)),
+];
+
+/** Each costs by what it may have to do, so the usual ones may do little. */
+const STATEMENTS = {
+  async stored(pool: Pool, rows: readonly FanOutRows[]): Promise<Found[]> {
+    const values = [...givenValues(GIVEN_STORED, rows), ...valuesOfDeliveries(rows)];
+    return await runStatement<Found>(pool, CLAIM_STORED, values, 'claim-stored');
+  },
+  async new(pool: Pool, rows: readonly FanOutRows[]): Promise<Found[]> {
+    return await runStatement<Found>(pool, COMMIT_NEW, valuesOfEvents(rows), 'commit-new');
+  },
+  async open(pool: Pool, rows: readonly FanOutRows[]): Promise<Found[]> {
+    const values = valuesOfEvents(rows);
+    return await askWhole(
+      pool,
+      () => runStatement<Found>(pool, CLAIM_OPEN, values, 'claim-open'),
+      ({ result }) => result === 'missing',
+    );
+  },
+};
+
+/**
+ * Claims each event and commits it with its deliveries, in one statement, if its account still is as it was planned
+ * for. An event is claimed once: whoever comes second with the same id adds nothing, whether it was published twice,
+ * relayed twice, or its job was interrupted.
+ * Answers what became of each, in order. An account's event ids must not repeat within a call. If it fails, some may be
+ * claimed, and are known when it is asked again, as after an answer that was lost.
+ */
 export async function commitFanOut(pool: Pool, unsorted: readonly FanOutRows[]): Promise<FanOutCommit[]> {
   // The same order everywhere, so that two dispatchers with the same events wait for each other, not in a circle.
   const rows = [...unsorted].sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
-  const events = rows.map(({ event }) => event);
-  const deliveries = rows.flatMap(({ event, deliveries }, index) =>
-    deliveries.map((delivery) => ({ event, eventNumber: index + 1, ...delivery })),
+  const results = new Map<FanOutRows, FanOutCommit>();
+  const ask = async (statement: keyof typeof STATEMENTS, asked: readonly FanOutRows[]) => {
+    if (asked.length === 0) return;
+    for (const { n, result } of await STATEMENTS[statement](pool, asked))
+      results.set(asked[n - 1] as FanOutRows, result as FanOutCommit);
+  };
+  const isLeft = (row: FanOutRows) => !results.has(row);
+  // That nobody is to hear of it is written into the event, which only the last of them does.
+  const isMarked = ({ isStored, isPaged, deliveries }: FanOutRows) =>
+    isPaged || (isStored && deliveries.length === 0);
+  await ask(
+    'stored',
+    rows.filter((row) => row.isStored && !isMarked(row)),
   );
-  const values = [
-    events.map(({ eventId }) => idDay('event', eventId)),
-    events.map(({ eventId }) => eventId),
-    events.map(({ accountId }) => accountId),
-    events.map(({ eventType }) => eventType),
-    events.map(({ timestamp }) => storedTimestamp(timestamp)),
-    events.map((event) => storedEventData(event)),
-    deliveries.map(({ eventNumber }) => eventNumber),
-    deliveries.map(({ id }) => id),
-    deliveries.map(({ subscriptionId }) => subscriptionId),
-    deliveries.map(({ event }) => event.data.jobId),
-    deliveries.map(({ event }) => event.data.runId),
-    deliveries.map(({ webhookName }) => webhookName),
-    ...valuesOfRuns(events),
-    rows.map(({ version }) => version),
-    deliveries.map(({ isParked }) => isParked),
-    deliveries.map(({ cancelReason }) => cancelReason ?? null),
-    events.map(({ data }) => data.runId),
-    rows.map(({ isPaged = false }) => isPaged),
-    rows.map(({ ageMs = 0 }) => Math.round(ageMs)),
-    ...columnsOfDelivered(deliveries.map(({ delivered }) => delivered)),
-    rows.map(({ deliveries, isPaged }) => (deliveries.length === 0 && !isPaged ? true : null)),
-  ];
-  const results = await askWhole(
-    pool,
-    () =>
-      runStatement<{ n: number; result: FanOutCommit | 'missing' }>(
-        pool,
-        COMMIT_FAN_OUT,
-        values,
-        'commit-fan-out',
-      ),
-    ({ result }) => result === 'missing',
+  await ask(
+    'new',
+    rows.filter((row) => isLeft(row) && !isMarked(row)),
   );
-  const resultOf = new Map<FanOutRows, FanOutCommit>();
-  for (const { n, result } of results) resultOf.set(rows[n - 1] as FanOutRows, result as FanOutCommit);
-  return unsorted.map((row) => resultOf.get(row) ?? 'known');
+  await ask('open', rows.filter(isLeft));
+  await ask(
+    'new',
+    rows.filter((row) => isLeft(row) && isMarked(row)),
+  );
+  return unsorted.map((row) => results.get(row) ?? 'known');
 }

@@ -2,7 +2,6 @@ import {
   type DeliveryJob,
   type EventKey,
   eventJobId,
-  type JobRunEvent,
   type LaneJob,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
@@ -17,14 +16,8 @@ import {
   type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from './attempts.ts';
-import {
-  commitFanOut,
-  commitPage,
-  type EventState,
-  eventStates,
-  type FanOutCommit,
-  type FanOutRows,
-} from './commit-fan-out.ts';
+import { commitFanOut, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
+import { commitPage } from './commit-page.ts';
 import {
   accountOf,
   type Cancellation,
@@ -34,6 +27,7 @@ import {
   type PendingDelivery,
   pendingDeliveriesOf,
 } from './deliveries.ts';
+import { type EventState, eventStates, type PlannedEvent } from './open-events.ts';
 import { hasParked, type Lane, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
 import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
@@ -63,12 +57,6 @@ const ALONE_AFTER_MS = 1_000;
 const PAGE_REST_TIMES = 2;
 /** Of a page that took long because the database was away. */
 const PAGE_REST_MAX_MS = 100;
-
-/** An event, and the version of its account that its deliveries are planned for. */
-interface PlannedEvent {
-  event: JobRunEvent;
-  version: string;
-}
 
 export interface DispatchRecordOptions {
   pool: Pool;

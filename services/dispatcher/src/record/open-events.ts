@@ -1,6 +1,11 @@
+import type { JobRunEvent } from '@runhook/contract';
 import {
   digitsOf,
   eventDataField,
+  GIVEN_EVENT,
+  type Given,
+  givenRows,
+  givenValues,
   inTransaction,
   OPEN_EVENTS_ARE_WHOLE,
   type Pool,
@@ -29,6 +34,45 @@ export async function askWhole<Row>(
     if (!rows.some(isMissing)) return rows;
     await restoreOpenEvents(pool);
   }
+}
+
+/** An event, and the version of its account that its deliveries are planned for. */
+export interface PlannedEvent {
+  event: JobRunEvent;
+  version: string;
+}
+
+const GIVEN_PLANNED: Given<PlannedEvent> = {
+  day: GIVEN_EVENT.day,
+  id: GIVEN_EVENT.id,
+  account_id: GIVEN_EVENT.account_id,
+  version: ['bigint', ({ version }) => version],
+};
+
+/** Of an event before anything of it is sent. `known`: it was claimed before. */
+export type EventState = 'open' | 'known' | 'outdated';
+
+const STATES = `
+  SELECT i.n::int, CASE WHEN NOT ${OPEN_EVENTS_ARE_WHOLE} THEN 'missing'
+                    WHEN a.version IS DISTINCT FROM i.version THEN 'outdated'
+                    WHEN e.id IS NOT NULL AND o.event_id IS NULL THEN 'known'
+                    ELSE 'open' END AS state
+  FROM ${givenRows(GIVEN_PLANNED, 1, 'i', 'n')}
+  LEFT JOIN accounts a ON a.id = i.account_id
+  LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
+  LEFT JOIN open_events o ON ${sameOpenEvent('i.day', 'i.id', 'i.account_id')}`;
+
+/** Of each event, in order: whether it is still to be fanned out, and its account as its deliveries are planned for. */
+export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
+  const values = givenValues(GIVEN_PLANNED, events);
+  const rows = await askWhole(
+    pool,
+    () => runStatement<{ n: number; state: EventState | 'missing' }>(pool, STATES, values, 'event-states'),
+    ({ state }) => state === 'missing',
+  );
+  const states = new Array<EventState>(events.length).fill('outdated');
+  for (const { n, state } of rows) states[n - 1] = state as EventState;
+  return states;
 }
 
 /** Longer than any transaction of ours that commits an event, by far. */

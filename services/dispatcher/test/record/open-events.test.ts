@@ -16,8 +16,9 @@ import {
   type TestAccount,
   type TestDatabase,
 } from '@runhook/testing';
-import { commitFanOut, commitPage, eventStates, type FanOutRows } from '../../src/record/commit-fan-out.ts';
-import { keepOpenEvents, RESTORE, restoreOpenEvents } from '../../src/record/open-events.ts';
+import { commitFanOut, type FanOutRows } from '../../src/record/commit-fan-out.ts';
+import { commitPage } from '../../src/record/commit-page.ts';
+import { eventStates, keepOpenEvents, RESTORE, restoreOpenEvents } from '../../src/record/open-events.ts';
 import { insertOpenEvent } from '../log-rows.ts';
 
 /*

@@ -15,13 +15,15 @@ import {
   type TestDatabase,
 } from '@runhook/testing';
 import { recordAttempts } from '../../src/record/attempts.ts';
-import { commitFanOut, commitPage, eventStates, type FanOutRows } from '../../src/record/commit-fan-out.ts';
+import { commitFanOut, type FanOutRows } from '../../src/record/commit-fan-out.ts';
+import { commitPage } from '../../src/record/commit-page.ts';
 import {
   accountOf,
   cancelDeliveries,
   loadDeliveries,
   pendingDeliveriesOf,
 } from '../../src/record/deliveries.ts';
+import { eventStates } from '../../src/record/open-events.ts';
 import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
 import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
 import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
@@ -40,7 +42,9 @@ import { insertOpenEvent } from '../log-rows.ts';
  */
 const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }> = {
   'event-states': { events: 2 },
-  'commit-fan-out': { events: 2 },
+  'claim-stored': {},
+  'commit-new': {},
+  'claim-open': { events: 2 },
   'commit-page': {},
   'load-deliveries': { events: 2, deliveries: 2 },
   'pending-of-event': { deliveries: 1 },
@@ -131,8 +135,11 @@ const keyOf = ({ event, deliveries }: FanOutRows) => ({
 });
 
 /** One of each account, committed as the dispatcher does. */
-async function committed(isParked = false): Promise<[FanOutRows, FanOutRows]> {
-  const rows: [FanOutRows, FanOutRows] = [rowsOf(one, isParked), rowsOf(other, isParked)];
+async function committed({ isParked = false, isStored = false } = {}): Promise<[FanOutRows, FanOutRows]> {
+  const rows: [FanOutRows, FanOutRows] = [
+    { ...rowsOf(one, isParked), isStored },
+    { ...rowsOf(other, isParked), isStored },
+  ];
   for (const { event } of rows) await insertOpenEvent(database, event);
   await commitFanOut(pool, rows);
   return rows;
@@ -184,7 +191,7 @@ async function runHotStatements(): Promise<void> {
   await hasParked(pool, one);
   await takeParked(pool, { ...one, limit: 10, attemptMs: 60_000 });
   await recordAttempts(pool, [attemptOf(first), attemptOf(second)]);
-  const [third, fourth] = await committed();
+  const [third, fourth] = await committed({ isStored: true });
   const reason = 'x';
   await cancelDeliveries(
     pool,
@@ -193,7 +200,7 @@ async function runHotStatements(): Promise<void> {
   for (const lane of [one, other]) await insertOpenEvent(database, lane.newEvent());
   const grace = { graceMs: 0, eventGraceMs: 0 };
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, ...grace });
-  await committed(true);
+  await committed({ isParked: true });
   // Full, so that nobody else's account has to be looked at.
   await new PendingLimit({ pool, pendingMax: 100 }).turn();
   await lookAfterLanes({ pool, deliveries: queue });

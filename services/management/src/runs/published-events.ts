@@ -1,14 +1,17 @@
 // SQL by hand: the hot path; what many callers publish at about the same time is one statement.
-import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
+import { eventJobId, type JobRunEvent } from '@runhook/contract';
 import {
   column,
+  GIVEN_EVENT,
+  type Given,
+  givenRows,
+  givenSize,
+  givenValues,
   inTransaction,
   isDatabaseUnavailable,
   type Queryable,
   queryRows,
   recordRunsOfEvents,
-  storedEventData,
-  storedTimestamp,
   valuesOfRuns,
 } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
@@ -153,6 +156,19 @@ function passes({ publication, index }: Open, results: Recorded[]): boolean {
   }
 }
 
+interface Published {
+  version: string | null;
+  traceContext: string | null;
+  event: JobRunEvent;
+}
+
+const GIVEN: Given<Published> = {
+  ...GIVEN_EVENT,
+  version: ['bigint', ({ version }) => version],
+  trace_context: ['text', ({ traceContext }) => traceContext],
+  run_id: ['bigint', ({ event }) => event.data.runId],
+};
+
 // Whose caller may be another by now is left out. Events go in by the order of their ids, and runs by that of theirs, as
 // dispatchers write them.
 const PUBLISH = `
@@ -160,9 +176,8 @@ const PUBLISH = `
     SELECT version FROM remembered_version
   ), stored AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
-    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data::json, e.trace_context
-    FROM unnest($1::bigint[], $2::date[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
-      AS e (version, day, id, account_id, event_type, "timestamp", data, trace_context)
+    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.trace_context
+    FROM ${givenRows(GIVEN, 1, 'e')}
     JOIN current ON e.version IS NULL OR e.version = current.version
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING day, id, account_id
@@ -170,10 +185,9 @@ const PUBLISH = `
     INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
   ), recorded AS (
     ${recordRunsOfEvents(
-      10,
-      `SELECT i.account_id, i.run_id
-       FROM unnest($3::text[], $4::bigint[], $9::bigint[]) AS i (id, account_id, run_id)
-       JOIN stored ON stored.id = i.id AND stored.account_id = i.account_id`,
+      1 + givenSize(GIVEN),
+      `SELECT e.account_id, e.run_id FROM ${givenRows(GIVEN, 1, 'e')}
+       JOIN stored ON stored.id = e.id AND stored.account_id = e.account_id`,
     )}
   )
   SELECT current.version, stored.id, stored.account_id, a.version AS account_version
@@ -197,23 +211,11 @@ async function writeRound(
       events.map((event) => ({ version, traceContext, event })),
     )
     .sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
-  const events = rows.map(({ event }) => event);
   const found = await queryRows(
     database,
     ROW,
     PUBLISH,
-    [
-      rows.map(({ version }) => version),
-      events.map(({ eventId }) => idDay('event', eventId)),
-      events.map(({ eventId }) => eventId),
-      events.map(({ accountId }) => accountId),
-      events.map(({ eventType }) => eventType),
-      events.map(({ timestamp }) => storedTimestamp(timestamp)),
-      events.map((event) => storedEventData(event)),
-      rows.map(({ traceContext }) => traceContext),
-      events.map(({ data }) => data.runId),
-      ...valuesOfRuns(events),
-    ],
+    [...givenValues(GIVEN, rows), ...valuesOfRuns(rows.map(({ event }) => event))],
     statement,
   );
   const now = found[0]?.version;

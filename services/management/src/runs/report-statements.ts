@@ -1,13 +1,16 @@
 // SQL by hand: the hot path; what many runners report at about the same time is one statement.
-import { idDay, type JobRunEvent } from '@runhook/contract';
+import type { JobRunEvent } from '@runhook/contract';
 import {
   column,
+  GIVEN_EVENT,
+  type Given,
+  givenRows,
+  givenSize,
+  givenValues,
   isTaken,
   type JobView,
   type Queryable,
   queryRows,
-  storedEventData,
-  storedTimestamp,
 } from '@runhook/database';
 import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
@@ -123,70 +126,126 @@ export interface RunWrite {
   traceContext: string | null;
 }
 
+/** Of runs that begin. */
+const STARTED = {
+  version: ['bigint', ({ version }) => version],
+  account_id: ['bigint', ({ run }) => run.account_id],
+  id: ['bigint', ({ run }) => run.id],
+  job_id: ['bigint', ({ run }) => run.job_id],
+  job_name: ['text', ({ run }) => run.job_name],
+  project_id: ['bigint', ({ run }) => run.project_id],
+  project_name: ['text', ({ run }) => run.project_name],
+  environment_id: ['bigint', ({ run }) => run.environment_id],
+  environment_name: ['text', ({ run }) => run.environment_name],
+  engine_version: ['text', ({ run }) => run.engine_version],
+  reason: ['text', ({ run }) => run.reason],
+  started_at: ['timestamptz', ({ run }) => run.started_at],
+} as const satisfies Given<RunWrite>;
+
+const start = (first: number, taken: string) => `
+  INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+                    engine_version, reason, started_at, status)
+  SELECT s.account_id, s.id, s.job_id, s.job_name, s.project_id, s.project_name, s.environment_id,
+         s.environment_name, s.engine_version, s.reason, s.started_at, 'Running'
+  FROM ${givenRows(STARTED, first, 's')}
+  JOIN current ON current.version = s.version
+  WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
+  ${taken}
+  RETURNING account_id, id`;
+
+/** Of runs that are to be others. */
+const CHANGED: Given<RunWrite> = {
+  version: STARTED.version,
+  account_id: STARTED.account_id,
+  id: STARTED.id,
+  expected_status: ['text', ({ expected }) => expected?.status],
+  expects_artifacts: ['boolean', ({ expected }) => expected?.artifactsIngested],
+  status: ['text', ({ run }) => run.status],
+  status_message: ['text', ({ run }) => run.status_message],
+  finished_at: ['timestamptz', ({ run }) => run.finished_at],
+  errored_at: ['timestamptz', ({ run }) => run.errored_at],
+  artifacts_ingested_at: ['timestamptz', ({ run }) => run.artifacts_ingested_at],
+};
+
+const change = (first: number, skip: string) => `
+  UPDATE runs r
+  SET status = c.status, status_message = c.status_message, finished_at = c.finished_at, errored_at = c.errored_at,
+      artifacts_ingested_at = c.artifacts_ingested_at
+  FROM (
+    SELECT given.*
+    FROM ${givenRows(CHANGED, first, 'given')}
+    JOIN current ON current.version = given.version
+    JOIN runs held ON held.account_id = given.account_id AND held.id = given.id
+    FOR UPDATE OF held ${skip}
+  ) AS c
+  WHERE r.account_id = c.account_id AND r.id = c.id AND r.status = c.expected_status
+    AND (r.artifacts_ingested_at IS NOT NULL) = c.expects_artifacts
+  RETURNING r.account_id, r.id`;
+
+/** Of the events of both. */
+const SENT: Given<{ event: JobRunEvent; runId: number; traceContext: string | null }> = {
+  ...GIVEN_EVENT,
+  run_id: ['bigint', ({ runId }) => runId],
+  trace_context: ['text', ({ traceContext }) => traceContext],
+};
+
+/** What is recorded by one statement. It costs by what it may do, so a quiet service has one for each kind of report. */
+type Reported = 'starts' | 'changes' | 'both';
+
 /**
  * What does not find everything as it expects changes nothing, and has no events. Both halves go through their runs in the
  * order that they are given in, as whoever else writes runs does: they wait for each other, not in a circle.
  * @param skip `SKIP LOCKED`: a run that somebody is changing is left as it is, and waited for by nobody
  * @param taken what becomes of a start whose run somebody else is making
  */
-const record = (skip: '' | 'SKIP LOCKED', taken: '' | 'ON CONFLICT (account_id, id) DO NOTHING') => `
-  WITH current AS MATERIALIZED (
-    SELECT version FROM remembered_version
-  ), started AS (
-    INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
-                      engine_version, reason, started_at, status)
-    SELECT s.account_id, s.id, s.job_id, s.job_name, s.project_id, s.project_name, s.environment_id,
-           s.environment_name, s.engine_version, s.reason, s.started_at, 'Running'
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::text[],
-                $8::bigint[], $9::text[], $10::text[], $11::text[], $12::timestamptz[])
-      AS s (version, account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
-            engine_version, reason, started_at)
-    JOIN current ON current.version = s.version
-    WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
-    ${taken}
-    RETURNING account_id, id
-  ), changed AS (
-    UPDATE runs r
-    SET status = c.status, status_message = c.status_message, finished_at = c.finished_at, errored_at = c.errored_at,
-        artifacts_ingested_at = c.artifacts_ingested_at
-    FROM (
-      SELECT given.*
-      FROM unnest($13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::boolean[], $18::text[], $19::text[],
-                  $20::timestamptz[], $21::timestamptz[], $22::timestamptz[])
-        AS given (version, account_id, id, expected_status, expects_artifacts, status, status_message, finished_at,
-                  errored_at, artifacts_ingested_at)
-      JOIN current ON current.version = given.version
-      JOIN runs held ON held.account_id = given.account_id AND held.id = given.id
-      FOR UPDATE OF held ${skip}
-    ) AS c
-    WHERE r.account_id = c.account_id AND r.id = c.id AND r.status = c.expected_status
-      AND (r.artifacts_ingested_at IS NOT NULL) = c.expects_artifacts
-    RETURNING r.account_id, r.id
-  ), done AS (
-    SELECT account_id, id FROM started UNION ALL SELECT account_id, id FROM changed
-  ), sent AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
-    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data::json, e.trace_context
-    FROM unnest($23::date[], $24::text[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[])
-      AS e (day, id, account_id, run_id, event_type, "timestamp", data, trace_context)
-    JOIN done ON done.account_id = e.account_id AND done.id = e.run_id
-    RETURNING day, id, account_id
-  ), opened AS (
-    INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
-  )
-  SELECT current.version, done.account_id, done.id, a.version AS account_version
-  FROM current LEFT JOIN done ON true LEFT JOIN accounts a ON a.id = done.account_id`;
+function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof LEFT): string {
+  const halves: string[] = [];
+  const done: string[] = [];
+  let first = 1;
+  if (reported !== 'changes') {
+    halves.push(`started AS (${start(first, taken)})`);
+    done.push('SELECT account_id, id FROM started');
+    first += givenSize(STARTED);
+  }
+  if (reported !== 'starts') {
+    halves.push(`changed AS (${change(first, skip)})`);
+    done.push('SELECT account_id, id FROM changed');
+    first += givenSize(CHANGED);
+  }
+  return `
+    WITH current AS MATERIALIZED (
+      SELECT version FROM remembered_version
+    ), ${halves.join(', ')}, done AS (
+      ${done.join(' UNION ALL ')}
+    ), sent AS (
+      INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
+      SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.trace_context
+      FROM ${givenRows(SENT, first, 'e')}
+      JOIN done ON done.account_id = e.account_id AND done.id = e.run_id
+      RETURNING day, id, account_id
+    ), opened AS (
+      INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
+    )
+    SELECT current.version, done.account_id, done.id, a.version AS account_version
+    FROM current LEFT JOIN done ON true LEFT JOIN accounts a ON a.id = done.account_id`;
+}
 
 const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
 /**
  * PostgreSQL writes a second time of each row that may be in conflict: it was in none. So nearly all reports are recorded by a
  * statement that fails when a run is made by somebody else in the very moment, and by another then.
  */
-const RECORD = {
-  together: { text: record('SKIP LOCKED', ''), name: 'record-reports' },
-  again: { text: record('SKIP LOCKED', LEFT), name: 'record-reports-again' },
-  // In a transaction, which would not outlast the failure.
-  alone: { text: record('', LEFT), name: undefined },
+const together = (reported: Reported) => ({
+  text: record(reported, 'SKIP LOCKED', ''),
+  name: `record-${reported}`,
+  again: { text: record(reported, 'SKIP LOCKED', LEFT), name: `record-${reported}-again` },
+});
+const TOGETHER = { starts: together('starts'), changes: together('changes'), both: together('both') };
+/** In a transaction, which would not outlast the failure. */
+const ALONE = {
+  starts: record('starts', '', LEFT),
+  changes: record('changes', '', LEFT),
+  both: record('both', '', LEFT),
 };
 
 const RECORDED = {
@@ -214,51 +273,33 @@ export async function recordRuns(
   const events = writes.flatMap(({ run, events, traceContext }) =>
     events.map((event) => ({ event, runId: run.id, traceContext })),
   );
+  const reported = starts.length === 0 ? 'changes' : changes.length === 0 ? 'starts' : 'both';
   const values = [
-    starts.map(({ version }) => version),
-    starts.map(({ run }) => run.account_id),
-    starts.map(({ run }) => run.id),
-    starts.map(({ run }) => run.job_id),
-    starts.map(({ run }) => run.job_name),
-    starts.map(({ run }) => run.project_id),
-    starts.map(({ run }) => run.project_name),
-    starts.map(({ run }) => run.environment_id),
-    starts.map(({ run }) => run.environment_name),
-    starts.map(({ run }) => run.engine_version),
-    starts.map(({ run }) => run.reason),
-    starts.map(({ run }) => run.started_at),
-    changes.map(({ version }) => version),
-    changes.map(({ run }) => run.account_id),
-    changes.map(({ run }) => run.id),
-    changes.map(({ expected }) => expected?.status),
-    changes.map(({ expected }) => expected?.artifactsIngested),
-    changes.map(({ run }) => run.status),
-    changes.map(({ run }) => run.status_message),
-    changes.map(({ run }) => run.finished_at),
-    changes.map(({ run }) => run.errored_at),
-    changes.map(({ run }) => run.artifacts_ingested_at),
-    events.map(({ event }) => idDay('event', event.eventId)),
-    events.map(({ event }) => event.eventId),
-    events.map(({ event }) => event.accountId),
-    events.map(({ runId }) => runId),
-    events.map(({ event }) => event.eventType),
-    events.map(({ event }) => storedTimestamp(event.timestamp)),
-    events.map(({ event }) => storedEventData(event)),
-    events.map(({ traceContext }) => traceContext),
+    ...(reported === 'changes' ? [] : givenValues(STARTED, starts)),
+    ...(reported === 'starts' ? [] : givenValues(CHANGED, changes)),
+    ...givenValues(SENT, events),
   ];
-  const ask = ({ text, name }: (typeof RECORD)[keyof typeof RECORD]) =>
-    queryRows(database, RECORDED, text, values, name);
   const rows = isTogether
-    ? await ask(RECORD.together).catch((error: unknown) => {
-        if (!isTaken(error, 'runs')) throw error;
-        return ask(RECORD.again);
-      })
-    : await ask(RECORD.alone);
+    ? await recordTogether(database, TOGETHER[reported], values)
+    : await queryRows(database, RECORDED, ALONE[reported], values);
   const found = new Map<string, string>();
   for (const { account_id: accountId, id, account_version: accountVersion } of rows) {
     if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, accountVersion ?? '');
   }
   return { version: versionOf(rows), found };
+}
+
+async function recordTogether(
+  database: Queryable,
+  { text, name, again }: (typeof TOGETHER)[Reported],
+  values: unknown[],
+) {
+  try {
+    return await queryRows(database, RECORDED, text, values, name);
+  } catch (error) {
+    if (!isTaken(error, 'runs')) throw error;
+    return await queryRows(database, RECORDED, again.text, values, again.name);
+  }
 }
 
 const DRAWN = { id: column.digits };
