@@ -124,21 +124,37 @@ test('flushes of a log are shared by those who asked during the one before', () 
   expect(endedMs).toEqual([3, 7, 7]);
 });
 
-test('batches begin at once when it is quiet, are spaced, and are not larger than they may be', () => {
+/** When batches of what comes at these times begin, and how large they are. */
+function batchesOf(
+  comingMs: number[],
+  spacing: { spacingMs: number; afterFew?: { below: number; spacingMs: number } },
+) {
   const simulation = new Simulation(1);
   const batches: [number, number][] = [];
   const batcher = new Batcher<number>(simulation, {
-    sizeMax: 3,
-    sizeOf: () => 1,
-    slots: 1,
-    spacingMs: 10,
+    ...{ sizeMax: 3, sizeOf: () => 1, slots: 1, ...spacing },
     run: (items, done) => {
       batches.push([simulation.nowMs, items.length]);
       simulation.after(4, done);
     },
   });
-  for (const atMs of [5, 6, 7, 20, 21, 21, 21]) simulation.after(atMs, () => batcher.add(atMs));
+  for (const atMs of comingMs) simulation.after(atMs, () => batcher.add(atMs));
   simulation.runUntil(100);
+  return batches;
+}
+
+test('after a batch of few the next begins sooner', () => {
+  const spacing = { spacingMs: 20, afterFew: { below: 2, spacingMs: 10 } };
+  expect(batchesOf([5, 6, 7, 36], spacing)).toEqual([
+    [5, 1],
+    [15, 2],
+    [36, 1],
+  ]);
+  expect(batchesOf([5, 6, 7, 26], spacing).at(-1)).toEqual([35, 1]);
+});
+
+test('batches begin at once when it is quiet, are spaced, and are not larger than they may be', () => {
+  const batches = batchesOf([5, 6, 7, 20, 21, 21, 21], { spacingMs: 10 });
   // The first alone; two after the spacing; what is full at once, as soon as the one before has ended.
   expect(batches).toEqual([
     [5, 1],

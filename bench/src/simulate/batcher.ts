@@ -6,6 +6,7 @@ export interface BatcherOptions<Item> {
   sizeOf: (item: Item) => number;
   slots: number;
   spacingMs: number;
+  afterFew?: { below: number; spacingMs: number };
   run: (items: Item[], done: () => void) => void;
 }
 
@@ -16,7 +17,7 @@ export class Batcher<Item> {
   #waiting: Item[] = [];
   #waitingSize = 0;
   #inFlight = 0;
-  #lastStartMs = Number.NEGATIVE_INFINITY;
+  #nextStartMs = Number.NEGATIVE_INFINITY;
   #isPlanned = false;
 
   constructor(simulation: Simulation, options: BatcherOptions<Item>) {
@@ -40,9 +41,8 @@ export class Batcher<Item> {
   }
 
   #untilNextMs(): number {
-    const { sizeMax, spacingMs } = this.#options;
-    if (this.#waitingSize >= sizeMax) return 0;
-    const waitMs = this.#lastStartMs + spacingMs - this.#simulation.nowMs;
+    if (this.#waitingSize >= this.#options.sizeMax) return 0;
+    const waitMs = this.#nextStartMs - this.#simulation.nowMs;
     return waitMs > ROUNDING_MS ? waitMs : 0;
   }
 
@@ -54,8 +54,12 @@ export class Batcher<Item> {
       return;
     }
     this.#inFlight += 1;
-    this.#lastStartMs = this.#simulation.nowMs;
-    this.#options.run(this.#takeBatch(), () => {
+    const { spacingMs, afterFew, run } = this.#options;
+    const before = this.#waitingSize;
+    const batch = this.#takeBatch();
+    const isFew = afterFew !== undefined && before - this.#waitingSize < afterFew.below;
+    this.#nextStartMs = this.#simulation.nowMs + (isFew ? afterFew.spacingMs : spacingMs);
+    run(batch, () => {
       this.#inFlight -= 1;
       this.#schedule();
     });

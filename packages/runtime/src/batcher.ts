@@ -8,6 +8,8 @@ export interface MicroBatcherOptions<Item, Result> {
   slots: number;
   /** The time from the start of a batch to that of the next, unless that is full. */
   spacingMs: number;
+  /** After a batch of less than `below`, in place of `spacingMs`. */
+  afterFew?: { below: number; spacingMs: number };
   /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
   gather?: { ms: number; enough: number };
   /** Whether a failed batch may have failed for one of its items, so that each gets a try of its own. */
@@ -32,7 +34,8 @@ export class MicroBatcher<Item, Result> {
   /** Of all that waits. */
   #waitingSize = 0;
   #inFlight = 0;
-  #lastStartMs = Number.NEGATIVE_INFINITY;
+  /** When the next may start, unless it is full. */
+  #nextStartMs = Number.NEGATIVE_INFINITY;
   /** Since when the first of those that wait does. */
   #sinceMs = 0;
   #scheduled: NodeJS.Immediate | undefined;
@@ -53,10 +56,10 @@ export class MicroBatcher<Item, Result> {
   }
 
   #schedule(): void {
-    const { slots, spacingMs, sizeMax, gather } = this.#options;
+    const { slots, sizeMax, gather } = this.#options;
     if (this.#scheduled || this.#waiting.length === 0 || this.#inFlight >= slots) return;
     const nowMs = performance.now();
-    let startMs = this.#lastStartMs + spacingMs;
+    let startMs = this.#nextStartMs;
     if (gather && this.#waitingSize < gather.enough) startMs = Math.max(startMs, this.#sinceMs + gather.ms);
     if (startMs <= nowMs || this.#waitingSize >= sizeMax) {
       clearTimeout(this.#delayed);
@@ -70,14 +73,15 @@ export class MicroBatcher<Item, Result> {
   }
 
   #start(): void {
-    const { onBatch } = this.#options;
+    const { onBatch, spacingMs, afterFew } = this.#options;
     this.#scheduled = undefined;
     this.#delayed = undefined;
     const batch = this.#waiting.splice(0, this.#countOfNext());
-    for (const { item } of batch) this.#waitingSize -= this.#sizeOf(item);
+    const size = batch.reduce((sum, { item }) => sum + this.#sizeOf(item), 0);
+    this.#waitingSize -= size;
     this.#inFlight += 1;
-    this.#lastStartMs = performance.now();
-    this.#sinceMs = this.#lastStartMs;
+    this.#sinceMs = performance.now();
+    this.#nextStartMs = this.#sinceMs + (afterFew && size < afterFew.below ? afterFew.spacingMs : spacingMs);
     onBatch?.(batch.length);
     void this.#settle(batch).finally(() => {
       this.#inFlight -= 1;

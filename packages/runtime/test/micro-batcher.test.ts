@@ -40,6 +40,24 @@ test('while the slots are busy items collect, up to the largest batch', async ()
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
 });
 
+test('after a batch of few the next need not wait as long as after one of many', async () => {
+  const batches: number[][] = [];
+  const run = async (items: number[]) => {
+    batches.push(items);
+    return items;
+  };
+  const spacing = { spacingMs: 3_600_000, afterFew: { below: 2, spacingMs: 0 } };
+  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, ...spacing, mayBeItemFault: always });
+  await batcher.add(1);
+  await Promise.all([batcher.add(2), batcher.add(3)]);
+  const results = [batcher.add(4), batcher.add(5)];
+  await eventLoopTurn();
+  expect(batches).toEqual([[1], [2, 3]]);
+  // But for what is full.
+  expect(await Promise.all([...results, batcher.add(6)])).toEqual([4, 5, 6]);
+  expect(batches).toEqual([[1], [2, 3], [4, 5, 6]]);
+});
+
 test('what nobody waits for is gathered, until there is enough or for so long', async () => {
   const batches: number[][] = [];
   const run = async (items: number[]) => {

@@ -19,7 +19,7 @@ import type { Answer } from '../http/envelope.ts';
 import { OutdatedCallerError } from '../http/errors.ts';
 import type { KeptAnswer } from '../http/idempotency.ts';
 import type { CommittedEvent } from './relay.ts';
-import { COMMIT_SPACING_MS, type Reporting, type RunsDependencies } from './runs.ts';
+import { COMMIT_SPACING, type Reporting, type RunsDependencies } from './runs.ts';
 
 /** Events that runners publish over REST in place of onto the queue, as complete as they are there. */
 export interface PublishedEvents {
@@ -50,7 +50,7 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     sizeMax: BATCH_EVENTS_MAX,
     sizeOf: ({ events }) => events.length,
     slots: 1,
-    spacingMs: COMMIT_SPACING_MS,
+    ...COMMIT_SPACING,
     mayBeItemFault: (error) => !isDatabaseUnavailable(error),
   });
 

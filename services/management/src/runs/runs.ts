@@ -45,10 +45,11 @@ export interface RunsDependencies {
 }
 
 /**
- * From one commit of what callers tell to the next. A call that comes after a quiet moment is committed at once; at 300 a second two
- * or three share a statement, a job of the queue and the dispatcher's turn (docs/adr/0055-eight-milliseconds.md).
+ * From one commit of what callers tell to the next. A call that comes after a quiet moment is committed at once; at a thousand a second
+ * eight or so share a statement, a job of the queue and the dispatcher's turn. After few it is soon: nobody else has use of the
+ * processor then (docs/adr/0055-eight-milliseconds.md).
  */
-export const COMMIT_SPACING_MS = 8;
+export const COMMIT_SPACING = { spacingMs: 8, afterFew: { below: 4, spacingMs: 5 } };
 const BATCH_SIZE_MAX = 200;
 /** While one is committed the next is planned. */
 const BATCH_SLOTS = 2;
@@ -68,7 +69,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     },
     sizeMax: BATCH_SIZE_MAX,
     slots: BATCH_SLOTS,
-    spacingMs: COMMIT_SPACING_MS,
+    ...COMMIT_SPACING,
     mayBeItemFault: (error) => !isDatabaseUnavailable(error),
   });
 
