@@ -26,6 +26,8 @@ export class ServerFailed extends Error {
 }
 
 const LOG_LINES_KEPT = 30;
+/** How long the pipes of a server that is gone are read. */
+const PIPES_MS = 500;
 
 /** Where PATH has the first of the names that it has; null when it has none. */
 export function findProgram(names: readonly string[]): string | null {
@@ -100,7 +102,7 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
     child.once('exit', (code) => {
       ended = true;
       // A grandchild may keep the pipes open after the server is gone.
-      void Promise.race([closed, wait(500)]).then(() => resolve(code));
+      void endsWithin(closed, PIPES_MS).then(() => resolve(code));
     });
   });
   await new Promise<void>((resolve, reject) => {
@@ -128,10 +130,11 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
   };
 }
 
-async function endsWithin(exited: Promise<unknown>, graceMs: number): Promise<void> {
+/** Leaves no timer behind, for which the process that stops a server would wait. */
+async function endsWithin(end: Promise<unknown>, graceMs: number): Promise<void> {
   const timer = new AbortController();
   const timeout = wait(graceMs, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([exited, timeout]);
+  await Promise.race([end, timeout]);
   timer.abort();
 }
 

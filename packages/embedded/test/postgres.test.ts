@@ -99,6 +99,13 @@ test('a stop ends open sessions instead of waiting for them', async () => {
   await cutOff;
 });
 
+test('a server that is gone leaves no timer behind, which its process would have to wait for', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  await (await startPostgres({ dataDir })).stop();
+  expect(timers()).toBe(before);
+});
+
 test('a server left by a killed parent is stopped, and its data is there', async () => {
   const orphan = await leaveBehind('startPostgres', { dataDir }, async ({ url }) => {
     await query(url, "INSERT INTO kept VALUES ('by an orphan')");

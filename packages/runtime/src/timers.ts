@@ -57,3 +57,17 @@ export async function withinDeadline<T>(timeoutMs: number, work: () => Promise<T
     clearTimeout(timer);
   }
 }
+
+/** Resolves when the work has ended, however it did, or when the time is over; leaves no timer behind. */
+export async function endedWithin(timeMs: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeMs);
+  });
+  const ended = work.then(
+    () => {},
+    () => {},
+  );
+  await Promise.race([ended, over]);
+  clearTimeout(timer);
+}

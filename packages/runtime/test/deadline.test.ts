@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { DeadlineError, withinDeadline } from '../src/index.ts';
+import { DeadlineError, endedWithin, withinDeadline } from '../src/index.ts';
 
 const never = () => new Promise<never>(() => undefined);
 
@@ -22,4 +22,13 @@ test('work that does not end is left behind, and a failure that comes too late i
   // Were it not handled, it would fail this test.
   failLate(new Error('too late'));
   await new Promise((resolve) => setImmediate(resolve));
+});
+
+test('what is waited for no longer than some time leaves no timer behind, however it ends', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  await endedWithin(60_000, Promise.resolve('done'));
+  await endedWithin(60_000, Promise.reject(new Error('its own')));
+  await endedWithin(1, never());
+  expect(timers()).toBe(before);
 });

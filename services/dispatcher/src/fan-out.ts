@@ -1,4 +1,5 @@
 import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
+import { endedWithin } from '@runhook/runtime';
 import type { Dispatcher } from './dispatcher.ts';
 import { begin, type FirstAttempt, FRESH_MS, firstOf, newDelivery } from './first-attempt.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
@@ -168,7 +169,7 @@ async function attemptThenCommit(
     const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
     inLine = 0;
     const commit = Promise.resolve().then(async () => {
-      await withinTime(Promise.allSettled(firsts.map(({ ended }) => ended)), COMMIT_AFTER_MS);
+      await endedWithin(COMMIT_AFTER_MS, Promise.allSettled(firsts.map(({ ended }) => ended)));
       for (const first of firsts) first.committed = first.attempted;
       const deliveries = firsts.map(newDelivery);
       // Requests that were made are on record, whatever their account is by now.
@@ -243,16 +244,6 @@ async function commitInPages(
 function keep(works: Promise<void>[], work: Promise<void>): void {
   work.catch(() => {});
   works.push(work);
-}
-
-/** Resolves with the work, or when the time is over. */
-async function withinTime(work: Promise<unknown>, timeMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise((resolve) => {
-    timer = setTimeout(resolve, timeMs);
-  });
-  await Promise.race([work, over]);
-  clearTimeout(timer);
 }
 
 /** Queues what is pending; what is queued already stays as it is. */

@@ -1,5 +1,5 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { LaneJob } from '@runhook/contract';
+import { endedWithin } from '@runhook/runtime';
 import { type Attemptable, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
@@ -106,7 +106,7 @@ class LaneTurn {
   async allEnded(atMostMs?: number): Promise<void> {
     const ended = Promise.all(this.#inFlight);
     if (atMostMs === undefined) await ended;
-    else if (!this.isIdle()) await Promise.race([ended, wait(atMostMs)]);
+    else if (!this.isIdle()) await endedWithin(atMostMs, ended);
   }
 
   throwFault(): void {

@@ -94,15 +94,24 @@ const GIVEN_STORED = {
 const CREATED_AT = `now() - age_ms * interval '1 millisecond' AS created_at`;
 
 /**
+ * Parts of a statement: those of `events` that are open are `claimed`, and open no more. What is worked out in `RETURNING` Citus
+ * refuses (docs/scaling.md#a-record-that-can-be-spread).
+ */
+const takeOpen = (events: string) => `
+  taken AS (
+    DELETE FROM open_events o USING ${events} i WHERE ${sameOpenEvent('i.day', 'i.id', 'i.account_id')} RETURNING i.n
+  ), claimed AS MATERIALIZED (
+    SELECT i.* FROM ${events} i WHERE i.n IN (SELECT n FROM taken)
+  )`;
+
+/**
  * The way of what is reported over REST: management has committed the event and its run, so that all that is left is its row of
  * `open_events`, and the deliveries. Whether the event is stored as it is here is not looked at, nor the account's version.
  */
 const CLAIM_STORED = `
-  WITH claimed AS (
-    DELETE FROM open_events o USING ${givenRows(GIVEN_STORED, 1, 'i', 'n')}
-    WHERE ${sameOpenEvent('i.day', 'i.id', 'i.account_id')} AND ${OPEN_EVENTS_ARE_WHOLE}
-    RETURNING i.n, i.day, i.id, i.account_id, i.event_type, ${CREATED_AT}
-  ), committed AS (
+  WITH input AS MATERIALIZED (
+    SELECT *, ${CREATED_AT} FROM ${givenRows(GIVEN_STORED, 1, 'i', 'n')} WHERE ${OPEN_EVENTS_ARE_WHOLE}
+  ), ${takeOpen('input')}, committed AS (
     ${insertDeliveries(1 + givenSize(GIVEN_STORED))}
   )
   SELECT n::int, 'claimed' AS result FROM claimed`;
@@ -160,11 +169,7 @@ const COMMIT_NEW = `
  * While `open_events` is not whole it claims nothing and answers one row, 'missing'.
  */
 const CLAIM_OPEN = `
-  WITH ${fitEvents(OPEN_EVENTS_ARE_WHOLE)}, claimed AS (
-    DELETE FROM open_events o USING fit f
-    WHERE ${sameOpenEvent('f.day', 'f.id', 'f.account_id')}
-    RETURNING f.*
-  ), corrected AS (
+  WITH ${fitEvents(OPEN_EVENTS_ARE_WHOLE)}, ${takeOpen('fit')}, corrected AS (
     UPDATE events e
     SET event_type = c.event_type, "timestamp" = c."timestamp", data = c.data, unmatched = c.unmatched, unfinished = NULL
     FROM claimed c
