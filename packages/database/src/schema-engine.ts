@@ -80,8 +80,19 @@ async function instantiate(): Promise<EngineModule> {
   const bindingsPath = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
   const wasm = await readFile(bindingsPath.replace(/\.js$/, '.wasm'));
   const bindings = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineModule;
-  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': bindings });
+  const { instance } = await WebAssembly.instantiate(wasm, {
+    './schema_engine_bg.js': withoutLeftTimers(bindings),
+  });
   bindings.__wbg_set_wasm(instance.exports);
   (instance.exports.__wbindgen_start as () => void)();
   return bindings;
+}
+
+/** The engine never clears its deadlines, ten seconds for each lock: no process is to stay for them. */
+function withoutLeftTimers(bindings: object): object {
+  const imports = Object.entries(bindings).map(([name, binding]) => {
+    if (!name.startsWith('__wbg_setTimeout_')) return [name, binding];
+    return [name, (...call: unknown[]) => (binding(...call) as NodeJS.Timeout).unref()];
+  });
+  return Object.fromEntries(imports);
 }

@@ -27,6 +27,13 @@ test('migrations apply once, and are recorded where the Prisma CLI looks', async
   );
 });
 
+test('nothing is left that a process would have to wait for', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  await migrate(testDatabase.url);
+  expect(timers()).toBe(before);
+});
+
 test('two that migrate at the same time take turns', async () => {
   const applied = await Promise.all([migrate(testDatabase.url), migrate(testDatabase.url)]);
   expect(applied.flat()).toEqual(KNOWN_MIGRATIONS);
