@@ -233,7 +233,7 @@ export async function commitFanOut(pool: Pool, unsorted: readonly FanOutRows[]):
       results.set(asked[n - 1] as FanOutRows, result as FanOutCommit);
   };
   const isLeft = (row: FanOutRows) => !results.has(row);
-  // That nobody is to hear of it is written into the event, which only the last of them does.
+  // What says that its pages are all there, or that nobody is to hear of it, is on record nearly always: asked for there first.
   const isMarked = ({ isStored, isPaged, deliveries }: FanOutRows) =>
     isPaged || (isStored && deliveries.length === 0);
   await ask(

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
+import type { Pool, Statement } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -10,7 +11,12 @@ import {
   type TestDatabase,
 } from '@runhook/testing';
 import type { AttemptRecord } from '../../src/record/attempts.ts';
-import { commitFanOut, type FanOutRows, type NewDelivery } from '../../src/record/commit-fan-out.ts';
+import {
+  commitFanOut,
+  type FanOutCommit,
+  type FanOutRows,
+  type NewDelivery,
+} from '../../src/record/commit-fan-out.ts';
 import { insertOpenEvent } from '../log-rows.ts';
 
 /* What management has committed is claimed by a statement of its own, which says less, and does the same. */
@@ -96,12 +102,34 @@ async function openIds(): Promise<string[]> {
   return rows.map(({ event_id }) => event_id);
 }
 
-const claim = async (...rows: FanOutRows[]) => await commitFanOut(database.pool, rows);
+/** What was asked since a test began. */
+const asked: (string | undefined)[] = [];
+beforeEach(() => void asked.splice(0));
+
+async function claim(...rows: FanOutRows[]): Promise<FanOutCommit[]> {
+  const { pool } = database;
+  const noting = {
+    connect: () => pool.connect(),
+    query(statement: Statement) {
+      asked.push(statement.name);
+      return pool.query(statement);
+    },
+  };
+  return await commitFanOut(noting as unknown as Pool, rows);
+}
+
+test('what is usual is one statement: stored by management, published, or stored for nobody', async () => {
+  await claim(rowsOf(await newOpenEvent(), true), rowsOf(await newOpenEvent(), true));
+  await claim(rowsOf(newEvent(), false), rowsOf(newEvent(), false));
+  await claim({ ...rowsOf(await newOpenEvent(), true), deliveries: [] });
+  expect(asked).toEqual(['claim-stored', 'commit-new', 'claim-open']);
+});
 
 test('it leaves what the statement for whatever is open leaves', async () => {
   const [stored, any] = [await newOpenEvent(), await newOpenEvent()];
   expect(await claim(rowsOf(stored, true))).toEqual(['claimed']);
   expect(await claim(rowsOf(any, false))).toEqual(['claimed']);
+  expect(asked).toEqual(['claim-stored', 'commit-new', 'claim-open']);
   const rows = await storedOf(stored);
   expect(rows).toEqual(await storedOf(any));
   expect(

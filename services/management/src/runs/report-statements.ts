@@ -238,15 +238,11 @@ const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
 const together = (reported: Reported) => ({
   text: record(reported, 'SKIP LOCKED', ''),
   name: `record-${reported}`,
-  again: { text: record(reported, 'SKIP LOCKED', LEFT), name: `record-${reported}-again` },
 });
 const TOGETHER = { starts: together('starts'), changes: together('changes'), both: together('both') };
+const AGAIN = { text: record('both', 'SKIP LOCKED', LEFT), name: 'record-again' };
 /** In a transaction, which would not outlast the failure. */
-const ALONE = {
-  starts: record('starts', '', LEFT),
-  changes: record('changes', '', LEFT),
-  both: record('both', '', LEFT),
-};
+const ALONE = { text: record('both', '', LEFT), name: undefined };
 
 const RECORDED = {
   version: column.digits,
@@ -273,33 +269,26 @@ export async function recordRuns(
   const events = writes.flatMap(({ run, events, traceContext }) =>
     events.map((event) => ({ event, runId: run.id, traceContext })),
   );
+  const ask = (reported: Reported, { text, name }: { text: string; name: string | undefined }) => {
+    const values = [
+      ...(reported === 'changes' ? [] : givenValues(STARTED, starts)),
+      ...(reported === 'starts' ? [] : givenValues(CHANGED, changes)),
+      ...givenValues(SENT, events),
+    ];
+    return queryRows(database, RECORDED, text, values, name);
+  };
   const reported = starts.length === 0 ? 'changes' : changes.length === 0 ? 'starts' : 'both';
-  const values = [
-    ...(reported === 'changes' ? [] : givenValues(STARTED, starts)),
-    ...(reported === 'starts' ? [] : givenValues(CHANGED, changes)),
-    ...givenValues(SENT, events),
-  ];
   const rows = isTogether
-    ? await recordTogether(database, TOGETHER[reported], values)
-    : await queryRows(database, RECORDED, ALONE[reported], values);
+    ? await ask(reported, TOGETHER[reported]).catch((error: unknown) => {
+        if (!isTaken(error, 'runs')) throw error;
+        return ask('both', AGAIN);
+      })
+    : await ask('both', ALONE);
   const found = new Map<string, string>();
   for (const { account_id: accountId, id, account_version: accountVersion } of rows) {
     if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, accountVersion ?? '');
   }
   return { version: versionOf(rows), found };
-}
-
-async function recordTogether(
-  database: Queryable,
-  { text, name, again }: (typeof TOGETHER)[Reported],
-  values: unknown[],
-) {
-  try {
-    return await queryRows(database, RECORDED, text, values, name);
-  } catch (error) {
-    if (!isTaken(error, 'runs')) throw error;
-    return await queryRows(database, RECORDED, again.text, values, again.name);
-  }
 }
 
 const DRAWN = { id: column.digits };
