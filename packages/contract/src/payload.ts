@@ -10,8 +10,10 @@ export function createEvent(
   timeOf: (time: RunTime) => string,
 ): JobRunEvent {
   const { time } = EVENT_TYPE_TABLE[eventType];
-  const data = time === null ? run : { ...run, [time]: timeOf(time) };
-  return { ...identity, eventType, data } as JobRunEvent;
+  // Neither begins with a spread (docs/adr/0059-no-class-of-its-own.md).
+  const data = time === null ? run : Object.assign({}, run, { [time]: timeOf(time) });
+  const { eventId, accountId, timestamp } = identity;
+  return { eventId, accountId, timestamp, eventType, data } as JobRunEvent;
 }
 
 /**

@@ -95,7 +95,8 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     let settled = false;
 
     const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
-    const stream = client(url, { headers, body, ...ofThisRequest }) as unknown as GotRequest;
+    const allHeaders = { 'accept-encoding': 'identity', ...headers };
+    const stream = client(url, { headers: allHeaders, body, ...ofThisRequest }) as unknown as GotRequest;
     const open = inFlight.add((reason) => settle('failed', reason));
 
     function countRead(bytes: Buffer): void {

@@ -238,7 +238,7 @@ function charactersOf({ data }: IdentifiedEvent): number {
 }
 
 function jobOf(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessage> {
-  return { name: event.eventType, data: event, opts: { ...options, jobId: eventJobId(event) } };
+  return { name: event.eventType, data: event, opts: { jobId: eventJobId(event), ...options } };
 }
 
 /** The same events make the same job: whoever repeats a call whose answer was lost adds nothing. */
@@ -247,7 +247,7 @@ function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<Event
   if (first !== undefined && events.length === 1) return jobOf(first, options);
   const ids = events.map(eventJobId).join(' ');
   const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
-  return { name: EVENT_BATCH, data: { events }, opts: { ...options, jobId } };
+  return { name: EVENT_BATCH, data: { events }, opts: { jobId, ...options } };
 }
 
 /** Above this share of its memory a queue takes no more events. */

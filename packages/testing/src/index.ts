@@ -11,6 +11,7 @@ export {
   testEncryptionKeysText,
   testSecrets,
 } from './factories.ts';
+export { haveSameClass } from './hidden-class.ts';
 export {
   createTestQueueUrl,
   findChromium,

@@ -50,7 +50,7 @@ export class DeliveryEnqueuer {
 
   /** Resolves once the queue has it. Batches are made of deliveries of many traces, so each takes its own along. */
   enqueue(delivery: Omit<QueuedDelivery, 'traceContext'>): Promise<void> {
-    return this.#batcher.add({ ...delivery, traceContext: this.#spans.carried() });
+    return this.#batcher.add({ traceContext: this.#spans.carried(), ...delivery });
   }
 
   /** As `enqueue`, for those that may be queued already: their job may be in the shard that their account had before. */

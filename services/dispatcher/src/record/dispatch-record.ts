@@ -252,8 +252,9 @@ export class DispatchRecord {
     outlasts: Waiting['outlasts'] = () => false,
     gather?: { ms: number; enough: number },
   ): MicroBatcher<Item, Result> {
+    const waiting = { ...this.#options, outlasts };
     return new MicroBatcher({
-      run: (items) => retryWhileUnavailable({ ...this.#options, outlasts }, () => run(items)),
+      run: (items) => retryWhileUnavailable(waiting, () => run(items)),
       sizeMax: BATCH_SIZE_MAX,
       slots: BATCH_SLOTS,
       spacingMs: SPACING_MS[name],

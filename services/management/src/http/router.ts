@@ -68,7 +68,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
       const gate = new CommitGate();
       const beforeCommit = () => gate.pass();
-      const open = { ...partsOf(request), body, beforeCommit };
+      const open = { body, beforeCommit, ...partsOf(request) };
       const answer = await answerInTime(answerMs, gate, () => handle(open, gate));
       sendAnswer(response, answer);
     });

@@ -53,7 +53,7 @@ export class Relay {
     const { heldMax = HELD_MAX } = this.#options;
     const room = Math.max(0, heldMax - this.#waiting.length);
     const sinceMs = this.#nowMs();
-    for (const committed of events.slice(0, room)) this.#waiting.push({ ...committed, sinceMs });
+    for (const committed of events.slice(0, room)) this.#waiting.push({ sinceMs, ...committed });
     if (events.length > room) this.#options.onMoved?.('left', events.length - room);
     if (this.#waiting.length > 0) this.#running ??= this.#run();
   }

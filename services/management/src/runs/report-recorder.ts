@@ -101,7 +101,7 @@ export class ReportRecorder {
     if (version === null || told.call === 'start') return null;
     const run = this.#runs.get(nameOf(open));
     const planned = run && planChange(open, told, run, version);
-    return planned?.write === undefined ? null : { ...planned, isRemembered: true };
+    return planned?.write === undefined ? null : { isRemembered: true, ...planned };
   }
 
   async #planStarts(database: Queryable, starts: readonly Open[]): Promise<Planned[]> {

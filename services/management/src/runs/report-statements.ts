@@ -262,7 +262,7 @@ export async function recordRuns(
   isTogether: boolean,
 ): Promise<AtVersion<string>> {
   const writes = unsorted
-    .map((write) => ({ ...write, key: keyOf({ accountId: write.run.account_id, id: write.run.id }) }))
+    .map((write) => ({ key: keyOf({ accountId: write.run.account_id, id: write.run.id }), ...write }))
     .sort((a, b) => (a.key < b.key ? -1 : 1));
   const starts = writes.filter(({ expected }) => expected === null);
   const changes = writes.filter(({ expected }) => expected !== null);

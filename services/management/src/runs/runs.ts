@@ -97,7 +97,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     const call = { accountId, version, told, arrivedAtMs: nowMs(), traceContext: traceContext() };
     const { withoutKey } = keep;
     if (withoutKey) {
-      const recorded = await together.add({ ...call, beforeCommit: withoutKey.beforeCommit });
+      const recorded = await together.add({ beforeCommit: withoutKey.beforeCommit, ...call });
       return withoutKey.answer(settle(accepted(recorded)));
     }
     const { recorded, answer } = await inTransaction(pool, async (transaction) => {
