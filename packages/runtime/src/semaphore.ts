@@ -44,7 +44,7 @@ interface Waiting {
 
 /** Shifting a long array for each one that enters would cost its whole length every time. */
 class Line {
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: (Waiting | undefined)[] = [];
   #first = 0;
 
   get length(): number {
@@ -58,6 +58,7 @@ class Line {
   shift(): Waiting | undefined {
     const next = this.#waiting[this.#first];
     if (!next) return undefined;
+    this.#waiting[this.#first] = undefined;
     this.#first += 1;
     if (this.#first > 1_024 || this.#first === this.#waiting.length) {
       this.#waiting.splice(0, this.#first);

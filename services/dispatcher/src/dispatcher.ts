@@ -29,7 +29,7 @@ export interface Dispatcher {
   /** Aborted when the workers close. */
   stopping: AbortSignal;
   /** Events that this process is at, by the ids of their jobs; each resolves when it is not any more. */
-  underWay: Map<string, Promise<void>>;
+  underWay: Map<string, Promise<unknown>>;
   /** Of events that jobs bring: one may bring several. */
   inHand: InHand;
   /** Of first attempts in place, over all event jobs. */

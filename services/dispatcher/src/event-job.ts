@@ -28,13 +28,13 @@ export async function processEvents(
   }
   const malformed: IdentifiedEvent[] = [];
   const results = await Promise.allSettled(
-    events.map(async (event) => {
-      const problem = await processEvent(dispatcher, job, event, retentionDays);
-      if (problem !== null) malformed.push(event);
-    }),
+    events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
   );
-  // The others are claimed by now: when the job comes again, they find it out.
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  for (const [index, result] of results.entries()) {
+    // The others are claimed by now: when the job comes again, they find it out.
+    if (result.status === 'rejected') throw result.reason;
+    if (result.value !== null) malformed.push(events[index] as IdentifiedEvent);
+  }
   return malformed.length === 0 ? { kind: 'done' } : { kind: 'some_malformed', events: malformed };
 }
 
@@ -47,7 +47,8 @@ async function processEvent(
 ): Promise<string | null> {
   const { inHand, metrics } = dispatcher;
   // The rest of a burst is taken when nothing else waits, in here as in the queue.
-  await inHand.acquire((opts?.priority ?? 0) > 0);
+  const entering = inHand.acquire((opts?.priority ?? 0) > 0);
+  if (entering) await entering;
   try {
     const { event, problems } = parseEvent(message, {
       eventId: () => eventIdForJob(id ?? '', timestamp),

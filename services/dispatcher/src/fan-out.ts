@@ -1,7 +1,13 @@
 import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
-import { endedWithin } from '@runhook/runtime';
 import type { Dispatcher } from './dispatcher.ts';
-import { begin, type FirstAttempt, FRESH_MS, firstOf, newDelivery } from './first-attempt.ts';
+import {
+  begin,
+  type EventCommit,
+  type FirstAttempt,
+  FRESH_MS,
+  firstOf,
+  newDelivery,
+} from './first-attempt.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
 import type { FanOutCommit } from './record/commit-fan-out.ts';
 
@@ -48,88 +54,79 @@ export interface Arrival {
  * one. When this resolves, every delivery is attempted and recorded, or parked: the job may go.
  */
 export function fanOut(dispatcher: Dispatcher, event: JobRunEvent, arrival: Arrival): Promise<FanOutResult> {
-  const { spans, metrics } = dispatcher;
-  const { interrupted } = arrival;
-  return spans.fanOut(event, () =>
-    oneAtATime(dispatcher, event, async () => {
-      const works: Promise<void>[] = [];
-      const committed = await planAndCommit(dispatcher, event, arrival, works).finally(() => allEnded(works));
-      if (!committed) return { kind: 'unknown_account' };
-      const { deliveries, result } = committed;
-      if (result === 'claimed') {
-        metrics.fanOutSize.observe(deliveries);
-        // Pages that were committed before the interruption.
-        if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event);
-        return { kind: 'fanned_out', deliveries };
-      }
-      // Another job with this event's id owns what is pending, and a second request must not come from here.
-      if (!interrupted) return { kind: 'duplicate' };
-      return { kind: 'resumed', deliveries: await resume(dispatcher, event) };
-    }),
+  return dispatcher.spans.fanOut(event, () =>
+    oneAtATime(dispatcher, eventJobId(event), () => planAndCommit(dispatcher, event, arrival)),
   );
 }
 
 /** A job that comes while another of this process has its event finds out what became of it. */
-async function oneAtATime<T>(
-  { underWay }: Dispatcher,
-  event: JobRunEvent,
-  work: () => Promise<T>,
-): Promise<T> {
-  const key = eventJobId(event);
-  for (let other = underWay.get(key); other; other = underWay.get(key)) await other;
-  const result = work();
-  const ended = result.then(
-    () => {},
-    () => {},
-  );
-  underWay.set(key, ended);
-  try {
-    return await result;
-  } finally {
-    underWay.delete(key);
+function oneAtATime<T>(dispatcher: Dispatcher, key: string, work: () => Promise<T>): Promise<T> {
+  const { underWay } = dispatcher;
+  const other = underWay.get(key);
+  if (other) {
+    const again = () => oneAtATime(dispatcher, key, work);
+    return other.then(again, again);
   }
+  const result = work();
+  underWay.set(key, result);
+  const forget = () => void underWay.delete(key);
+  result.then(forget, forget);
+  return result;
+}
+
+/** Plans with the subscriptions as they are known, and again whenever they are found to be others by now. */
+async function planAndCommit(
+  dispatcher: Dispatcher,
+  event: JobRunEvent,
+  { interrupted, committed }: Arrival,
+): Promise<FanOutResult> {
+  const { record, metrics } = dispatcher;
+  const { accounts } = record;
+  /** What has to end before the job may go. */
+  const works: Promise<void>[] = [];
+  let deliveries: number;
+  let result: FanOutCommit;
+  try {
+    do {
+      const account = await accounts.of(event.accountId);
+      if (!account) return { kind: 'unknown_account' };
+      const known = matching(account, event);
+      // Lanes that its own first pages have filled take the rest of it, too.
+      const subscriptions: KnownSubscription[] =
+        works.length > 0 ? known.map((one) => ({ ...one, isFull: false })) : known;
+      deliveries = subscriptions.length;
+      const isFirstTry = !interrupted && !record.isRefused;
+      const commit =
+        deliveries > AT_ONCE_MAX ? commitInPages : isFirstTry ? attemptThenCommit : commitThenAttempt;
+      const { version } = account;
+      result = await commit(dispatcher, { event, version, subscriptions, committed }, works);
+      if (result === 'outdated') accounts.forget(account);
+    } while (result === 'outdated');
+  } finally {
+    await allEnded(works);
+  }
+  if (result === 'claimed') {
+    metrics.fanOutSize.observe(deliveries);
+    // Pages that were committed before the interruption.
+    if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event);
+    return { kind: 'fanned_out', deliveries };
+  }
+  // Another job with this event's id owns what is pending, and a second request must not come from here.
+  if (!interrupted) return { kind: 'duplicate' };
+  return { kind: 'resumed', deliveries: await resume(dispatcher, event) };
 }
 
 /**
  * Waits for the others when one fails: the job comes again and queues what is pending, and an attempt that were still on
  * its way then would be made twice. Throws the first error.
  */
-async function allEnded(works: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(works);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
+function allEnded(works: readonly Promise<void>[]): Promise<void> | undefined {
+  return works.length > 1 ? allOf(works) : works[0];
 }
 
-/**
- * Plans with the subscriptions as they are known, and again whenever they are found to be others by now. Null when there
- * is no such account.
- * @param works what has to end before the job may go
- */
-async function planAndCommit(
-  dispatcher: Dispatcher,
-  event: JobRunEvent,
-  { interrupted, committed }: Arrival,
-  works: Promise<void>[],
-): Promise<{ deliveries: number; result: FanOutCommit } | null> {
-  const { record } = dispatcher;
-  const { accounts } = record;
-  while (true) {
-    const account = await accounts.of(event.accountId);
-    if (!account) return null;
-    const known = matching(account, event);
-    // Lanes that its own first pages have filled take the rest of it, too.
-    const subscriptions: KnownSubscription[] =
-      works.length > 0 ? known.map((one) => ({ ...one, isFull: false })) : known;
-    const isPaged = subscriptions.length > AT_ONCE_MAX;
-    const isFirstTry = !interrupted && !record.isRefused;
-    const commit = isPaged ? commitInPages : isFirstTry ? attemptThenCommit : commitThenAttempt;
-    const result: FanOutCommit = await commit(
-      dispatcher,
-      { event, version: account.version, subscriptions, committed },
-      works,
-    );
-    if (result !== 'outdated') return { deliveries: subscriptions.length, result };
-    accounts.forget(account);
-  }
+async function allOf(works: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(works);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /** An event for the subscriptions that it fires for, as its account was at a version. */
@@ -157,7 +154,8 @@ async function attemptThenCommit(
     return await record.commitFanOut({ event, version, deliveries: [], isStored: isStored() });
   // What is planned before its turn is not fresh any more when that comes.
   let inLine = subscriptions.length;
-  await line.acquire(inLine);
+  const entering = line.acquire(inLine);
+  if (entering) await entering;
   try {
     let plannedAtMs = performance.now();
     const isJustStored = isStored();
@@ -168,25 +166,54 @@ async function attemptThenCommit(
     }
     const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
     inLine = 0;
-    const commit = Promise.resolve().then(async () => {
-      await endedWithin(COMMIT_AFTER_MS, Promise.allSettled(firsts.map(({ ended }) => ended)));
-      for (const first of firsts) first.committed = first.attempted;
-      const deliveries = firsts.map(newDelivery);
-      // Requests that were made are on record, whatever their account is by now.
-      const ageMs = performance.now() - plannedAtMs;
-      return await record.commitAttempted({
+    const commit = new CommitOfFirsts(firsts, () =>
+      record.commitAttempted({
         event,
+        // Requests that were made are on record, whatever their account is by now.
         version: null,
-        deliveries,
-        ageMs,
+        deliveries: firsts.map(newDelivery),
+        ageMs: performance.now() - plannedAtMs,
         isStored: isJustStored,
-      });
-    });
-    for (const first of firsts)
-      keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine: () => line.release(), commit }));
-    return await commit;
+      }),
+    );
+    const leaveLine = () => line.release();
+    for (const first of firsts) keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine, commit }));
+    return await commit.result;
   } finally {
     line.release(inLine);
+  }
+}
+
+/** The one commit of an event with its first attempts: once all of them have ended, or `COMMIT_AFTER_MS` after the start. */
+class CommitOfFirsts implements EventCommit {
+  readonly result: Promise<FanOutCommit>;
+  readonly #firsts: readonly FirstAttempt[];
+  readonly #commit: () => Promise<FanOutCommit>;
+  readonly #timer: NodeJS.Timeout;
+  #resolve: (result: Promise<FanOutCommit>) => void = () => {};
+  #left: number;
+  #hasBegun = false;
+
+  constructor(firsts: readonly FirstAttempt[], commit: () => Promise<FanOutCommit>) {
+    this.#firsts = firsts;
+    this.#left = firsts.length;
+    this.#commit = commit;
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#timer = setTimeout(() => this.#begin(), COMMIT_AFTER_MS);
+  }
+
+  attemptEnded(): void {
+    this.#left -= 1;
+    if (this.#left === 0 && !this.#hasBegun) this.#begin();
+  }
+
+  #begin(): void {
+    this.#hasBegun = true;
+    clearTimeout(this.#timer);
+    for (const first of this.#firsts) first.committed = first.attempted;
+    this.#resolve(this.#commit());
   }
 }
 

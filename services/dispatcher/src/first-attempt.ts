@@ -32,7 +32,6 @@ export interface FirstAttempt {
   attempted: AttemptResult | null | undefined;
   /** What of that was committed with its event. */
   committed: AttemptResult | null | undefined;
-  ended: Promise<void> | undefined;
 }
 
 export function firstOf(
@@ -52,7 +51,7 @@ export function firstOf(
   };
   const fullReason = isFull ? fullLaneReason(pendingMax) : null;
   const isShut = limits.isShut(laneOf(delivery, target));
-  const yet = { attempted: undefined, committed: undefined, ended: undefined };
+  const yet = { attempted: undefined, committed: undefined };
   return { target, delivery, isShut, fullReason, ...yet };
 }
 
@@ -65,12 +64,19 @@ export function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAt
   return { id, subscriptionId, webhookName, isParked, cancelReason, delivered };
 }
 
+/** The commit of an event, which its first attempts are waited for with. */
+export interface EventCommit {
+  readonly result: Promise<FanOutCommit>;
+  /** To be called for each of them, however it ended. */
+  attemptEnded(): void;
+}
+
 interface Beginning {
   plannedAtMs: number;
   /** To be called once it has its place, or needs none. */
   leaveLine?: () => void;
-  /** The commit of its event; omitted when that is done. */
-  commit?: Promise<FanOutCommit>;
+  /** Omitted when that is done. */
+  commit?: EventCommit;
 }
 
 /** Makes the attempt, and leaves it on record once its event is committed. */
@@ -80,11 +86,13 @@ export function begin(
   { plannedAtMs, leaveLine = () => {}, commit }: Beginning,
 ): Promise<void> {
   return dispatcher.spans.deliverFirst(first.delivery, async () => {
-    first.ended = attemptFirst(dispatcher, first, plannedAtMs, leaveLine).then((attempted) => {
-      first.attempted = attempted;
-    });
-    await first.ended;
-    await settle(dispatcher, first, (await commit) ?? 'claimed');
+    try {
+      first.attempted = await attemptFirst(dispatcher, first, plannedAtMs, leaveLine);
+    } finally {
+      commit?.attemptEnded();
+    }
+    const result = commit === undefined ? 'claimed' : await commit.result;
+    await settle(dispatcher, first, result);
   });
 }
 
@@ -100,7 +108,8 @@ async function attemptFirst(
     leaveLine();
     return null;
   }
-  await semaphore.acquire();
+  const entering = semaphore.acquire();
+  if (entering) await entering;
   leaveLine();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
   const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
@@ -109,10 +118,14 @@ async function attemptFirst(
     return null;
   }
   metrics.deliveries.in_place.inc();
-  return await attempt(dispatcher, slot, delivery, target).finally(() => semaphore.release());
+  try {
+    return await attempt(dispatcher, slot, delivery, target);
+  } finally {
+    semaphore.release();
+  }
 }
 
-/** Writes what the commit of its event did not. */
+/** Writes what the commit of its event did not, and tells what has become of it. */
 async function settle(dispatcher: Dispatcher, first: FirstAttempt, result: FanOutCommit): Promise<void> {
   const { record } = dispatcher;
   const { delivery, attempted, committed, isShut, fullReason } = first;

@@ -42,7 +42,11 @@ export function startEventWorkers(
     async process(job) {
       const result = await processEvents(dispatcher, job, options.retentionDays);
       if (result.kind === 'some_malformed') await events.addEach(result.events);
-      if (result.kind !== 'malformed') return;
+      if (result.kind !== 'malformed') {
+        // BullMQ's list of what a worker has fetched holds each job for longer than its work takes.
+        job.data = undefined;
+        return;
+      }
       await shorten(dispatcher, job);
       throw malformed(dispatcher, job, result.problem);
     },

@@ -71,9 +71,9 @@ export class SubscriptionCache {
     });
   }
 
-  /** Null when there is no such account; that is not remembered. */
-  async of(accountId: number): Promise<AccountSubscriptions | null> {
-    return this.#kept.get(accountId) ?? (await (this.#loading.get(accountId) ?? this.#loadOnce(accountId)));
+  /** At once if it is known. Null when there is no such account; that is not remembered. */
+  of(accountId: number): AccountSubscriptions | Promise<AccountSubscriptions | null> {
+    return this.#kept.get(accountId) ?? this.#loading.get(accountId) ?? this.#loadOnce(accountId);
   }
 
   /** Only what has this version: somebody else may have loaded the account anew meanwhile. */
