@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { rowOf, type ScenarioResult } from '../src/bench.ts';
 import { parseOptions, UsageError } from '../src/options.ts';
@@ -191,6 +195,25 @@ test('time of node is charged to who called it', () => {
   expect(summary.parts).toEqual([
     { name: 'got', share: 0.75, microsPerDelivery: 150 },
     { name: "node's sockets and HTTP", share: 0.25, microsPerDelivery: 50 },
+  ]);
+});
+
+test('time of a bundle is charged to the modules in it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bundle-'));
+  const file = join(folder, 'bundle.js');
+  const modules = ['node_modules/.pnpm/pg@8/node_modules/pg/lib/client.js', 'packages/queue/dist/index.js'];
+  writeFileSync(file, `import 'x';\n${modules.map((path) => `// ${path}\nf();\n`).join('')}`);
+  const frame = (lineNumber: number) => ({ functionName: 'f', url: pathToFileURL(file).href, lineNumber });
+  const nodes = [2, 4].map((line, index) => ({ id: index + 1, callFrame: frame(line) }));
+  const { parts, hottest } = summarise({ nodes, samples: [1, 2], timeDeltas: [300, 100] }, 1);
+  rmSync(folder, { recursive: true });
+  expect(parts.map(({ name, share }) => [name, share])).toEqual([
+    ['pg', 0.75],
+    ['ours: packages/queue', 0.25],
+  ]);
+  expect(hottest.map(({ name }) => name)).toEqual([
+    'f pg/lib/client.js:1',
+    'f packages/queue/dist/index.js:1',
   ]);
 });
 

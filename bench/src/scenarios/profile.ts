@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type Bench, measureCase, type ScenarioResult } from '../bench.ts';
 import { createWorkload } from '../world/workload.ts';
 import { drain, HEALTHY_ACCOUNTS, warmUp } from './throughput.ts';
@@ -77,9 +78,10 @@ const OURS = /\/(services\/dispatcher|packages\/(contract|database|egress|queue|
  * the stack; what the event loop calls by itself (sockets, the HTTP parser) is node's.
  */
 export function summarise(profile: CpuProfile, deliveries: number): ProfileSummary {
-  const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
+  const modules = new BundledModules();
+  const nodes = new Map(profile.nodes.map((node) => [node.id, modules.located(node)]));
   const parents = new Map<number, Node>();
-  for (const node of profile.nodes) for (const child of node.children ?? []) parents.set(child, node);
+  for (const node of nodes.values()) for (const child of node.children ?? []) parents.set(child, node);
   const partOfNode = new Map<number, string>();
   const microsByPart = new Map<string, number>();
   const microsByFunction = new Map<string, number>();
@@ -114,6 +116,36 @@ export function summarise(profile: CpuProfile, deliveries: number): ProfileSumma
       .map(([name, micros]) => ({ name, share: micros / busyMicros })),
   };
 }
+
+/** A service is one file, in which a comment before each module says which it is (docs/adr/0056-a-service-is-one-file.md). */
+class BundledModules {
+  /** Of each file, where modules begin. */
+  readonly #beginnings = new Map<string, { line: number; path: string }[]>();
+
+  /** With the module, and the line in it, in place of the bundle's. */
+  located(node: Node): Node {
+    const { url, lineNumber } = node.callFrame;
+    const module = this.#beginningsIn(url).findLast(({ line }) => line <= lineNumber);
+    if (module === undefined) return node;
+    const callFrame = { ...node.callFrame, url: `/${module.path}`, lineNumber: lineNumber - module.line - 1 };
+    return { ...node, callFrame };
+  }
+
+  #beginningsIn(url: string) {
+    const known = this.#beginnings.get(url);
+    if (known) return known;
+    const lines = BUNDLE.test(url) ? readFileSync(fileURLToPath(url), 'utf8').split('\n') : [];
+    const beginnings = lines.flatMap((text, line) => {
+      const path = MODULE.exec(text)?.[1];
+      return path === undefined ? [] : [{ line, path }];
+    });
+    this.#beginnings.set(url, beginnings);
+    return beginnings;
+  }
+}
+
+const BUNDLE = /^file:.*\/bundle[^/]*\.js$/;
+const MODULE = /^\/\/ ((?:node_modules|packages|services)\/\S+\.[cm]?js)$/;
 
 function partOf(node: Node, parents: Map<number, Node>): string {
   const { functionName: name } = node.callFrame;

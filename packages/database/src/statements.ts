@@ -113,6 +113,9 @@ function prepared(value: unknown): unknown {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that are meant.
 const ESCAPED_OTHERWISE = /[\u0000-\u001f\ud800-\udfff]/;
 
+/** What an array's text escapes: an id, a name or a moment has none of it. */
+const TO_ESCAPE = /["\\]/;
+
 type Element = string | number | bigint | boolean | null | undefined;
 
 /**
@@ -134,6 +137,7 @@ export function arrayLiteral(items: readonly unknown[]): string | null {
 }
 
 function quoted(text: string): string {
+  if (!TO_ESCAPE.test(text)) return `"${text}"`;
   if (!ESCAPED_OTHERWISE.test(text)) return JSON.stringify(text);
   return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }
