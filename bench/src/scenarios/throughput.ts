@@ -50,8 +50,11 @@ export async function maxRows(
   return rows;
 }
 
-/** Each dispatcher sends with got, too: what is so much faster than got alone was measured wrongly. */
-const RATIO_MAX = 1.7;
+/**
+ * Our client alone comes to 2.9 times got as a caller would write it (docs/adr/0025-got-prepared-once.md), and a dispatcher has as much to
+ * do beside: what is so much faster than got alone was measured wrongly.
+ */
+const RATIO_MAX = 2.2;
 
 function requirePossible(bench: Bench, name: string, ratioToRaw: number, dispatchers: number): void {
   const possible = RATIO_MAX * Math.min(dispatchers, availableParallelism() * 0.75);

@@ -34,13 +34,29 @@ export interface SentHeaders {
   startedAtMs: number;
 }
 
-/** The shortest that {@link toldHeaders} makes the same headers of. @param headers masked */
+/** The shortest that {@link toldHeaders} makes the same headers of, masked. @param headers as they are sent, or masked */
 export function keptHeaders(headers: Record<string, string>, sent: SentHeaders): KeptHeaders {
-  const userAgent = headers['user-agent'] ?? '';
-  const usual = Object.entries(usualHeaders(userAgent, sent));
-  const isUsual =
-    usual.length === Object.keys(headers).length && usual.every(([name, value]) => headers[name] === value);
-  return isUsual ? userAgent : headers;
+  const userAgent = headers['user-agent'];
+  return userAgent !== undefined && areUsual(headers, sent) ? userAgent : maskedHeaders(headers);
+}
+
+/** Spelled out: each delivery is asked. */
+function areUsual(headers: Record<string, string>, { eventId, startedAtMs }: SentHeaders): boolean {
+  return (
+    headers['webhook-id'] === eventId &&
+    headers['webhook-timestamp'] === timestampHeader(startedAtMs) &&
+    headers['content-type'] === 'application/json' &&
+    SIGNATURE_NAME in headers &&
+    'webhook-signature' in headers &&
+    Object.keys(headers).length === USUAL_COUNT
+  );
+}
+
+const SIGNATURE_NAME = SIGNATURE_HEADER.toLowerCase();
+const USUAL_COUNT = Object.keys(usualHeaders('', { eventId: '', startedAtMs: 0 })).length;
+
+function timestampHeader(startedAtMs: number): string {
+  return String(Math.floor(startedAtMs / 1_000));
 }
 
 /** The request headers of an attempt, as the log keeps them. */
@@ -52,9 +68,9 @@ function usualHeaders(userAgent: string, { eventId, startedAtMs }: SentHeaders):
   return {
     'content-type': 'application/json',
     'user-agent': userAgent,
-    [SIGNATURE_HEADER.toLowerCase()]: MASK,
+    [SIGNATURE_NAME]: MASK,
     'webhook-id': eventId,
-    'webhook-timestamp': String(Math.floor(startedAtMs / 1_000)),
+    'webhook-timestamp': timestampHeader(startedAtMs),
     'webhook-signature': MASK,
   };
 }
@@ -131,8 +147,9 @@ export type KeptAnswerHeaders = Record<string, string> | readonly (string | numb
 export function keptAnswerHeaders(headers: Record<string, string>, startedAtMs: number): KeptAnswerHeaders {
   return Object.entries(headers).flatMap(([name, value]) => {
     if (name === DATE) {
-      const seconds = (Date.parse(value) - inSeconds(startedAtMs)) / 1_000;
-      if (dateHeader(startedAtMs, seconds) !== value) return [NAMED, name, value];
+      const dateMs = dateOf(value);
+      if (dateMs === null) return [NAMED, name, value];
+      const seconds = (dateMs - inSeconds(startedAtMs)) / 1_000;
       return seconds === 0 ? [DATE_PLACE] : [DATE_PLACE, String(seconds)];
     }
     const places = PLACES_OF_ANSWERS.get(name);
@@ -160,6 +177,18 @@ export function toldAnswerHeaders(kept: KeptAnswerHeaders, startedAtMs: number):
 
 function isInPlaces(kept: KeptAnswerHeaders): kept is readonly (string | number)[] {
   return Array.isArray(kept);
+}
+
+/** The answers of a second have the same date. */
+let lastDate: { text: string; ms: number | null } = { text: '', ms: null };
+
+/** Null unless it is written as `dateHeader` would. */
+function dateOf(text: string): number | null {
+  if (text !== lastDate.text) {
+    const ms = Date.parse(text);
+    lastDate = { text, ms: new Date(ms).toUTCString() === text ? ms : null };
+  }
+  return lastDate.ms;
 }
 
 function dateHeader(startedAtMs: number, seconds: number): string {

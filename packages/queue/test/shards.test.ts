@@ -70,6 +70,21 @@ test('a place that becomes free goes to the shard that has begun least, and none
   expect(begun).toEqual(['few', 'few', 'many', 'few']);
 });
 
+test('the more a job brings, the fewer are fetched ahead, and one at least', () => {
+  const gate = new Gate(300);
+  const [door, other] = [gate.door(), gate.door()];
+  const fetchedAhead = () => door.allowance() - door.begun;
+  door.enter();
+  expect(fetchedAhead()).toBe(48);
+  for (let job = 0; job < 100; job += 1) gate.brought(20);
+  expect(fetchedAhead()).toBe(2);
+  other.enter();
+  for (let job = 0; job < 100; job += 1) gate.brought(200);
+  expect(fetchedAhead()).toBe(1);
+  for (let job = 0; job < 100; job += 1) gate.brought(1);
+  expect(fetchedAhead()).toBe(24);
+});
+
 const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
 if (process.env.TEST_REDIS_URL === undefined)
   process.stderr.write('\nshards of the queue are not tested: there is no Redis\n');

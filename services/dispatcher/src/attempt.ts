@@ -4,7 +4,6 @@ import {
   keptAnswerHeaders,
   keptHeaders,
   loggedBody,
-  maskedHeaders,
   renderPayload,
   secretsAt,
 } from '@runhook/contract';
@@ -115,7 +114,7 @@ async function send(
       startedAt: result.startedAt,
       durationMs: result.durationMs,
       ...report,
-      requestHeaders: keptHeaders(maskedHeaders(headers), {
+      requestHeaders: keptHeaders(headers, {
         eventId: delivery.event.eventId,
         startedAtMs: result.startedAt.getTime(),
       }),

@@ -1,7 +1,10 @@
+import type { EventBatch } from '@runhook/contract';
 import type { Processor, Worker } from 'bullmq';
 
-/** Jobs that the workers of a gate have fetched and not begun. */
+/** What the workers of a gate may have fetched and not begun: so many things, as each job brings one or several. */
 const UNBEGUN_MAX = 48;
+/** How much of what a job brings tells of the next one. */
+const LATEST_SHARE = 1 / 8;
 
 /** Those who work on what jobs bring, which may be several things each. */
 export interface Crowd {
@@ -20,6 +23,8 @@ export class Gate {
   readonly #doors = new Set<Door>();
   readonly #crowd: Crowd | undefined;
   #begun = 0;
+  /** Things that a job brings, as the latest have. */
+  #broughtByOne = 1;
 
   constructor(concurrency: number, crowd?: Crowd) {
     this.concurrency = concurrency;
@@ -43,6 +48,11 @@ export class Gate {
     if (this.#begun >= this.concurrency) return new Promise((resolve) => door.waiting.push(resolve));
     this.#begin(door);
     return undefined;
+  }
+
+  /** To be told what each job brings. */
+  brought(things: number): void {
+    this.#broughtByOne += (things - this.#broughtByOne) * LATEST_SHARE;
   }
 
   leave(door: Door): void {
@@ -69,7 +79,8 @@ export class Gate {
     if (this.#crowd?.isCrowded) return Math.max(1, door.begun);
     let busy = 1;
     for (const other of this.#doors) if (other !== door && other.begun + other.waiting.length > 0) busy += 1;
-    return Math.min(this.concurrency, door.begun + Math.max(1, Math.floor(UNBEGUN_MAX / busy)));
+    const unbegun = Math.round(UNBEGUN_MAX / busy / this.#broughtByOne);
+    return Math.min(this.concurrency, door.begun + Math.max(1, unbegun));
   }
 
   #begin(door: Door): void {
@@ -98,6 +109,11 @@ class Door {
   allowance = () => this.#gate.allowance(this);
 }
 
+function thingsOf(data: unknown): number {
+  const { events } = (data ?? {}) as Partial<EventBatch>;
+  return Array.isArray(events) ? events.length : 1;
+}
+
 /**
  * BullMQ's worker fetches one job after another and begins none of them until it has as many as its `concurrency`, or the
  * queue has no more: the first of hundreds would wait for the last to be fetched. So it may have some more than it has begun.
@@ -115,6 +131,7 @@ export function createPaced<Data>(
   const paced: Processor<Data> = async (job, token) => {
     const entering = door.enter();
     if (entering) await entering;
+    gate.brought(thingsOf(job.data));
     pace();
     try {
       return await process(job, token);
