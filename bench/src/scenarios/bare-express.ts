@@ -2,7 +2,7 @@ import { createHmacSecret } from '@runhook/contract';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import { type Bench, type Figures, type Measured, measureCase, type Row } from '../bench.ts';
 import { type CpuReading, cpuBetween, readCpu } from '../measure/cpu.ts';
-import { balance, stored } from '../measure/ledger.ts';
+import { balance, isBalanced, stored } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
 import { type Program, startProgram } from '../programs/program.ts';
@@ -20,12 +20,16 @@ export const CALLERS = 32;
 export interface BareExpress {
   rows: Row[];
   ratePerSecond: number;
-  /** Of raw got behind it, by rate. */
-  p99Ms: Map<number, number>;
+  /** Measures raw got behind it at a rate once more, beside what is told over it; undefined at a rate that is told over nothing. */
+  p99MsBeside(ratePerSecond: number): Promise<number | undefined>;
 }
 
 /** Express that keeps nothing of what it is told, and raw got behind it: no service made with both can be faster. */
-export async function bareExpress(bench: Bench, reporter: Program): Promise<BareExpress> {
+export async function withBareExpress<Result>(
+  bench: Bench,
+  reporter: Program,
+  work: (bare: BareExpress) => Promise<Result>,
+): Promise<Result> {
   const [{ ratePerSecond }, accepting] = await withExpress([], async (url) => {
     const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs: bench.runMs };
     await reporter.call<Reported>('run', { ...loop, durationMs: Math.min(2_000, bench.runMs) });
@@ -38,11 +42,21 @@ export async function bareExpress(bench: Bench, reporter: Program): Promise<Bare
     });
     return [row.figures as { ratePerSecond: number }, row];
   });
-  const behind = await withExpress(endpointsOf(bench, 'bare'), (url, pid) => {
+  return await withExpress(endpointsOf(bench, 'bare'), async (url, pid) => {
+    const name = 'raw got behind bare Express';
     const read = () => readCpu({ express: [pid] });
-    return reportedRows(bench, reporter, { name: 'raw got behind bare Express', url, rates: RATES, read });
+    const behind = await reportedRows(bench, reporter, { name, url, rates: RATES, read });
+    return await work({
+      rows: [accepting, ...behind.rows],
+      ratePerSecond,
+      async p99MsBeside(rate) {
+        if (!RATES.includes(rate)) return undefined;
+        const { figures, balance: ledger } = await behind.open(rate);
+        if (!isBalanced(ledger)) bench.voids(`${name}, ${rate}/s: ${ledger.missing} missing`);
+        return figures.p99Ms;
+      },
+    });
   });
-  return { rows: [accepting, ...behind.rows], ratePerSecond, p99Ms: behind.p99Ms };
 }
 
 /** What something that tells of each call at once comes to, at some rates and as fast as it goes. */
@@ -50,7 +64,7 @@ export async function reportedRows(
   bench: Bench,
   reporter: Program,
   of: { name: string; url: string; rates: readonly number[]; read: () => CpuReading | null },
-): Promise<Pick<BareExpress, 'rows' | 'p99Ms'>> {
+): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured & { figures: Sent }> }> {
   const { name, url, rates, read } = of;
   const open = (ratePerSecond: number, durationMs = bench.runMs) => {
     const loop: OpenLoop = { ...bareSettings(url), ratePerSecond, durationMs };
@@ -66,17 +80,16 @@ export async function reportedRows(
     return { figures: { ratePerSecond, ...cpu }, balance: ledger };
   });
   const rows: Row[] = [];
-  const p99Ms = new Map<number, number>();
   for (const rate of rates) {
-    const row = await measureCase(bench, `${name}, ${rate}/s`, async () => {
-      const { figures, balance: ledger } = await open(rate);
-      const cpuOverFast = figures.cpuMicros / (fastest.figures.cpuMicros as number);
-      return { figures: { ratePerSecond: rate, ...figures, cpuOverFast }, balance: ledger };
-    });
-    rows.push(row);
-    p99Ms.set(rate, row.figures.p99Ms as number);
+    rows.push(
+      await measureCase(bench, `${name}, ${rate}/s`, async () => {
+        const { figures, balance: ledger } = await open(rate);
+        const cpuOverFast = figures.cpuMicros / (fastest.figures.cpuMicros as number);
+        return { figures: { ratePerSecond: rate, ...figures, cpuOverFast }, balance: ledger };
+      }),
+    );
   }
-  return { rows: [...rows, fastest], p99Ms };
+  return { rows: [...rows, fastest], open };
 }
 
 /** Of each that was sent. */

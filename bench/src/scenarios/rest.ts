@@ -28,7 +28,7 @@ import {
 } from '../world/runners.ts';
 import { takeArrivals } from '../world/workload.ts';
 import type { QueueName, World } from '../world/world.ts';
-import { type BareExpress, bareExpress, CALLERS } from './bare-express.ts';
+import { type BareExpress, CALLERS, withBareExpress } from './bare-express.ts';
 import { untilArrived } from './latency.ts';
 import { least } from './least.ts';
 
@@ -50,16 +50,19 @@ export async function rest(
 ): Promise<ScenarioResult> {
   const reporter = startProgram('reporter');
   try {
-    const bare = await bareExpress(bench, reporter);
-    const rows = [...bare.rows, ...(await least(bench, reporter))];
-    for (const queue of queues) {
-      rows.push(
-        ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
-      );
-      const counting = { postgresSettings: { shared_preload_libraries: 'pg_stat_statements' } };
-      rows.push(await inRunnersWorld(bench, reporter, queue, counting, (world) => countedRow(bench, world)));
-    }
-    return { name: 'rest', rows };
+    return await withBareExpress(bench, reporter, async (bare) => {
+      const rows = [...bare.rows, ...(await least(bench, reporter))];
+      for (const queue of queues) {
+        rows.push(
+          ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
+        );
+        const counting = { postgresSettings: { shared_preload_libraries: 'pg_stat_statements' } };
+        rows.push(
+          await inRunnersWorld(bench, reporter, queue, counting, (world) => countedRow(bench, world)),
+        );
+      }
+      return { name: 'rest', rows };
+    });
   } finally {
     await reporter.stop();
   }
@@ -91,8 +94,8 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
     rows.push(
       await measureCase(bench, named(`${ratePerSecond}/s`), async () => {
         const loop: OpenLoop = { ...reporterSettings(rest, bench.runMs), ratePerSecond };
+        const rawP99Ms = await bare.p99MsBeside(ratePerSecond);
         const { figures, balance: ledger } = await delivered(rest, loop, 'openLoop');
-        const rawP99Ms = bare.p99Ms.get(ratePerSecond);
         const over = rawP99Ms === undefined ? {} : { p99OverRaw: (figures.p99Ms as number) / rawP99Ms };
         const cpuOverFast = (figures.cpuMicros as number) / (fastest.figures.cpuMicros as number);
         return { figures: { ...figures, ratePerSecond, ...over, cpuOverFast }, balance: ledger };

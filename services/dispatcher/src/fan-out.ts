@@ -166,7 +166,7 @@ async function attemptThenCommit(
     }
     const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
     inLine = 0;
-    const commit = new CommitOfFirsts(firsts, () =>
+    const commit = new CommitOfFirsts(firsts, async () =>
       record.commitAttempted({
         event,
         // Requests that were made are on record, whatever their account is by now.
@@ -194,6 +194,7 @@ class CommitOfFirsts implements EventCommit {
   #left: number;
   #hasBegun = false;
 
+  /** @param commit throws nothing, but may reject: whoever ends last or a timer calls it */
   constructor(firsts: readonly FirstAttempt[], commit: () => Promise<FanOutCommit>) {
     this.#firsts = firsts;
     this.#left = firsts.length;
