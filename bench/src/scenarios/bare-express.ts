@@ -2,7 +2,7 @@ import { createHmacSecret } from '@runhook/contract';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import { type Bench, type Figures, type Measured, measureCase, type Row } from '../bench.ts';
 import { type CpuReading, cpuBetween, readCpu } from '../measure/cpu.ts';
-import { balance, isBalanced, stored } from '../measure/ledger.ts';
+import { balance, stored } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
 import { type Program, startProgram } from '../programs/program.ts';
@@ -51,9 +51,8 @@ export async function withBareExpress<Result>(
       ratePerSecond,
       async p99MsBeside(rate) {
         if (!RATES.includes(rate)) return undefined;
-        const { figures, balance: ledger } = await behind.open(rate);
-        if (!isBalanced(ledger)) bench.voids(`${name}, ${rate}/s: ${ledger.missing} missing`);
-        return figures.p99Ms;
+        const row = await measureCase(bench, `${name}, ${rate}/s, beside`, () => behind.open(rate), 1);
+        return row.figures.p99Ms;
       },
     });
   });
@@ -64,7 +63,7 @@ export async function reportedRows(
   bench: Bench,
   reporter: Program,
   of: { name: string; url: string; rates: readonly number[]; read: () => CpuReading | null },
-): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured & { figures: Sent }> }> {
+): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured> }> {
   const { name, url, rates, read } = of;
   const open = (ratePerSecond: number, durationMs = bench.runMs) => {
     const loop: OpenLoop = { ...bareSettings(url), ratePerSecond, durationMs };

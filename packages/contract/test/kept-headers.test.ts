@@ -42,6 +42,19 @@ test.each([
   expect(toldHeaders(kept, sent)).toEqual(headers);
 });
 
+test('what opens anything is kept of none, usual or not', () => {
+  const delivery = {
+    body: '{}',
+    eventId: 'wev_1',
+    hmacSecrets: [`whsec_${'A'.repeat(43)}=`] as const,
+    sentAt,
+  };
+  const own = deliveryHeaders({ ...delivery, ownHeaders: { 'X-Gateway-Key': 'opens' } });
+  expect(keptHeaders(own, sent)).toEqual(maskedHeaders(own));
+  expect(JSON.stringify(keptHeaders(own, sent))).not.toContain(own.authorization);
+  expect(keptHeaders(deliveryHeaders(delivery), sent)).toBe(own['user-agent']);
+});
+
 const DATE = 'Mon, 23 Nov 2026 10:00:00 GMT';
 
 test.each([

@@ -28,7 +28,7 @@ export interface Dispatcher {
   attemptMs: number;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
-  /** Events that this process is at, by the ids of their jobs; each resolves when it is not any more. */
+  /** Events that this process is at, by the ids of their jobs; each settles when it is not any more. */
   underWay: Map<string, Promise<unknown>>;
   /** Of events that jobs bring: one may bring several. */
   inHand: InHand;
