@@ -16,11 +16,12 @@ const ENDPOINTS = HEALTHY_ACCOUNTS;
 /** Of whoever calls as fast as it gets answers. */
 export const CALLERS = 32;
 
-/** What the rows of the services are told over. */
+/** What the rows of the services are told over, measured once more beside them: each minute of a shared machine is another. */
 export interface BareExpress {
   rows: Row[];
-  ratePerSecond: number;
-  /** Measures raw got behind it at a rate once more, beside what is told over it; undefined at a rate that is told over nothing. */
+  /** How many calls a second it answers. */
+  rateBeside(): Promise<{ ratePerSecond: number }>;
+  /** Of raw got behind it at a rate; undefined at a rate that is told over nothing. */
   p99MsBeside(ratePerSecond: number): Promise<number | undefined>;
 }
 
@@ -30,32 +31,57 @@ export async function withBareExpress<Result>(
   reporter: Program,
   work: (bare: BareExpress) => Promise<Result>,
 ): Promise<Result> {
-  const [{ ratePerSecond }, accepting] = await withExpress([], async (url) => {
-    const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs: bench.runMs };
-    await reporter.call<Reported>('run', { ...loop, durationMs: Math.min(2_000, bench.runMs) });
-    const row = await measureCase(bench, 'bare Express', async () => {
+  return await withExpress([], async (url) => {
+    const name = 'bare Express';
+    const accept = async (durationMs = bench.runMs): Promise<Measured & { figures: Accepted }> => {
+      const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs };
       const { answeredMs, intendedMs, refused, seconds } = await reporter.call<Reported>('run', loop);
-      const latenciesMs = answeredMs.map((ms, index) => ms - (intendedMs[index] as number));
-      const { p50, p99 } = spreadOf(latenciesMs);
+      const { p50, p99 } = spreadOf(answeredMs.map((ms, index) => ms - (intendedMs[index] as number)));
       const figures = { ratePerSecond: answeredMs.length / seconds, answerP50Ms: p50, answerP99Ms: p99 };
       return { figures, balance: stored(answeredMs.length, refused) };
+    };
+    await accept(Math.min(2_000, bench.runMs));
+    const accepting = await measureCase(bench, name, () => accept());
+    return await withRawBehind(bench, reporter, async ({ rows, p99MsBeside }) => {
+      const rateBeside = async () => await once(bench, `${name}, beside`, accept);
+      return await work({ rows: [accepting, ...rows], rateBeside, p99MsBeside });
     });
-    return [row.figures as { ratePerSecond: number }, row];
   });
+}
+
+/** Of calls that are answered, and no more. */
+interface Accepted extends Figures {
+  ratePerSecond: number;
+  answerP50Ms: number;
+  answerP99Ms: number;
+}
+
+async function withRawBehind<Result>(
+  bench: Bench,
+  reporter: Program,
+  work: (raw: Pick<BareExpress, 'rows' | 'p99MsBeside'>) => Promise<Result>,
+): Promise<Result> {
   return await withExpress(endpointsOf(bench, 'bare'), async (url, pid) => {
     const name = 'raw got behind bare Express';
     const read = () => readCpu({ express: [pid] });
     const behind = await reportedRows(bench, reporter, { name, url, rates: RATES, read });
     return await work({
-      rows: [accepting, ...behind.rows],
-      ratePerSecond,
+      rows: behind.rows,
       async p99MsBeside(rate) {
         if (!RATES.includes(rate)) return undefined;
-        const row = await measureCase(bench, `${name}, ${rate}/s, beside`, () => behind.open(rate), 1);
-        return row.figures.p99Ms;
+        return (await once(bench, `${name}, ${rate}/s, beside`, () => behind.open(rate))).p99Ms;
       },
     });
   });
+}
+
+/** A run that is no row of its own; its ledger counts. */
+async function once<Of extends Measured>(
+  bench: Bench,
+  name: string,
+  measure: () => Promise<Of>,
+): Promise<Of['figures']> {
+  return (await measureCase(bench, name, measure, 1)).figures as Of['figures'];
 }
 
 /** What something that tells of each call at once comes to, at some rates and as fast as it goes. */
@@ -63,7 +89,7 @@ export async function reportedRows(
   bench: Bench,
   reporter: Program,
   of: { name: string; url: string; rates: readonly number[]; read: () => CpuReading | null },
-): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured> }> {
+): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured & { figures: Sent }> }> {
   const { name, url, rates, read } = of;
   const open = (ratePerSecond: number, durationMs = bench.runMs) => {
     const loop: OpenLoop = { ...bareSettings(url), ratePerSecond, durationMs };

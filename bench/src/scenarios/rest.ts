@@ -31,6 +31,7 @@ import type { QueueName, World } from '../world/world.ts';
 import { type BareExpress, CALLERS, withBareExpress } from './bare-express.ts';
 import { untilArrived } from './latency.ts';
 import { least } from './least.ts';
+import { beside, meanRate } from './throughput.ts';
 
 /** Until what a service does at its start is done. */
 const START_MS = 3_000;
@@ -78,16 +79,28 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   await wait(bench.isQuick ? 0 : REST_MS);
   rows.push(await measureCase(bench, named('at rest'), inMemory, 1));
   await world.setDispatchers(0);
-  rows.push(await measureCase(bench, named('accepted, no dispatcher'), () => accepted(bench, rest, bare)));
+  rows.push(
+    await measureCase(bench, named('accepted, no dispatcher'), async () => {
+      const [measured, before, after] = await beside(bare.rateBeside, () => accepted(bench, rest));
+      const overExpress = (measured.figures.ratePerSecond as number) / meanRate(before, after);
+      return { figures: { ...measured.figures, overExpress }, balance: measured.balance };
+    }),
+  );
   await world.setDispatchers(1);
   await untilDrained(rest);
   bench.progress(named('warming up'));
   await delivered(rest, closedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
   const fastest = await measureCase(bench, named('as fast as it goes'), async () => {
-    const { figures, balance: ledger } = await delivered(rest, closedLoop(rest, bench.runMs), 'run');
-    const rate = figures.ratePerSecond as number;
-    const over = { overExpress: rate / bare.ratePerSecond, ratioToRaw: rate / bench.raw.ratePerSecond };
-    return { figures: { ...figures, ...over }, balance: ledger };
+    const references = async () =>
+      [await bare.rateBeside(), await bench.measureRaw('got', bench.runMs)] as const;
+    const loop = closedLoop(rest, bench.runMs);
+    const [measured, before, after] = await beside(references, () => delivered(rest, loop, 'run'));
+    const rate = measured.figures.ratePerSecond as number;
+    const [overExpress, ratioToRaw] = [
+      rate / meanRate(before[0], after[0]),
+      rate / meanRate(before[1], after[1]),
+    ];
+    return { figures: { ...measured.figures, overExpress, ratioToRaw }, balance: measured.balance };
   });
   rows.push(fastest);
   for (const ratePerSecond of RATES) {
@@ -114,7 +127,7 @@ function reporterSettings({ world, runners }: RunnersWorld, durationMs: number):
 }
 
 /** How fast calls are answered while nobody delivers. What is accepted must be stored. */
-async function accepted(bench: Bench, rest: RunnersWorld, bare: BareExpress): Promise<Measured> {
+async function accepted(bench: Bench, rest: RunnersWorld): Promise<Measured> {
   const { world, reporter } = rest;
   await reporter.call<Reported>('run', closedLoop(rest, Math.min(1_000, bench.runMs)));
   const storedBefore = await countEvents(rest);
@@ -130,7 +143,6 @@ async function accepted(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   return {
     figures: {
       ratePerSecond: count / seconds,
-      overExpress: count / seconds / bare.ratePerSecond,
       answerP50Ms: p50,
       answerP99Ms: p99,
       managementCpuMicros: ((use?.groups.management ?? 0) * 1_000) / count,

@@ -62,20 +62,31 @@ function requirePossible(bench: Bench, name: string, ratioToRaw: number, dispatc
   bench.voids(`${name}: ${ratioToRaw.toFixed(2)} of raw got cannot be, ${possible.toFixed(2)} is the most`);
 }
 
-/**
- * With the ratios to raw got as it is just before and just after, in place of how it was when the benchmark began: the host of a shared
- * machine may be another by a third within minutes.
- */
+/** With the ratios to raw got as it is just before and just after, in place of how it was when the benchmark began. */
 async function besideRaw(bench: Bench, measure: () => Promise<Measured>): Promise<Measured> {
-  const before = await bench.measureRaw('got', bench.runMs);
-  const { figures, balance: ledger } = await measure();
-  const after = await bench.measureRaw('got', bench.runMs);
-  const rawRate = (before.ratePerSecond + after.ratePerSecond) / 2;
+  const raw = () => bench.measureRaw('got', bench.runMs);
+  const [{ figures, balance: ledger }, before, after] = await beside(raw, measure);
   const rawMicros = (before.cpuMicrosPerRequest + after.cpuMicrosPerRequest) / 2;
   const { ratePerSecond, cpuMicros } = figures;
-  const over: Figures = { ratioToRaw: (ratePerSecond as number) / rawRate };
+  const over: Figures = { ratioToRaw: (ratePerSecond as number) / meanRate(before, after) };
   if (cpuMicros !== undefined) over.cpuRatioToRaw = cpuMicros / rawMicros;
   return { figures: { ...figures, ...over }, balance: ledger };
+}
+
+/**
+ * What it is told over is measured just before and just after: the host of a shared machine may be another by a third within minutes.
+ */
+export async function beside<Result, Reference>(
+  measureReference: () => Promise<Reference>,
+  measure: () => Promise<Result>,
+): Promise<[result: Result, before: Reference, after: Reference]> {
+  const before = await measureReference();
+  const result = await measure();
+  return [result, before, await measureReference()];
+}
+
+export function meanRate(before: { ratePerSecond: number }, after: { ratePerSecond: number }): number {
+  return (before.ratePerSecond + after.ratePerSecond) / 2;
 }
 
 /** Code that has not run yet is slow, on every dispatcher. Answers how many events one measurement needs. */
