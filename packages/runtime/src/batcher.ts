@@ -6,10 +6,12 @@ export interface MicroBatcherOptions<Item, Result> {
   sizeOf?: (item: Item) => number;
   /** Batches in flight at the same time. */
   slots: number;
-  /** The time from the start of a batch to that of the next, unless that is full. */
+  /** The time from the start of a batch to that of the next, unless `enough` wait. */
   spacingMs: number;
   /** After a batch of less than `below`, in place of `spacingMs`. */
   afterFew?: { below: number; spacingMs: number };
+  /** What need not be more, counted as `sizeMax` is, which it is when omitted. */
+  enough?: number;
   /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
   gather?: { ms: number; enough: number };
   /** Whether a failed batch may have failed for one of its items, so that each gets a try of its own. */
@@ -34,7 +36,7 @@ export class MicroBatcher<Item, Result> {
   /** Of all that waits. */
   #waitingSize = 0;
   #inFlight = 0;
-  /** When the next may start, unless it is full. */
+  /** When the next may start, unless there is enough for it. */
   #nextStartMs = Number.NEGATIVE_INFINITY;
   /** Since when the first of those that wait does. */
   #sinceMs = 0;
@@ -56,12 +58,12 @@ export class MicroBatcher<Item, Result> {
   }
 
   #schedule(): void {
-    const { slots, sizeMax, gather } = this.#options;
+    const { slots, sizeMax, enough = sizeMax, gather } = this.#options;
     if (this.#scheduled || this.#waiting.length === 0 || this.#inFlight >= slots) return;
     const nowMs = performance.now();
     let startMs = this.#nextStartMs;
     if (gather && this.#waitingSize < gather.enough) startMs = Math.max(startMs, this.#sinceMs + gather.ms);
-    if (startMs <= nowMs || this.#waitingSize >= sizeMax) {
+    if (startMs <= nowMs || this.#waitingSize >= enough) {
       clearTimeout(this.#delayed);
       this.#delayed = undefined;
       this.#scheduled = setImmediate(() => this.#start());

@@ -58,6 +58,27 @@ test('after a batch of few the next need not wait as long as after one of many',
   expect(batches).toEqual([[1], [2, 3], [4, 5, 6]]);
 });
 
+test('as many as are enough wait for a slot and for nothing else, and all of them go together', async () => {
+  const { batches, run } = heldRun();
+  const options = { sizeMax: 10, enough: 2, slots: 2, spacingMs: 3_600_000, mayBeItemFault: always };
+  const batcher = new MicroBatcher({ run, ...options });
+  const results = [batcher.add(1)];
+  await eventLoopTurn();
+  results.push(batcher.add(2));
+  await eventLoopTurn();
+  expect(batches.map(({ items }) => items)).toEqual([[1]]);
+  results.push(batcher.add(3));
+  await eventLoopTurn();
+  results.push(...[4, 5, 6].map((item) => batcher.add(item)));
+  await eventLoopTurn();
+  expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
+  batches[0]?.release();
+  await eventLoopTurn();
+  expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3], [4, 5, 6]]);
+  for (const { release } of batches) release();
+  expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50, 60]);
+});
+
 test('what nobody waits for is gathered, until there is enough or for so long', async () => {
   const batches: number[][] = [];
   const run = async (items: number[]) => {

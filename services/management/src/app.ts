@@ -51,7 +51,7 @@ import { ChangeStreams } from './subscriptions/changes.ts';
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCIES_EVERY_MS = 5_000;
-/** Reports that are recorded together: two statements at a time, and one to plan with; and one of published events. */
+/** Reports that are recorded together, three batches at a time; and one of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Less than a caller waits: what it is not refused for any more is on its way to be committed. */
 const REPORT_TIMEOUT_MS = 5_000;

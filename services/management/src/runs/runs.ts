@@ -47,12 +47,12 @@ export interface RunsDependencies {
 /**
  * From one commit of what callers tell to the next. A call that comes after a quiet moment is committed at once; at a thousand a second
  * eight or so share a statement, a job of the queue and the dispatcher's turn. After few it is soon: nobody else has use of the
- * processor then (docs/adr/0055-eight-milliseconds.md).
+ * processor then. Eight that wait are as many as share one in any case, and wait no longer (docs/adr/0055-eight-milliseconds.md).
  */
-export const COMMIT_SPACING = { spacingMs: 8, afterFew: { below: 4, spacingMs: 5 } };
+export const COMMIT_SPACING = { spacingMs: 8, afterFew: { below: 4, spacingMs: 5 }, enough: 8 };
 const BATCH_SIZE_MAX = 200;
-/** While one is committed the next is planned. */
-const BATCH_SLOTS = 2;
+/** While one is committed the next is planned, and what has come meanwhile need not wait for that. */
+const BATCH_SLOTS = 3;
 
 /**
  * A run's state and its events are committed together or not at all, those of several callers in one statement. What has
