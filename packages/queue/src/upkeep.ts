@@ -1,4 +1,5 @@
 import { UPKEEP } from '@runhook/contract';
+import { endedWithin } from '@runhook/runtime/timers';
 import type { Worker } from 'bullmq';
 import type { QueueBackend } from './backends/index.ts';
 import { createProducer } from './producer.ts';
@@ -19,10 +20,13 @@ const LOCK_DURATION_MS = 60_000;
 const STALLED_COUNT_MAX = 1_000_000;
 const KEPT_FAILURES = 20;
 const LOOK_EVERY_MS = 10_000;
+/** So long a task waits for the one that came before it. */
+const TURN_MS = 1_000;
 
 /**
- * Runs tasks on a schedule that all dispatchers share: each time is one job, which one of them takes. The schedule is
- * looked after for as long as this runs, since whoever flushes the queue's Redis flushes the schedule too.
+ * Runs tasks on a schedule that all dispatchers share: each time is one job, which one of them takes. Those of one moment go one
+ * after another, unless one takes long: side by side their statements would have the processors that deliveries want. The
+ * schedule is looked after for as long as this runs, since whoever flushes the queue's Redis flushes the schedule too.
  * @param onError told of trouble with the queue and of tasks that failed; the next time comes all the same
  */
 export function startUpkeep(
@@ -33,6 +37,7 @@ export function startUpkeep(
   const producer = createProducer<object>(backend, UPKEEP, onError);
   const taskByName = new Map(tasks.map((task) => [task.name, task]));
   const running = new Set<string>();
+  let last: Promise<void> = Promise.resolve();
   const worker = backend.createWorker<object>(
     UPKEEP,
     async ({ name }) => {
@@ -40,7 +45,10 @@ export function startUpkeep(
       if (running.has(name)) return;
       running.add(name);
       try {
-        await taskByName.get(name)?.run();
+        const before = last;
+        const turn = endedWithin(TURN_MS, before).then(() => taskByName.get(name)?.run());
+        last = turn;
+        await turn;
       } catch (error) {
         onError(error);
         throw error;
