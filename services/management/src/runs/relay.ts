@@ -6,6 +6,11 @@ import type { Traces } from '@runhook/runtime';
 const BATCH_SIZE = 500;
 /** What waits beyond so many is left to the reconciler, which finds it in the database. */
 const HELD_MAX = 20_000;
+/**
+ * An event that waits for so long goes to the queue in a job of its own. The reconciler looks for it after five seconds, and puts it
+ * back in a job of the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
+ */
+const LATE_MS = 2_500;
 const OUTAGE_WAIT_MS = 100;
 const OUTAGE_WAIT_MAX_MS = 5_000;
 
@@ -15,8 +20,19 @@ export interface CommittedEvent {
   traceContext: string | null;
 }
 
+interface Waiting extends CommittedEvent {
+  sinceMs: number;
+}
+
+/** What one call hands over, the first time and whenever it comes again. */
+interface Batch {
+  events: readonly CommittedEvent[];
+  /** Each in a job of its own. */
+  isLate: boolean;
+}
+
 export interface RelayOptions {
-  events: Pick<EventQueue, 'add'>;
+  events: Pick<EventQueue, 'add' | 'addEach'>;
   logger: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
   /** Events that may wait here; 20,000 when omitted. */
   heldMax?: number;
@@ -38,7 +54,7 @@ export interface RelayOptions {
 export class Relay {
   readonly #options: RelayOptions;
   readonly #nowMs: () => number;
-  #waiting: (CommittedEvent & { sinceMs: number })[] = [];
+  #waiting: Waiting[] = [];
   #running: Promise<void> | null = null;
   #isStopping = false;
   #wake: (() => void) | undefined;
@@ -75,18 +91,18 @@ export class Relay {
   async #run(): Promise<void> {
     const { logger, onMoved } = this.#options;
     let failures = 0;
-    let batch: CommittedEvent[] = [];
+    let batch: Batch = { events: [], isLate: false };
     while (this.#waiting.length > 0) {
-      if (failures === 0) batch = this.#waiting.slice(0, BATCH_SIZE);
+      if (failures === 0) batch = this.#next();
       try {
         await this.#send(batch);
-        this.#waiting.splice(0, batch.length);
-        onMoved?.('sent', batch.length);
+        this.#waiting.splice(0, batch.events.length);
+        onMoved?.('sent', batch.events.length);
         if (failures > 0) logger.info({ failures }, 'the relay moves events again');
         failures = 0;
       } catch (error) {
         // What comes again may be taken twice, one after the other: whoever takes it has to ask.
-        for (const { event } of batch) event.accountVersion = undefined;
+        for (const { event } of batch.events) event.accountVersion = undefined;
         if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
         if (this.#isStopping) break;
         await this.#sleep(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS));
@@ -96,6 +112,15 @@ export class Relay {
     if (this.#waiting.length === 0) return;
     logger.warn({ events: this.#waiting.length }, 'events are left to the reconciler');
     onMoved?.('left', this.#waiting.splice(0).length);
+  }
+
+  /** The first in line, as many as are late or are not. */
+  #next(): Batch {
+    const lateSinceMs = this.#nowMs() - LATE_MS;
+    const isLate = (this.#waiting[0]?.sinceMs ?? 0) <= lateSinceMs;
+    const first = this.#waiting.slice(0, BATCH_SIZE);
+    const end = isLate ? first.findIndex(({ sinceMs }) => sinceMs > lateSinceMs) : -1;
+    return { events: end === -1 ? first : first.slice(0, end), isLate };
   }
 
   #sleep(waitMs: number): Promise<void> {
@@ -109,10 +134,12 @@ export class Relay {
     });
   }
 
-  async #send(batch: readonly CommittedEvent[]): Promise<void> {
+  async #send({ events: batch, isLate }: Batch): Promise<void> {
     const { events: queue, traces } = this.#options;
+    const events = batch.map(({ event }) => event);
     if (traces) await addTraced(queue, batch, traces);
-    else await queue.add(batch.map(({ event }) => event));
+    else if (isLate) await queue.addEach(events);
+    else await queue.add(events);
   }
 }
 

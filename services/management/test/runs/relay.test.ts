@@ -44,7 +44,13 @@ const made = (count: number): JobRunEvent[] =>
 const committed = (events: readonly JobRunEvent[]) => events.map((event) => ({ event, traceContext: null }));
 const idsOf = (events: readonly { eventId?: string | undefined }[]) => events.map(({ eventId }) => eventId);
 
-function startRelay(events: Pick<EventQueue, 'add'>, options: Partial<RelayOptions> = {}) {
+const NONE_IS_LATE = { addEach: () => Promise.reject(new Error('none is late')) };
+
+function startRelay(
+  queue: Pick<EventQueue, 'add'> & Partial<Pick<EventQueue, 'addEach'>>,
+  options: Partial<RelayOptions> = {},
+) {
+  const events = { ...NONE_IS_LATE, ...queue };
   const moved = { sent: 0, left: 0 };
   const onMoved = (result: 'sent' | 'left', count: number) => {
     moved[result] += count;
@@ -88,6 +94,35 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     relay.add(committed(events.slice(0, 2)));
     await eventually(() => expect(moved).toEqual({ sent: 4, left: 0 }));
     expect(await queuedIds()).toEqual(idsOf(events));
+  });
+
+  test('what has waited for long is in the queue once, though the reconciler puts it back, too', async () => {
+    const queue = openQueue(queueUrl);
+    const [first, ...events] = made(6) as [JobRunEvent, ...JobRunEvent[]];
+    const late = events.slice(0, 3);
+    let nowMs = 0;
+    let isAway = true;
+    const { relay, moved } = startRelay(
+      {
+        async add(those) {
+          if (isAway) throw new Error('away');
+          await queue.add(those);
+        },
+        addEach: (those) => queue.addEach(those),
+      },
+      { nowMs: () => nowMs },
+    );
+    relay.add(committed([first]));
+    relay.add(committed(late));
+    await eventually(() => expect(logged).toEqual([AWAY]));
+    nowMs = 2_500;
+    relay.add(committed(events.slice(3)));
+    await queue.addEach(late);
+    isAway = false;
+    await eventually(() => expect(moved).toEqual({ sent: 6, left: 0 }));
+    const ids = await queuedIds();
+    expect(ids).toHaveLength(6);
+    expect(new Set(ids)).toEqual(new Set(idsOf([first, ...events])));
   });
 
   async function queuedIds(): Promise<(string | undefined)[]> {
