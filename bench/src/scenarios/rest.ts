@@ -31,7 +31,7 @@ import type { QueueName, World } from '../world/world.ts';
 import { type BareExpress, CALLERS, withBareExpress } from './bare-express.ts';
 import { untilArrived } from './latency.ts';
 import { least } from './least.ts';
-import { beside, meanRate } from './throughput.ts';
+import { beside, besideRaw, meanRate } from './throughput.ts';
 
 /** Until what a service does at its start is done. */
 const START_MS = 3_000;
@@ -80,28 +80,17 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   rows.push(await measureCase(bench, named('at rest'), inMemory, 1));
   await world.setDispatchers(0);
   rows.push(
-    await measureCase(bench, named('accepted, no dispatcher'), async () => {
-      const [measured, before, after] = await beside(bare.rateBeside, () => accepted(bench, rest));
-      const overExpress = (measured.figures.ratePerSecond as number) / meanRate(before, after);
-      return { figures: { ...measured.figures, overExpress }, balance: measured.balance };
-    }),
+    await measureCase(bench, named('accepted, no dispatcher'), () =>
+      besideExpress(bare, () => accepted(bench, rest)),
+    ),
   );
   await world.setDispatchers(1);
   await untilDrained(rest);
   bench.progress(named('warming up'));
   await delivered(rest, closedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
-  const fastest = await measureCase(bench, named('as fast as it goes'), async () => {
-    const references = async () =>
-      [await bare.rateBeside(), await bench.measureRaw('got', bench.runMs)] as const;
-    const loop = closedLoop(rest, bench.runMs);
-    const [measured, before, after] = await beside(references, () => delivered(rest, loop, 'run'));
-    const rate = measured.figures.ratePerSecond as number;
-    const [overExpress, ratioToRaw] = [
-      rate / meanRate(before[0], after[0]),
-      rate / meanRate(before[1], after[1]),
-    ];
-    return { figures: { ...measured.figures, overExpress, ratioToRaw }, balance: measured.balance };
-  });
+  const fastest = await measureCase(bench, named('as fast as it goes'), () =>
+    besideExpress(bare, () => besideRaw(bench, () => delivered(rest, closedLoop(rest, bench.runMs), 'run'))),
+  );
   rows.push(fastest);
   for (const ratePerSecond of RATES) {
     rows.push(
@@ -116,6 +105,13 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
     );
   }
   return rows;
+}
+
+/** With the ratio to how many calls bare Express answers just before and just after. */
+async function besideExpress(bare: BareExpress, measure: () => Promise<Measured>): Promise<Measured> {
+  const [{ figures, balance: ledger }, before, after] = await beside(bare.rateBeside, measure);
+  const overExpress = (figures.ratePerSecond as number) / meanRate(before, after);
+  return { figures: { ...figures, overExpress }, balance: ledger };
 }
 
 function closedLoop(rest: RunnersWorld, durationMs: number): ClosedLoop {

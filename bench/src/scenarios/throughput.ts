@@ -63,13 +63,13 @@ function requirePossible(bench: Bench, name: string, ratioToRaw: number, dispatc
 }
 
 /** With the ratios to raw got as it is just before and just after, in place of how it was when the benchmark began. */
-async function besideRaw(bench: Bench, measure: () => Promise<Measured>): Promise<Measured> {
+export async function besideRaw(bench: Bench, measure: () => Promise<Measured>): Promise<Measured> {
   const raw = () => bench.measureRaw('got', bench.runMs);
   const [{ figures, balance: ledger }, before, after] = await beside(raw, measure);
   const rawMicros = (before.cpuMicrosPerRequest + after.cpuMicrosPerRequest) / 2;
-  const { ratePerSecond, cpuMicros } = figures;
+  const { ratePerSecond, cpuMicros, cpuRatioToRaw } = figures;
   const over: Figures = { ratioToRaw: (ratePerSecond as number) / meanRate(before, after) };
-  if (cpuMicros !== undefined) over.cpuRatioToRaw = cpuMicros / rawMicros;
+  if (cpuRatioToRaw !== undefined) over.cpuRatioToRaw = (cpuMicros as number) / rawMicros;
   return { figures: { ...figures, ...over }, balance: ledger };
 }
 

@@ -191,8 +191,8 @@ export function openEventQueue(
   };
 }
 
-/** From an event's commit to its place in line, while the queue is there. */
-const UNDER_WAY_MS = 5_000;
+/** From an event's commit to its place in line, while the queue is there: after it the reconciler looks for the event. */
+export const UNDER_WAY_MS = 5_000;
 
 /** When the oldest job that waits or is worked on was added, in milliseconds since the epoch; null when there is none. */
 async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {

@@ -45,10 +45,8 @@ export function startUpkeep(
       if (running.has(name)) return;
       running.add(name);
       try {
-        const before = last;
-        const turn = endedWithin(TURN_MS, before).then(() => taskByName.get(name)?.run());
-        last = turn;
-        await turn;
+        last = endedWithin(TURN_MS, last).then(() => taskByName.get(name)?.run());
+        await last;
       } catch (error) {
         onError(error);
         throw error;

@@ -10,7 +10,7 @@ export interface MicroBatcherOptions<Item, Result> {
   spacingMs: number;
   /** After a batch of less than `below`, in place of `spacingMs`. */
   afterFew?: { below: number; spacingMs: number };
-  /** What need not be more, counted as `sizeMax` is, which it is when omitted. */
+  /** So much, counted as `sizeMax` is, waits for a slot and for nothing else; `sizeMax` when omitted. */
   enough?: number;
   /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
   gather?: { ms: number; enough: number };

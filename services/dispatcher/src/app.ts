@@ -19,6 +19,7 @@ import {
   requireKeeping,
   type ShardDesk,
   startUpkeep,
+  UNDER_WAY_MS,
   type Upkeep,
 } from '@runhook/queue';
 import {
@@ -62,8 +63,6 @@ const TRACES_FLUSH_MS = 3_000;
 const DRAIN_MARGIN_MS = 5_000;
 /** How far beyond an attempt's deadline a delivery must be overdue before its queue job is looked for. */
 const RECONCILE_MARGIN_MS = 5_000;
-/** Whoever committed an event hands it to the queue within milliseconds, unless one of them is away. */
-const EVENT_GRACE_MS = 5_000;
 
 /**
  * Opens what the dispatcher needs, in order, and registers each closer: `lifecycle.close()` undoes it in reverse.
@@ -220,7 +219,7 @@ function openUpkeep(
     retryPolicy,
     pendingMax,
     graceMs,
-    eventGraceMs: EVENT_GRACE_MS,
+    eventGraceMs: UNDER_WAY_MS,
     ...retention,
     areAdminsTold,
     deactivateAfterFailures,

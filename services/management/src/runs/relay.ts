@@ -1,5 +1,5 @@
 import { JOB_RUN_EVENTS } from '@runhook/contract';
-import type { EventQueue, IdentifiedEvent } from '@runhook/queue';
+import { type EventQueue, type IdentifiedEvent, UNDER_WAY_MS } from '@runhook/queue';
 import type { Traces } from '@runhook/runtime';
 
 /** One bulk call of the queue. */
@@ -7,10 +7,10 @@ const BATCH_SIZE = 500;
 /** What waits beyond so many is left to the reconciler, which finds it in the database. */
 const HELD_MAX = 20_000;
 /**
- * An event that waits for so long goes to the queue in a job of its own. The reconciler looks for it after five seconds, and puts it
- * back in a job of the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
+ * An event that waits for so long goes to the queue in a job of its own. Soon the reconciler looks for it, and puts it back in a job of
+ * the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
  */
-const LATE_MS = 2_500;
+const LATE_MS = UNDER_WAY_MS / 2;
 const OUTAGE_WAIT_MS = 100;
 const OUTAGE_WAIT_MAX_MS = 5_000;
 
@@ -114,13 +114,12 @@ export class Relay {
     onMoved?.('left', this.#waiting.splice(0).length);
   }
 
-  /** The first in line, as many as are late or are not. */
+  /** The first in line: those that are late by themselves, which are before the others. */
   #next(): Batch {
     const lateSinceMs = this.#nowMs() - LATE_MS;
-    const isLate = (this.#waiting[0]?.sinceMs ?? 0) <= lateSinceMs;
     const first = this.#waiting.slice(0, BATCH_SIZE);
-    const end = isLate ? first.findIndex(({ sinceMs }) => sinceMs > lateSinceMs) : -1;
-    return { events: end === -1 ? first : first.slice(0, end), isLate };
+    const late = first.filter(({ sinceMs }) => sinceMs <= lateSinceMs);
+    return late.length > 0 ? { events: late, isLate: true } : { events: first, isLate: false };
   }
 
   #sleep(waitMs: number): Promise<void> {
@@ -137,6 +136,7 @@ export class Relay {
   async #send({ events: batch, isLate }: Batch): Promise<void> {
     const { events: queue, traces } = this.#options;
     const events = batch.map(({ event }) => event);
+    // With traces each has a job of its own in any case.
     if (traces) await addTraced(queue, batch, traces);
     else if (isLate) await queue.addEach(events);
     else await queue.add(events);
