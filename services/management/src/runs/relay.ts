@@ -11,6 +11,11 @@ const HELD_MAX = 20_000;
  * the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
  */
 const LATE_MS = UNDER_WAY_MS / 2;
+/**
+ * What has waited for longer says no more as of when it was committed: a dispatcher counts from when the job was added, and would not ask
+ * whether the event has been sent since, or its webhooks are others.
+ */
+const FRESH_MS = 100;
 const OUTAGE_WAIT_MS = 100;
 const OUTAGE_WAIT_MAX_MS = 5_000;
 
@@ -116,9 +121,10 @@ export class Relay {
 
   /** The first in line: those that are late by themselves, which are before the others. */
   #next(): Batch {
-    const lateSinceMs = this.#nowMs() - LATE_MS;
+    const nowMs = this.#nowMs();
     const first = this.#waiting.slice(0, BATCH_SIZE);
-    const late = first.filter(({ sinceMs }) => sinceMs <= lateSinceMs);
+    for (const { event, sinceMs } of first) if (nowMs - sinceMs >= FRESH_MS) event.accountVersion = undefined;
+    const late = first.filter(({ sinceMs }) => nowMs - sinceMs >= LATE_MS);
     return late.length > 0 ? { events: late, isLate: true } : { events: first, isLate: false };
   }
 
