@@ -1,18 +1,24 @@
-// npm run chaos: every fault on every queue back end. --seed <number> brings the moments of a run back; --seeds <number>
-// goes on with as many seeds; --only <text> takes the faults whose name holds it; --older <tag or commit> names the
-// release that works beside this one, which is the last tag when omitted. --topology <sentinel | cluster | partition | postgres |
-// shards | all> has servers take the place of others instead (docs/reliability.md#failover).
+// npm run chaos: every fault on every queue back end, or servers that take the place of others (docs/reliability.md#failover).
 
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, readNumber, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
-import { buildOlder, lastTag } from './older-release.mjs';
+import { buildOlder, lastTag, whyNotBeside } from './older-release.mjs';
 import { runJest } from './run-jest.mjs';
 
-const { values } = parseArgs({
+const TOPOLOGIES = ['sentinel', 'cluster', 'partition', 'postgres', 'shards', 'all'];
+const USAGE = `npm run chaos [-- --seed <n> --seeds <n> --only <text> --older <tag or commit> --topology <name>]
+
+--seed      brings the moments of a run back
+--seeds     goes on with as many seeds; 1 when omitted
+--only      the faults whose name holds it
+--older     the release that works beside this one; the last tag when omitted
+--topology  servers take the place of others instead: ${TOPOLOGIES.join(', ')}`;
+
+const { values } = readArguments(USAGE, {
   options: {
     seed: { type: 'string' },
     seeds: { type: 'string', default: '1' },
@@ -21,6 +27,14 @@ const { values } = parseArgs({
     topology: { type: 'string' },
   },
 });
+const first = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, { min: 0, isWhole: true });
+const seeds = readNumber('--seeds', values.seeds, { isWhole: true });
+if (values.topology !== undefined && !TOPOLOGIES.includes(values.topology))
+  refuseArguments(`--topology is "${values.topology}", and must be one of ${TOPOLOGIES.join(', ')}`);
+const isFailover = values.topology !== undefined;
+const release = isFailover ? null : (values.older ?? lastTag());
+const reason = release === null ? null : whyNotBeside(release);
+if (reason !== null && values.older !== undefined) refuseArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
@@ -43,13 +57,12 @@ function ownNetwork() {
 await bootstrap({ signal: stopping.signal });
 const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
 try {
-  const isFailover = values.topology !== undefined;
   const network = isFailover ? ownNetwork() : { within: [], reason: null };
-  const release = isFailover ? null : (values.older ?? lastTag());
-  const older = release === null ? null : await buildOlder(release, folder, stopping.signal);
-  const first = Number(values.seed ?? Date.now() % 1_000_000);
+  if (reason !== null) process.stderr.write(`no release works beside this one: ${reason}\n`);
+  const beside = reason === null ? release : null;
+  const older = beside === null ? null : await buildOlder(beside, folder, stopping.signal);
   const failed = [];
-  for (let seed = first; seed < first + Number(values.seeds) && !stopping.signal.aborted; seed += 1) {
+  for (let seed = first; seed < first + seeds && !stopping.signal.aborted; seed += 1) {
     const { isSuccess } = await runJest({
       args: isFailover
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
@@ -67,10 +80,8 @@ try {
     });
     if (!isSuccess) failed.push(seed);
   }
-  if (values.seeds !== '1') {
-    process.stderr.write(
-      `seeds ${first} to ${first + Number(values.seeds) - 1}, failed: ${failed.join(', ') || 'none'}\n`,
-    );
+  if (seeds > 1) {
+    process.stderr.write(`seeds ${first} to ${first + seeds - 1}, failed: ${failed.join(', ') || 'none'}\n`);
   }
   process.exitCode = failed.length === 0 && !stopping.signal.aborted ? 0 : 1;
 } finally {

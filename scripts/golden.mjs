@@ -1,14 +1,18 @@
-// npm run golden: writes packages/contract/golden/, deliveries and events that any language can test itself against;
-// `-- --check` only says whether the files are what would be written. Signatures are computed here by node:crypto from the
-// words of docs/contract.md#signing, not by the code that they are to hold.
+// npm run golden: writes packages/contract/golden/, deliveries and events that any language can test itself against. Signatures
+// are computed here by node:crypto from the words of docs/contract.md#signing, not by the code that they are to hold.
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { readArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { root } from './workspace.mjs';
 
-const isCheck = process.argv.includes('--check');
+const USAGE = `npm run golden [-- --check]
+
+--check  only says whether the files are what would be written`;
+
+const { check: isCheck } = readArguments(USAGE, { options: { check: { type: 'boolean' } } }).values;
 if (!isCheck) await bootstrap();
 const { parseEvent, renderPayload } = await import('../packages/contract/dist/index.js');
 

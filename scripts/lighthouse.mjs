@@ -1,8 +1,8 @@
-// npm run lighthouse: performance of the list and of a webhook's page on a slow telephone. `-- --runs <n>` takes the median of as many (1).
+// npm run lighthouse: performance of the list and of a webhook's page on a slow telephone.
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, readNumber } from './arguments.mjs';
 import { npx } from './bootstrap.mjs';
 import { run, step } from './command.mjs';
 import { signIn, withConsoleWorld } from './console-world.mjs';
@@ -20,12 +20,12 @@ const CONDITIONS = [
   '--throttling.cpuSlowdownMultiplier=4',
 ];
 
-const { values } = parseArgs({ options: { runs: { type: 'string', default: '1' } } });
-const runs = Number(values.runs);
-if (!(Number.isInteger(runs) && runs > 0)) {
-  process.stderr.write('--runs must be a whole number above 0\n');
-  process.exit(2);
-}
+const USAGE = `npm run lighthouse [-- --runs <n>]
+
+--runs  tells the median of as many; 1 when omitted`;
+
+const { values } = readArguments(USAGE, { options: { runs: { type: 'string', default: '1' } } });
+const runs = readNumber('--runs', values.runs, { isWhole: true });
 
 await withConsoleWorld(async ({ management, demo, executablePath, chromiumArgs, opened }) => {
   const cookie = await signIn(management, demo.person);

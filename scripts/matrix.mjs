@@ -1,10 +1,9 @@
 // npm run test:matrix: the heart of the suite on the Nodes, databases and queue servers that Runhook supports, as far as
-// they can be had here. Each version once; --pairs lets every two meet; --node 24, --postgres 16 and --queue valkey-8
-// narrow it. Other arguments are patterns of test files in place of the usual ones.
+// they can be had here.
 import { spawn } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { step } from './command.mjs';
 import {
@@ -32,7 +31,16 @@ const HEART = [
 ];
 const RUN_MINUTES_MAX = 20;
 
-const { values, positionals } = parseArgs({
+const choices = (part) => Object.keys(tested[part]).join(', ');
+const USAGE = `npm run test:matrix [-- <pattern>… --pairs --node <name> --postgres <name> --queue <name>]
+
+<pattern>   of test files, in place of the usual ones
+--pairs     every two meet; each version once when omitted
+--node      only this one, or these: ${choices('node')}
+--postgres  likewise: ${choices('postgres')}
+--queue     likewise: ${choices('queue')}`;
+
+const { values, positionals } = readArguments(USAGE, {
   allowPositionals: true,
   options: {
     pairs: { type: 'boolean', default: false },
@@ -41,6 +49,11 @@ const { values, positionals } = parseArgs({
     queue: { type: 'string', multiple: true },
   },
 });
+for (const part of ['node', 'postgres', 'queue']) {
+  const unknown = values[part]?.find((name) => tested[part][name] === undefined);
+  if (unknown !== undefined)
+    refuseArguments(`--${part} is "${unknown}", and must be one of ${choices(part)}`);
+}
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
@@ -72,7 +85,6 @@ async function collect(part, fetch) {
   const wanted = values[part] ?? Object.keys(tested[part]);
   for (const name of wanted) {
     const version = tested[part][name];
-    if (version === undefined) throw new Error(`--${part} is one of ${Object.keys(tested[part]).join(', ')}`);
     try {
       programs[part].set(name, await step(`fetching ${part} ${name}`, () => fetch(version)));
     } catch (error) {

@@ -1,11 +1,18 @@
 // npm run migrate-check: whether the migrations since the baseline can run beside the release before: none that keeps others
-// waiting for a table, none that takes away what that release reads. `-- <file>` looks at a file instead.
-import { readFileSync } from 'node:fs';
+// waiting for a table, none that takes away what that release reads.
+import { existsSync, readFileSync } from 'node:fs';
+import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { BASELINE, checkMigration, newMigrations } from './migration-rules.mjs';
 
+const USAGE = `npm run migrate-check [-- <file>…]
+
+<file>  these instead`;
+
+const { positionals: files } = readArguments(USAGE, { allowPositionals: true });
+const missing = files.find((file) => !existsSync(file));
+if (missing !== undefined) refuseArguments(`there is no file ${missing}`);
 await bootstrap();
-const files = process.argv.slice(2);
 const migrations =
   files.length === 0 ? newMigrations() : files.map((name) => ({ name, sql: readFileSync(name, 'utf8') }));
 let problems = 0;

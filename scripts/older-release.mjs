@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { BASELINE } from './migration-rules.mjs';
 import { root } from './workspace.mjs';
 
 /** Stands for the release before while there is no tag. */
-const BEFORE_THE_FIRST_TAG = '4f9fbd1';
+const BEFORE_THE_FIRST_TAG = 'a091f46';
 
 /** The tag before this checkout's commit; null in a checkout without one. */
 export function lastTag() {
@@ -18,6 +20,27 @@ export function lastTag() {
 /** The release that an upgrade comes from: what is given, else the last tag. */
 export function releaseBefore(given) {
   return given ?? lastTag() ?? BEFORE_THE_FIRST_TAG;
+}
+
+/**
+ * Why the services of a release cannot work on the schema of this checkout, in a sentence; null when they can. Migrations that it does
+ * not have may be from before there were rules for that, and later ones say it over what the rules refuse.
+ */
+export function whyNotBeside(release) {
+  const { status, stdout } = git('ls-tree', '-d', '--name-only', `${release}:prisma/migrations`);
+  if (status !== 0) return `there is no release ${release} with migrations`;
+  const known = stdout.split('\n');
+  const migrations = join(root, 'prisma', 'migrations');
+  const stops = readdirSync(migrations, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !known.includes(entry.name))
+    .map(({ name }) => name)
+    .filter(
+      (name) =>
+        name <= BASELINE ||
+        readFileSync(join(migrations, name, 'migration.sql'), 'utf8').includes('services stand still'),
+    );
+  if (stops.length === 0) return null;
+  return `the services of ${release} have to stop for ${stops.sort().join(', ')}: docs/upgrading.md says how`;
 }
 
 /**

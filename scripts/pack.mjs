@@ -1,18 +1,20 @@
 // npm run pack: the packages that others install, as tarballs in .runhook/packages/, each beside the folder it was made of:
 //   npm publish .runhook/packages/receiver --dry-run
-//
-//   -- <name>…          only these, as `receiver` for @runhook/receiver
-//   -- --out <folder>   elsewhere
-//   -- --check          asks publint and Are the types wrong? about each, and fails when they have anything to say
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { run } from './command.mjs';
 import { publishedPackages, stagePackage } from './package-build.mjs';
 import { root } from './workspace.mjs';
 
-const { values, positionals } = parseArgs({
+const USAGE = `npm run pack [-- <name>… --out <folder> --check]
+
+<name>   only these, as receiver for @runhook/receiver
+--out    elsewhere than in .runhook/packages
+--check  asks publint and Are the types wrong? about each, and fails when they have anything to say`;
+
+const { values, positionals } = readArguments(USAGE, {
   options: {
     out: { type: 'string', default: join(root, '.runhook', 'packages') },
     check: { type: 'boolean', default: false },
@@ -24,10 +26,7 @@ const packages = publishedPackages().map((one) => ({
   short: one.manifest.name.replace(/^.*\//, ''),
 }));
 const unknown = positionals.find((name) => packages.every(({ short }) => short !== name));
-if (unknown !== undefined) {
-  process.stderr.write(`no published package is called ${unknown}\n`);
-  process.exit(2);
-}
+if (unknown !== undefined) refuseArguments(`no published package is called ${unknown}`);
 
 await bootstrap();
 const out = resolve(values.out);

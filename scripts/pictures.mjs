@@ -1,12 +1,12 @@
-// npm run pictures: whether the console looks as its kept pictures do; `-- --update` keeps what it looks like now.
+// npm run pictures: whether the console looks as its kept pictures do.
+import { readArguments } from './arguments.mjs';
 import { runWithTestServers } from './test-servers.mjs';
 
-const others = process.argv.slice(2).filter((arg) => arg !== '--update');
-if (others.length > 0) {
-  process.stderr.write(`unknown: ${others.join(' ')}; there is only --update\n`);
-  process.exit(2);
-}
-const isUpdate = process.argv.includes('--update');
+const USAGE = `npm run pictures [-- --update]
+
+--update  keeps what it looks like now`;
+
+const { update: isUpdate } = readArguments(USAGE, { options: { update: { type: 'boolean' } } }).values;
 const startedAt = performance.now();
 await runWithTestServers({
   name: 'pictures',

@@ -1,9 +1,8 @@
-// npm run prove-citus -- --bin <folder>: the record spread by Citus over a coordinator and two workers on loopback. <folder> has the
-// programs of a PostgreSQL whose installation has the extension. --only core, story, or a pattern of test files.
+// npm run prove-citus: the record spread by Citus over a coordinator and two workers on loopback.
 import { access, chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { runJest } from './run-jest.mjs';
 import { POSTGRES_SETTINGS, startTestServers } from './test-servers.mjs';
@@ -32,18 +31,19 @@ const NOT_OF_CITUS_TESTS = {
 /** Few: a shard is as many tables as the log has days, in the database of each test. */
 const SHARDS = '4';
 
-const { values } = parseArgs({ options: { bin: { type: 'string' }, only: { type: 'string' } } });
+const USAGE = `npm run prove-citus -- --bin <folder> [--only <part>]
+
+--bin   the programs (postgres, initdb) of a PostgreSQL 15 or newer whose installation has the extension citus 13 or newer;
+        Runhook brings none along: packages are on https://docs.citusdata.com
+--only  core, story, or a pattern of test files`;
+
+const { values } = readArguments(USAGE, { options: { bin: { type: 'string' }, only: { type: 'string' } } });
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
 const bin = values.bin ?? '';
-if (bin === '' || !(await isThere(join(bin, 'postgres')))) {
-  process.stderr.write(
-    'prove-citus needs --bin <folder>: the programs (postgres, initdb) of a PostgreSQL 15 or newer whose installation has the\n' +
-      'extension citus 13 or newer. Runhook brings none along: packages are on https://docs.citusdata.com.\n',
-  );
-  process.exit(2);
-}
+if (bin === '' || !(await isThere(join(bin, 'postgres'))))
+  refuseArguments(`--bin ${bin === '' ? 'is missing' : `is ${bin}, and has no postgres`}\n\nusage: ${USAGE}`);
 await bootstrap({ signal: stopping.signal });
 const { startSpreadPostgres } = await import('../packages/testing/dist/index.js');
 const folder = await mkdtemp(join(tmpdir(), 'runhook-citus-'));

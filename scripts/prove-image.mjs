@@ -1,13 +1,10 @@
 // npm run prove-image: builds the images from the Dockerfile with buildah, and runs what it built. Needs no container
 // engine and no registry of images, but root on Linux, buildah and debootstrap.
-//   --budget <minutes>  gives up after that (30)
-//   --mirror <url>      where debootstrap gets Debian's packages
-//   --keep              leaves the folder with all of it
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, readNumber } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { run } from './command.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
@@ -15,7 +12,13 @@ import { root, workspaceFolders } from './workspace.mjs';
 const NOT_SHOWN =
   'not shown, because chroot isolation has no namespaces and no cgroups of its own: being process 1 (the entry point is ' +
   "node itself, which SIGTERM ended well), the kernel's own read-only root, and limits of memory";
-const { values } = parseArgs({
+const USAGE = `npm run prove-image [-- --budget <minutes> --mirror <url> --keep]
+
+--budget  gives up after that; 30 when omitted
+--mirror  where debootstrap gets Debian's packages
+--keep    leaves the folder with all of it`;
+
+const { values } = readArguments(USAGE, {
   options: {
     budget: { type: 'string', default: '30' },
     mirror: { type: 'string' },
@@ -23,6 +26,7 @@ const { values } = parseArgs({
   },
 });
 
+const budgetMinutes = readNumber('--budget', values.budget);
 const missing = ['buildah', 'debootstrap'].filter((tool) => spawnSync(tool, ['--version']).error);
 const isRoot = process.platform === 'linux' && process.getuid() === 0;
 if (missing.length > 0 || !isRoot) {
@@ -42,8 +46,8 @@ const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.on(name, () => stopping.abort(new Error(`stopped by ${name}`)));
 const budget = setTimeout(
-  () => stopping.abort(new Error(`${values.budget} minutes were over: --budget <minutes> gives it more`)),
-  Number(values.budget) * 60_000,
+  () => stopping.abort(new Error(`${budgetMinutes} minutes were over: --budget <minutes> gives it more`)),
+  budgetMinutes * 60_000,
 );
 const { signal } = stopping;
 const execUntil =

@@ -1,16 +1,16 @@
-// npm run quiet-tab: what an open page of the console asks for, and receives, while nothing happens. `-- --minutes <n>` (10).
+// npm run quiet-tab: what an open page of the console asks for, and receives, while nothing happens.
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readArguments, readNumber } from './arguments.mjs';
 import { step } from './command.mjs';
 import { signIn, withConsoleWorld } from './console-world.mjs';
 
 const BYTES_MAX_OF_TEN_MINUTES = 20_000;
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } });
-const minutes = Number(values.minutes);
-if (!(minutes > 0)) {
-  process.stderr.write('--minutes must be a number above 0\n');
-  process.exit(2);
-}
+const USAGE = `npm run quiet-tab [-- --minutes <n>]
+
+--minutes  in which nothing happens; 10 when omitted`;
+
+const { values } = readArguments(USAGE, { options: { minutes: { type: 'string', default: '10' } } });
+const minutes = readNumber('--minutes', values.minutes);
 
 await withConsoleWorld(
   async ({ management, demo, testing, chromium, executablePath, chromiumArgs, opened }) => {

@@ -1,12 +1,13 @@
 // npm start: makes the checkout ready, then hands over to what was just built.
+import { readArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { createTerminal, watchStopSignals } from './terminal.mjs';
 
-const args = process.argv.slice(2);
-if (args.some((arg) => arg !== '--once')) {
-  process.stderr.write('usage: npm start [-- --once]\n\n--once  leave after the demonstration\n');
-  process.exit(2);
-}
+const USAGE = `npm start [-- --once]
+
+--once  leaves after the demonstration`;
+
+const { once: isOnce = false } = readArguments(USAGE, { options: { once: { type: 'boolean' } } }).values;
 
 const terminal = createTerminal();
 const stopping = watchStopSignals();
@@ -20,4 +21,4 @@ await bootstrap({
   },
 });
 const { start } = await import('./dist/main.js');
-process.exit(await start({ terminal, stopping, isOnce: args.includes('--once') }));
+process.exit(await start({ terminal, stopping, isOnce }));

@@ -1,15 +1,21 @@
 // npm run upgrade: from the release before to this one under load, and back, with the ledger of what was published.
-// --from <tag or commit> names the release before, which is the last tag when omitted; --built <folder> takes one that is
-// built there already.
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
-import { buildOlder, releaseBefore } from './older-release.mjs';
+import { buildOlder, releaseBefore, whyNotBeside } from './older-release.mjs';
 import { runJest } from './run-jest.mjs';
 
-const { values } = parseArgs({ options: { from: { type: 'string' }, built: { type: 'string' } } });
+const USAGE = `npm run upgrade [-- --from <tag or commit> --built <folder>]
+
+--from   the release before; the last tag when omitted
+--built  one that is built there already`;
+
+const { values } = readArguments(USAGE, { options: { from: { type: 'string' }, built: { type: 'string' } } });
+const release = releaseBefore(values.from);
+const reason = values.built === undefined ? whyNotBeside(release) : null;
+if (reason !== null) refuseArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
@@ -17,7 +23,6 @@ await bootstrap({ signal: stopping.signal });
 const folder = await mkdtemp(join(tmpdir(), 'runhook-upgrade-'));
 try {
   await chmod(folder, 0o711);
-  const release = releaseBefore(values.from);
   process.stdout.write(`from ${values.built ?? release} to this checkout, and back\n`);
   const older = values.built ?? (await buildOlder(release, folder, stopping.signal));
   const { isSuccess } = await runJest({

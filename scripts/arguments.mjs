@@ -1,0 +1,42 @@
+import { parseArgs } from 'node:util';
+
+/**
+ * What a command of npm was given. `--help` prints the usage and ends it well; what it does not know ends it with 2, and names it.
+ *
+ * @param {string} usage its first line is the call, without "usage: "
+ * @param {import('node:util').ParseArgsConfig} config
+ * @returns {{ values: Record<string, unknown>, positionals: string[] }} as of `parseArgs`
+ */
+export function readArguments(usage, config) {
+  if (process.argv.slice(2).some((arg) => arg === '--help' || arg === '-h')) {
+    process.stdout.write(`usage: ${usage}\n`);
+    process.exit(0);
+  }
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    if (!error.code?.startsWith('ERR_PARSE_ARGS')) throw error;
+    return refuseArguments(`${error.message}\n\nusage: ${usage}`);
+  }
+}
+
+/** Ends the command: nothing has been done yet. */
+export function refuseArguments(message) {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
+}
+
+/**
+ * @param {string} name the option's, with its dashes
+ * @param {string} text what it was given
+ * @param {{ min?: number, isWhole?: boolean }} [bounds] above 0 when omitted, and not only whole
+ */
+export function readNumber(name, text, { min, isWhole = false } = {}) {
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  const isEnough = min === undefined ? value > 0 : value >= min;
+  if (Number.isFinite(value) && isEnough && (!isWhole || Number.isSafeInteger(value))) return value;
+  const kind = isWhole ? 'a whole number' : 'a number';
+  return refuseArguments(
+    `${name} is "${text}", and must be ${kind} ${min === undefined ? 'above 0' : `of at least ${min}`}`,
+  );
+}
