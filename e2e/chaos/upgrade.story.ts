@@ -23,7 +23,12 @@ const DRAIN_TIMEOUT_MS = 240_000;
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
 test('an upgrade costs nothing, and neither does the way back', async () => {
-  const rows = await Promise.all(backends.map(upgrade));
+  // Each to its end, so that what one has started is stopped before the other fails the test.
+  const ended = await Promise.allSettled(backends.map(upgrade));
+  const rows = ended.map((end) => {
+    if (end.status === 'rejected') throw end.reason;
+    return end.value;
+  });
   process.stderr.write(`${ledgerTable(rows)}\n`);
   for (const row of rows) {
     expect(row.problems).toEqual([]);

@@ -50,7 +50,7 @@ function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS, plansByIndex }: 
   const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS, statementTimeoutMs);
   const settings = `SET TIME ZONE 'UTC'; SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
   if (!plansByIndex) return settings;
-  return `${settings}; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan`;
+  return `${settings}; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; SET join_collapse_limit = 1`;
 }
 
 export interface DatabaseOptions {
@@ -64,7 +64,8 @@ export interface DatabaseOptions {
    * prepared once and run all day. A plan that was made while a table was empty, as each day's partition is at midnight,
    * is kept until the next ANALYZE, and would read all of the day for each batch. Left to itself PostgreSQL plans again
    * with each call whatever is given a few rows: it takes them for cheaper than the ten that it expects of an array
-   * (docs/adr/0029-plans-and-batches.md).
+   * (docs/adr/0029-plans-and-batches.md). Tables are joined in the order in which a statement names them: without statistics, as
+   * each day is for its first minutes, PostgreSQL takes all that an account has in a day for one row, and joins by that first.
    */
   plansByIndex?: boolean;
   /** How long a statement may take on the server; 18 s when omitted. */

@@ -20,6 +20,7 @@ import {
   type DeliveryRow,
   type DeliveryView,
   deliveryView,
+  EVENT_DATA,
   timestampOf,
 } from './delivery.ts';
 import { type DayPlace, type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
@@ -46,10 +47,9 @@ type FoundRow = DeliveryRow & { webhook_name: string; ordered_day: string };
 
 // Keys first; only the rows of the page are read whole, with their events.
 const rowsOf = (keys: string, accountId: string) => `
-  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, e.data AS event_data, d.day::text AS ordered_day
+  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, ${EVENT_DATA}, d.day::text AS ordered_day
   FROM (${keys}) k
   JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = ${accountId}
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
   ORDER BY d.day DESC, d.created_at DESC, d.id DESC`;
 
 /** Of one page. */

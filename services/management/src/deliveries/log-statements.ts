@@ -1,6 +1,12 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
-import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow, type LogKey } from './delivery.ts';
+import {
+  DELIVERY_COLUMNS,
+  DELIVERY_WITH_DATA,
+  type DeliveryRow,
+  EVENT_DATA,
+  type LogKey,
+} from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type DeliveryFilters,
@@ -82,11 +88,11 @@ const PAGE_OF = (keys: string, parts: string) => `
   SELECT found.*
   FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
   CROSS JOIN LATERAL (
-    SELECT ${DELIVERY_COLUMNS}, e.data AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
+    SELECT ${DELIVERY_COLUMNS}, ${EVENT_DATA}, d.day AS ordered_day, d.created_at AS ordered_at
     FROM deliveries d
-    LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
     WHERE d.day = k.day AND d.id = k.id AND ${parts} LIMIT 1) found`;
 
+const FIRST_OF_PART = 'ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT $1::bigint + $2::bigint';
 const NEWEST_FIRST = 'ordered_day DESC, ordered_at DESC, id DESC';
 
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
@@ -127,7 +133,8 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
     values.push(...valuesOf(part));
     return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofParts };
   });
-  const keys = parts.map((part) => part.keys).join(' UNION ALL ');
+  // Each ends by itself: a plan for a page of any length sorts them together, all of a day for one that goes across midnight.
+  const keys = parts.map((part) => `(${part.keys} ${FIRST_OF_PART})`).join(' UNION ALL ');
   const days = parts.map((part) => `(${part.days})`).join(' OR ');
   const rows = await queryRows(
     database,
