@@ -37,6 +37,7 @@ export {
   seedJobs,
   seedParked,
   seedSubscriptions,
+  vacuumLog,
 } from './seed-log.ts';
 export {
   type SpreadPostgres,

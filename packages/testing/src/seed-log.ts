@@ -54,13 +54,16 @@ export interface SeededLog {
   count: number;
   /** What the log spans, evenly filled; it ends with the current minute. Its partitions are made. */
   days: number;
+  /** False leaves it without statistics, as a day is for its first minutes. */
+  isAnalysed?: boolean;
 }
 
 /**
  * Writes a log as the dispatcher would have left it, each delivery with its event and its attempts. Of 1,000
  * deliveries one failed after six attempts, of 5,000 one was cancelled, of 20,000 one is pending; the others were
  * delivered at once. A run has two of them, `job.run.started` and `job.run.completed`; the first run is number 1. A
- * million takes a minute or two. Vacuumed and analysed in the end, as the server does by itself in a log of this size.
+ * million takes a minute or two. Vacuumed and analysed in the end, as the server does by itself in a log of this size, unless
+ * the log is not to be.
  */
 export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> {
   const minutes = log.days * DAY_MINUTES;
@@ -73,10 +76,10 @@ export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> 
     const last = Math.min(first + BATCH, log.count) - 1;
     await seedBatch(pool, { ...log, first, last, startMs, minutes });
   }
-  await vacuumLog(pool);
+  if (log.isAnalysed !== false) await vacuumLog(pool);
 }
 
-async function vacuumLog(pool: Pool): Promise<void> {
+export async function vacuumLog(pool: Pool): Promise<void> {
   const client = await pool.connect();
   try {
     await client.query(`SET statement_timeout = ${VACUUM_TIMEOUT_MS}`);
