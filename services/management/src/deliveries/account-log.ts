@@ -20,7 +20,7 @@ import {
   type DeliveryRow,
   type DeliveryView,
   deliveryView,
-  EVENT_DATA,
+  ofEvent,
   timestampOf,
 } from './delivery.ts';
 import { type DayPlace, type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
@@ -45,12 +45,15 @@ const FOUND = { ...DELIVERY_WITH_DATA, webhook_name: column.text, ordered_day: c
 
 type FoundRow = DeliveryRow & { webhook_name: string; ordered_day: string };
 
-// Keys first; only the rows of the page are read whole, with their events.
+// Keys first; only the rows of the page are read whole, with their events, each by its key.
 const rowsOf = (keys: string, accountId: string) => `
-  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, ${EVENT_DATA}, d.day::text AS ordered_day
+  SELECT found.*
   FROM (${keys}) k
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = ${accountId}
-  ORDER BY d.day DESC, d.created_at DESC, d.id DESC`;
+  CROSS JOIN LATERAL (
+    SELECT ${DELIVERY_COLUMNS}, d.webhook_name, ${ofEvent('data', accountId)} AS event_data, d.day::text AS ordered_day
+    FROM deliveries d
+    WHERE d.day = k.day AND d.id = k.id AND d.account_id = ${accountId} LIMIT 1) found
+  ORDER BY k.day DESC, k.created_at DESC, k.id DESC`;
 
 /** Of one page. */
 const LIMITS = { atOnce: 10_000, inAll: 50_000 };
@@ -149,7 +152,7 @@ async function readStretch(
   const scanned = `SELECT * FROM (${read.join(' UNION ALL ')}) read ${max === null ? '' : `LIMIT ${values.$(max + 1)}`}`;
   const matching = [`true`, ...rowConditions(values, filters)].join(' AND ');
   const page = rowsOf(
-    `SELECT d.day, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`,
+    `SELECT d.day, d.created_at, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`,
     values.$(query.accountId),
   );
   const rows = await runStatement(

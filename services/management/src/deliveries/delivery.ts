@@ -87,20 +87,21 @@ export const DELIVERY_COLUMNS = `
   ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
 /**
- * What `DeliveryRow` needs besides. No join: as long as nobody has analysed a day, PostgreSQL would take all that the account has in it
- * for a row, and read that for each delivery.
+ * A column of the event of `deliveries d`, read by the event's key. No join: as long as nobody has analysed a day, PostgreSQL would take
+ * all that the account has in it for a row, and read that for each delivery.
+ *
+ * @param accountId the account's, or the placeholder for it
  */
-export const EVENT_DATA = `(
-    SELECT e.data FROM events e WHERE e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id) AS event_data`;
+export const ofEvent = (column: 'data' | '"timestamp"', accountId: string): string =>
+  `(SELECT e.${column} FROM events e WHERE e.day = d.day AND e.id = d.event_id AND e.account_id = ${accountId})`;
 
 /** A delivery with what its body is rendered from. */
 export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
 
 const SELECT_ONE = `
-  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id, e."timestamp" AS event_timestamp,
-    e.data AS event_data
+  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id,
+    ${ofEvent('"timestamp"', '$4')} AS event_timestamp, ${ofEvent('data', '$4')} AS event_data
   FROM deliveries d
-  LEFT JOIN events e ON e.day = d.day AND e.id = d.event_id AND e.account_id = d.account_id
   WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3`;
 
 export async function findDelivery(

@@ -1,12 +1,6 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
-import {
-  DELIVERY_COLUMNS,
-  DELIVERY_WITH_DATA,
-  type DeliveryRow,
-  EVENT_DATA,
-  type LogKey,
-} from './delivery.ts';
+import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow, type LogKey, ofEvent } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type DeliveryFilters,
@@ -81,14 +75,16 @@ function nameOf(kind: string, { filters }: DeliveryQuery): string | undefined {
   return `${kind} ${status ?? 'all'}${eventType === null ? '' : ' of-type'}`;
 }
 
+// The account is the first of the conditions, after limit and offset.
 // The keys come first, from the index alone; only the rows of the page are read, each by its key: a plan that does not
 // know how long the page is would read whole days for them. The day leads the order: it lets a page end after the newest
 // partition that fills it.
+const ACCOUNT = '$3';
 const PAGE_OF = (keys: string, parts: string) => `
   SELECT found.*
   FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
   CROSS JOIN LATERAL (
-    SELECT ${DELIVERY_COLUMNS}, ${EVENT_DATA}, d.day AS ordered_day, d.created_at AS ordered_at
+    SELECT ${DELIVERY_COLUMNS}, ${ofEvent('data', ACCOUNT)} AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
     FROM deliveries d
     WHERE d.day = k.day AND d.id = k.id AND ${parts} LIMIT 1) found`;
 

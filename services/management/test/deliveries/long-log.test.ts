@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { idDay } from '@runhook/contract';
-import { openDatabase, type Queryable, type Statement } from '@runhook/database';
+import { openDatabase, type Pool, type Queryable, type Statement } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -12,7 +12,9 @@ import {
   type TestDatabase,
   vacuumLog,
 } from '@runhook/testing';
-import { deliveryView } from '../../src/deliveries/delivery.ts';
+import { readAccountLog } from '../../src/deliveries/account-log.ts';
+import type { AccountLogFilters } from '../../src/deliveries/account-log-places.ts';
+import { deliveryView, findDelivery } from '../../src/deliveries/delivery.ts';
 import { createHourlyCounts, type HourlyCounts } from '../../src/deliveries/hourly-counts.ts';
 import { listDeliveries, READ_COUNT_MAX } from '../../src/deliveries/log-statements.ts';
 import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
@@ -21,6 +23,11 @@ const COUNT = 3_000;
 /** Of them. */
 const FEW = COUNT / 24;
 const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
+const ALL_OF_ACCOUNT: AccountLogFilters = {
+  ...ALL,
+  ...{ eventId: null, subscriptionIds: null, jobId: null, status: null },
+  ...{ httpStatusCode: null, errorCode: null, durationMinMs: null, durationMaxMs: null },
+};
 const DELIVERED: DeliveryFilters = { ...ALL, status: 'delivered' };
 
 let testDatabase: TestDatabase;
@@ -81,13 +88,15 @@ interface Scan {
   rows: number;
 }
 
-/** What a statement with a name reads by the plan that is kept for it. */
+/** What a statement reads: by the plan that is kept for it, or for its values where it has no name. */
 async function scansOf(statement: Statement | undefined): Promise<Scan[]> {
-  if (statement?.name === undefined) throw new Error('it has no name');
-  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex: true });
+  if (statement === undefined) throw new Error('nothing was asked');
+  const plansByIndex = statement.name !== undefined;
+  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex });
   try {
     await pool.query(`PREPARE explained AS ${statement.text}`);
-    const values = statement.values.map((value) => `'${value}'`).join(', ');
+    const literal = (value: unknown) => (Array.isArray(value) ? `'{${value.join()}}'` : `'${value}'`);
+    const values = statement.values.map(literal).join(', ');
     const { rows } = await pool.query(
       `EXPLAIN (ANALYZE, COSTS off, TIMING off, FORMAT JSON) EXECUTE explained (${values})`,
     );
@@ -175,6 +184,29 @@ describe.each([false, true])('planned once for any values, and analysed %j, a pa
     expect(new Set(rows.map(({ id }) => idDay('delivery', id))).size).toBe(2);
     const scans = await scansOf(statements.at(-1));
     expect(scans.reduce((sum, { rows: read }) => sum + read, 0)).toBeLessThan(2 * FEW);
+  });
+
+  test('one delivery: the row and its event by their keys', async () => {
+    const { rows } = await list(none, {}, 0, 1);
+    const key = { accountId, subscriptionId, id: rows[0]?.id ?? '' };
+    const { statements, watched } = watch(database.pool);
+    expect(await findDelivery(watched as Pool, key)).toMatchObject({
+      id: key.id,
+      event_data: expect.anything(),
+    });
+    const scans = await scansOf(statements[0]);
+    // The event for each of two columns.
+    expect(scans.reduce((sum, { rows: read }) => sum + read, 0)).toBe(3);
+  });
+
+  test('what all webhooks had of a run: what the index of runs leads to, and each row by its key', async () => {
+    const webhooks = new Map([[subscriptionId, { id: subscriptionId, name: 'x', state: 'active' as const }]]);
+    const filters = { ...ALL_OF_ACCOUNT, runId: 7 };
+    const { statements, watched } = watch(database.pool);
+    const page = await readAccountLog(watched, { accountId, webhooks, filters, from: null, limit: 7 });
+    expect(page.rows).toHaveLength(2);
+    const scans = await scansOf(statements[0]);
+    expect(scans.reduce((sum, { rows: read }) => sum + read, 0)).toBe(3 * page.rows.length);
   });
 
   test('what failed: by the index of it alone, and each row by its key', async () => {
