@@ -26,6 +26,12 @@ export function refuseArguments(message) {
   process.exit(2);
 }
 
+/** Refuses what is none of the choices. */
+export function requireChoice(name, text, choices) {
+  if (!choices.includes(text))
+    refuseArguments(`${name} is "${text}", and must be one of ${choices.join(', ')}`);
+}
+
 /**
  * @param {string} name the option's, with its dashes
  * @param {string} text what it was given

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readArguments, readNumber, refuseArguments } from './arguments.mjs';
+import { readArguments, readNumber, refuseArguments, requireChoice } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { buildOlder, lastTag, whyNotBeside } from './older-release.mjs';
 import { runJest } from './run-jest.mjs';
@@ -29,9 +29,8 @@ const { values } = readArguments(USAGE, {
 });
 const first = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, { min: 0, isWhole: true });
 const seeds = readNumber('--seeds', values.seeds, { isWhole: true });
-if (values.topology !== undefined && !TOPOLOGIES.includes(values.topology))
-  refuseArguments(`--topology is "${values.topology}", and must be one of ${TOPOLOGIES.join(', ')}`);
 const isFailover = values.topology !== undefined;
+if (isFailover) requireChoice('--topology', values.topology, TOPOLOGIES);
 const release = isFailover ? null : (values.older ?? lastTag());
 const reason = release === null ? null : whyNotBeside(release);
 if (reason !== null && values.older !== undefined) refuseArguments(reason);

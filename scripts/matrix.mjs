@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
-import { readArguments, refuseArguments } from './arguments.mjs';
+import { readArguments, requireChoice } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { step } from './command.mjs';
 import {
@@ -49,11 +49,8 @@ const { values, positionals } = readArguments(USAGE, {
     queue: { type: 'string', multiple: true },
   },
 });
-for (const part of ['node', 'postgres', 'queue']) {
-  const unknown = values[part]?.find((name) => tested[part][name] === undefined);
-  if (unknown !== undefined)
-    refuseArguments(`--${part} is "${unknown}", and must be one of ${choices(part)}`);
-}
+for (const part of Object.keys(tested))
+  for (const name of values[part] ?? []) requireChoice(`--${part}`, name, Object.keys(tested[part]));
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 

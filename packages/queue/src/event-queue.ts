@@ -194,6 +194,12 @@ export function openEventQueue(
 /** From an event's commit to its place in line, while the queue is there: after it the reconciler looks for the event. */
 export const UNDER_WAY_MS = 5_000;
 
+/**
+ * Whoever has an event so soon after its commit, or after its job was added, with subscriptions as they were then, asks neither whether
+ * they still are so nor whether somebody else has fanned it out: the answer would be as old by the time that the endpoint hears of it.
+ */
+export const JUST_COMMITTED_MS = 100;
+
 /** When the oldest job that waits or is worked on was added, in milliseconds since the epoch; null when there is none. */
 async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
   const firsts = await Promise.all(

@@ -17,7 +17,13 @@ export {
   requireKeeping,
   type WokenLane,
 } from './delivery-queue.ts';
-export { type EventQueue, type IdentifiedEvent, openEventQueue, UNDER_WAY_MS } from './event-queue.ts';
+export {
+  type EventQueue,
+  type IdentifiedEvent,
+  JUST_COMMITTED_MS,
+  openEventQueue,
+  UNDER_WAY_MS,
+} from './event-queue.ts';
 export type { JobInLine } from './producer.ts';
 export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
 export { openShardDesk, type ShardDesk, type ShardsTended } from './shard-desk.ts';

@@ -1,4 +1,5 @@
 import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
+import { JUST_COMMITTED_MS } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import {
   begin,
@@ -16,12 +17,6 @@ import type { FanOutCommit } from './record/commit-fan-out.ts';
  * else's, and claimed after the last: a crash between pages resumes with what is missing.
  */
 const AT_ONCE_MAX = 50;
-
-/**
- * Whoever has an event so soon after its commit, with subscriptions as they were then, asks neither whether they still are so nor
- * whether somebody else has fanned it out: the answer would be as old by the time that the endpoint hears of it.
- */
-const JUST_MS = 100;
 
 /**
  * Whose first attempts take longer than this is committed meanwhile, with what has become of them by then. Most endpoints
@@ -149,7 +144,7 @@ async function attemptThenCommit(
 ): Promise<FanOutCommit> {
   const { record, planned: line } = dispatcher;
   const storedAtMs = committed?.accountVersion === version ? committed.atMs : Number.NEGATIVE_INFINITY;
-  const isStored = () => performance.now() - storedAtMs < JUST_MS;
+  const isStored = () => performance.now() - storedAtMs < JUST_COMMITTED_MS;
   if (subscriptions.length === 0)
     return await record.commitFanOut({ event, version, deliveries: [], isStored: isStored() });
   // What is planned before its turn is not fresh any more when that comes.

@@ -15,12 +15,11 @@ import {
   type WebhookState,
 } from './account-log-places.ts';
 import {
-  DELIVERY_COLUMNS,
   DELIVERY_WITH_DATA,
   type DeliveryRow,
   type DeliveryView,
   deliveryView,
-  ofEvent,
+  rowsOfKeys,
   timestampOf,
 } from './delivery.ts';
 import { type DayPlace, type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
@@ -47,12 +46,11 @@ type FoundRow = DeliveryRow & { webhook_name: string; ordered_day: string };
 
 // Keys first; only the rows of the page are read whole, with their events, each by its key.
 const rowsOf = (keys: string, accountId: string) => `
-  SELECT found.*
-  FROM (${keys}) k
-  CROSS JOIN LATERAL (
-    SELECT ${DELIVERY_COLUMNS}, d.webhook_name, ${ofEvent('data', accountId)} AS event_data, d.day::text AS ordered_day
-    FROM deliveries d
-    WHERE d.day = k.day AND d.id = k.id AND d.account_id = ${accountId} LIMIT 1) found
+  ${rowsOfKeys(keys, {
+    accountId,
+    columns: 'd.webhook_name, d.day::text AS ordered_day',
+    where: `d.account_id = ${accountId}`,
+  })}
   ORDER BY k.day DESC, k.created_at DESC, k.id DESC`;
 
 /** Of one page. */

@@ -92,8 +92,20 @@ export const DELIVERY_COLUMNS = `
  *
  * @param accountId the account's, or the placeholder for it
  */
-export const ofEvent = (column: 'data' | '"timestamp"', accountId: string): string =>
+const ofEvent = (column: 'data' | '"timestamp"', accountId: string): string =>
   `(SELECT e.${column} FROM events e WHERE e.day = d.day AND e.id = d.event_id AND e.account_id = ${accountId})`;
+
+/** Deliveries that `keys` names by day and id, each read by its key with its event's data and the `columns`; `where` names the account. */
+export const rowsOfKeys = (
+  keys: string,
+  { columns, where, accountId }: Record<'columns' | 'where' | 'accountId', string>,
+): string => `
+  SELECT found.*
+  FROM (${keys}) k
+  CROSS JOIN LATERAL (
+    SELECT ${DELIVERY_COLUMNS}, ${ofEvent('data', accountId)} AS event_data, ${columns}
+    FROM deliveries d
+    WHERE d.day = k.day AND d.id = k.id AND ${where} LIMIT 1) found`;
 
 /** A delivery with what its body is rendered from. */
 export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;

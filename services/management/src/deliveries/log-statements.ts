@@ -1,6 +1,6 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
-import { DELIVERY_COLUMNS, DELIVERY_WITH_DATA, type DeliveryRow, type LogKey, ofEvent } from './delivery.ts';
+import { DELIVERY_WITH_DATA, type DeliveryRow, type LogKey, rowsOfKeys } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type DeliveryFilters,
@@ -75,20 +75,18 @@ function nameOf(kind: string, { filters }: DeliveryQuery): string | undefined {
   return `${kind} ${status ?? 'all'}${eventType === null ? '' : ' of-type'}`;
 }
 
-// The account is the first of the conditions, after limit and offset.
 // The keys come first, from the index alone; only the rows of the page are read, each by its key: a plan that does not
 // know how long the page is would read whole days for them. The day leads the order: it lets a page end after the newest
 // partition that fills it.
-const ACCOUNT = '$3';
-const PAGE_OF = (keys: string, parts: string) => `
-  SELECT found.*
-  FROM (${keys} ORDER BY day DESC, created_at DESC, id DESC LIMIT $1 OFFSET $2) k
-  CROSS JOIN LATERAL (
-    SELECT ${DELIVERY_COLUMNS}, ${ofEvent('data', ACCOUNT)} AS event_data, d.day AS ordered_day, d.created_at AS ordered_at
-    FROM deliveries d
-    WHERE d.day = k.day AND d.id = k.id AND ${parts} LIMIT 1) found`;
+const PAGE_OF = (keys: string, parts: string) =>
+  rowsOfKeys(`${keys} ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2`, {
+    // The first of the conditions, after limit and offset.
+    accountId: '$3',
+    columns: 'd.day AS ordered_day, d.created_at AS ordered_at',
+    where: parts,
+  });
 
-const FIRST_OF_PART = 'ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT $1::bigint + $2::bigint';
+const KEYS_NEWEST_FIRST = 'ORDER BY day DESC, created_at DESC, id DESC';
 const NEWEST_FIRST = 'ordered_day DESC, ordered_at DESC, id DESC';
 
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
@@ -130,7 +128,9 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
     return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofParts };
   });
   // Each ends by itself: a plan for a page of any length sorts them together, all of a day for one that goes across midnight.
-  const keys = parts.map((part) => `(${part.keys} ${FIRST_OF_PART})`).join(' UNION ALL ');
+  const keys = parts
+    .map((part) => `(${part.keys} ${KEYS_NEWEST_FIRST} LIMIT $1::bigint + $2::bigint)`)
+    .join(' UNION ALL ');
   const days = parts.map((part) => `(${part.days})`).join(' OR ');
   const rows = await queryRows(
     database,

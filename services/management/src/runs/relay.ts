@@ -1,5 +1,5 @@
 import { JOB_RUN_EVENTS } from '@runhook/contract';
-import { type EventQueue, type IdentifiedEvent, UNDER_WAY_MS } from '@runhook/queue';
+import { type EventQueue, type IdentifiedEvent, JUST_COMMITTED_MS, UNDER_WAY_MS } from '@runhook/queue';
 import type { Traces } from '@runhook/runtime';
 
 /** One bulk call of the queue. */
@@ -11,11 +11,6 @@ const HELD_MAX = 20_000;
  * the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
  */
 const LATE_MS = UNDER_WAY_MS / 2;
-/**
- * What has waited for longer says no more as of when it was committed: a dispatcher counts from when the job was added, and would not ask
- * whether the event has been sent since, or its webhooks are others.
- */
-const FRESH_MS = 100;
 const OUTAGE_WAIT_MS = 100;
 const OUTAGE_WAIT_MAX_MS = 5_000;
 
@@ -119,11 +114,15 @@ export class Relay {
     onMoved?.('left', this.#waiting.splice(0).length);
   }
 
-  /** The first in line: those that are late by themselves, which are before the others. */
+  /**
+   * The first in line: those that are late by themselves, which are before the others. What has waited says no more as of when it was
+   * committed: a dispatcher counts from when the job was added, and would not ask whether it has been sent since.
+   */
   #next(): Batch {
     const nowMs = this.#nowMs();
     const first = this.#waiting.slice(0, BATCH_SIZE);
-    for (const { event, sinceMs } of first) if (nowMs - sinceMs >= FRESH_MS) event.accountVersion = undefined;
+    for (const { event, sinceMs } of first)
+      if (nowMs - sinceMs >= JUST_COMMITTED_MS) event.accountVersion = undefined;
     const late = first.filter(({ sinceMs }) => nowMs - sinceMs >= LATE_MS);
     return late.length > 0 ? { events: late, isLate: true } : { events: first, isLate: false };
   }
