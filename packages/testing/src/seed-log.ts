@@ -169,10 +169,12 @@ const EVENT_TIME = createdAt('SS.US000');
 const RUN_TIME = createdAt('SS');
 // As `storedEventData` has it.
 const EVENT_DATA = `
-  json_build_array('12', 'Nightly build', run_id::text, '4', 'Production', '1.9.2', 'Analytics', '3', 'Success', 10, 'None',
-    'Scheduled', ${RUN_TIME}, ${RUN_TIME})`;
+  json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', run_id::text, 'environmentId', '4',
+    'environmentName', 'Production', 'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3',
+    'runStatus', 'Success', 'runStatusCode', 10, 'runStatusMessage', 'None', 'runReason', 'Scheduled',
+    'runStartedAt', ${RUN_TIME}, 'runFinishedAt', ${RUN_TIME})`;
 
-const REQUEST_HEADERS = `'"Runhook/0.1.0"'`;
+const REQUEST_HEADERS = `'{"content-type":"application/json","user-agent":"Runhook/0.1.0","authorization":"***"}'`;
 const RESPONSE_HEADERS = `'{"content-type":"text/plain"}'`;
 
 // A KSUID's last 20 characters may be any; the digits of a hash are.
@@ -194,10 +196,10 @@ const INSERT_BATCH = `
       CASE status WHEN 'failed' THEN 500 WHEN 'delivered' THEN 200 ELSE 0 END AS http_status_code
     FROM numbered
   ), event AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id, created_at)
     SELECT day, event_id, $9::bigint, event_type, ${EVENT_TIME},
       ${EVENT_DATA},
-      created_at
+      run_id, created_at
     FROM made
   ), attempt AS (
     INSERT INTO attempts (day, account_id, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,

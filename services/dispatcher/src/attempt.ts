@@ -1,9 +1,8 @@
 import {
   attemptsLeft,
   deliveryHeaders,
-  keptAnswerHeaders,
-  keptHeaders,
   loggedBody,
+  maskedHeaders,
   renderPayload,
   secretsAt,
 } from '@runhook/contract';
@@ -114,12 +113,9 @@ async function send(
       startedAt: result.startedAt,
       durationMs: result.durationMs,
       ...report,
-      requestHeaders: keptHeaders(headers, {
-        eventId: delivery.event.eventId,
-        startedAtMs: result.startedAt.getTime(),
-      }),
+      requestHeaders: maskedHeaders(headers),
       response: response && {
-        headers: keptAnswerHeaders(response.headers, result.startedAt.getTime()),
+        headers: response.headers,
         ...loggedBody(response.body, response.truncated),
       },
       timings: result.timings,

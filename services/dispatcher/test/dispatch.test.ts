@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { renderPayload, toldHeaders, verify } from '@runhook/contract';
+import { renderPayload, verify } from '@runhook/contract';
 import {
   countFannedOut,
   eventually,
@@ -9,7 +9,7 @@ import {
   testSecrets,
 } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
-import { type AttemptRow, attemptsOf, deliveriesOf } from './log-rows.ts';
+import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
 describe.each(queueBackends())('on $name', (backend) => {
   let harness: Harness;
@@ -64,9 +64,7 @@ describe.each(queueBackends())('on $name', (backend) => {
         total_ms: expect.any(Number),
       },
     ]);
-    const [attempt] = attempts as [AttemptRow];
-    const sent = { eventId: published.eventId, startedAtMs: attempt.started_at.getTime() };
-    expect(toldHeaders(attempt.request_headers, sent)).toEqual({
+    expect(attempts[0]?.request_headers).toEqual({
       'content-type': 'application/json',
       'user-agent': expect.stringMatching(/^Runhook\//),
       authorization: '***',

@@ -1,4 +1,3 @@
-import type { KeptAnswerHeaders, KeptHeaders } from '@runhook/contract';
 import { type Given, type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
@@ -16,8 +15,8 @@ export interface AttemptRecord {
   /** `detail` is for the service's own log. */
   error: { code: string; message: string; detail?: string } | null;
   /** Masked. */
-  requestHeaders: KeptHeaders;
-  response: { headers: KeptAnswerHeaders; body: string; truncated: boolean } | null;
+  requestHeaders: Record<string, string>;
+  response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
   /** Null when nothing was sent. */
   timings: EgressTimings | null;
   status: 'pending' | 'delivered' | 'failed';

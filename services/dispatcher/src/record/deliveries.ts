@@ -1,11 +1,5 @@
 import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
-import {
-  eventDataOf,
-  eventTimestampOf,
-  type Pool,
-  runStatement,
-  type StoredEventData,
-} from '@runhook/database';
+import { type Pool, runStatement, type StoredEventData } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
@@ -95,8 +89,8 @@ export function toDelivery(row: DeliveryRow): Delivery {
       eventId: row.event_id,
       eventType: row.event_type,
       accountId: Number(row.account_id),
-      timestamp: eventTimestampOf(row.timestamp),
-      data: eventDataOf(row.event_type, row.data),
+      timestamp: row.timestamp,
+      data: row.data,
     } as JobRunEvent,
     target: targetOf(row),
   };

@@ -41,7 +41,7 @@ export async function showDelivery(pool: Pool, key: DeliveryKey): Promise<ShownD
   const attempts = await listAttempts(pool, key);
   return {
     delivery: { ...deliveryView(row), account_id, webhook_name },
-    attempts: attempts.map((attempt) => attemptView(attempt, row.event_id)),
+    attempts: attempts.map(attemptView),
   };
 }
 

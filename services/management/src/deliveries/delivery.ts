@@ -1,14 +1,7 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
-import {
-  idDay,
-  type KeptAnswerHeaders,
-  type KeptHeaders,
-  toldAnswerHeaders,
-  toldHeaders,
-} from '@runhook/contract';
+import { idDay } from '@runhook/contract';
 import {
   column,
-  eventDataOf,
   isStoredEventData,
   type Pool,
   queryRows,
@@ -153,7 +146,7 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
     event_id: row.event_id,
     event_type: row.event_type,
     job_id: row.job_id,
-    job_name: row.event_data === null ? '' : eventDataOf(row.event_type, row.event_data).jobName,
+    job_name: row.event_data === null ? '' : row.event_data.jobName,
     run_id: row.run_id,
     status: row.status,
     reason: row.reason,
@@ -167,14 +160,6 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
   };
 }
 
-const keptHeaders = (value: unknown): value is KeptHeaders =>
-  typeof value === 'string' || column.textsByName(value);
-
-export const keptAnswerHeaders = (value: unknown): value is KeptAnswerHeaders =>
-  Array.isArray(value)
-    ? value.every((one) => typeof one === 'string' || typeof one === 'number')
-    : column.textsByName(value);
-
 /** One attempt as the database has it. Signature values were masked before they were stored. */
 const ATTEMPT = {
   number: column.integer,
@@ -184,8 +169,8 @@ const ATTEMPT = {
   http_status_code: column.integer,
   error_code: column.orNull(column.text),
   error_message: column.orNull(column.text),
-  request_headers: keptHeaders,
-  response_headers: column.orNull(keptAnswerHeaders),
+  request_headers: column.textsByName,
+  response_headers: column.orNull(column.textsByName),
   response_body: column.orNull(column.text),
   response_truncated: column.flag,
   dns_ms: column.orNull(column.integer),
@@ -209,25 +194,13 @@ export interface TimingsView {
 
 /** One attempt as the log answers it (docs/contract.md#attempts). */
 export interface AttemptView
-  extends Omit<
-    AttemptRow,
-    | 'http_status_code'
-    | 'error_code'
-    | 'error_message'
-    | 'request_headers'
-    | 'response_headers'
-    | keyof TimingsView
-  > {
+  extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView> {
   http_status_code: string;
-  request_headers: Record<string, string>;
-  response_headers: Record<string, string> | null;
   error: { code: string; message: string } | null;
   timings: TimingsView | null;
 }
 
-/** @param eventId of its delivery */
-export function attemptView(row: AttemptRow, eventId: string): AttemptView {
-  const startedAtMs = Number(row.started_at) / 1_000;
+export function attemptView(row: AttemptRow): AttemptView {
   return {
     number: row.number,
     trigger: row.trigger,
@@ -235,8 +208,8 @@ export function attemptView(row: AttemptRow, eventId: string): AttemptView {
     duration_ms: row.duration_ms,
     http_status_code: String(row.http_status_code),
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-    request_headers: toldHeaders(row.request_headers, { eventId, startedAtMs }),
-    response_headers: row.response_headers && toldAnswerHeaders(row.response_headers, startedAtMs),
+    request_headers: row.request_headers,
+    response_headers: row.response_headers,
     response_body: row.response_body,
     response_truncated: row.response_truncated,
     timings: timingsView(row),

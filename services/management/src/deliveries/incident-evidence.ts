@@ -1,8 +1,7 @@
 // SQL by hand: the log of several subscriptions, each read in its own time and its own days, in one statement.
-import { toldAnswerHeaders } from '@runhook/contract';
 import { type Cause, causeOf } from '@runhook/contract/causes';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
-import { keptAnswerHeaders, microsOf, timestampOf } from './delivery.ts';
+import { microsOf, timestampOf } from './delivery.ts';
 
 /** Counting stops here. */
 export const COUNT_MAX = 5_000;
@@ -103,7 +102,7 @@ const REASON_ROW = {
   error_code: column.text,
   error_message: column.orNull(column.text),
   response_body: column.orNull(column.text),
-  response_headers: column.orNull(keptAnswerHeaders),
+  response_headers: column.orNull(column.textsByName),
   deliveries: column.integer,
   delivery_id: column.text,
   attempted_at: column.digits,
@@ -162,9 +161,7 @@ function causesOf(reasons: readonly RowOf<typeof REASON_ROW>[]): CauseView[] {
       httpStatusCode: reason.http_status_code,
       errorCode: reason.error_code,
       errorMessage: reason.error_message,
-      responseHeaders:
-        reason.response_headers &&
-        toldAnswerHeaders(reason.response_headers, Number(reason.attempted_at) / 1_000),
+      responseHeaders: reason.response_headers,
       responseBody: reason.response_body,
     });
     const known = causes.get(cause.code);

@@ -1,5 +1,5 @@
 import { EVENT_TYPES, integerIdFromText, isId, type JobRunEvent, renderPayload } from '@runhook/contract';
-import { eventDataOf, eventTimestampOf, type Pool } from '@runhook/database';
+import type { Pool } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
@@ -111,7 +111,7 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
         data: {
           ...deliveryView(row),
           payload: payloadOf(row),
-          attempts: attempts.map((attempt) => attemptView(attempt, row.event_id)),
+          attempts: attempts.map(attemptView),
         },
       };
     },
@@ -125,8 +125,8 @@ function payloadOf(row: DeliveryWithEvent): string | null {
     accountId: Number(row.account_id),
     eventId: row.event_id,
     eventType: row.event_type,
-    timestamp: eventTimestampOf(row.event_timestamp ?? ''),
-    data: eventDataOf(row.event_type, row.event_data),
+    timestamp: row.event_timestamp ?? '',
+    data: row.event_data,
   } as unknown as JobRunEvent;
   return renderPayload(event, { id: row.subscription_id, name: row.webhook_name });
 }
