@@ -56,20 +56,6 @@ export function eventJobId({ eventId, accountId }: EventKey): string {
 }
 
 /**
- * An event on its way from its commit: Runhook's own producers say which version its account had then, so that a dispatcher that has
- * it within a moment need not ask. Whoever else publishes leaves it out.
- */
-export interface AsCommitted {
-  accountVersion?: string | undefined;
-}
-
-/** Null when whoever put the event in line does not say. */
-export function committedVersion(message: unknown): string | null {
-  const version = (message as AsCommitted | null | undefined)?.accountVersion;
-  return typeof version === 'string' ? version : null;
-}
-
-/**
  * Several events in one job, as Runhook's own producers put them in line when they have several at hand: what the queue
  * costs is paid once. Its id is made of theirs; whoever else publishes sends a job for each event.
  */

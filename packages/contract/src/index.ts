@@ -16,11 +16,9 @@ export {
   type RunTime,
 } from './event-types.ts';
 export {
-  type AsCommitted,
   attemptsLeft,
   batchedEvents,
   type CycleProgress,
-  committedVersion,
   type DeliveryJob,
   type DeliveryPayload,
   deliveryJobId,
@@ -47,16 +45,7 @@ export {
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
-export {
-  type KeptAnswerHeaders,
-  type KeptHeaders,
-  keptAnswerHeaders,
-  keptHeaders,
-  loggedBody,
-  maskedHeaders,
-  toldAnswerHeaders,
-  toldHeaders,
-} from './logged-exchange.ts';
+export { loggedBody, maskedHeaders } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import {
-  type AsCommitted,
   EVENT_BATCH,
   type EventBatch,
   type EventKey,
@@ -31,7 +30,7 @@ import {
 const BULK_SIZE = 500;
 
 /** An event with its identity settled, ready for the queue. */
-export type IdentifiedEvent = PublishedEvent & AsCommitted & { eventId: string };
+export type IdentifiedEvent = PublishedEvent & { eventId: string };
 
 /** Of an event's way to its deliveries: since when it may be on the queue, in milliseconds since the epoch. */
 export interface SoughtEvent extends EventKey {
@@ -193,12 +192,6 @@ export function openEventQueue(
 
 /** From an event's commit to its place in line, while the queue is there: after it the reconciler looks for the event. */
 export const UNDER_WAY_MS = 5_000;
-
-/**
- * Whoever has an event so soon after its commit, or after its job was added, with subscriptions as they were then, asks neither whether
- * they still are so nor whether somebody else has fanned it out: the answer would be as old by the time that the endpoint hears of it.
- */
-export const JUST_COMMITTED_MS = 100;
 
 /** When the oldest job that waits or is worked on was added, in milliseconds since the epoch; null when there is none. */
 async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {

@@ -20,7 +20,6 @@ export {
 export {
   type EventQueue,
   type IdentifiedEvent,
-  JUST_COMMITTED_MS,
   openEventQueue,
   UNDER_WAY_MS,
 } from './event-queue.ts';

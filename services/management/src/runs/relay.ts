@@ -1,5 +1,5 @@
 import { JOB_RUN_EVENTS } from '@runhook/contract';
-import { type EventQueue, type IdentifiedEvent, JUST_COMMITTED_MS, UNDER_WAY_MS } from '@runhook/queue';
+import { type EventQueue, type IdentifiedEvent, UNDER_WAY_MS } from '@runhook/queue';
 import type { Traces } from '@runhook/runtime';
 
 /** One bulk call of the queue. */
@@ -101,8 +101,6 @@ export class Relay {
         if (failures > 0) logger.info({ failures }, 'the relay moves events again');
         failures = 0;
       } catch (error) {
-        // What comes again may be taken twice, one after the other: whoever takes it has to ask.
-        for (const { event } of batch.events) event.accountVersion = undefined;
         if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
         if (this.#isStopping) break;
         await this.#sleep(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS));
@@ -114,15 +112,10 @@ export class Relay {
     onMoved?.('left', this.#waiting.splice(0).length);
   }
 
-  /**
-   * The first in line: those that are late by themselves, which are before the others. What has waited says no more as of when it was
-   * committed: a dispatcher counts from when the job was added, and would not ask whether it has been sent since.
-   */
+  /** Returns the next batch: the late events if there are any, which are the oldest, else all. */
   #next(): Batch {
     const nowMs = this.#nowMs();
     const first = this.#waiting.slice(0, BATCH_SIZE);
-    for (const { event, sinceMs } of first)
-      if (nowMs - sinceMs >= JUST_COMMITTED_MS) event.accountVersion = undefined;
     const late = first.filter(({ sinceMs }) => nowMs - sinceMs >= LATE_MS);
     return late.length > 0 ? { events: late, isLate: true } : { events: first, isLate: false };
   }

@@ -1,7 +1,6 @@
 import type { JobView, Queryable } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { drawNumbers, findJobs, keyOf, type Named } from './report-statements.ts';
-import type { RunView } from './routes.ts';
 
 const JOBS_MAX = 10_000;
 
@@ -39,28 +38,6 @@ export class RememberedJobs {
     return known !== undefined && (named.version === null || named.version === known.version)
       ? known
       : undefined;
-  }
-}
-
-/** Half a kilobyte each. */
-const RUNS_MAX = 2_000;
-
-/**
- * Runs as this process left them, so that whoever changes one next need not read it: its runner, within minutes. Another process
- * may have changed it since, which the statement that writes finds out.
- */
-export class RememberedRuns {
-  readonly #runs = new LRUCache<string, RunView>({ max: RUNS_MAX });
-
-  get(name: string): RunView | undefined {
-    return this.#runs.get(name);
-  }
-
-  /** What a statement that was to leave `run` so came to: anything but that is forgotten. */
-  note(run: RunView, outcome: { kind: string } | undefined): void {
-    const name = keyOf({ accountId: run.account_id, id: run.id });
-    if (outcome?.kind === 'started' || outcome?.kind === 'recorded') this.#runs.set(name, run);
-    else this.#runs.delete(name);
   }
 }
 

@@ -49,8 +49,6 @@ export interface Open {
 export interface PlannedWrite {
   open: Open;
   write: RunWrite;
-  /** With the run as this process had left it. */
-  isRemembered?: boolean;
 }
 
 export type Planned =
@@ -88,7 +86,7 @@ export function planWithRun(open: Open, run: RunView | undefined, version: strin
   return planChange(open, told, run, version);
 }
 
-export function planChange(open: Open, told: Change, run: RunView, version: string): Planned {
+function planChange(open: Open, told: Change, run: RunView, version: string): Planned {
   const { arrivedAtMs, traceContext } = open.report;
   const transition = runTransition(stateOf(run), told.transition);
   if (transition.kind === 'conflict') return { open, outcome: transition };

@@ -1,13 +1,12 @@
 import type { Queryable } from '@runhook/database';
 import type { CommittedEvent } from './relay.ts';
-import { type JobAtVersion, RememberedJobs, RememberedRuns, RunNumbers } from './remembered.ts';
+import { type JobAtVersion, RememberedJobs, RunNumbers } from './remembered.ts';
 import {
   broughtNumber,
   nameOf,
   type Open,
   type Planned,
   type PlannedWrite,
-  planChange,
   planStart,
   planWithRun,
   type Report,
@@ -26,7 +25,6 @@ export type Recorded =
  */
 export class ReportRecorder {
   readonly #jobs = new RememberedJobs();
-  readonly #runs = new RememberedRuns();
   readonly #numbers = new RunNumbers();
 
   /**
@@ -56,8 +54,6 @@ export class ReportRecorder {
         }
       }
       const again = await writeRound(database, writes, results, isTogether);
-      for (const { open, write } of writes)
-        this.#runs.note(write.run, isTogether ? results[open.index]?.outcome : undefined);
       waiting = [...again, ...notHeld(later, writes, results)];
     }
     return results;
@@ -82,26 +78,8 @@ export class ReportRecorder {
   async #plan(database: Queryable, round: readonly Open[], isTogether: boolean): Promise<Planned[]> {
     const starts = round.filter(({ report, isTaken }) => report.told.call === 'start' && !isTaken);
     const planned = starts.length > 0 ? await this.#planStarts(database, starts) : [];
-    const others: Open[] = [];
-    for (const open of round) {
-      if (starts.includes(open)) continue;
-      const fromMemory = isTogether ? this.#planRemembered(open) : null;
-      if (fromMemory === null) others.push(open);
-      else planned.push(fromMemory);
-    }
+    const others = round.filter((open) => !starts.includes(open));
     return others.length > 0 ? [...planned, ...(await planOthers(database, others, isTogether))] : planned;
-  }
-
-  /**
-   * A change of a run as this process left it, which the statement finds to be so or not. Null when that would change nothing: what is
-   * answered without a statement is answered from the record.
-   */
-  #planRemembered(open: Open): Planned | null {
-    const { version, told } = open.report;
-    if (version === null || told.call === 'start') return null;
-    const run = this.#runs.get(nameOf(open));
-    const planned = run && planChange(open, told, run, version);
-    return planned?.write === undefined ? null : { isRemembered: true, ...planned };
   }
 
   async #planStarts(database: Queryable, starts: readonly Open[]): Promise<Planned[]> {
@@ -162,22 +140,20 @@ async function writeRound(
   isTogether: boolean,
 ): Promise<Open[]> {
   if (writes.length === 0) return [];
-  const { version, found } = await recordRuns(
+  const { version, written } = await recordRuns(
     database,
     writes.map((one) => one.write),
     isTogether,
   );
   const again: Open[] = [];
-  for (const { open, write, isRemembered } of writes) {
+  for (const { open, write } of writes) {
     const { run, events, expected, traceContext } = write;
-    const accountVersion = found.get(nameOf(open));
-    if (accountVersion !== undefined) {
+    if (written.has(nameOf(open))) {
       results[open.index] = {
         outcome: { kind: expected === null ? 'started' : 'recorded', run },
-        events: events.map((event) => ({ event: { ...event, accountVersion }, traceContext })),
+        events: events.map((event) => ({ event, traceContext })),
       };
     } else if (write.version !== version) results[open.index] = { outcome: { kind: 'outdated' }, events: [] };
-    else if (isRemembered) again.push(open);
     else if (expected !== null && isTogether) results[open.index] = { outcome: { kind: 'held' }, events: [] };
     else again.push(await asTaken(database, open));
   }

@@ -218,16 +218,15 @@ function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof
     ), ${halves.join(', ')}, done AS (
       ${done.join(' UNION ALL ')}
     ), sent AS (
-      INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
-      SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.trace_context
+      INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id, trace_context)
+      SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.run_id, e.trace_context
       FROM ${givenRows(SENT, first, 'e')}
       JOIN done ON done.account_id = e.account_id AND done.id = e.run_id
       RETURNING day, id, account_id
     ), opened AS (
-      INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
+      INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
     )
-    SELECT current.version, done.account_id, done.id, a.version AS account_version
-    FROM current LEFT JOIN done ON true LEFT JOIN accounts a ON a.id = done.account_id`;
+    SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
 }
 
 const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
@@ -248,19 +247,17 @@ const RECORDED = {
   version: column.digits,
   account_id: column.orNull(column.digits),
   id: column.orNull(column.digits),
-  account_version: column.orNull(column.digits),
 };
 
 /**
- * The runs that were written, each with the version of its account at that moment, and with its events. Runs must not repeat
- * within a call.
+ * Returns the keys of the runs that were written with their events ({@link keyOf}). Runs must not repeat within a call.
  * @param isTogether waits for nobody who holds a run; prepared, for a pool that plans by index
  */
 export async function recordRuns(
   database: Queryable,
   unsorted: readonly RunWrite[],
   isTogether: boolean,
-): Promise<AtVersion<string>> {
+): Promise<{ version: string; written: Set<string> }> {
   const writes = unsorted
     .map((write) => ({ key: keyOf({ accountId: write.run.account_id, id: write.run.id }), ...write }))
     .sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -284,11 +281,10 @@ export async function recordRuns(
         return ask('both', AGAIN);
       })
     : await ask('both', ALONE);
-  const found = new Map<string, string>();
-  for (const { account_id: accountId, id, account_version: accountVersion } of rows) {
-    if (accountId !== null && id !== null) found.set(`${accountId}/${id}`, accountVersion ?? '');
-  }
-  return { version: versionOf(rows), found };
+  const written = new Set<string>();
+  for (const { account_id: accountId, id } of rows)
+    if (accountId !== null && id !== null) written.add(`${accountId}/${id}`);
+  return { version: versionOf(rows), written };
 }
 
 const DRAWN = { id: column.digits };

@@ -10,7 +10,7 @@ import {
   startTcpProxy,
   type TcpProxy,
 } from '@runhook/testing';
-import { type CommittedEvent, Relay, type RelayOptions } from '../../src/runs/relay.ts';
+import { Relay, type RelayOptions } from '../../src/runs/relay.ts';
 
 const AWAY = { level: 'error', message: 'the relay cannot move events; it keeps trying' };
 const BACK = { level: 'info', message: 'the relay moves events again' };
@@ -197,46 +197,6 @@ describe('the relay', () => {
     relay.add(committed(events));
     await eventually(() => expect(moved.sent).toBe(3));
     expect(calls).toEqual([idsOf(events), idsOf(events)]);
-  });
-
-  test('says of what comes again no more as of when it was committed', async () => {
-    const told: (string | undefined)[][] = [];
-    const { relay, moved } = startRelay({
-      add: async (events) => {
-        told.push(events.map(({ accountVersion }) => accountVersion));
-        if (told.length === 1) throw new Error('taken, and no answer');
-      },
-    });
-    relay.add(made(2).map((event) => ({ event: { ...event, accountVersion: '7' }, traceContext: null })));
-    await eventually(() => expect(moved.sent).toBe(2));
-    expect(told).toEqual([
-      ['7', '7'],
-      [undefined, undefined],
-    ]);
-  });
-
-  test('says of what has waited no more as of when it was committed: others may have sent it by now', async () => {
-    const told: (string | undefined)[] = [];
-    let nowMs = 0;
-    const take: EventQueue['add'] = async (events) => {
-      if (nowMs === 0) throw new Error('away');
-      told.push(...events.map(({ accountVersion }) => accountVersion));
-    };
-    const { relay, moved } = startRelay({ add: take, addEach: take }, { nowMs: () => nowMs });
-    const [first, ...others] = made(4).map((event) => ({
-      event: { ...event, accountVersion: '7' },
-      traceContext: null,
-    })) as [CommittedEvent, ...CommittedEvent[]];
-    relay.add([first]);
-    relay.add(others.slice(0, 1));
-    await eventually(() => expect(logged).toEqual([AWAY]));
-    nowMs = 6_000;
-    relay.add(others.slice(1, 2));
-    nowMs = 6_100;
-    // Now the outage's first batch comes again, and after it the others.
-    relay.add(others.slice(2));
-    await eventually(() => expect(moved.sent).toBe(4));
-    expect(told).toEqual([undefined, undefined, undefined, '7']);
   });
 
   test('holds no more than it may: the youngest are left to the reconciler', async () => {

@@ -144,9 +144,9 @@ describe('a run that this process has started', () => {
   }
   beforeEach(async () => void (await start(server.token, { run_id: 7 })));
 
-  test('is changed by one statement, and answered as it is on record', async () => {
-    expect(await reportStatements(finish)).toBe(1);
-    expect(await reportStatements(artifacts)).toBe(1);
+  test('is read and changed by one statement each, and answered as it is on record', async () => {
+    expect(await reportStatements(finish)).toBe(2);
+    expect(await reportStatements(artifacts)).toBe(2);
     // Repeated: nothing is changed, and the record is read.
     const again = await artifacts();
     expect(await server.call('GET', '/runs/7/')).toEqual(again);
