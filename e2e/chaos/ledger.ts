@@ -1,4 +1,3 @@
-import { eventDataField, OPEN_EVENTS_ARE_WHOLE } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { runKey } from './endpoint.ts';
 import type { Load } from './load.ts';
@@ -63,7 +62,7 @@ interface DeliveryRow {
 }
 
 const EVENTS = `
-  SELECT e.id, e.event_type, ${eventDataField('e.data', 'runId')} AS run_id, d.planned_at > s.updated_at AS after_leaving
+  SELECT e.id, e.event_type, e.run_id::text AS run_id, d.planned_at > s.updated_at AS after_leaving
   FROM events e JOIN subscriptions s ON s.id = $2
     LEFT JOIN (SELECT event_id, min(created_at) AS planned_at FROM deliveries WHERE account_id = $1 GROUP BY 1) d
       ON d.event_id = e.id
@@ -75,9 +74,8 @@ const DELIVERIES = `
          (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
           FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
-// After a crash of PostgreSQL what is open counts once it is found again.
 const UNSETTLED = `
-  SELECT (SELECT count(*) FROM open_events) AS events, (NOT ${OPEN_EVENTS_ARE_WHOLE})::int::text AS unknown_events,
+  SELECT (SELECT count(*) FROM undispatched_events) AS events,
          (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
 /** What is accepted later than this after a kill is none of what was under way. */
 const DEAD_MS = 500;

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { createServiceToken, eventDataField } from '@runhook/database';
+import { createServiceToken } from '@runhook/database';
 import { seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
 import type { Bench } from '../bench.ts';
 import type { Expected } from '../measure/ledger.ts';
@@ -58,8 +58,8 @@ async function runnerOf({ database }: World, { id: accountId, jobs }: TestAccoun
 }
 
 const EVENTS = `
-  SELECT id, account_id || ' ' || (${eventDataField('data', 'runId')}) || ' ' || event_type AS call
-  FROM events WHERE account_id = ANY($1) AND account_id || ' ' || (${eventDataField('data', 'runId')}) || ' ' || event_type = ANY($2)`;
+  SELECT id, account_id || ' ' || run_id || ' ' || event_type AS call
+  FROM events WHERE account_id = ANY($1) AND account_id || ' ' || run_id || ' ' || event_type = ANY($2)`;
 
 /** The runner knows its runs, the endpoint the events: the log has both. */
 export async function expectedOf(
@@ -93,7 +93,7 @@ const DRAIN_POLL_MS = 200;
 /** Until the log has everything, too. */
 export async function untilDrained({ world }: RunnersWorld): Promise<void> {
   const text = `
-    SELECT (EXISTS (SELECT FROM open_events)
+    SELECT (EXISTS (SELECT FROM undispatched_events)
             OR EXISTS (SELECT FROM deliveries WHERE status = 'pending')) AS "isBusy"`;
   for (const deadline = Date.now() + DRAIN_MAX_MS; Date.now() < deadline; ) {
     const { rows } = await world.database.pool.query<{ isBusy: boolean }>(text);

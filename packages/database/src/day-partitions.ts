@@ -51,8 +51,8 @@ export async function dropOldDayPartitions(pool: Pool, retentionDays: number): P
   const round = await changeEach(pool, old, 'SELECT drop_day_partition($1, $2::date) AS changed');
   for (const [parent, key] of Object.entries(KEYS))
     await runStatement(pool, deleteOld(`${parent}_default`, key), [retentionDays]);
-  // Those that nobody could fan out in all that time.
-  await runStatement(pool, deleteOld('open_events', 'day, event_id, account_id'), [retentionDays]);
+  // Events that could not be dispatched within the retention.
+  await runStatement(pool, deleteOld('undispatched_events', 'day, event_id, account_id'), [retentionDays]);
   return round;
 }
 

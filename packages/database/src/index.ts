@@ -7,16 +7,12 @@ export {
 } from './connection-problem.ts';
 export { dropOldDayPartitions, ensureDayPartitions, missingDayPartitions } from './day-partitions.ts';
 export {
-  digitsOf,
-  eventDataField,
-  eventDataOf,
-  eventTimestampOf,
+  eventDataSha256,
   GIVEN_EVENT,
+  hasOtherData,
   isStoredEventData,
-  OPEN_EVENTS_ARE_WHOLE,
   type StoredEventData,
   storedEventData,
-  storedTimestamp,
 } from './event-data.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 export { type Given, givenRows, givenSize, givenValues } from './given.ts';

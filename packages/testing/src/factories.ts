@@ -119,6 +119,6 @@ export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001):
 
 /** Events whose deliveries are committed. */
 export async function countFannedOut({ pool }: PrismaDatabase): Promise<number> {
-  const text = 'SELECT (SELECT count(*) FROM events) - (SELECT count(*) FROM open_events) AS count';
+  const text = 'SELECT (SELECT count(*) FROM events) - (SELECT count(*) FROM undispatched_events) AS count';
   return Number((await pool.query<{ count: string }>(text)).rows[0]?.count);
 }

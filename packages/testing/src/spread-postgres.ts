@@ -76,9 +76,8 @@ export async function startSpreadPostgres(
 
 /** docs/scaling.md#a-record-that-can-be-spread tells the same to operators. */
 const SPREAD = [
-  ...['open_events', 'open_events_whole'].map((table) => `ALTER TABLE ${table} SET LOGGED`),
   `SELECT create_distributed_table('events', 'account_id')`,
-  ...['open_events', 'deliveries', 'attempts'].map(
+  ...['undispatched_events', 'deliveries', 'attempts'].map(
     (table) => `SELECT create_distributed_table('${table}', 'account_id', colocate_with => 'events')`,
   ),
 ];

@@ -1,7 +1,7 @@
-import { batchedEvents, committedVersion, eventIdForJob, parseEvent } from '@runhook/contract';
+import { batchedEvents, eventIdForJob, type JobRunEvent, parseEvent } from '@runhook/contract';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
-import { type Committed, fanOut } from './fan-out.ts';
+import { type FanOutResult, fanOut } from './fan-out.ts';
 
 /** What is read of an event's job. */
 type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
@@ -9,11 +9,17 @@ type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
   opts?: { priority?: number };
 };
 
+/** Why a message cannot be delivered. `conflict`: another event of its id is on record, with another type or other data. */
+export interface Rejection {
+  result: 'malformed' | 'conflict';
+  problem: string;
+}
+
 export type EventJobResult =
   | { kind: 'done' }
-  | { kind: 'malformed'; problem: string }
-  /** Of several: these need jobs of their own, in which they stay to be seen. The others are done. */
-  | { kind: 'some_malformed'; events: IdentifiedEvent[] };
+  | { kind: 'rejected'; rejection: Rejection }
+  /** Of several: these need separate jobs, which stay in the failed set. The others are done. */
+  | { kind: 'some_rejected'; events: IdentifiedEvent[] };
 
 /** The work of a job, of one event or of several. Throws a fault of our own once all of them have ended. */
 export async function processEvents(
@@ -23,28 +29,28 @@ export async function processEvents(
 ): Promise<EventJobResult> {
   const events = batchedEvents(job.data);
   if (events === null) {
-    const problem = await processEvent(dispatcher, job, job.data, retentionDays);
-    return problem === null ? { kind: 'done' } : { kind: 'malformed', problem };
+    const rejection = await processEvent(dispatcher, job, job.data, retentionDays);
+    return rejection === null ? { kind: 'done' } : { kind: 'rejected', rejection };
   }
-  const malformed: IdentifiedEvent[] = [];
+  const rejected: IdentifiedEvent[] = [];
   const results = await Promise.allSettled(
     events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
   );
   for (const [index, result] of results.entries()) {
     // The others are claimed by now: when the job comes again, they find it out.
     if (result.status === 'rejected') throw result.reason;
-    if (result.value !== null) malformed.push(events[index] as IdentifiedEvent);
+    if (result.value !== null) rejected.push(events[index] as IdentifiedEvent);
   }
-  return malformed.length === 0 ? { kind: 'done' } : { kind: 'some_malformed', events: malformed };
+  return rejected.length === 0 ? { kind: 'done' } : { kind: 'some_rejected', events: rejected };
 }
 
-/** Answers why nobody can deliver the message; null once it is done. */
+/** Returns null once the message is dispatched. */
 async function processEvent(
   dispatcher: Dispatcher,
   { id, timestamp, attemptsStarted = 1, opts }: EventJob,
   message: unknown,
   retentionDays: number,
-): Promise<string | null> {
+): Promise<Rejection | null> {
   const { inHand, metrics } = dispatcher;
   // The rest of a burst is taken when nothing else waits, in here as in the queue.
   const entering = inHand.acquire((opts?.priority ?? 0) > 0);
@@ -56,13 +62,11 @@ async function processEvent(
       nowMs: Date.now(),
       retentionDays,
     });
-    if (problems) return problems.map(({ message }) => message).join('; ');
-    const interrupted = attemptsStarted > 1;
-    const result = await fanOut(dispatcher, event, {
-      interrupted,
-      committed: committedAs(message, timestamp),
-    });
-    if (result.kind === 'unknown_account') return 'accountId is not an account';
+    if (problems) return malformed(problems.map(({ message }) => message).join('; '));
+    const result = await dispatch(dispatcher, event, attemptsStarted > 1);
+    if (result.kind === 'unknown_account') return malformed('accountId is not an account');
+    if (result.kind === 'conflict')
+      return { result: 'conflict', problem: 'eventId names an event that is on record with other data' };
     metrics.events[result.kind].inc();
     return null;
   } finally {
@@ -70,9 +74,20 @@ async function processEvent(
   }
 }
 
-/** What its producer said of an event; either clock may be wrong, and then it is not taken for new. */
-function committedAs(message: unknown, addedAtMs: number): Committed | null {
-  const accountVersion = committedVersion(message);
-  if (accountVersion === null) return null;
-  return { accountVersion, atMs: performance.now() - Math.abs(Date.now() - addedAtMs) };
+const malformed = (problem: string): Rejection => ({ result: 'malformed', problem });
+
+/**
+ * Fans an event out. If the record has another event of its id, that one is fanned out first: the queue drops a second job of the
+ * same id, so this may be its only job.
+ */
+async function dispatch(
+  dispatcher: Dispatcher,
+  event: JobRunEvent,
+  interrupted: boolean,
+): Promise<FanOutResult> {
+  const result = await fanOut(dispatcher, event, interrupted);
+  if (result.kind !== 'conflict') return result;
+  const recorded = await dispatcher.record.loadEvent(event);
+  if (recorded !== null) await fanOut(dispatcher, recorded, interrupted);
+  return result;
 }

@@ -1,21 +1,18 @@
 import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
-import { JUST_COMMITTED_MS } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import {
   begin,
-  type EventCommit,
   type FirstAttempt,
+  type FirstAttemptCommit,
   FRESH_MS,
   firstOf,
   newDelivery,
 } from './first-attempt.ts';
 import { type KnownSubscription, matching } from './policy/next-step.ts';
-import type { FanOutCommit } from './record/commit-fan-out.ts';
+import type { CommitOutcome, CommitResult } from './record/commit-events.ts';
+import type { EventState } from './record/event-states.ts';
 
-/**
- * An event with more deliveries than this is committed in pages, so that its statement does not stand before everybody
- * else's, and claimed after the last: a crash between pages resumes with what is missing.
- */
+/** An event with more deliveries is committed in pages, so that its statement does not delay those of other events. */
 const AT_ONCE_MAX = 50;
 
 /**
@@ -28,29 +25,22 @@ export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
   | { kind: 'duplicate' }
   | { kind: 'resumed'; deliveries: number }
-  | { kind: 'unknown_account' };
-
-/** What the producer of an event knew of its account when the event was committed, and when that was, as `performance.now()`. */
-export interface Committed {
-  accountVersion: string;
-  atMs: number;
-}
-
-/** How an event has come. */
-export interface Arrival {
-  /** Its job ran before and did not end, so deliveries it committed may be left undone. */
-  interrupted: boolean;
-  /** Null when nobody says. */
-  committed: Committed | null;
-}
+  | { kind: 'unknown_account' }
+  /** Another event of this id is on record: it has another type or other data. */
+  | { kind: 'conflict' };
 
 /**
  * Turns an event into deliveries and makes their first attempts, each in place or, without a slot in its lane, as a parked
  * one. When this resolves, every delivery is attempted and recorded, or parked: the job may go.
+ * @param interrupted the event's job ran before and did not end, so deliveries that it committed may be pending
  */
-export function fanOut(dispatcher: Dispatcher, event: JobRunEvent, arrival: Arrival): Promise<FanOutResult> {
+export function fanOut(
+  dispatcher: Dispatcher,
+  event: JobRunEvent,
+  interrupted: boolean,
+): Promise<FanOutResult> {
   return dispatcher.spans.fanOut(event, () =>
-    oneAtATime(dispatcher, eventJobId(event), () => planAndCommit(dispatcher, event, arrival)),
+    oneAtATime(dispatcher, eventJobId(event), () => planAndCommit(dispatcher, event, interrupted)),
   );
 }
 
@@ -69,44 +59,44 @@ function oneAtATime<T>(dispatcher: Dispatcher, key: string, work: () => Promise<
   return result;
 }
 
-/** Plans with the subscriptions as they are known, and again whenever they are found to be others by now. */
+/** Plans with the cached subscriptions, and again whenever the record has another version of the account. */
 async function planAndCommit(
   dispatcher: Dispatcher,
   event: JobRunEvent,
-  { interrupted, committed }: Arrival,
+  interrupted: boolean,
 ): Promise<FanOutResult> {
   const { record, metrics } = dispatcher;
   const { accounts } = record;
-  /** What has to end before the job may go. */
-  const works: Promise<void>[] = [];
+  /** First attempts that must end before the job may go. */
+  const pending: Promise<void>[] = [];
   let deliveries: number;
-  let result: FanOutCommit;
+  let result: CommitResult;
   try {
     do {
       const account = await accounts.of(event.accountId);
       if (!account) return { kind: 'unknown_account' };
-      const known = matching(account, event);
-      // Lanes that its own first pages have filled take the rest of it, too.
+      const matched = matching(account, event);
+      // Deliveries of one event may exceed the account's limit: pages already committed must not cancel the remaining ones.
       const subscriptions: KnownSubscription[] =
-        works.length > 0 ? known.map((one) => ({ ...one, isFull: false })) : known;
+        pending.length > 0 ? matched.map((one) => ({ ...one, isFull: false })) : matched;
       deliveries = subscriptions.length;
-      const isFirstTry = !interrupted && !record.isRefused;
-      const commit =
-        deliveries > AT_ONCE_MAX ? commitInPages : isFirstTry ? attemptThenCommit : commitThenAttempt;
+      const mustResume = interrupted || record.isRefused || deliveries > AT_ONCE_MAX;
+      const commit = mustResume ? commitThenAttempt : attemptThenCommit;
       const { version } = account;
-      result = await commit(dispatcher, { event, version, subscriptions, committed }, works);
+      result = await commit(dispatcher, { event, version, subscriptions }, pending);
       if (result === 'outdated') accounts.forget(account);
     } while (result === 'outdated');
   } finally {
-    await allEnded(works);
+    await allEnded(pending);
   }
+  if (result === 'conflict') return { kind: 'conflict' };
   if (result === 'claimed') {
     metrics.fanOutSize.observe(deliveries);
     // Pages that were committed before the interruption.
     if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event);
     return { kind: 'fanned_out', deliveries };
   }
-  // Another job with this event's id owns what is pending, and a second request must not come from here.
+  // Another job with this event's id owns the pending deliveries, and a second request must not come from here.
   if (!interrupted) return { kind: 'duplicate' };
   return { kind: 'resumed', deliveries: await resume(dispatcher, event) };
 }
@@ -129,75 +119,78 @@ interface Planning {
   event: JobRunEvent;
   version: string;
   subscriptions: readonly KnownSubscription[];
-  committed: Committed | null;
+}
+
+/** What the record says of an event before anything of it is sent. */
+type Start = { event: JobRunEvent; isRecorded: boolean; result?: never } | { result: CommitResult };
+
+/** Every attempt sends the timestamp that is on record. */
+function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
+  if (status === 'new') return { event, isRecorded: false };
+  if (status !== 'undispatched') return { result: status === 'dispatched' ? 'known' : status };
+  const isSame = timestamp === null || timestamp === event.timestamp;
+  return { event: isSame ? event : { ...event, timestamp }, isRecorded: true };
 }
 
 /**
- * The way of nearly all events: nothing is written before their first attempts have ended, and then everything at once.
- * What a dispatcher does not live to commit is made again by whoever gets its job, like every request whose answer was
- * not recorded (docs/adr/0043-attempted-then-committed.md).
+ * The usual way: nothing is written before the first attempts have ended, and then everything at once. Attempts that a killed
+ * dispatcher has not committed are made again when its job returns, like every request whose response was not recorded
+ * (docs/adr/0043-attempted-then-committed.md).
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,
-  { event, version, subscriptions, committed }: Planning,
-  works: Promise<void>[],
-): Promise<FanOutCommit> {
+  { event, version, subscriptions }: Planning,
+  pending: Promise<void>[],
+): Promise<CommitResult> {
   const { record, planned: line } = dispatcher;
-  const storedAtMs = committed?.accountVersion === version ? committed.atMs : Number.NEGATIVE_INFINITY;
-  const isStored = () => performance.now() - storedAtMs < JUST_COMMITTED_MS;
-  if (subscriptions.length === 0)
-    return await record.commitFanOut({ event, version, deliveries: [], isStored: isStored() });
-  // What is planned before its turn is not fresh any more when that comes.
+  // A plan that waits for its turn is not fresh any more, so it is made when the turn comes.
   let inLine = subscriptions.length;
-  const entering = line.acquire(inLine);
+  const entering = inLine === 0 ? undefined : line.acquire(inLine);
   if (entering) await entering;
   try {
-    let plannedAtMs = performance.now();
-    const isJustStored = isStored();
-    if (isJustStored) plannedAtMs = storedAtMs;
-    else {
-      const state = await record.stateOf({ event, version });
-      if (state !== 'open') return state;
-    }
-    const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
+    const plannedAtMs = performance.now();
+    const start = startOf(event, await record.stateOf({ event, version }));
+    if (start.result !== undefined) return start.result;
+    const firsts = subscriptions.map((subscription) => firstOf(dispatcher, start.event, subscription));
     inLine = 0;
     const commit = new CommitOfFirsts(firsts, async () =>
       record.commitAttempted({
-        event,
-        // Requests that were made are on record, whatever their account is by now.
-        version: null,
+        event: start.event,
+        // Requests that were made are recorded at any version of their account.
+        version: firsts.length === 0 ? version : null,
         deliveries: firsts.map(newDelivery),
         ageMs: performance.now() - plannedAtMs,
-        isStored: isJustStored,
+        isRecorded: start.isRecorded,
       }),
     );
     const leaveLine = () => line.release();
-    for (const first of firsts) keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine, commit }));
-    return await commit.result;
+    for (const first of firsts) track(pending, begin(dispatcher, first, { plannedAtMs, leaveLine, commit }));
+    return (await commit.outcome).result;
   } finally {
     line.release(inLine);
   }
 }
 
-/** The one commit of an event with its first attempts: once all of them have ended, or `COMMIT_AFTER_MS` after the start. */
-class CommitOfFirsts implements EventCommit {
-  readonly result: Promise<FanOutCommit>;
+/** Commits an event once, when all its first attempts have ended or `COMMIT_AFTER_MS` after the start. */
+class CommitOfFirsts implements FirstAttemptCommit {
+  readonly outcome: Promise<CommitOutcome>;
   readonly #firsts: readonly FirstAttempt[];
-  readonly #commit: () => Promise<FanOutCommit>;
-  readonly #timer: NodeJS.Timeout;
-  #resolve: (result: Promise<FanOutCommit>) => void = () => {};
+  readonly #commit: () => Promise<CommitOutcome>;
+  readonly #timer: NodeJS.Timeout | undefined;
+  #resolve: (outcome: Promise<CommitOutcome>) => void = () => {};
   #left: number;
   #hasBegun = false;
 
-  /** @param commit throws nothing, but may reject: whoever ends last or a timer calls it */
-  constructor(firsts: readonly FirstAttempt[], commit: () => Promise<FanOutCommit>) {
+  /** @param commit must not throw synchronously; it may reject */
+  constructor(firsts: readonly FirstAttempt[], commit: () => Promise<CommitOutcome>) {
     this.#firsts = firsts;
     this.#left = firsts.length;
     this.#commit = commit;
-    this.result = new Promise((resolve) => {
+    this.outcome = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.#timer = setTimeout(() => this.#begin(), COMMIT_AFTER_MS);
+    if (firsts.length === 0) this.#begin();
+    else this.#timer = setTimeout(() => this.#begin(), COMMIT_AFTER_MS);
   }
 
   attemptEnded(): void {
@@ -214,59 +207,47 @@ class CommitOfFirsts implements EventCommit {
 }
 
 /**
- * Of a job that came back, for what is on record already was perhaps attempted, and is not this job's; and while the
- * database refuses what was attempted.
+ * For a job that came back, an event with very many deliveries, and while the database rejects commits: commits the deliveries, in
+ * pages if there are many, and then attempts those that were not on record before. The last page claims the event.
  */
 async function commitThenAttempt(
   dispatcher: Dispatcher,
   { event, version, subscriptions }: Planning,
-  works: Promise<void>[],
-): Promise<FanOutCommit> {
-  const { record, planned: line } = dispatcher;
-  let inLine = subscriptions.length;
-  if (inLine > 0) await line.acquire(inLine);
-  try {
-    const plannedAtMs = performance.now();
-    const firsts = subscriptions.map((subscription) => firstOf(dispatcher, event, subscription));
-    const result = await record.commitFanOut({ event, version, deliveries: firsts.map(newDelivery) });
-    if (result === 'claimed') {
-      inLine = 0;
-      for (const first of firsts)
-        keep(works, begin(dispatcher, first, { plannedAtMs, leaveLine: () => line.release() }));
-    }
-    return result;
-  } finally {
-    line.release(inLine);
-  }
-}
-
-/** The event is claimed once all pages are committed. What an earlier try committed is left to whoever has it. */
-async function commitInPages(
-  dispatcher: Dispatcher,
-  { event, version, subscriptions }: Planning,
-  works: Promise<void>[],
-): Promise<FanOutCommit> {
+  pending: Promise<void>[],
+): Promise<CommitResult> {
   const { record } = dispatcher;
-  for (let start = 0, end = 0; start < subscriptions.length; start = end) {
+  const start = startOf(event, await record.stateOf({ event, version }));
+  if (start.result !== undefined) return start.result;
+  let { isRecorded } = start;
+  let committed = 0;
+  do {
     let page: FirstAttempt[] = [];
     let plannedAtMs = 0;
-    const added = await record.commitPage((size) => {
-      end = start + size;
+    const plan = (size: number) => {
       plannedAtMs = performance.now();
-      page = subscriptions.slice(start, end).map((one) => firstOf(dispatcher, event, one));
-      return { event, version, deliveries: page.map(newDelivery) };
-    });
-    if (added === null) return 'outdated';
+      page = subscriptions
+        .slice(committed, committed + size)
+        .map((subscription) => firstOf(dispatcher, start.event, subscription));
+      const isPartial = committed + page.length < subscriptions.length;
+      return { event: start.event, version, deliveries: page.map(newDelivery), isRecorded, isPartial };
+    };
+    const { result, added } =
+      subscriptions.length > AT_ONCE_MAX
+        ? await record.commitPage(plan)
+        : await record.commitEvent(plan(AT_ONCE_MAX));
+    if (result !== 'claimed') return result;
+    isRecorded = true;
+    committed += page.length;
     for (const first of page)
-      if (added.has(first.delivery.id)) keep(works, begin(dispatcher, first, { plannedAtMs }));
-  }
-  return await record.commitFanOut({ event, version, deliveries: [], isPaged: true });
+      if (added.has(first.delivery.id)) track(pending, begin(dispatcher, first, { plannedAtMs }));
+  } while (committed < subscriptions.length);
+  return 'claimed';
 }
 
-/** One that fails before the others are waited for is not taken for one that nobody waits for. */
-function keep(works: Promise<void>[], work: Promise<void>): void {
-  work.catch(() => {});
-  works.push(work);
+/** Tracks a promise. The no-op catch keeps Node from reporting an unhandled rejection before allEnded() awaits it. */
+function track(pending: Promise<void>[], promise: Promise<void>): void {
+  promise.catch(() => {});
+  pending.push(promise);
 }
 
 /** Queues what is pending; what is queued already stays as it is. */

@@ -11,7 +11,7 @@ import {
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
 import { fullLaneReason, type KnownSubscription } from './policy/next-step.ts';
-import type { FanOutCommit, NewDelivery } from './record/commit-fan-out.ts';
+import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -64,10 +64,10 @@ export function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAt
   return { id, subscriptionId, webhookName, isParked, cancelReason, delivered };
 }
 
-/** The commit of an event, which its first attempts are waited for with. */
-export interface EventCommit {
-  readonly result: Promise<FanOutCommit>;
-  /** To be called for each of them, however it ended. */
+/** The commit of an event together with its first attempts. */
+export interface FirstAttemptCommit {
+  readonly outcome: Promise<CommitOutcome>;
+  /** Must be called once for each first attempt, however it ended. */
   attemptEnded(): void;
 }
 
@@ -75,8 +75,8 @@ interface Beginning {
   plannedAtMs: number;
   /** To be called once it has its place, or needs none. */
   leaveLine?: () => void;
-  /** Omitted when that is done. */
-  commit?: EventCommit;
+  /** Omitted when the delivery is on record already. */
+  commit?: FirstAttemptCommit;
 }
 
 /** Makes the attempt, and leaves it on record once its event is committed. */
@@ -91,8 +91,7 @@ export function begin(
     } finally {
       commit?.attemptEnded();
     }
-    const result = commit === undefined ? 'claimed' : await commit.result;
-    await settle(dispatcher, first, result);
+    await settle(dispatcher, first, await commit?.outcome);
   });
 }
 
@@ -125,17 +124,27 @@ async function attemptFirst(
   }
 }
 
-/** Writes what the commit of its event did not, and tells what has become of it. */
-async function settle(dispatcher: Dispatcher, first: FirstAttempt, result: FanOutCommit): Promise<void> {
+/**
+ * Records what the commit of the event did not.
+ * @param outcome undefined when the delivery was on record before its attempt
+ */
+async function settle(
+  dispatcher: Dispatcher,
+  first: FirstAttempt,
+  outcome: CommitOutcome | undefined,
+): Promise<void> {
   const { record } = dispatcher;
   const { delivery, attempted, committed, isShut, fullReason } = first;
+  // Another body is on record under this id: a request that sent ours is no attempt of that event's delivery.
+  if (outcome?.result === 'conflict') return;
+  const isOurs = outcome === undefined || outcome.added.has(delivery.id);
   if (attempted) {
-    const isOnRecord = result === 'claimed' && committed?.record.status === 'delivered';
-    if (isOnRecord) return tellAttempt(dispatcher, delivery, attempted.record);
-    // Known by then: through our own commit, whose answer was lost, or another's. Only what the row has not is added.
+    if (isOurs && committed?.record.status === 'delivered')
+      return tellAttempt(dispatcher, delivery, attempted.record);
+    // The row was inserted without this attempt, by this process or by another. Only attempts that the row lacks are added.
     return await logAndSchedule(dispatcher, delivery, attempted);
   }
-  if (result !== 'claimed') return;
+  if (!isOurs) return;
   if (!isShut && committed === undefined) {
     if (fullReason === null) await record.park(keyOf(delivery));
     else await record.cancelDelivery({ ...keyOf(delivery), reason: fullReason });

@@ -9,7 +9,7 @@ import {
 import { type EventQueue, type Job, UnrecoverableError } from '@runhook/queue';
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { processEvents } from './event-job.ts';
+import { processEvents, type Rejection } from './event-job.ts';
 import { drainLane } from './lane.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
 import {
@@ -41,23 +41,27 @@ export function startEventWorkers(
     removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: KEPT_MESSAGES_MAX },
     async process(job) {
       const result = await processEvents(dispatcher, job, options.retentionDays);
-      if (result.kind === 'some_malformed') await events.addEach(result.events);
-      if (result.kind !== 'malformed') {
+      if (result.kind === 'some_rejected') await events.addEach(result.events);
+      if (result.kind !== 'rejected') {
         // BullMQ's list of what a worker has fetched holds each job for longer than its work takes.
         job.data = undefined;
         return;
       }
       await shorten(dispatcher, job);
-      throw malformed(dispatcher, job, result.problem);
+      throw unrecoverable(dispatcher, job, result.rejection);
     },
   });
 }
 
-/** A message nobody can deliver stays in the queue's failed jobs, where it can be seen; the next one goes on. */
-function malformed({ metrics, logger }: Dispatcher, job: Job<unknown>, problem: string): UnrecoverableError {
-  metrics.events.malformed.inc();
+/** Moves a rejected message to the failed set, where operators can inspect it, and continues with the next job. */
+function unrecoverable(
+  { metrics, logger }: Dispatcher,
+  job: Job<unknown>,
+  { result, problem }: Rejection,
+): UnrecoverableError {
+  metrics.events[result].inc();
   const [jobId, jobName] = [job.id, job.name].map((text) => text?.slice(0, 200));
-  logger.warn({ jobId, jobName, problem }, 'malformed event kept as a failed job');
+  logger.warn({ jobId, jobName, result, problem }, 'rejected event kept as a failed job');
   return new UnrecoverableError(problem);
 }
 

@@ -98,7 +98,7 @@ describe.each(queueBackends())('a fault of ours ends no event, with the queue on
     const published = event();
     await harness.publisher.publish(published);
     const [first] = await harness.receiver.waitFor(2);
-    for (const table of ['attempts', 'deliveries', 'open_events', 'events'])
+    for (const table of ['attempts', 'deliveries', 'undispatched_events', 'events'])
       await harness.database.pool.query(`DELETE FROM ${table}`);
     answer();
     const queue = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);

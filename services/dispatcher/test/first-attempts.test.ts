@@ -4,7 +4,7 @@ import { storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
-import { attemptsOf, deliveriesOf, insertOpenEvent } from './log-rows.ts';
+import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
 /** Attempted, then committed (docs/adr/0043-attempted-then-committed.md). */
 describe.each(queueBackends())('the first attempts of an event, with the queue on $name', (backend) => {
@@ -53,7 +53,7 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
       return rows;
     });
     expect(await storedIn('attempts')).toBe(0);
-    expect(await storedIn('open_events')).toBe(0);
+    expect(await storedIn('undispatched_events')).toBe(0);
     for (const { id } of rows) expect(await attemptsOf(harness.database, id)).toHaveLength(1);
     const { rows: times } = await harness.database.pool.query<{ ordered: boolean }>(
       `SELECT created_at <= completed_at AND completed_at - created_at < interval '20 s' AS ordered FROM deliveries`,
@@ -108,53 +108,46 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('of an open event send what its job tells, and that is what the log has', async () => {
+  test('send the recorded body, and keep the message as failed, when its id is on record with other data', async () => {
     await subscribe('/one');
-    const told = event();
-    const stored = { ...told, data: { ...told.data, jobName: 'as management had it' } } as JobRunEvent;
-    await insertOpenEvent(harness.database, stored);
-    await addJob(told.eventType, told, told.eventId);
-    await harness.startDispatcher();
-    await harness.receiver.waitFor(1);
-    await eventually(async () => expect(await storedIn('open_events')).toBe(0));
+    const published = event();
+    const recorded = { ...published, data: { ...published.data, jobName: 'as recorded' } } as JobRunEvent;
+    await insertUndispatched(harness.database, recorded);
+    await addJob(published.eventType, published, published.eventId);
+    const { port } = await harness.startDispatcher();
+    await eventually(async () => {
+      const [delivery] = await deliveriesOf(harness.database);
+      expect(delivery?.status).toBe('delivered');
+    });
+    expect(harness.receiver.requests.map(({ body }) => JSON.parse(String(body)).data.jobName)).toEqual([
+      'as recorded',
+    ]);
+    const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
+    try {
+      const failed = await eventually(async () => {
+        const [job] = await queue.getFailed();
+        expect(job).toBeDefined();
+        return job;
+      });
+      expect(failed?.failedReason).toMatch(/^eventId names an event that is on record with other data/);
+    } finally {
+      await queue.close();
+    }
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/^runhook_events_total\{[^}]*result="conflict"[^}]*\} 1$/m);
     const { rows } = await harness.database.pool.query('SELECT data FROM events');
-    expect(rows).toEqual([{ data: JSON.parse(storedEventData(told)) }]);
+    expect(rows).toEqual([{ data: JSON.parse(storedEventData(recorded)) }]);
   });
 
-  test('are made without a question of what was committed just now, with its account as it is known', async () => {
-    const { id } = await subscribe('/one');
-    const { port } = await harness.startDispatcher();
-    const accountVersion = async () => {
-      const { rows } = await harness.database.pool.query('SELECT version FROM accounts');
-      return rows[0].version as string;
-    };
-    const asked = async () => {
-      const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      return Number(/runhook_batch_size_count\{[^}]*batch="look"\} (\d+)/.exec(metrics)?.[1] ?? 0);
-    };
-    /** How often the dispatcher asked for it. */
-    const report = async (version: string, ageMs = 0) => {
-      const before = await asked();
-      const committed = { ...event(), eventId: createId('event') };
-      await insertOpenEvent(harness.database, committed);
-      const data = { ...committed, accountVersion: version };
-      await addJob(committed.eventType, data, committed.eventId, Date.now() - ageMs);
-      await eventually(async () => expect(await storedIn('open_events')).toBe(0));
-      return (await asked()) - before;
-    };
-    // A busy machine may have it too late.
-    await eventually(async () => expect(await report(await accountVersion())).toBe(0));
-    expect(await report(await accountVersion(), 1_000)).toBe(1);
-    expect(await report('0')).toBe(1);
-    const sent = harness.receiver.requests.length;
-    expect((await deliveriesOf(harness.database)).map(({ status }) => status)).toEqual(
-      Array(sent).fill('delivered'),
-    );
-
-    // What the dispatcher remembers is of before, and the event of after.
-    await harness.database.pool.query('UPDATE subscriptions SET active = false WHERE id = $1', [id]);
-    await report(await accountVersion());
-    expect(harness.receiver.requests).toHaveLength(sent);
+  test('send the timestamp on record when the message carries another', async () => {
+    await subscribe('/one');
+    const published = event();
+    const timestamp = '2026-01-31T19:28:08.000000001Z';
+    await insertUndispatched(harness.database, { ...published, timestamp });
+    await addJob(published.eventType, published, published.eventId);
+    await harness.startDispatcher();
+    const [request] = await harness.receiver.waitFor(1);
+    expect(JSON.parse(String(request?.body))).toMatchObject({ timestamp });
   });
 
   test('are not made of an event that nobody subscribes to, which is claimed all the same', async () => {
@@ -162,7 +155,7 @@ describe.each(queueBackends())('the first attempts of an event, with the queue o
     const published = { ...event(), eventId: createId('event') };
     await harness.publisher.publish(published);
     await eventually(async () => expect(await storedIn('events')).toBe(1));
-    expect(await storedIn('open_events')).toBe(0);
+    expect(await storedIn('undispatched_events')).toBe(0);
     expect(harness.receiver.requests).toHaveLength(0);
   });
 });

@@ -2,11 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedAccount, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../src/record/commit-fan-out.ts';
 import { takeParked } from '../src/record/parked.ts';
 import { lookAfterLanes } from '../src/upkeep/lanes.ts';
 import { type Harness, openHarness } from './harness.ts';
-import { deliveriesOf } from './log-rows.ts';
+import { commitResults, deliveriesOf } from './log-rows.ts';
 
 describe.each(queueBackends())('lanes, on $name', (backend) => {
   let harness: Harness;
@@ -60,7 +59,7 @@ describe.each(queueBackends())('lanes, on $name', (backend) => {
         },
       ],
     }));
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
   }
 
   test('what an endpoint does not take costs the queue one job, holds nobody up, and goes out in its order', async () => {

@@ -1,5 +1,6 @@
-import { idDay, type JobRunEvent, type KeptHeaders } from '@runhook/contract';
-import { type Database, storedEventData } from '@runhook/database';
+import { idDay, type JobRunEvent } from '@runhook/contract';
+import { type Database, type Pool, storedEventData } from '@runhook/database';
+import { type CommitResult, commitEvents, type EventCommit } from '../src/record/commit-events.ts';
 
 export interface DeliveryRow {
   id: string;
@@ -27,7 +28,7 @@ export interface AttemptRow {
   http_status_code: number;
   error_code: string | null;
   error_message: string | null;
-  request_headers: KeptHeaders;
+  request_headers: Record<string, string>;
   response_headers: Record<string, string> | null;
   response_body: string | null;
   response_truncated: boolean;
@@ -46,14 +47,19 @@ export async function attemptsOf({ pool }: Database, deliveryId: string): Promis
   return rows;
 }
 
-/** As management commits it: nobody has fanned it out. */
-export async function insertOpenEvent({ pool }: Database, event: JobRunEvent): Promise<void> {
-  const { eventId, accountId, eventType, timestamp } = event;
+/** Inserts an event as management commits it, undispatched. */
+export async function insertUndispatched({ pool }: Database, event: JobRunEvent): Promise<void> {
+  const { eventId, accountId, eventType, timestamp, data } = event;
   await pool.query(
     `WITH event AS (
-       INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-       VALUES ($1, $2, $3, $4, $5, $6) RETURNING day, id, account_id)
-     INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM event`,
-    [idDay('event', eventId), eventId, accountId, eventType, timestamp, storedEventData(event)],
+       INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id)
+       VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING day, id, account_id)
+     INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM event`,
+    [idDay('event', eventId), eventId, accountId, eventType, timestamp, storedEventData(event), data.runId],
   );
+}
+
+/** Commits events as dispatchers do; returns what became of each, in input order. */
+export async function commitResults(pool: Pool, commits: readonly EventCommit[]): Promise<CommitResult[]> {
+  return (await commitEvents(pool, commits)).map(({ result }) => result);
 }

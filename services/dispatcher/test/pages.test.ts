@@ -1,13 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor } from '@runhook/contract';
+import type { Pool } from '@runhook/database';
 import { countFannedOut, eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../src/record/commit-fan-out.ts';
-import { commitPage } from '../src/record/commit-page.ts';
+import { type CommitResult, commitEvents, type EventCommit } from '../src/record/commit-events.ts';
 import { type Harness, openHarness } from './harness.ts';
-import { deliveriesOf } from './log-rows.ts';
+import { commitResults, deliveriesOf } from './log-rows.ts';
 
 /** More than a page. */
 const COUNT = 600;
+
+/** Returns what became of a page that others follow, and how many of its deliveries were new. */
+async function commitPage(pool: Pool, page: EventCommit): Promise<[CommitResult, number]> {
+  const [outcome] = await commitEvents(pool, [{ ...page, isPartial: true }]);
+  return [outcome?.result as CommitResult, outcome?.added.size ?? 0];
+}
 
 describe.each(queueBackends())('an event with more deliveries than a page, on $name', (backend) => {
   let harness: Harness;
@@ -102,7 +108,7 @@ describe.each(queueBackends())('an event with more deliveries than a page, on $n
     const subscriptions = await subscribe();
     const published = event();
     const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version: await versionOfAccount() };
-    expect((await commitPage(harness.database.pool, page))?.size).toBe(500);
+    expect(await commitPage(harness.database.pool, page)).toEqual(['claimed', 500]);
     // The reconciler leaves alone what is overdue for less than an attempt may take.
     await harness.database.pool.query("UPDATE deliveries SET next_attempt_at = now() - interval '2 minutes'");
     await harness.startDispatcher();
@@ -117,13 +123,15 @@ describe.each(queueBackends())('an event with more deliveries than a page, on $n
     const { pool } = harness.database;
     const published = event();
     const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version };
-    await commitPage(pool, page);
+    expect(await commitPage(pool, page)).toEqual(['claimed', 500]);
     const larger = { ...rowsFor(published, subscriptions.slice(0, 550)), version };
-    expect((await commitPage(pool, larger))?.size).toBe(50);
-    expect(await commitPage(pool, { ...larger, version: `${Number(version) + 1}` })).toBeNull();
-    await commitFanOut(pool, [{ ...page, deliveries: [] }]);
-    const all = { ...rowsFor(published, subscriptions), version };
-    expect((await commitPage(pool, all))?.size).toBe(0);
+    const recorded = { ...larger, isRecorded: true };
+    expect(await commitPage(pool, recorded)).toEqual(['claimed', 50]);
+    const outdated = { ...recorded, version: `${Number(version) + 1}` };
+    expect(await commitPage(pool, outdated)).toEqual(['outdated', 0]);
+    expect(await commitResults(pool, [{ ...page, deliveries: [], isRecorded: true }])).toEqual(['claimed']);
+    const all = { ...rowsFor(published, subscriptions), version, isRecorded: true };
+    expect(await commitPage(pool, all)).toEqual(['known', 0]);
     expect(await deliveriesOf(harness.database)).toHaveLength(550);
   });
 });

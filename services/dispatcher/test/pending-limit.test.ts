@@ -8,10 +8,9 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { commitFanOut } from '../src/record/commit-fan-out.ts';
 import { PendingLimit } from '../src/upkeep/pending-limit.ts';
 import { type Harness, openHarness } from './harness.ts';
-import { deliveriesOf } from './log-rows.ts';
+import { commitResults, deliveriesOf } from './log-rows.ts';
 
 const LIMIT = 40;
 const REASON =
@@ -105,7 +104,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
       const id = deliveryIdFor(event.eventId, subscriptionId);
       return { event, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] };
     });
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
   }
 
   async function letGo(subscriptionId: string, count: number): Promise<void> {

@@ -3,10 +3,9 @@ import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { recordAttempts } from '../src/record/attempts.ts';
-import { commitFanOut } from '../src/record/commit-fan-out.ts';
 import { pendingDeliveriesOf } from '../src/record/deliveries.ts';
 import { type Harness, openHarness } from './harness.ts';
-import { deliveriesOf } from './log-rows.ts';
+import { commitResults, deliveriesOf } from './log-rows.ts';
 
 /** What PostgreSQL makes of a job that ran before: the crash itself is the e2e tests' subject. */
 describe.each(queueBackends())('after an interruption, on $name', (backend) => {
@@ -35,17 +34,17 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
 
   test('an event is claimed once, however often its fan-out is committed', async () => {
     const { rows } = await committedEvent();
-    expect(await commitFanOut(harness.database.pool, rows)).toEqual(['claimed']);
-    expect(await commitFanOut(harness.database.pool, rows)).toEqual(['known']);
+    expect(await commitResults(harness.database.pool, rows)).toEqual(['claimed']);
+    expect(await commitResults(harness.database.pool, rows)).toEqual(['known']);
     const other = [{ ...rows[0], deliveries: [] }] as unknown as typeof rows;
-    expect(await commitFanOut(harness.database.pool, other)).toEqual(['known']);
+    expect(await commitResults(harness.database.pool, other)).toEqual(['known']);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
   test('two dispatchers that commit the same event at the same time claim it once', async () => {
     const { rows } = await committedEvent();
     const claims = await Promise.all(
-      Array.from({ length: 8 }, () => commitFanOut(harness.database.pool, rows)),
+      Array.from({ length: 8 }, () => commitResults(harness.database.pool, rows)),
     );
     expect(claims.filter(([result]) => result === 'claimed')).toHaveLength(1);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
@@ -53,7 +52,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
 
   test('a queued delivery whose last attempt is in the log already is not attempted before its time', async () => {
     const { deliveryId, rows, event } = await committedEvent();
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
     await recordAttempts(harness.database.pool, [
       {
         deliveryId,
@@ -97,7 +96,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
   test('a first attempt that whoever committed it may be at is left to it for as long as it may take', async () => {
     const { rows, event } = await committedEvent();
     const { pool } = harness.database;
-    await commitFanOut(pool, rows);
+    await commitResults(pool, rows);
     const [begun] = await pendingDeliveriesOf(pool, event, 60_000);
     expect(begun?.delayMs).toBeGreaterThan(30_000);
     expect(begun?.delayMs).toBeLessThanOrEqual(60_000);
@@ -107,7 +106,7 @@ describe.each(queueBackends())('after an interruption, on $name', (backend) => {
 
   test('a queued delivery that was delivered meanwhile is not sent again', async () => {
     const { deliveryId, rows } = await committedEvent();
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
     await harness.database.pool.query(`UPDATE deliveries SET status = 'delivered'`);
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
     await queue.add('deliver', { deliveryId, cycle: 0 }, { removeOnComplete: true });

@@ -10,10 +10,9 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { commitFanOut } from '../src/record/commit-fan-out.ts';
-import { eventStates } from '../src/record/open-events.ts';
+import { eventStates } from '../src/record/event-states.ts';
 import { type Harness, openHarness } from './harness.ts';
-import { deliveriesOf } from './log-rows.ts';
+import { commitResults, deliveriesOf } from './log-rows.ts';
 
 describe.each(queueBackends())('an event id that two accounts use, on $name', (backend) => {
   let harness: Harness;
@@ -92,14 +91,14 @@ test('an event id that two accounts use is claimed and looked at for each, in on
       { event: { ...one, accountId }, version: null, deliveries: [] },
       { event: one, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] },
     ];
-    expect(await commitFanOut(pool, rows.slice(1))).toEqual(['claimed']);
+    expect(await commitResults(pool, rows.slice(1))).toEqual(['claimed']);
     const { rows: accounts } = await pool.query('SELECT id, version FROM accounts ORDER BY id');
     const looked = rows.map(({ event }) => ({
       event,
       version: accounts.find((account) => Number(account.id) === event.accountId)?.version,
     }));
-    expect(await eventStates(pool, looked)).toEqual(['open', 'known']);
-    expect(await commitFanOut(pool, rows)).toEqual(['claimed', 'known']);
+    expect((await eventStates(pool, looked)).map(({ status }) => status)).toEqual(['new', 'dispatched']);
+    expect(await commitResults(pool, rows)).toEqual(['claimed', 'known']);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
     const { rows: runs } = await pool.query('SELECT account_id FROM runs ORDER BY account_id');
     expect(runs.map(({ account_id }) => Number(account_id))).toEqual([harness.account.id, other.id]);

@@ -119,8 +119,8 @@ async function report(): Promise<void> {
     started_at: '2026-01-31T19:28:07Z',
   };
   const write = { run, expected: null, version: rows[0].version, events: [event], traceContext: null };
-  const { found } = await recordRuns(pool, [write as never], true);
-  expect(found.size).toBe(1);
+  const { written } = await recordRuns(pool, [write as never], true);
+  expect(written.size).toBe(1);
 }
 
 type Table = 'events' | 'deliveries' | 'attempts';

@@ -2,6 +2,7 @@ import {
   type DeliveryJob,
   type EventKey,
   eventJobId,
+  type JobRunEvent,
   type LaneJob,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
@@ -16,8 +17,7 @@ import {
   type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from './attempts.ts';
-import { commitFanOut, type FanOutCommit, type FanOutRows } from './commit-fan-out.ts';
-import { commitPage } from './commit-page.ts';
+import { type CommitOutcome, commitEvents, type EventCommit } from './commit-events.ts';
 import {
   accountOf,
   type Cancellation,
@@ -27,7 +27,7 @@ import {
   type PendingDelivery,
   pendingDeliveriesOf,
 } from './deliveries.ts';
-import { type EventState, eventStates, type PlannedEvent } from './open-events.ts';
+import { type EventState, eventStates, loadEvents, type PlannedEvent } from './event-states.ts';
 import { hasParked, type Lane, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
 import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
@@ -76,8 +76,8 @@ export class DispatchRecord {
   readonly #options: DispatchRecordOptions;
   readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
   readonly #states: MicroBatcher<PlannedEvent, EventState>;
-  readonly #commits: MicroBatcher<FanOutRows, FanOutCommit>;
-  readonly #commitsAttempted: MicroBatcher<FanOutRows, FanOutCommit>;
+  readonly #commits: MicroBatcher<EventCommit, CommitOutcome>;
+  readonly #commitsAttempted: MicroBatcher<EventCommit, CommitOutcome>;
   readonly #pageTurn = new Semaphore(1);
   readonly #single = new Semaphore(SINGLE_MAX);
   #lastBesideMs = Number.NEGATIVE_INFINITY;
@@ -93,7 +93,7 @@ export class DispatchRecord {
     this.#options = options;
     this.#accountLoads = this.#batcher('match', (ids) => loadAccountSubscriptions(pool, ids));
     this.#states = this.#batcher('look', (events) => eventStates(pool, events));
-    this.#commits = this.#batcher('commit', (rows) => commitEach(pool, rows));
+    this.#commits = this.#batcher('commit', (commits) => commitEach(pool, commits));
     this.#loads = this.#batcher('load', (keys) => loadDeliveries(pool, keys));
     this.#parkings = this.#batcher<DeliveryKey, void>('park', async (keys) => {
       await parkDeliveries(pool, keys);
@@ -102,10 +102,10 @@ export class DispatchRecord {
     // A request cannot be taken back: what came of it is kept for as long as the database refuses it, whatever for.
     this.#commitsAttempted = this.#batcher(
       'attempted',
-      async (rows) => {
-        const results = await commitEach(pool, rows);
+      async (commits) => {
+        const outcomes = await commitEach(pool, commits);
         this.#isRefused = false;
-        return results;
+        return outcomes;
       },
       (error) => {
         this.#isRefused = this.#outlastsRefusal(error);
@@ -137,16 +137,22 @@ export class DispatchRecord {
     });
   }
 
-  /** Whether the event is still to be fanned out, to an account that is as its deliveries are planned for. */
+  /** Reads whether the event is on record and dispatched, and whether its account has the version of the plan. */
   stateOf(event: PlannedEvent): Promise<EventState> {
     this.#lastBesideMs = performance.now();
     return this.#states.add(event);
   }
 
-  /** Claims the event and commits its deliveries, if its account still is as they were planned for. */
-  commitFanOut(rows: FanOutRows): Promise<FanOutCommit> {
-    if (rows.deliveries.length > 0) this.#lastBesideMs = performance.now();
-    return this.#commits.add(rows);
+  /** The event as it is on record; null when it is not. */
+  async loadEvent(key: EventKey): Promise<JobRunEvent | null> {
+    const [event] = await this.#singly((pool) => loadEvents(pool, [key]));
+    return event ?? null;
+  }
+
+  /** Commits the event with its deliveries, if its account has the version that they were planned for. */
+  commitEvent(commit: EventCommit): Promise<CommitOutcome> {
+    this.#lastBesideMs = performance.now();
+    return this.#commits.add(commit);
   }
 
   /** The database takes no commit of what was attempted, whatever for: nothing more is to be attempted before its commit. */
@@ -154,10 +160,10 @@ export class DispatchRecord {
     return this.#isRefused;
   }
 
-  /** As `commitFanOut`, of deliveries whose first attempts have been made or begun. */
-  commitAttempted(rows: FanOutRows): Promise<FanOutCommit> {
+  /** As `commitEvent`, for deliveries whose first attempts have been made or begun: retried while the database rejects it. */
+  commitAttempted(commit: EventCommit): Promise<CommitOutcome> {
     this.#lastBesideMs = performance.now();
-    return this.#commitsAttempted.add(rows);
+    return this.#commitsAttempted.add(commit);
   }
 
   #arePagesAlone(): boolean {
@@ -165,17 +171,20 @@ export class DispatchRecord {
   }
 
   /**
-   * A part of the deliveries of an event with very many, before it is claimed; see `commitPage`. One after another, by
-   * turns if several events have pages, and beside events of others each with twice as long a rest as it took: an account
-   * with a thousand subscriptions must not have all connections, nor the database without a break.
-   * @param plan makes a page of so many once its turn has come: a plan that waited for it would not be fresh any more
+   * Commits a page of the deliveries of an event with very many. Pages run one after another, and while other events are
+   * committed, each is followed by a pause of twice its duration, so that an account with a thousand subscriptions does not
+   * keep the database busy.
+   * @param plan makes a page of the given size once it is its turn: an earlier plan would not be fresh any more
    */
-  async commitPage(plan: (size: number) => FanOutRows): Promise<Set<string> | null> {
+  async commitPage(plan: (size: number) => EventCommit): Promise<CommitOutcome> {
     await this.#pageTurn.acquire();
     const startMs = performance.now();
     try {
-      const rows = plan(this.#arePagesAlone() ? PAGE_SIZE.alone : PAGE_SIZE.beside);
-      return await retryWhileUnavailable(this.#options, () => commitPage(this.#options.pool, rows));
+      const commit = plan(this.#arePagesAlone() ? PAGE_SIZE.alone : PAGE_SIZE.beside);
+      const [outcome] = await retryWhileUnavailable(this.#options, () =>
+        commitEvents(this.#options.pool, [commit]),
+      );
+      return outcome as CommitOutcome;
     } finally {
       const restMs = Math.min(PAGE_REST_TIMES * (performance.now() - startMs), PAGE_REST_MAX_MS);
       if (this.#arePagesAlone()) this.#pageTurn.release();
@@ -265,20 +274,19 @@ export class DispatchRecord {
   }
 }
 
-/** An event that is in the batch twice is claimed by its first place in it. */
-async function commitEach(pool: Pool, rows: readonly FanOutRows[]): Promise<FanOutCommit[]> {
-  const firsts = new Map<string, { row: FanOutRows; index: number }>();
-  for (const row of rows) {
-    const key = eventJobId(row.event);
-    if (!firsts.has(key)) firsts.set(key, { row, index: firsts.size });
+/** Commits each event once: if a batch has an event twice, the second is `known`. */
+async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<CommitOutcome[]> {
+  const firsts = new Map<string, EventCommit>();
+  for (const commit of commits) {
+    const key = eventJobId(commit.event);
+    if (!firsts.has(key)) firsts.set(key, commit);
   }
-  const results = await commitFanOut(
-    pool,
-    Array.from(firsts.values(), ({ row }) => row),
-  );
-  return rows.map((row) => {
-    const first = firsts.get(eventJobId(row.event));
-    const result = results[first?.index ?? -1] ?? 'known';
-    return result === 'claimed' && first?.row !== row ? 'known' : result;
+  const distinct = [...firsts.values()];
+  const outcomes = await commitEvents(pool, distinct);
+  const outcomeOf = new Map(distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]));
+  return commits.map((commit) => {
+    const outcome = outcomeOf.get(firsts.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
+    const isRepeat = !outcomeOf.has(commit);
+    return isRepeat && outcome.result === 'claimed' ? { ...outcome, result: 'known' } : outcome;
   });
 }

@@ -1,5 +1,5 @@
 import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { digitsOf, type Pool, runStatement } from '@runhook/database';
+import { type Pool, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
@@ -12,8 +12,8 @@ const OLDEST_DUE = `
   SELECT
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
      WHERE status = 'pending' AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT 1) AS "deliverySeconds",
-    (SELECT extract(epoch FROM now() - created_at)::float8 FROM open_events
-     ORDER BY ${digitsOf('event_id')} LIMIT 1) AS "eventSeconds",
+    (SELECT extract(epoch FROM now() - created_at)::float8 FROM undispatched_events
+     ORDER BY day, event_id LIMIT 1) AS "eventSeconds",
     (SELECT extract(epoch FROM now() - parked_at)::float8 FROM deliveries
      WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds",
     (SELECT count(DISTINCT account_id)::int FROM subscriptions WHERE lane_full_since IS NOT NULL) AS "accountsOver"`;

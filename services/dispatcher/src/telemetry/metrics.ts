@@ -10,7 +10,7 @@ export interface InFlight {
   attempts: number;
 }
 
-const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed'] as const;
+const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed', 'conflict'] as const;
 const ROUTES = ['in_place', 'parked', 'cancelled'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
@@ -65,7 +65,7 @@ function flowMetrics(registers: Registry[]) {
       (result) => ({ result }),
       new Counter({
         name: 'runhook_events_total',
-        help: 'Event jobs by what became of them: fanned_out, duplicate, resumed, malformed.',
+        help: 'Event jobs by what became of them: fanned_out, duplicate, resumed, malformed, conflict.',
         labelNames: ['result'] as const,
         registers,
       }),

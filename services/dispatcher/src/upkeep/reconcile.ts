@@ -1,16 +1,8 @@
-import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
-import {
-  digitsOf,
-  eventDataOf,
-  eventTimestampOf,
-  inTransaction,
-  type Pool,
-  type Queryable,
-  runStatement,
-} from '@runhook/database';
+import { attemptsLeft, deliveryJobId, type EventKey, eventJobId } from '@runhook/contract';
+import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
-import { keepOpenEvents } from '../record/open-events.ts';
+import { loadEvents } from '../record/event-states.ts';
 
 /** What the reconciler put back onto the queue, by kind. */
 export type Reconciliation = Record<Half, number>;
@@ -49,7 +41,7 @@ const LOOKED_AT_IN_VAIN_MAX = 20_000;
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
   const halves = [
-    keepOpenEvents(dependencies.pool).then(() => walk(dependencies, 'event', putBackEvents)),
+    walk(dependencies, 'event', putBackEvents),
     walk(dependencies, 'delivery', putBackDeliveries),
   ];
   const [events, deliveries] = await Promise.allSettled(halves);
@@ -147,7 +139,7 @@ async function putBackEvents(
   );
   const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
   for (let start = 0; start < lost.length; start += EVENTS_LOADED)
-    await events.addEach(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED)));
+    await events.addEach(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED).map(keyOf)));
   return { putBack: lost.length, last: lastOf(page) };
 }
 
@@ -168,39 +160,14 @@ interface ForgottenEvent extends Place, Columns {
 const FORGOTTEN = `
   SELECT day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
-  FROM open_events
+  FROM undispatched_events
   WHERE created_at < now() - $1::int * interval '1 millisecond'
     AND (day, event_id) > ((timestamp 'epoch' + $2::bigint * interval '1 microsecond')::date, $3)
-    AND ${digitsOf('event_id')} >= ${digitsOf('$3')}
-  ORDER BY ${digitsOf('event_id')}, event_id
+  ORDER BY day, event_id
   LIMIT $4`;
 
 /** An event may have 130 KB. */
 const EVENTS_LOADED = 100;
-const EVENTS = `
-  SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
-  FROM unnest($1::date[], $2::text[], $3::bigint[]) WITH ORDINALITY AS wanted (day, id, account_id, position)
-  JOIN events e ON e.day = wanted.day AND e.id = wanted.id AND e.account_id = wanted.account_id
-  ORDER BY position`;
-
-async function loadEvents(database: Queryable, lost: readonly ForgottenEvent[]): Promise<JobRunEvent[]> {
-  const values = [
-    lost.map(({ day }) => day),
-    lost.map(({ id }) => id),
-    lost.map(({ accountId }) => accountId),
-  ];
-  const rows = await runStatement(database, EVENTS, values, 'load-events');
-  return rows.map(
-    ({ accountId, eventType, timestamp, data, ...row }) =>
-      ({
-        ...row,
-        eventType,
-        accountId: Number(accountId),
-        timestamp: eventTimestampOf(timestamp),
-        data: eventDataOf(eventType, data),
-      }) as JobRunEvent,
-  );
-}
 
 async function putBackDeliveries(
   dependencies: ReconcileDependencies,

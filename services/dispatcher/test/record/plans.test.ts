@@ -4,9 +4,9 @@ import { ensureDayPartitions, openDatabase } from '@runhook/database';
 import { createTestDatabase, EXAMPLE_JOB, exampleEvent, type TestDatabase } from '@runhook/testing';
 import { loadAccountSubscriptions } from '../../src/record/accounts.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { loadDeliveries } from '../../src/record/deliveries.ts';
-import { eventStates } from '../../src/record/open-events.ts';
+import { eventStates } from '../../src/record/event-states.ts';
+import { commitResults } from '../log-rows.ts';
 
 /** Of the statements that read subscriptions at all. */
 const READS_OF_SUBSCRIPTIONS: Record<string, number> = {
@@ -15,7 +15,7 @@ const READS_OF_SUBSCRIPTIONS: Record<string, number> = {
 };
 
 /** Of an event that is delivered at the first attempt: reported over REST, or published. */
-const USUAL = ['claim-stored', 'commit-new'];
+const USUAL = ['claim-events', 'insert-events'];
 
 /** In an index of the log by (day, id, account_id): the whole day of an account, of which a join throws away all but a row. */
 const WHOLE_DAY = /Index Cond: \(\(day = [^()]+\) AND \(account_id = [^()]+\)\)$/m;
@@ -46,14 +46,9 @@ async function prepareAll(): Promise<Prepared[]> {
     const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: 1 });
     const id = deliveryIdFor(event.eventId, 'wsu_x');
     const delivery = { id, subscriptionId: 'wsu_x', webhookName: 'x', isParked: false };
-    const stored = { event, version: '1', deliveries: [delivery], isStored: true };
-    const paged = {
-      ...stored,
-      event: { ...event, eventId: createId('event') },
-      deliveries: [],
-      isPaged: true,
-    };
-    expect(await commitFanOut(pool, [stored, paged])).toEqual(['outdated', 'outdated']);
+    const recorded = { event, version: '1', deliveries: [delivery], isRecorded: true };
+    const inserted = { ...recorded, event: { ...event, eventId: createId('event') }, isRecorded: false };
+    expect(await commitResults(pool, [recorded, inserted])).toEqual(['outdated', 'outdated']);
     await eventStates(pool, []);
     await recordAttempts(pool, []);
     const key = { deliveryId: 'wdl_000000000000000000000000000', accountId: 1 };
@@ -79,10 +74,9 @@ test('what a statement prepared at an empty table does later reads no whole tabl
   // Left to itself PostgreSQL plans the first calls one by one, and small batches always.
   expect(prepared.filter(({ replanned }) => replanned !== '0')).toEqual([]);
   expect(prepared.map(({ name }) => name)).toEqual([
-    'claim-open',
-    'claim-stored',
-    'commit-new',
+    'claim-events',
     'event-states',
+    'insert-events',
     'load-account-subscriptions',
     'load-deliveries',
     'record-attempts',

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { JobRunEvent } from '@runhook/contract';
 import { exampleEvent } from '@runhook/testing';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { type Harness, openHarness } from '../harness.ts';
+import { commitResults } from '../log-rows.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -15,7 +15,7 @@ const event = (eventType: JobRunEvent['eventType'], data: object = {}) => {
   return { ...example, data: { ...example.data, ...data } } as JobRunEvent;
 };
 const commit = (...events: JobRunEvent[]) =>
-  commitFanOut(
+  commitResults(
     harness.database.pool,
     events.map((one) => ({ event: one, version: null, deliveries: [] })),
   );

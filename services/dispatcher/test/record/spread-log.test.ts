@@ -15,21 +15,20 @@ import {
   type TestDatabase,
 } from '@runhook/testing';
 import { recordAttempts } from '../../src/record/attempts.ts';
-import { commitFanOut, type FanOutRows } from '../../src/record/commit-fan-out.ts';
-import { commitPage } from '../../src/record/commit-page.ts';
+import type { EventCommit } from '../../src/record/commit-events.ts';
 import {
   accountOf,
   cancelDeliveries,
   loadDeliveries,
   pendingDeliveriesOf,
 } from '../../src/record/deliveries.ts';
-import { eventStates } from '../../src/record/open-events.ts';
+import { eventStates } from '../../src/record/event-states.ts';
 import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
 import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
 import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { recover } from '../../src/upkeep/recover.ts';
-import { insertOpenEvent } from '../log-rows.ts';
+import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 /*
  * On a log whose days are divided by account, as a distributed PostgreSQL would carry it, a statement opens the parts of the
@@ -42,10 +41,8 @@ import { insertOpenEvent } from '../log-rows.ts';
  */
 const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }> = {
   'event-states': { events: 2 },
-  'claim-stored': {},
-  'commit-new': {},
-  'claim-open': { events: 2 },
-  'commit-page': {},
+  'claim-events': {},
+  'insert-events': {},
   'load-deliveries': { events: 2, deliveries: 2 },
   'pending-of-event': { deliveries: 1 },
   'park-deliveries': { deliveries: 2 },
@@ -77,7 +74,6 @@ const NOT_OF_THE_LOG = [
   'forgotten-events',
   'judge-lanes',
   'note-recovery',
-  'open-events-state',
   'running-recoveries',
   'update-subscription-statuses',
 ];
@@ -124,24 +120,24 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-const rowsOf = ({ subscriptionId, newEvent }: Lane, isParked = false): FanOutRows => {
+const rowsOf = ({ subscriptionId, newEvent }: Lane, isParked = false): EventCommit => {
   const event = newEvent();
   const id = deliveryIdFor(event.eventId, subscriptionId);
   return { event, version: null, deliveries: [{ id, subscriptionId, webhookName: 'x', isParked }] };
 };
-const keyOf = ({ event, deliveries }: FanOutRows) => ({
+const keyOf = ({ event, deliveries }: EventCommit) => ({
   deliveryId: deliveries[0]?.id ?? '',
   accountId: event.accountId,
 });
 
 /** One of each account, committed as the dispatcher does. */
-async function committed({ isParked = false, isStored = false } = {}): Promise<[FanOutRows, FanOutRows]> {
-  const rows: [FanOutRows, FanOutRows] = [
-    { ...rowsOf(one, isParked), isStored },
-    { ...rowsOf(other, isParked), isStored },
+async function committed({ isParked = false, isRecorded = false } = {}): Promise<[EventCommit, EventCommit]> {
+  const rows: [EventCommit, EventCommit] = [
+    { ...rowsOf(one, isParked), isRecorded },
+    { ...rowsOf(other, isParked), isRecorded },
   ];
-  for (const { event } of rows) await insertOpenEvent(database, event);
-  await commitFanOut(pool, rows);
+  if (isRecorded) for (const { event } of rows) await insertUndispatched(database, event);
+  await commitResults(pool, rows);
   return rows;
 }
 
@@ -150,7 +146,7 @@ async function versionOf({ accountId }: Lane): Promise<string> {
   return rows[0].version;
 }
 
-const attemptOf = (row: FanOutRows) => ({
+const attemptOf = (row: EventCommit) => ({
   ...keyOf(row),
   day: idDay('event', row.event.eventId),
   number: 1,
@@ -182,7 +178,7 @@ async function runHotStatements(): Promise<void> {
     { event: other.newEvent(), version: await versionOf(other) },
   ];
   await eventStates(pool, planned);
-  await commitPage(pool, { ...rowsOf(one), version: await versionOf(one) });
+  await commitResults(pool, [{ ...rowsOf(one), version: await versionOf(one), isPartial: true }]);
   const [first, second] = await committed();
   await loadDeliveries(pool, [keyOf(first), keyOf(second)]);
   await accountOf(pool, { ...keyOf(first), cycle: 0 });
@@ -191,13 +187,13 @@ async function runHotStatements(): Promise<void> {
   await hasParked(pool, one);
   await takeParked(pool, { ...one, limit: 10, attemptMs: 60_000 });
   await recordAttempts(pool, [attemptOf(first), attemptOf(second)]);
-  const [third, fourth] = await committed({ isStored: true });
+  const [third, fourth] = await committed({ isRecorded: true });
   const reason = 'x';
   await cancelDeliveries(
     pool,
     [third, fourth].map((row) => ({ ...keyOf(row), reason })),
   );
-  for (const lane of [one, other]) await insertOpenEvent(database, lane.newEvent());
+  for (const lane of [one, other]) await insertUndispatched(database, lane.newEvent());
   const grace = { graceMs: 0, eventGraceMs: 0 };
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, ...grace });
   await committed({ isParked: true });

@@ -8,10 +8,9 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { type ReconcileDependencies, reconcile } from '../../src/upkeep/reconcile.ts';
 import { type Harness, openHarness } from '../harness.ts';
-import { deliveriesOf, insertOpenEvent } from '../log-rows.ts';
+import { commitResults, deliveriesOf, insertUndispatched } from '../log-rows.ts';
 
 describe.each(queueBackends())('the reconciler, on $name', (backend) => {
   let harness: Harness;
@@ -68,7 +67,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
         ],
       };
     });
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
     return rows;
   }
 
@@ -117,7 +116,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
 
   test('goes on with one half while the other fails, and says so', async () => {
     await overdue(10);
-    await harness.database.pool.query(`ALTER TABLE open_events RENAME COLUMN created_at TO mislaid`);
+    await harness.database.pool.query(`ALTER TABLE undispatched_events RENAME COLUMN created_at TO mislaid`);
     const putBack: unknown[] = [];
     const onPutBack = (...found: unknown[]) => void putBack.push(found);
     await expect(run({ onPutBack })).rejects.toMatchObject({ code: '42703' });
@@ -194,7 +193,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       clientUrl: harness.receiver.url,
     });
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
-    await insertOpenEvent(harness.database, event);
+    await insertUndispatched(harness.database, event);
     expect(await run()).toEqual({ event: 1, delivery: 0 });
     await harness.startDispatcher();
     const [request] = await harness.receiver.waitFor(1);

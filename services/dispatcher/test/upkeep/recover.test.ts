@@ -2,11 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { beginRecoveryTurn, deleteOldRecoveries, recover } from '../../src/upkeep/recover.ts';
 import { type Harness, openHarness } from '../harness.ts';
-import { attemptsOf, deliveriesOf } from '../log-rows.ts';
+import { attemptsOf, commitResults, deliveriesOf } from '../log-rows.ts';
 
 const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
 
@@ -51,7 +50,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
       };
       return { event, version: null, deliveries: [delivery] };
     });
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
     const ids = rows.flatMap(({ deliveries: [delivery] }) => delivery?.id ?? []);
     await query(
       `UPDATE deliveries SET status = $2, reason = 'why', attempt_count = $3, next_attempt_at = NULL,

@@ -1,6 +1,6 @@
 // SQL by hand: a run’s deliveries by the index of runs, and among the events that nobody has fanned out, which are few.
 import { type EventType, integerIdFromText } from '@runhook/contract';
-import { column, eventDataField, OPEN_EVENTS_ARE_WHOLE, type Pool, queryRows } from '@runhook/database';
+import { column, type Pool, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
@@ -48,19 +48,16 @@ const SELECT_TOLD = `
   SELECT event_id, event_type, ${microsOf('min(created_at)')} AS happened_at, count(*)::int AS delivery_count
   FROM deliveries WHERE account_id = $1 AND run_id = $2 GROUP BY event_id, event_type`;
 
-/**
- * As many as a look may cost; with more, what is not found among them is taken to be there, too. So it is while some of them are still to
- * be found again.
- */
+/** Undispatched events that are read; of an account with more, an event that is not among them counts as undispatched. */
 const OPEN_MAX = 10_000;
 const OPEN = { event_type: column.text };
 const SELECT_OPEN = `
-  SELECT e.event_type FROM (SELECT day, event_id FROM open_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) o
-  JOIN events e ON e.day = o.day AND e.id = o.event_id AND e.account_id = $1
-  WHERE ${eventDataField('e.data', 'runId')} = $2::text
+  SELECT e.event_type FROM (SELECT day, event_id FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u
+  JOIN events e ON e.day = u.day AND e.id = u.event_id AND e.account_id = $1
+  WHERE e.run_id = $2
   UNION ALL
-  SELECT 'all' WHERE (SELECT count(*) FROM (SELECT FROM open_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) o) = ${OPEN_MAX}
-    OR NOT ${OPEN_EVENTS_ARE_WHOLE}`;
+  SELECT 'all' WHERE
+    (SELECT count(*) FROM (SELECT FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u) = ${OPEN_MAX}`;
 
 /** What a run's events are, in order, and whether they reached anybody (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {

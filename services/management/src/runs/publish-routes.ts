@@ -9,12 +9,13 @@ import {
   RUN_TIMES,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
+import { storedEventData } from '@runhook/database';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, REPORT_RUNS } from '../http/endpoint.ts';
 import type { Answer } from '../http/envelope.ts';
 import { InvalidRequestError } from '../http/errors.ts';
-import type { PublishedEvents } from './published-events.ts';
+import type { Published, PublishedEvents } from './published-events.ts';
 
 /** Of one call. */
 export const EVENTS_MAX = 500;
@@ -65,7 +66,9 @@ export function publishEndpoint(deps: {
       for (const { event } of checked)
         if (event && !distinct.has(event.eventId)) distinct.set(event.eventId, event);
       const reporting = { accountId: account.id, version, keep };
-      return await published.publish(reporting, [...distinct.values()], (added) => answered(checked, added));
+      return await published.publish(reporting, [...distinct.values()], (outcome) =>
+        answered(checked, distinct, outcome),
+      );
     },
   };
 }
@@ -127,15 +130,30 @@ function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function answered(checked: readonly Checked[], added: ReadonlySet<string>): Answer {
+const CONFLICT: Problem = {
+  field: 'eventId',
+  message: 'eventId names an event that is on record with other data',
+};
+
+/** @param distinct the first event of each id in the call */
+function answered(
+  checked: readonly Checked[],
+  distinct: ReadonlyMap<string, JobRunEvent>,
+  { added, conflicting }: Published,
+): Answer {
   const counts = { accepted: 0, known: 0, refused: 0 };
-  const told = new Set<string>();
+  const verdictOf = (event: JobRunEvent): Omit<EventVerdict, 'event_id'> => {
+    const first = distinct.get(event.eventId) as JobRunEvent;
+    if (conflicting.has(event.eventId) || !isSameEvent(event, first))
+      return { verdict: 'refused', errors: [withoutName(CONFLICT)] };
+    return { verdict: event === first && added.has(event.eventId) ? 'accepted' : 'known' };
+  };
   const events = checked.map((one): EventVerdict => {
-    const [event_id, verdict] = one.problems
-      ? ([one.eventId, 'refused'] as const)
-      : ([one.event.eventId, isNew(one.event.eventId, added, told) ? 'accepted' : 'known'] as const);
-    counts[verdict] += 1;
-    return { event_id, verdict, ...(one.problems && { errors: one.problems.map(withoutName) }) };
+    const verdict: EventVerdict = one.problems
+      ? { event_id: one.eventId, verdict: 'refused', errors: one.problems.map(withoutName) }
+      : { event_id: one.event.eventId, ...verdictOf(one.event) };
+    counts[verdict.verdict] += 1;
+    return verdict;
   });
   const data: Publishing = {
     accepted_count: counts.accepted,
@@ -146,11 +164,8 @@ function answered(checked: readonly Checked[], added: ReadonlySet<string>): Answ
   return { code: 202, data };
 }
 
-/** The second of an id within a call is known by the first. */
-function isNew(eventId: string, added: ReadonlySet<string>, told: Set<string>): boolean {
-  const isFirst = !told.has(eventId);
-  told.add(eventId);
-  return isFirst && added.has(eventId);
+function isSameEvent(one: JobRunEvent, other: JobRunEvent): boolean {
+  return one.eventType === other.eventType && storedEventData(one) === storedEventData(other);
 }
 
 /** Beside its field, a message does not name it again. */

@@ -1,12 +1,14 @@
 // SQL by hand: the hot path; what many callers publish at about the same time is one statement.
-import { eventJobId, type JobRunEvent } from '@runhook/contract';
+import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
+  eventDataSha256,
   GIVEN_EVENT,
   type Given,
   givenRows,
   givenSize,
   givenValues,
+  hasOtherData,
   inTransaction,
   isDatabaseUnavailable,
   type Queryable,
@@ -26,13 +28,20 @@ export interface PublishedEvents {
   /**
    * Commits those that are not on record yet, with what they tell of their runs, and hands them to the relay.
    * @param events of one account, each id once
-   * @param settle makes the answer of the ids that are new
+   * @param settle makes the response from what became of the events
    */
   publish(
     reporting: Reporting,
     events: readonly JobRunEvent[],
-    settle: (added: ReadonlySet<string>) => Answer,
+    settle: (publication: Published) => Answer,
   ): Promise<KeptAnswer>;
+}
+
+/** Event ids; those in neither set were on record before, with the same data. */
+export interface Published {
+  added: ReadonlySet<string>;
+  /** On record with another type or other data: the record never changes. */
+  conflicting: ReadonlySet<string>;
 }
 
 /** Events of one statement. */
@@ -54,10 +63,10 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     mayBeItemFault: (error) => !isDatabaseUnavailable(error),
   });
 
-  function addedOf(recorded: Recorded): Added {
+  function publishedOf(recorded: Recorded): Published {
     if (recorded.kind === 'refused') throw recorded.error;
     if (recorded.kind === 'outdated') throw new OutdatedCallerError();
-    return recorded.added;
+    return recorded;
   }
 
   /** What was committed together is handed to the queue together. */
@@ -76,14 +85,13 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
       const publication = { version, events, traceContext: traceContext() };
       if (withoutKey) {
         const { beforeCommit } = withoutKey;
-        const added = addedOf(await together.add({ ...publication, beforeCommit }));
-        return withoutKey.answer(settle(new Set(added.keys())));
+        return withoutKey.answer(settle(publishedOf(await together.add({ ...publication, beforeCommit }))));
       }
       const alone = { ...publication, beforeCommit: () => {} };
       const { recorded, answer } = await inTransaction(pool, async (transaction) => {
         const recorded = await record(transaction, [alone]);
-        const added = addedOf(recorded[0] as Recorded);
-        return { recorded, answer: await keep.within(transaction, settle(new Set(added.keys()))) };
+        const settled = settle(publishedOf(recorded[0] as Recorded));
+        return { recorded, answer: await keep.within(transaction, settled) };
       });
       pass([alone], recorded);
       return answer;
@@ -101,20 +109,16 @@ interface Publication {
   beforeCommit(): void;
 }
 
-/** The ids that are new, each with the version of its account at that moment. */
-type Added = ReadonlyMap<string, string>;
-
 type Recorded =
-  | { kind: 'recorded'; added: Added }
+  | ({ kind: 'recorded' } & Published)
   | { kind: 'outdated' }
   | { kind: 'refused'; error: unknown };
 
 function newEventsOf({ events, traceContext }: Publication, recorded: Recorded): CommittedEvent[] {
   if (recorded.kind !== 'recorded') return [];
-  return events.flatMap((event) => {
-    const accountVersion = recorded.added.get(event.eventId);
-    return accountVersion === undefined ? [] : [{ event: { ...event, accountVersion }, traceContext }];
-  });
+  return events
+    .filter(({ eventId }) => recorded.added.has(eventId))
+    .map((event) => ({ event, traceContext }));
 }
 
 interface Open {
@@ -156,13 +160,13 @@ function passes({ publication, index }: Open, results: Recorded[]): boolean {
   }
 }
 
-interface Published {
+interface PublishedRow {
   version: string | null;
   traceContext: string | null;
   event: JobRunEvent;
 }
 
-const GIVEN: Given<Published> = {
+const GIVEN: Given<PublishedRow> = {
   ...GIVEN_EVENT,
   version: ['bigint', ({ version }) => version],
   trace_context: ['text', ({ traceContext }) => traceContext],
@@ -175,14 +179,14 @@ const PUBLISH = `
   WITH current AS MATERIALIZED (
     SELECT version FROM remembered_version
   ), stored AS (
-    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, trace_context)
-    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.trace_context
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id, trace_context)
+    SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.run_id, e.trace_context
     FROM ${givenRows(GIVEN, 1, 'e')}
     JOIN current ON e.version IS NULL OR e.version = current.version
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING day, id, account_id
   ), opened AS (
-    INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
+    INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
   ), recorded AS (
     ${recordRunsOfEvents(
       1 + givenSize(GIVEN),
@@ -190,15 +194,39 @@ const PUBLISH = `
        JOIN stored ON stored.id = e.id AND stored.account_id = e.account_id`,
     )}
   )
-  SELECT current.version, stored.id, stored.account_id, a.version AS account_version
-  FROM current LEFT JOIN stored ON true LEFT JOIN accounts a ON a.id = stored.account_id`;
+  SELECT current.version, stored.id, stored.account_id FROM current LEFT JOIN stored ON true`;
 
 const ROW = {
   version: column.digits,
   id: column.orNull(column.text),
   account_id: column.orNull(column.digits),
-  account_version: column.orNull(column.digits),
 };
+
+const SAME_ID: Given<PublishedRow> = {
+  day: GIVEN_EVENT.day,
+  id: GIVEN_EVENT.id,
+  account_id: GIVEN_EVENT.account_id,
+  event_type: GIVEN_EVENT.event_type,
+  data_sha256: ['text', ({ event }) => eventDataSha256(event)],
+};
+
+// A statement of its own: an event that another transaction has just committed is not in the snapshot of PUBLISH.
+const CONFLICTING = `
+  SELECT i.id, i.account_id FROM ${givenRows(SAME_ID, 1, 'i')}
+  JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
+  WHERE i.day = ANY($${1 + givenSize(SAME_ID)}::date[]) AND e.day = ANY($${1 + givenSize(SAME_ID)}::date[])
+    AND ${hasOtherData('e', 'i')}`;
+
+/** Returns the keys ({@link eventJobId}) of the events that are on record with other data. */
+async function conflictingOf(database: Queryable, rows: readonly PublishedRow[]): Promise<Set<string>> {
+  if (rows.length === 0) return new Set();
+  const days = [...new Set(rows.map(({ event }) => idDay('event', event.eventId)))];
+  const columns = { id: column.text, account_id: column.digits };
+  const found = await queryRows(database, columns, CONFLICTING, [...givenValues(SAME_ID, rows), days]);
+  return new Set(
+    found.map(({ id, account_id }) => eventJobId({ eventId: id, accountId: Number(account_id) })),
+  );
+}
 
 async function writeRound(
   database: Queryable,
@@ -219,17 +247,19 @@ async function writeRound(
     statement,
   );
   const now = found[0]?.version;
-  const stored = new Map<string, string>();
-  for (const { id, account_id: accountId, account_version: accountVersion } of found)
-    if (id !== null)
-      stored.set(eventJobId({ eventId: id, accountId: Number(accountId) }), accountVersion ?? '');
+  const stored = new Set<string>();
+  for (const { id, account_id: accountId } of found)
+    if (id !== null) stored.add(eventJobId({ eventId: id, accountId: Number(accountId) }));
+  const isCurrent = ({ version }: { version: string | null }) => version === null || version === now;
+  const known = rows.filter((row) => isCurrent(row) && !stored.has(eventJobId(row.event)));
+  const conflicts = await conflictingOf(database, known);
   for (const { publication, index } of round) {
-    const isCurrent = publication.version === null || publication.version === now;
-    const added = new Map<string, string>();
-    for (const event of publication.events) {
-      const accountVersion = stored.get(eventJobId(event));
-      if (accountVersion !== undefined) added.set(event.eventId, accountVersion);
-    }
-    results[index] = isCurrent ? { kind: 'recorded', added } : { kind: 'outdated' };
+    const idsIn = (keys: ReadonlySet<string>) =>
+      new Set(
+        publication.events.filter((event) => keys.has(eventJobId(event))).map(({ eventId }) => eventId),
+      );
+    results[index] = isCurrent(publication)
+      ? { kind: 'recorded', added: idsIn(stored), conflicting: idsIn(conflicts) }
+      : { kind: 'outdated' };
   }
 }

@@ -383,7 +383,7 @@ describe('the events of a run', () => {
     expect(told(await events(2482))).toEqual([['job.run.started', 'waiting', 0]]);
     await report('2482/finish/', { status: 'errored' });
     await report('2482/artifacts/');
-    await harness.database.pool.query('DELETE FROM open_events');
+    await harness.database.pool.query('DELETE FROM undispatched_events');
     const { event } = await insert(0, { runId: 2482, eventType: 'job.run.errored', eventTime: new Date() });
     const id = deliveryIdFor(event.eventId, webhooks[1]?.id ?? '');
     await harness.database.pool.query(
@@ -400,23 +400,13 @@ describe('the events of a run', () => {
     expect(answer.json.data[1].event_id).toBe(event.eventId);
   });
 
-  test('wait for as long as a crash of PostgreSQL leaves unknown which ones do', async () => {
-    const jobId = await harness.newJob(account);
-    await report('', { job_id: jobId, run_id: 8, engine_version: '1.9' });
-    const { pool } = harness.database;
-    await pool.query('TRUNCATE open_events, open_events_whole');
-    expect(told(await events(8))).toEqual([['job.run.started', 'waiting', 0]]);
-    await pool.query('INSERT INTO open_events_whole DEFAULT VALUES');
-    expect(told(await events(8))).toEqual([['job.run.started', 'unmatched', 0]]);
-  });
-
   test('are forgotten where the log does not reach back to the run', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 7, engine_version: '1.9' });
     await harness.database.pool.query(`UPDATE runs SET created_at = '2020-01-01' WHERE account_id = $1`, [
       account.id,
     ]);
-    await harness.database.pool.query('DELETE FROM open_events');
+    await harness.database.pool.query('DELETE FROM undispatched_events');
     expect(told(await events(7))).toEqual([['job.run.started', 'forgotten', 0]]);
   });
 

@@ -38,7 +38,7 @@ const verdicts = ({ json }: { json: Json }) => json.data.events.map(({ verdict }
 async function stored(): Promise<{ id: string; data: string; open: boolean }[]> {
   const { rows } = await harness.database.pool.query(
     `SELECT e.id, e.data::text AS data, o.event_id IS NOT NULL AS open
-     FROM events e LEFT JOIN open_events o ON o.day = e.day AND o.event_id = e.id AND o.account_id = e.account_id
+     FROM events e LEFT JOIN undispatched_events o ON o.day = e.day AND o.event_id = e.id AND o.account_id = e.account_id
      WHERE e.account_id = $1 ORDER BY e.id`,
     [account.id],
   );
@@ -80,7 +80,7 @@ describe('POST …/events/', () => {
     const reporting = { accountId: account.id, version: null, keep: KEEPS_NOTHING };
     const [one, other] = [newEvent(), newEvent()];
     const calls = [[one], [other], [one]].map((events) =>
-      published.publish(reporting, events, (added) => ({ code: 202, data: [...added] })),
+      published.publish(reporting, events, ({ added }) => ({ code: 202, data: [...added] })),
     );
     const answers = await Promise.all(calls);
     expect(answers.map(({ data }) => data)).toEqual([[one.eventId], [other.eventId], []]);
@@ -98,6 +98,23 @@ describe('POST …/events/', () => {
     const told = answers.map((answer) => verdicts(answer)[0]).sort();
     expect(told).toEqual(['accepted', ...Array(7).fill('known')]);
     expect(await stored()).toHaveLength(3);
+  });
+
+  test('refuses an event whose id is on record, or in the same call, with other data', async () => {
+    const event = newEvent();
+    const other = { ...event, data: { ...event.data, runReason: 'another reason' } };
+    expect(verdicts(await publish([event, other]))).toEqual(['accepted', 'refused']);
+    const { json } = await publish([other, newEvent()]);
+    expect(json.data.events[0]).toEqual({
+      event_id: event.eventId,
+      verdict: 'refused',
+      errors: [{ field: 'eventId', message: 'names an event that is on record with other data' }],
+    });
+    expect(verdicts(await publish([event]))).toEqual(['known']);
+    const { rows } = await harness.database.pool.query('SELECT data::text FROM events WHERE id = $1', [
+      event.eventId,
+    ]);
+    expect(rows).toEqual([{ data: storedEventData(event) }]);
   });
 
   test('takes the id of an event of another account for another event, and hands both on', async () => {
@@ -137,7 +154,7 @@ describe('POST …/events/', () => {
       body: JSON.stringify({ events: [{ ...event, data }] }),
     });
     expect(answer.status).toBe(202);
-    expect((await stored())[0]?.data).toMatch(/,1769887880]$/);
+    expect((await stored())[0]?.data).toMatch(/"runFinishedAt":"2026-01-31T19:31:20Z"}$/);
   });
 
   test('tells of each what is wrong with it, and takes the others', async () => {

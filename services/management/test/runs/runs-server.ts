@@ -6,8 +6,6 @@ import {
   createAccount,
   createJob,
   createServiceToken,
-  eventDataOf,
-  eventTimestampOf,
   type JobView,
   openDatabase,
   type PermissionSet,
@@ -157,8 +155,8 @@ export async function startRunsServer(
       );
       return rows.map((row) => ({
         ...row,
-        timestamp: eventTimestampOf(row.timestamp),
-        data: JSON.stringify(eventDataOf(row.eventType, row.data)),
+        timestamp: row.timestamp,
+        data: JSON.stringify(row.data),
       }));
     },
     async close() {

@@ -1,0 +1,232 @@
+import { eventJobId, type JobRunEvent } from '@runhook/contract';
+import {
+  GIVEN_EVENT,
+  type Given,
+  givenRows,
+  givenSize,
+  givenValues,
+  type Pool,
+  recordRunsOfEvents,
+  runStatement,
+  valuesOfRuns,
+} from '@runhook/database';
+import { type AttemptRecord, GIVEN_DELIVERED } from './attempts.ts';
+import { eventStates, sameUndispatched } from './event-states.ts';
+
+export interface NewDelivery {
+  id: string;
+  subscriptionId: string;
+  webhookName: string;
+  /** Its lane has no slot for it now. */
+  isParked: boolean;
+  /** It is cancelled at once, and never attempted, for this reason. */
+  cancelReason?: string | undefined;
+  /** Its first attempt has been made already, and succeeded: its row is complete. */
+  delivered?: AttemptRecord | undefined;
+}
+
+/** An event to commit with its deliveries, or with a page of them. */
+export interface EventCommit {
+  event: JobRunEvent;
+  /** Version of the account that the deliveries were planned for; null commits them at any version. */
+  version: string | null;
+  deliveries: NewDelivery[];
+  /** Milliseconds since the deliveries were planned, which is when they were created; 0 when omitted. */
+  ageMs?: number;
+  /** The event is on record; when omitted it is inserted, or claimed if another process has inserted it. */
+  isRecorded?: boolean;
+  /** More pages follow: the event stays undispatched. */
+  isPartial?: boolean;
+}
+
+/**
+ * - `claimed`: this call has committed the deliveries (or the page).
+ * - `known`: all deliveries of the event were committed before; this call has added nothing.
+ * - `conflict`: the event on record has another type or other data; nothing was committed.
+ * - `outdated`: the account has another version; nothing was committed.
+ */
+export type CommitResult = 'claimed' | 'known' | 'conflict' | 'outdated';
+
+export interface CommitOutcome {
+  result: CommitResult;
+  /** Ids of the call's deliveries that were not on record before; those that were belong to an earlier commit. */
+  added: ReadonlySet<string>;
+}
+
+const DELIVERED_COLUMNS = Object.keys(GIVEN_DELIVERED).join(', ');
+const DELIVERY_COLUMNS: Given<NewDelivery & { event: JobRunEvent; eventNumber: number }> = {
+  event_n: ['bigint', ({ eventNumber }) => eventNumber],
+  id: ['text', ({ id }) => id],
+  subscription_id: ['text', ({ subscriptionId }) => subscriptionId],
+  job_id: ['bigint', ({ event }) => event.data.jobId],
+  run_id: ['bigint', ({ event }) => event.data.runId],
+  webhook_name: ['text', ({ webhookName }) => webhookName],
+  is_parked: ['boolean', ({ isParked }) => isParked],
+  cancel_reason: ['text', ({ cancelReason }) => cancelReason],
+  ...GIVEN_DELIVERED,
+};
+
+/**
+ * Part of a statement: inserts the deliveries of the events of `claimed`. A page that was committed before an interruption is on
+ * record already.
+ * @param first the number of the first parameter of {@link deliveryValues}
+ */
+const insertDeliveries = (first: number) => `
+  INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                          status, reason, completed_at, next_attempt_at, parked_at, created_at, ${DELIVERED_COLUMNS})
+  SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
+         CASE WHEN d.attempt_count > 0 THEN 'delivered' WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END,
+         d.cancel_reason,
+         CASE WHEN d.attempt_count > 0 OR d.cancel_reason IS NOT NULL THEN now() END,
+         CASE WHEN d.attempt_count = 0 AND NOT d.is_parked AND d.cancel_reason IS NULL THEN now() END,
+         CASE WHEN d.is_parked AND d.cancel_reason IS NULL THEN now() END,
+         c.created_at, ${DELIVERED_COLUMNS}
+  FROM ${givenRows(DELIVERY_COLUMNS, first, 'd')}
+  JOIN claimed c ON c.n = d.event_n
+  ON CONFLICT (day, id, account_id) DO NOTHING
+  RETURNING id`;
+
+function deliveryValues(commits: readonly EventCommit[]): unknown[][] {
+  const deliveries = commits.flatMap(({ event, deliveries }, index) =>
+    deliveries.map((delivery) => ({ event, eventNumber: index + 1, ...delivery })),
+  );
+  return givenValues(DELIVERY_COLUMNS, deliveries);
+}
+
+const { timestamp, data, ...KEY_COLUMNS } = GIVEN_EVENT;
+const CLAIM_COLUMNS: Given<EventCommit> = {
+  ...KEY_COLUMNS,
+  version: ['bigint', ({ version }) => version],
+  age_ms: ['int', ({ ageMs = 0 }) => Math.round(ageMs)],
+  is_partial: ['boolean', ({ isPartial = false }) => isPartial],
+};
+const INSERT_COLUMNS: Given<EventCommit> = {
+  ...CLAIM_COLUMNS,
+  timestamp,
+  data,
+  run_id: ['bigint', ({ event }) => event.data.runId],
+};
+
+/** Parts of a statement: of its events, `outdated` ones have an account of another version, and `current` are the others. */
+const currentEvents = (columns: Given<EventCommit>) => `
+  input AS MATERIALIZED (
+    SELECT *, now() - age_ms * interval '1 millisecond' AS created_at FROM ${givenRows(columns, 1, 'i', 'n')}
+  ), account AS MATERIALIZED (
+    SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
+  ), outdated AS MATERIALIZED (
+    SELECT i.n FROM input i LEFT JOIN account a ON a.id = i.account_id
+    WHERE i.version IS NOT NULL AND i.version IS DISTINCT FROM a.version
+  ), current AS MATERIALIZED (
+    SELECT i.* FROM input i WHERE i.n NOT IN (SELECT n FROM outdated)
+  )`;
+
+const COMMITTED = `
+  SELECT n::int, 'claimed' AS result, NULL AS id FROM claimed
+  UNION ALL SELECT n::int, 'outdated', NULL FROM outdated
+  UNION ALL SELECT 0, 'added', id FROM added`;
+
+/** Commits the deliveries of events that are on record and undispatched. */
+const CLAIM = `
+  WITH ${currentEvents(CLAIM_COLUMNS)}, taken AS (
+    DELETE FROM undispatched_events u USING current c
+    WHERE ${sameUndispatched('c.day', 'c.id', 'c.account_id')} AND NOT c.is_partial
+    RETURNING c.n
+  ), begun AS (
+    SELECT c.n FROM current c
+    JOIN undispatched_events u ON ${sameUndispatched('c.day', 'c.id', 'c.account_id')} WHERE c.is_partial
+  ), claimed AS MATERIALIZED (
+    SELECT c.* FROM current c WHERE c.n IN (SELECT n FROM taken UNION ALL SELECT n FROM begun)
+  ), added AS (
+    ${insertDeliveries(1 + givenSize(CLAIM_COLUMNS))}
+  )
+  ${COMMITTED}`;
+
+/** Commits events that are not on record with their deliveries, and with what they report of their runs. */
+const INSERT = `
+  WITH ${currentEvents(INSERT_COLUMNS)}, stored AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id)
+    SELECT c.day, c.id, c.account_id, c.event_type, c."timestamp", c.data, c.run_id FROM current c
+    ON CONFLICT (day, id, account_id) DO NOTHING
+    RETURNING account_id, id
+  ), claimed AS MATERIALIZED (
+    SELECT c.* FROM current c JOIN stored s ON s.id = c.id AND s.account_id = c.account_id
+  ), undispatched AS (
+    INSERT INTO undispatched_events (day, event_id, account_id)
+    SELECT day, id, account_id FROM claimed WHERE is_partial
+  ), added AS (
+    ${insertDeliveries(1 + givenSize(INSERT_COLUMNS))}
+  ), recorded AS (
+    ${recordRunsOfEvents(
+      1 + givenSize(INSERT_COLUMNS) + givenSize(DELIVERY_COLUMNS),
+      'SELECT account_id, run_id FROM claimed',
+    )}
+  )
+  ${COMMITTED}`;
+
+interface Row {
+  [column: string]: unknown;
+  n: number;
+  result: 'claimed' | 'outdated' | 'added';
+  id: string | null;
+}
+
+async function claim(pool: Pool, commits: readonly EventCommit[]): Promise<Row[]> {
+  const values = [...givenValues(CLAIM_COLUMNS, commits), ...deliveryValues(commits)];
+  return await runStatement<Row>(pool, CLAIM, values, 'claim-events');
+}
+
+async function insert(pool: Pool, commits: readonly EventCommit[]): Promise<Row[]> {
+  const values = [
+    ...givenValues(INSERT_COLUMNS, commits),
+    ...deliveryValues(commits),
+    ...valuesOfRuns(commits.map(({ event }) => event)),
+  ];
+  return await runStatement<Row>(pool, INSERT, values, 'insert-events');
+}
+
+/**
+ * Commits each event with its deliveries, if its account has the version that they were planned for. An event is claimed once: a
+ * second commit with the same id adds nothing, whether the event was published twice, relayed twice, or its job was interrupted.
+ * Returns one outcome per event, in input order. An event must not repeat within a call. If the call fails, some events may be
+ * committed; they are `known` when it is repeated.
+ */
+export async function commitEvents(pool: Pool, unsorted: readonly EventCommit[]): Promise<CommitOutcome[]> {
+  // The same order in every process, so that two dispatchers with the same events cannot deadlock.
+  const commits = [...unsorted].sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
+  const results = new Map<EventCommit, CommitResult>();
+  const added = new Set<string>();
+  const run = async (statement: typeof claim, some: readonly EventCommit[]) => {
+    if (some.length === 0) return;
+    for (const { n, result, id } of await statement(pool, some)) {
+      if (result === 'added') added.add(id as string);
+      else results.set(some[n - 1] as EventCommit, result);
+    }
+  };
+  const unsettled = (commit: EventCommit) => !results.has(commit);
+  await run(
+    claim,
+    commits.filter(({ isRecorded }) => isRecorded),
+  );
+  const inserted = commits.filter(({ isRecorded }) => !isRecorded);
+  await run(insert, inserted);
+  await run(claim, await recordedMeanwhile(pool, inserted.filter(unsettled), results));
+  return unsorted.map((commit) => ({ result: results.get(commit) ?? 'known', added }));
+}
+
+/** Returns those of the events, which another process has put on record, that are undispatched with the same data. */
+async function recordedMeanwhile(
+  pool: Pool,
+  commits: readonly EventCommit[],
+  results: Map<EventCommit, CommitResult>,
+): Promise<EventCommit[]> {
+  if (commits.length === 0) return [];
+  const states = await eventStates(
+    pool,
+    commits.map(({ event }) => ({ event, version: null })),
+  );
+  return commits.filter((commit, index) => {
+    const status = states[index]?.status;
+    if (status === 'conflict') results.set(commit, 'conflict');
+    return status === 'undispatched';
+  });
+}

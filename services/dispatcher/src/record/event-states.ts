@@ -1,0 +1,111 @@
+import { type EventKey, idDay, type JobRunEvent } from '@runhook/contract';
+import {
+  eventDataSha256,
+  GIVEN_EVENT,
+  type Given,
+  givenRows,
+  givenSize,
+  givenValues,
+  hasOtherData,
+  type Pool,
+  type Queryable,
+  runStatement,
+  type StoredEventData,
+} from '@runhook/database';
+
+/**
+ * What the record has of an event, read before anything of it is sent:
+ * - `new`: nothing.
+ * - `undispatched`: the event, and no commit of all its deliveries.
+ * - `dispatched`: the event and its deliveries.
+ * - `conflict`: an event of this id with another type or other data. The record stores one body and never changes it.
+ * - `outdated`: the account is not as its deliveries were planned for; nothing else was read.
+ */
+export type EventStatus = 'new' | 'undispatched' | 'dispatched' | 'conflict' | 'outdated';
+
+export interface EventState {
+  status: EventStatus;
+  /** The event's timestamp on record, which all attempts send; null where there is none. */
+  timestamp: string | null;
+}
+
+/** An event, and the version of its account that its deliveries are planned for; null for any version. */
+export interface PlannedEvent {
+  event: JobRunEvent;
+  version: string | null;
+}
+
+const PLANNED_COLUMNS: Given<PlannedEvent> = {
+  day: GIVEN_EVENT.day,
+  id: GIVEN_EVENT.id,
+  account_id: GIVEN_EVENT.account_id,
+  event_type: GIVEN_EVENT.event_type,
+  data_sha256: ['text', ({ event }) => eventDataSha256(event)],
+  version: ['bigint', ({ version }) => version],
+};
+
+/** SQL that finds the row of an event in `undispatched_events u` by its key. */
+export const sameUndispatched = (day: string, eventId: string, accountId: string) =>
+  `u.day = ${day} AND u.event_id = ${eventId} AND u.account_id = ${accountId}`;
+
+// The days are a parameter of their own, by which planning leaves out all other partitions.
+const STATES = `
+  SELECT i.n::int, e."timestamp",
+    CASE WHEN i.version IS NOT NULL AND a.version IS DISTINCT FROM i.version THEN 'outdated'
+         WHEN e.id IS NULL THEN 'new'
+         WHEN ${hasOtherData('e', 'i')} THEN 'conflict'
+         WHEN u.event_id IS NULL THEN 'dispatched'
+         ELSE 'undispatched' END AS status
+  FROM ${givenRows(PLANNED_COLUMNS, 1, 'i', 'n')}
+  LEFT JOIN accounts a ON a.id = i.account_id
+  LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
+    AND e.day = ANY($${1 + givenSize(PLANNED_COLUMNS)}::date[])
+  LEFT JOIN undispatched_events u ON ${sameUndispatched('i.day', 'i.id', 'i.account_id')}
+  WHERE i.day = ANY($${1 + givenSize(PLANNED_COLUMNS)}::date[])`;
+
+/** Returns the state of each event, in input order, by one statement. */
+export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
+  const values = givenValues(PLANNED_COLUMNS, events);
+  const rows = await runStatement<{ n: number; status: EventStatus; timestamp: string | null }>(
+    pool,
+    STATES,
+    [...values, daysOf(events.map(({ event }) => event))],
+    'event-states',
+  );
+  const states: EventState[] = events.map(() => ({ status: 'outdated', timestamp: null }));
+  for (const { n, status, timestamp } of rows) states[n - 1] = { status, timestamp };
+  return states;
+}
+
+/** The days of events, each once. */
+function daysOf(events: readonly Pick<EventKey, 'eventId'>[]): string[] {
+  return [...new Set(events.map(({ eventId }) => idDay('event', eventId)))];
+}
+
+const LOAD_EVENTS = `
+  SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
+  FROM unnest($1::date[], $2::text[], $3::bigint[]) WITH ORDINALITY AS i (day, id, account_id, n)
+  JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
+  WHERE i.day = ANY($4::date[]) AND e.day = ANY($4::date[])
+  ORDER BY i.n`;
+
+interface EventRow {
+  [column: string]: unknown;
+  eventId: string;
+  eventType: string;
+  accountId: string;
+  timestamp: string;
+  data: StoredEventData;
+}
+
+/** Returns the events as they are on record, in input order, without those that retention has deleted. */
+export async function loadEvents(database: Queryable, keys: readonly EventKey[]): Promise<JobRunEvent[]> {
+  const values = [
+    keys.map(({ eventId }) => idDay('event', eventId)),
+    keys.map(({ eventId }) => eventId),
+    keys.map(({ accountId }) => accountId),
+    daysOf(keys),
+  ];
+  const rows = await runStatement<EventRow>(database, LOAD_EVENTS, values, 'load-events');
+  return rows.map((row) => ({ ...row, accountId: Number(row.accountId) }) as unknown as JobRunEvent);
+}
