@@ -42,8 +42,7 @@ const BY_HAND: Record<string, string> = {
   'runs/statements.ts': 'runs as the hot path writes them, read in the same columns.',
   'subscriptions/changes.ts':
     'a look every two seconds, by the version that PostgreSQL gives a row and by the newest page of the log.',
-  'subscriptions/rotation.ts':
-    'one secret takes the place of another within one statement, by the clock of the database.',
+  'subscriptions/rotation.ts': "the transaction's timestamp, which Prisma Client cannot select.",
 };
 
 const SQL =

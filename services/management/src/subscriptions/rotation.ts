@@ -1,4 +1,4 @@
-// SQL by hand: one secret takes the place of another within one statement, by the clock of the database.
+// SQL by hand: the transaction's timestamp, which Prisma Client cannot select.
 import type { Prisma } from '@runhook/database/prisma';
 import { answerObject, microsTime, requestObject, type Schema } from '../http/openapi/field-schemas.ts';
 
@@ -52,22 +52,6 @@ export const ROTATION_SCHEMAS: Record<string, Schema> = {
   ),
 };
 
-// What has ended, and was not erased yet, has ended: the secret that took over is the one that the new one follows.
-const BEGIN = `
-  UPDATE subscriptions SET
-    hmac_secret_ciphertext = CASE
-      WHEN $4::int = 0 THEN $3
-      WHEN rotation_ends_at <= now() THEN next_hmac_secret_ciphertext
-      ELSE hmac_secret_ciphertext
-    END,
-    next_hmac_secret_ciphertext = CASE WHEN $4::int > 0 THEN $3 END,
-    rotation_started_at = CASE WHEN $4::int > 0 THEN now() END,
-    rotation_ends_at = CASE WHEN $4::int > 0 THEN now() + $4::int * interval '1 hour' END,
-    secret_generation = secret_generation + 1
-  WHERE id = $1 AND deleted_at IS NULL AND secret_generation = $2
-    AND (rotation_ends_at IS NULL OR rotation_ends_at <= now())
-  RETURNING id`;
-
 export interface NewSecret {
   subscriptionId: string;
   /** Of the secret as it was when the rotation was asked for: of two at once, the second finds another. */
@@ -77,26 +61,78 @@ export interface NewSecret {
   overlapHours: number;
 }
 
-/** False when a rotation is under way, or began meanwhile. */
+/**
+ * Returns false when a rotation is under way, or began after `generation` was read. A conditional update that matches no
+ * row lost a race, so the loop reads the row again: only the re-encryption of a stored secret repeats it.
+ */
 export async function beginRotation(
   transaction: Prisma.TransactionClient,
   { subscriptionId, generation, ciphertext, overlapHours }: NewSecret,
 ): Promise<boolean> {
-  const values = [subscriptionId, generation, ciphertext, overlapHours];
-  return (await transaction.$queryRawUnsafe<unknown[]>(BEGIN, ...values)).length > 0;
+  const now = await databaseNow(transaction);
+  const immediate: Prisma.SubscriptionUpdateManyMutationInput = {
+    hmacSecretCiphertext: ciphertext,
+    ...NO_ROTATION,
+  };
+  const overlapping: Prisma.SubscriptionUpdateManyMutationInput = {
+    nextHmacSecretCiphertext: ciphertext,
+    rotationStartedAt: now,
+    rotationEndsAt: new Date(now.getTime() + overlapHours * HOUR_MS),
+  };
+  for (;;) {
+    const row = await findRotation(transaction, subscriptionId);
+    if (!row || row.secretGeneration !== generation) return false;
+    const { nextHmacSecretCiphertext: next, rotationEndsAt: endsAt } = row;
+    if (endsAt !== null && endsAt > now) return false;
+    // A rotation that is over and not erased yet: its new secret is the one that this rotation replaces.
+    const replaced = next === null ? {} : { hmacSecretCiphertext: next };
+    const { count } = await transaction.subscription.updateMany({
+      where: {
+        id: subscriptionId,
+        deletedAt: null,
+        secretGeneration: generation,
+        nextHmacSecretCiphertext: next,
+      },
+      data: {
+        ...(overlapHours === 0 ? immediate : { ...replaced, ...overlapping }),
+        secretGeneration: { increment: 1 },
+      },
+    });
+    if (count > 0) return true;
+  }
 }
 
-const FINISH = `
-  UPDATE subscriptions SET
-    hmac_secret_ciphertext = next_hmac_secret_ciphertext, next_hmac_secret_ciphertext = NULL,
-    rotation_started_at = NULL, rotation_ends_at = NULL
-  WHERE id = $1 AND deleted_at IS NULL AND rotation_ends_at > now()
-  RETURNING id`;
-
-/** False when no rotation is under way. */
+/** Returns false when no rotation is under way. Repeats as {@link beginRotation} does. */
 export async function finishRotation(
   transaction: Prisma.TransactionClient,
   subscriptionId: string,
 ): Promise<boolean> {
-  return (await transaction.$queryRawUnsafe<unknown[]>(FINISH, subscriptionId)).length > 0;
+  const now = await databaseNow(transaction);
+  for (;;) {
+    const row = await findRotation(transaction, subscriptionId);
+    if (!row || row.nextHmacSecretCiphertext === null) return false;
+    if (row.rotationEndsAt === null || row.rotationEndsAt <= now) return false;
+    const { secretGeneration, nextHmacSecretCiphertext } = row;
+    const { count } = await transaction.subscription.updateMany({
+      where: { id: subscriptionId, deletedAt: null, secretGeneration, nextHmacSecretCiphertext },
+      data: { hmacSecretCiphertext: nextHmacSecretCiphertext, ...NO_ROTATION },
+    });
+    if (count > 0) return true;
+  }
+}
+
+const HOUR_MS = 3_600_000;
+const NO_ROTATION = { nextHmacSecretCiphertext: null, rotationStartedAt: null, rotationEndsAt: null };
+
+async function findRotation(transaction: Prisma.TransactionClient, id: string) {
+  return await transaction.subscription.findFirst({
+    where: { id, deletedAt: null },
+    select: { secretGeneration: true, nextHmacSecretCiphertext: true, rotationEndsAt: true },
+  });
+}
+
+async function databaseNow(transaction: Prisma.TransactionClient): Promise<Date> {
+  const [row] = await transaction.$queryRaw<{ now: Date }[]>`SELECT now()`;
+  if (!row) throw new Error('PostgreSQL returned no timestamp.');
+  return row.now;
 }

@@ -173,13 +173,35 @@ test.each([24, 0])('of two that found the same secret one wins, with %i hours to
     await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
     const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];
     const waiting = `SELECT pid FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%secret_generation + 1%'`;
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE%secret_generation%'`;
     for (let count = 0; count < 2; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
     await holder.query('COMMIT');
     const answers = await Promise.all(rotating);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
     const won = answers.find(({ status }) => status === 200)?.json.data.hmac_secret;
     expect((await sample()).signedBy(won)).toBe(true);
+  } finally {
+    holder.release();
+  }
+});
+
+test('finish-rotation keeps the re-encrypted secret when the ciphertext changes after it was read', async () => {
+  const next = (await rotate()).json.data.hmac_secret;
+  const renewed = harness.secrets.encrypt(next);
+  const holder = await harness.database.pool.connect();
+  try {
+    await holder.query('BEGIN');
+    await holder.query('UPDATE subscriptions SET next_hmac_secret_ciphertext = $2 WHERE id = $1', [
+      subscription.id,
+      renewed,
+    ]);
+    const finishing = finish();
+    const waiting = `SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE%secret_generation%'`;
+    for (let count = 0; count < 1; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
+    await holder.query('COMMIT');
+    expect((await finishing).status).toBe(200);
+    expect((await rowOf()).hmac_secret_ciphertext).toBe(renewed);
   } finally {
     holder.release();
   }
