@@ -1,9 +1,11 @@
 import pg from 'pg';
 import type { Pool } from './open-database.ts';
+import { runEach } from './run-each.ts';
+import { type BatchOptions, runInBatches } from './run-in-batches.ts';
 import { runStatement } from './statements.ts';
 
 /** What one round over the days did. */
-interface DayPartitionsRound {
+export interface DayPartitionsRound {
   /** Partitions made or dropped. */
   changed: number;
   /** Partitions that have to wait for another round, by name. */
@@ -42,31 +44,39 @@ const OLD = `
   ORDER BY day, parent`;
 
 /**
- * Drops the days of the log that are older than the retention, and a page of what the default partitions hold of such
- * days. A day of the log is kept for as long as any part of it is within the retention. As above, what somebody reads
- * waits for the next round.
+ * Drops the days of the log that are older than the retention. A day is stored for as long as any part of it is within
+ * the retention. A partition that another session reads waits for the next round.
  */
 export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<DayPartitionsRound> {
   const old = await runStatement<DayPartition>(pool, OLD, [retentionDays]);
-  const round = await changeEach(pool, old, 'SELECT drop_day_partition($1, $2::date) AS changed');
-  for (const [parent, key] of Object.entries(KEYS))
-    await runStatement(pool, deleteOld(`${parent}_default`, key), [retentionDays]);
-  // Events that could not be dispatched within the retention.
-  await runStatement(pool, deleteOld('undispatched_events', 'day, event_id, account_id'), [retentionDays]);
-  return round;
+  return await changeEach(pool, old, 'SELECT drop_day_partition($1, $2::date) AS changed');
 }
 
-const KEYS = {
-  attempts: 'day, delivery_id, number, account_id',
-  deliveries: 'day, id, account_id',
-  events: 'day, id, account_id',
-};
-const DELETED_MAX = 10_000;
+/** Deletes rows that are older than the retention from tables that have no day partitions, and from default partitions. */
+export async function deleteOldUnpartitioned(
+  pool: Pool,
+  retentionDays: number,
+  options: BatchOptions = {},
+): Promise<void> {
+  const deleteOld = (table: string, key: string) => () =>
+    runInBatches(pool, { ...deleteOldStatement(table, key), values: [retentionDays] }, options);
+  await runEach({
+    attempts: deleteOld('attempts_default', 'day, delivery_id, number, account_id'),
+    deliveries: deleteOld('deliveries_default', 'day, id, account_id'),
+    events: deleteOld('events_default', 'day, id, account_id'),
+    // Events that were not dispatched within the retention.
+    undispatchedEvents: deleteOld('undispatched_events', 'day, event_id, account_id'),
+  });
+}
 
-// By key: where a row is means nothing to a table that is spread over servers.
-const deleteOld = (table: string, key: string) => `
-  DELETE FROM ${table} WHERE (${key}) IN (
-    SELECT ${key} FROM ${table} WHERE day < (now() AT TIME ZONE 'UTC')::date - $1::int LIMIT ${DELETED_MAX})`;
+// By key: ctid identifies no row of a table that is distributed over servers.
+const deleteOldStatement = (table: string, key: string) => ({
+  name: `delete-old-${table}`,
+  text: `
+    DELETE FROM ${table} WHERE (${key}) IN (
+      SELECT ${key} FROM ${table} WHERE day < (now() AT TIME ZONE 'UTC')::date - $1::int LIMIT $2)
+    RETURNING day`,
+});
 
 /** Those from yesterday to a week ahead that nobody has made yet, by name; nothing is changed. */
 export async function missingDayPartitions(pool: Pool): Promise<string[]> {

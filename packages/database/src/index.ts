@@ -5,7 +5,13 @@ export {
   connectionProblem,
   connectionSentence,
 } from './connection-problem.ts';
-export { dropOldDayPartitions, ensureDayPartitions, missingDayPartitions } from './day-partitions.ts';
+export {
+  type DayPartitionsRound,
+  deleteOldUnpartitioned,
+  dropOldDayPartitions,
+  ensureDayPartitions,
+  missingDayPartitions,
+} from './day-partitions.ts';
 export {
   eventDataSha256,
   GIVEN_EVENT,
@@ -48,6 +54,8 @@ export {
 } from './open-database.ts';
 export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
+export { runEach } from './run-each.ts';
+export { type BatchOptions, runInBatches } from './run-in-batches.ts';
 export { recordRunsOfEvents, valuesOfRuns } from './runs-of-events.ts';
 export { requireSchema, SchemaBehindError } from './schema.ts';
 export {

@@ -1,4 +1,4 @@
-import { type Queryable, runStatement } from '@runhook/database';
+import { type Queryable, runEach, runStatement } from '@runhook/database';
 
 export interface HealthOptions {
   /** Whether the admins of the account are told. */
@@ -28,11 +28,11 @@ export async function lookAfterHealth(database: Queryable, options: HealthOption
     (await runStatement(database, text, values, name)).length;
   const isDeactivating = deactivateAfterFailures !== null || deactivateAfterDays !== null;
   const limits = [deactivateAfterFailures, deactivateAfterDays, areAdminsTold, PAGE_SIZE];
-  return {
-    deactivated: isDeactivating ? await count(DEACTIVATE, limits, 'deactivate-failing') : 0,
-    failing: areAdminsTold ? await count(TELL_FAILING, [PAGE_SIZE], 'tell-failing') : 0,
-    recovered: areAdminsTold ? await count(TELL_RECOVERED, [PAGE_SIZE], 'tell-recovered') : 0,
-  };
+  return await runEach<HealthTurn>({
+    deactivated: async () => (isDeactivating ? await count(DEACTIVATE, limits, 'deactivate-failing') : 0),
+    failing: async () => (areAdminsTold ? await count(TELL_FAILING, [PAGE_SIZE], 'tell-failing') : 0),
+    recovered: async () => (areAdminsTold ? await count(TELL_RECOVERED, [PAGE_SIZE], 'tell-recovered') : 0),
+  });
 }
 
 /** Those who administer the account of `changed`, whatever its plan. */
@@ -93,13 +93,3 @@ const DEACTIVATE = `
     WHERE $3::boolean
   )
   SELECT id FROM changed`;
-
-const DELETE_NOTICES = `DELETE FROM notices WHERE created_at < now() - $1::int * interval '1 day'`;
-
-const DELETE_INCIDENTS = `DELETE FROM incidents WHERE closed_at < now() - $1::int * interval '1 day'`;
-
-/** Notices, sent or not: what could not be sent for a day never is; and incidents that have ended, as the log has. */
-export async function deleteOldHealth(database: Queryable, retentionDays: number): Promise<void> {
-  await runStatement(database, DELETE_NOTICES, [retentionDays], 'delete-old-notices');
-  await runStatement(database, DELETE_INCIDENTS, [retentionDays], 'delete-old-incidents');
-}

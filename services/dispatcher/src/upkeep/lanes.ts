@@ -1,4 +1,4 @@
-import type { Pool } from '@runhook/database';
+import { type Pool, runEach } from '@runhook/database';
 import type { DeliveryQueue, WokenLane } from '@runhook/queue';
 import { expireParked, waitingLanes } from '../record/parked.ts';
 
@@ -20,15 +20,31 @@ export interface LanesTurn {
 export interface LanesDependencies {
   pool: Pool;
   deliveries: Pick<DeliveryQueue, 'wakeLanes'>;
+  /** Called with the number of deliveries that expired, also when waking the lanes fails later. */
+  onExpired?: (count: number) => void;
 }
 
-/** Sees that each lane with parked deliveries has its job, whatever became of the queue, and gives up what is too old. */
-export async function lookAfterLanes({ pool, deliveries }: LanesDependencies): Promise<LanesTurn> {
+/** Creates the missing job of each lane with parked deliveries, and expires deliveries that are parked for too long. */
+export async function lookAfterLanes(dependencies: LanesDependencies): Promise<LanesTurn> {
+  const { pool, deliveries, onExpired } = dependencies;
+  return await runEach<LanesTurn>({
+    expired: async () => {
+      const expired = await expireAllParked(pool);
+      if (expired > 0) onExpired?.(expired);
+      return expired;
+    },
+    waiting: () => wakeAllLanes(pool, deliveries),
+  });
+}
+
+async function expireAllParked(pool: Pool): Promise<number> {
+  const options = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
   let expired = 0;
-  for (let page = 1; page > 0; expired += page) {
-    const options = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
-    page = await expireParked(pool, options);
-  }
+  for (let page = 1; page > 0; expired += page) page = await expireParked(pool, options);
+  return expired;
+}
+
+async function wakeAllLanes(pool: Pool, deliveries: LanesDependencies['deliveries']): Promise<number> {
   let waiting = 0;
   for (let after: string | undefined = ''; after !== undefined; ) {
     const lanes: WokenLane[] = await waitingLanes(pool, after, PAGE_SIZE);
@@ -36,5 +52,5 @@ export async function lookAfterLanes({ pool, deliveries }: LanesDependencies): P
     waiting += lanes.length;
     after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1)?.subscriptionId;
   }
-  return { waiting, expired };
+  return waiting;
 }

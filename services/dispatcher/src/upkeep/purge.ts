@@ -1,83 +1,111 @@
-import { type Queryable, runStatement } from '@runhook/database';
+import { type BatchOptions, type Queryable, runEach, runInBatches } from '@runhook/database';
 
-/** What went, by kind. */
+/** Rows that were deleted, by kind. */
 export interface Purged {
+  idempotencyKeys: number;
+  recoveries: number;
+  notices: number;
+  incidents: number;
   runs: number;
   subscriptions: number;
   auditEntries: number;
 }
 
-export interface PurgeOptions {
+export interface PurgeOptions extends BatchOptions {
   logRetentionDays: number;
   runRetentionDays: number;
-  /** Ends it after the batch that it is at. */
-  stopping?: AbortSignal;
-  /** Rows of one statement; 1,000 when omitted, so that none holds its locks for long. */
-  batchSize?: number;
+  /** Called with each kind of which rows were deleted, also when another kind fails later. */
+  onPurged?: (kind: keyof Purged, count: number) => void;
 }
 
-/** Lets runs and deleted subscriptions go whose time is over, batch by batch. Safe to repeat, and beside itself. */
+/**
+ * Deletes rows whose retention is over, in batches. Kinds are independent: a statement that fails leaves its kind to the
+ * next pass. Safe to repeat, and to run concurrently.
+ * @throws AggregateError when a kind failed, after the others have ended
+ */
 export async function purge(database: Queryable, options: PurgeOptions): Promise<Purged> {
-  const { logRetentionDays, runRetentionDays, stopping, batchSize = 1_000 } = options;
-  async function inBatches(text: string, days: number, name: string): Promise<number> {
-    for (let gone = 0; ; ) {
-      const rows = await runStatement(database, text, [days, batchSize], name);
-      gone += rows.length;
-      if (rows.length < batchSize || stopping?.aborted) return gone;
-    }
-  }
-  return {
-    runs: await inBatches(DELETE_RUNS, runRetentionDays, 'delete-old-runs'),
-    subscriptions: await inBatches(DELETE_SUBSCRIPTIONS, logRetentionDays, 'delete-old-subscriptions'),
-    auditEntries: await inBatches(DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS, 'delete-old-audit-entries'),
-  };
+  const { logRetentionDays, runRetentionDays, onPurged } = options;
+  const purgeKind =
+    (kind: keyof Purged, { name, text }: { name: string; text: string }, ...values: number[]) =>
+    async () => {
+      const count = await runInBatches(database, { text, values, name }, options);
+      if (count > 0) onPurged?.(kind, count);
+      return count;
+    };
+  // Subscriptions come after recoveries, notices and incidents: their deletion cascades to what is left of these.
+  return await runEach<Purged>({
+    idempotencyKeys: purgeKind('idempotencyKeys', DELETE_IDEMPOTENCY_KEYS),
+    recoveries: purgeKind('recoveries', DELETE_RECOVERIES, logRetentionDays),
+    notices: purgeKind('notices', DELETE_NOTICES, logRetentionDays),
+    incidents: purgeKind('incidents', DELETE_INCIDENTS, logRetentionDays),
+    runs: purgeKind('runs', DELETE_RUNS, runRetentionDays),
+    subscriptions: purgeKind('subscriptions', DELETE_SUBSCRIPTIONS, logRetentionDays),
+    auditEntries: purgeKind('auditEntries', DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS),
+  });
 }
 
-// Account by account, since that has an index which is needed anyway: one by time alone would be written for each run.
-// Without a lock of its own, which a table that is spread over servers does not give: nobody reports a run of so long ago.
-const DELETE_RUNS = `
-  DELETE FROM runs WHERE (account_id, id) IN (
-    SELECT old.account_id, old.id
-    FROM accounts a CROSS JOIN LATERAL (
-      SELECT r.account_id, r.id FROM runs r
-      WHERE r.account_id = a.id AND r.created_at < now() - $1::int * interval '1 day'
-      ORDER BY r.created_at LIMIT $2) old
-    LIMIT $2)
-  RETURNING id`;
+// Management ignores an expired key, or claims it again, which changes expires_at: hence the lock.
+const DELETE_IDEMPOTENCY_KEYS = {
+  name: 'delete-expired-idempotency-keys',
+  text: `
+    DELETE FROM idempotency_keys WHERE id IN (
+      SELECT id FROM idempotency_keys WHERE expires_at <= now()
+      ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING id`,
+};
 
-/** The database lets nobody delete a younger one. */
+const deleteOlder = (table: string, column: string, name: string) => ({
+  name,
+  text: `
+    DELETE FROM ${table} WHERE id IN (
+      SELECT id FROM ${table} WHERE ${column} < now() - $1::int * interval '1 day'
+      LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING id`,
+});
+
+const DELETE_RECOVERIES = deleteOlder('recoveries', 'completed_at', 'delete-old-recoveries');
+/** Notices are not sent after a day, so the unsent ones go as well. */
+const DELETE_NOTICES = deleteOlder('notices', 'created_at', 'delete-old-notices');
+const DELETE_INCIDENTS = deleteOlder('incidents', 'closed_at', 'delete-old-incidents');
+const DELETE_AUDIT_ENTRIES = deleteOlder('audit_entries', 'created_at', 'delete-old-audit-entries');
+/** A trigger rejects the deletion of younger entries. */
 const AUDIT_RETENTION_DAYS = 365;
 
-const DELETE_AUDIT_ENTRIES = `
-  DELETE FROM audit_entries WHERE id IN (
-    SELECT id FROM audit_entries WHERE created_at < now() - $1::int * interval '1 day'
-    LIMIT $2 FOR UPDATE SKIP LOCKED)
-  RETURNING id`;
+// Account by account, since that has an index which is needed anyway: one by time alone would be written for each run.
+// Without a row lock, which a table that is distributed over servers does not support: runs so old are not reported.
+const DELETE_RUNS = {
+  name: 'delete-old-runs',
+  text: `
+    DELETE FROM runs WHERE (account_id, id) IN (
+      SELECT old.account_id, old.id
+      FROM accounts a CROSS JOIN LATERAL (
+        SELECT r.account_id, r.id FROM runs r
+        WHERE r.account_id = a.id AND r.created_at < now() - $1::int * interval '1 day'
+        ORDER BY r.created_at LIMIT $2) old
+      LIMIT $2)
+    RETURNING id`,
+};
+
+// The deliveries of a deleted subscription leave with their days; its queued jobs read the row until then.
+const DELETE_SUBSCRIPTIONS = {
+  name: 'delete-old-subscriptions',
+  text: `
+    DELETE FROM subscriptions WHERE id IN (
+      SELECT s.id FROM subscriptions s
+      WHERE s.deleted_at < now() - $1::int * interval '1 day'
+        AND NOT has_deliveries(s.account_id, s.id)
+      LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING id`,
+};
 
 /**
- * A deleted subscription has no deliveries but those made before; they go with their days, and what is still queued must
- * find out from the row until then. Its recoveries go with it.
+ * Erases the old secrets of rotations that are over. Attempts use the new secret alone from the end of a rotation, so this
+ * only concerns secrets at rest. Safe to run concurrently.
+ * @returns the number of secrets
  */
-const DELETE_SUBSCRIPTIONS = `
-  DELETE FROM subscriptions WHERE id IN (
-    SELECT s.id FROM subscriptions s
-    WHERE s.deleted_at < now() - $1::int * interval '1 day'
-      AND NOT has_deliveries(s.account_id, s.id)
-    LIMIT $2 FOR UPDATE SKIP LOCKED)
-  RETURNING id`;
-
-const SECRETS_BATCH_SIZE = 500;
-
-/**
- * Erases old secrets whose rotation has ended. Attempts are signed with the new ones alone from the end on, whenever this
- * comes round: it is about what is at rest, not about what is sent. Answers how many. Safe beside itself.
- */
-export async function eraseOldSecrets(database: Queryable, batchSize = SECRETS_BATCH_SIZE): Promise<number> {
-  for (let erased = 0; ; ) {
-    const rows = await runStatement(database, ERASE_SECRETS, [batchSize], 'erase-old-secrets');
-    erased += rows.length;
-    if (rows.length < batchSize) return erased;
-  }
+export async function eraseOldSecrets(database: Queryable, batchSize = 500): Promise<number> {
+  const statement = { text: ERASE_SECRETS, values: [], name: 'erase-old-secrets' };
+  return await runInBatches(database, statement, { batchSize });
 }
 
 const ERASE_SECRETS = `

@@ -200,10 +200,3 @@ const CANCEL = `
 async function cancelRecovery(database: Queryable, recoveryId: string, reason: string): Promise<void> {
   await runStatement(database, CANCEL, [recoveryId, reason], 'cancel-recovery');
 }
-
-const DELETE_OLD = `DELETE FROM recoveries WHERE completed_at < now() - $1::int * interval '1 day'`;
-
-/** Lets recoveries go that ended before the retention began. */
-export async function deleteOldRecoveries(database: Queryable, retentionDays: number): Promise<void> {
-  await runStatement(database, DELETE_OLD, [retentionDays], 'delete-old-recoveries');
-}

@@ -1,13 +1,19 @@
-import { dropOldDayPartitions, ensureDayPartitions, type Queryable, runStatement } from '@runhook/database';
+import {
+  type DayPartitionsRound,
+  deleteOldUnpartitioned,
+  dropOldDayPartitions,
+  ensureDayPartitions,
+  runEach,
+} from '@runhook/database';
 import type { ShardDesk, UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { deleteOldHealth, type HealthOptions, lookAfterHealth } from './health.ts';
+import { type HealthOptions, lookAfterHealth } from './health.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
-import { deleteOldRecoveries, recover } from './recover.ts';
+import { recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
@@ -29,7 +35,12 @@ type UpkeepDependencies = ReconcileDependencies &
 
 /** What the dispatchers do on a schedule, one of them at a time. */
 export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
-  const { pool, logRetentionDays: retentionDays, metrics, logger } = dependencies;
+  const { pool, logRetentionDays: retentionDays, stopping, metrics, logger } = dependencies;
+  const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsRound) => {
+    metrics.dayPartitionsDeferred.inc(waiting.length);
+    if (changed > 0) logger.info({ [action]: changed }, 'day partitions were made or dropped');
+    if (waiting.length > 0) logger.warn({ waiting }, 'day partitions wait for a lock on the log');
+  };
   const pendingLimit = new PendingLimit(dependencies);
   return [
     {
@@ -52,10 +63,14 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'lanes',
       everyMs: LANES_EVERY_MS,
       async run() {
-        const turn = await lookAfterLanes(dependencies);
-        metrics.parkedExpired.inc(turn.expired);
-        metrics.completed.failed.inc(turn.expired);
-        if (turn.expired > 0) logger.warn(turn, 'gave up deliveries that were parked for a day');
+        await lookAfterLanes({
+          ...dependencies,
+          onExpired(count) {
+            metrics.parkedExpired.inc(count);
+            metrics.completed.failed.inc(count);
+            logger.warn({ expired: count }, 'gave up deliveries that were parked for a day');
+          },
+        });
       },
     },
     {
@@ -81,14 +96,11 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'partitions',
       everyMs: PARTITIONS_EVERY_MS,
       async run() {
-        const made = await ensureDayPartitions(pool);
-        const dropped = await dropOldDayPartitions(pool, retentionDays);
-        const waiting = [...made.waiting, ...dropped.waiting];
-        metrics.dayPartitionsDeferred.inc(waiting.length);
-        if (made.changed + dropped.changed > 0)
-          logger.info({ made: made.changed, dropped: dropped.changed }, 'day partitions kept up');
-        if (waiting.length > 0)
-          logger.warn({ waiting }, 'day partitions wait for who reads the log for long');
+        await runEach({
+          make: async () => reportDays('made', await ensureDayPartitions(pool)),
+          drop: async () => reportDays('dropped', await dropOldDayPartitions(pool, retentionDays)),
+          deleteRows: () => deleteOldUnpartitioned(pool, retentionDays, { stopping }),
+        });
       },
     },
     {
@@ -121,20 +133,11 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'purge',
       everyMs: PURGE_EVERY_MS,
       async run() {
-        await deleteOldRecoveries(pool, retentionDays);
-        await deleteExpiredIdempotencyKeys(pool);
-        await deleteOldHealth(pool, retentionDays);
-        const purged = await purge(pool, dependencies);
-        if (Object.values(purged).some((count) => count > 0))
-          logger.info(purged, 'purged what retention lets go');
+        await purge(pool, {
+          ...dependencies,
+          onPurged: (kind, count) => logger.info({ kind, count }, 'deleted rows whose retention is over'),
+        });
       },
     },
   ];
-}
-
-const DELETE_EXPIRED = 'DELETE FROM idempotency_keys WHERE expires_at <= now()';
-
-/** Management looks at no key after its day, and leaves it to be swept away. */
-export async function deleteExpiredIdempotencyKeys(database: Queryable): Promise<void> {
-  await runStatement(database, DELETE_EXPIRED, [], 'delete-expired-idempotency-keys');
 }

@@ -5,8 +5,9 @@ import { addMembership, createUser, type PermissionSet } from '@runhook/database
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, testSecrets } from '@runhook/testing';
 import { SMTPServer } from 'smtp-server';
-import { deleteOldHealth, lookAfterHealth } from '../../src/upkeep/health.ts';
+import { lookAfterHealth } from '../../src/upkeep/health.ts';
 import { type Mailer, openMailer, sendNotices } from '../../src/upkeep/notices.ts';
+import { purge } from '../../src/upkeep/purge.ts';
 
 interface Received {
   from: string;
@@ -194,7 +195,7 @@ describe('an endpoint that has failed for an hour', () => {
     await database.pool.query(
       "UPDATE notices SET created_at = now() - interval '31 days' WHERE email LIKE 'ada%'",
     );
-    await deleteOldHealth(database.pool, 30);
+    await purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
     expect(await database.prisma.notice.findMany()).toMatchObject([{ email: 'bob@example.com' }]);
   });
 
@@ -214,7 +215,7 @@ describe('an endpoint that has failed for an hour', () => {
           failures: daysAgo,
         },
       });
-    await deleteOldHealth(database.pool, 30);
+    await purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
     expect(await database.prisma.incident.findMany()).toMatchObject([{ failures: 29 }]);
   });
 });

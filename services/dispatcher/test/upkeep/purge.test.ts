@@ -22,6 +22,16 @@ afterEach(async () => {
   await testDatabase.drop();
 });
 
+const NOTHING = {
+  idempotencyKeys: 0,
+  recoveries: 0,
+  notices: 0,
+  incidents: 0,
+  runs: 0,
+  subscriptions: 0,
+  auditEntries: 0,
+};
+
 const run = (changed: object = {}) =>
   purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365, ...changed });
 
@@ -39,9 +49,54 @@ test('runs go when their own retention is over, however many, and not before', a
   await reportRuns(365, 3);
   await reportRuns(366, 7);
   await reportRuns(800, 4);
-  expect(await run({ batchSize: 5 })).toEqual({ runs: 11, subscriptions: 0, auditEntries: 0 });
-  expect(await run()).toEqual({ runs: 0, subscriptions: 0, auditEntries: 0 });
+  expect(await run({ batchSize: 5 })).toEqual({ ...NOTHING, runs: 11 });
+  expect(await run()).toEqual(NOTHING);
   expect(await database.prisma.run.count()).toBe(3);
+});
+
+const addIdempotencyKeys = (count: number, expiresAt: string) =>
+  database.pool.query(
+    `INSERT INTO idempotency_keys (id, body_hash, claim, claimed_until, expires_at)
+     SELECT $2 || n, '', 'x', now(), $2::timestamptz FROM generate_series(1, $1::int) n`,
+    [count, expiresAt],
+  );
+
+test('expired idempotency keys are deleted in statements of at most 1,000 rows', async () => {
+  await addIdempotencyKeys(2_500, '2026-01-01');
+  await addIdempotencyKeys(1, '9999-01-01');
+  await database.pool.query(
+    `CREATE FUNCTION limit_rows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+       IF (SELECT count(*) FROM deleted) > 1000 THEN RAISE EXCEPTION 'too many rows'; END IF; RETURN NULL;
+     END $$;
+     CREATE TRIGGER limit_rows AFTER DELETE ON idempotency_keys REFERENCING OLD TABLE AS deleted
+     FOR EACH STATEMENT EXECUTE FUNCTION limit_rows()`,
+  );
+  expect(await run()).toEqual({ ...NOTHING, idempotencyKeys: 2_500 });
+  expect(await database.prisma.idempotencyKey.count()).toBe(1);
+});
+
+test('a pass ends at its time limit, and the next pass continues', async () => {
+  await addIdempotencyKeys(12, '2026-01-01');
+  const limited = { batchSize: 5, passMaxMs: 0 };
+  expect(await run(limited)).toMatchObject({ idempotencyKeys: 5 });
+  expect(await run(limited)).toMatchObject({ idempotencyKeys: 5 });
+  expect(await run(limited)).toMatchObject({ idempotencyKeys: 2 });
+});
+
+test('a kind that cannot be deleted fails the purge after every other kind was purged', async () => {
+  await addIdempotencyKeys(3, '2026-01-01');
+  await reportRuns(366, 2);
+  await database.pool.query(
+    `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'of this table'; END $$;
+     CREATE TRIGGER fail BEFORE DELETE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION fail()`,
+  );
+  const purged: unknown[] = [];
+  const failed = run({ onPurged: (kind: string, count: number) => purged.push([kind, count]) });
+  await expect(failed).rejects.toMatchObject({
+    message: 'Failed: idempotencyKeys.',
+    errors: [expect.objectContaining({ message: 'of this table' })],
+  });
+  expect(purged).toEqual([['runs', 2]]);
 });
 
 test('a stop ends it after the batch', async () => {
@@ -74,10 +129,10 @@ test('a deleted subscription goes with the log, once none of its deliveries is l
   );
   const left = async () =>
     (await database.pool.query('SELECT id FROM subscriptions')).rows.map(({ id }) => id).sort();
-  expect(await run()).toEqual({ runs: 0, subscriptions: 1, auditEntries: 0 });
+  expect(await run()).toEqual({ ...NOTHING, subscriptions: 1 });
   expect(await left()).toEqual([alive, justDeleted, withDelivery].sort());
   await database.pool.query('DELETE FROM deliveries');
-  expect(await run()).toEqual({ runs: 0, subscriptions: 1, auditEntries: 0 });
+  expect(await run()).toEqual({ ...NOTHING, subscriptions: 1 });
   expect(await left()).toEqual([alive, justDeleted].sort());
 });
 
@@ -88,6 +143,6 @@ test('entries of the audit log go after a year, which is when the database lets 
      FROM unnest('{364,366,800}'::int[]) days`,
     [accountId],
   );
-  expect(await run({ batchSize: 1 })).toEqual({ runs: 0, subscriptions: 0, auditEntries: 2 });
+  expect(await run({ batchSize: 1 })).toEqual({ ...NOTHING, auditEntries: 2 });
   expect(await database.prisma.auditEntry.findMany()).toMatchObject([{ targetId: '364' }]);
 });

@@ -2,8 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { purge } from '../../src/upkeep/purge.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
-import { beginRecoveryTurn, deleteOldRecoveries, recover } from '../../src/upkeep/recover.ts';
+import { beginRecoveryTurn, recover } from '../../src/upkeep/recover.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { attemptsOf, commitResults, deliveriesOf } from '../log-rows.ts';
 
@@ -222,7 +223,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
       `UPDATE recoveries SET status = 'done', completed_at = now() - interval '31 days' WHERE id = $1`,
       [old],
     );
-    await deleteOldRecoveries(harness.database.pool, 30);
+    await purge(harness.database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
     expect((await query('SELECT id FROM recoveries')).rows).toEqual([{ id: kept }]);
   });
 });

@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { openDatabase } from '@runhook/database';
+import { createTestDatabase } from '@runhook/testing';
+import { upkeepTasks } from '../../src/upkeep/tasks.ts';
+
+test('the task of the partitions drops old days when it cannot make new ones, and fails afterwards', async () => {
+  const testDatabase = await createTestDatabase({ hasDays: false });
+  const { pool, close } = openDatabase({ url: testDatabase.url });
+  try {
+    await pool.query(`SELECT ensure_day_partitions(current_date - 50, current_date - 50)`);
+    await pool.query('ALTER FUNCTION make_day_partition(text, date) RENAME TO make_no_partition');
+    const dependencies = {
+      pool,
+      logRetentionDays: 30,
+      metrics: { dayPartitionsDeferred: { inc: () => undefined } },
+      logger: { info: () => undefined, warn: () => undefined },
+    };
+    const tasks = upkeepTasks(dependencies as never);
+    const run = tasks.find(({ name }) => name === 'partitions')?.run();
+    await expect(run).rejects.toMatchObject({ message: 'Failed: make.' });
+    const days = `SELECT count(*)::int FROM pg_inherits WHERE inhparent = 'events'::regclass`;
+    expect((await pool.query(days)).rows).toEqual([{ count: 1 }]);
+  } finally {
+    await close();
+    await testDatabase.drop();
+  }
+});
