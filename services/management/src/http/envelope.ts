@@ -28,7 +28,7 @@ export interface Answer {
 
 /** An answer that goes on: server-sent events, as they happen. */
 export interface EventStream {
-  /** Called while the head is not out yet. */
+  /** Called before the head is sent, and sends nothing itself. Throws what the caller gets instead of the stream. */
   begin(listener: { send(event: string, data: object): void; end(): void }): BegunStream;
 }
 
@@ -58,15 +58,13 @@ export const SIGN_OF_LIFE = { everyMs: 20_000, text: ':\n\n' };
 const UNREAD_BYTES_MAX = 65_536;
 
 function sendStream(response: Response, stream: EventStream): void {
-  requestState(response).isStream = true;
-  // Proxies must not wait for more of it.
-  response.status(200).set({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
+  // A caller who has left cannot end the stream: its response has emitted `close` already.
+  if (response.destroyed) return;
   if (response.req.method === 'HEAD') {
+    setStreamHead(response);
     response.end();
     return;
   }
-  // Who has left by now is told nothing, and nobody would hear of it again.
-  if (response.destroyed) return;
   const write = (text: string) => {
     if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
     else if (!response.writableEnded) response.write(text);
@@ -75,6 +73,7 @@ function sendStream(response: Response, stream: EventStream): void {
     send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
     end: () => response.end(),
   });
+  setStreamHead(response);
   let signs: NodeJS.Timeout | undefined;
   response.once('close', () => {
     clearInterval(signs);
@@ -85,6 +84,12 @@ function sendStream(response: Response, stream: EventStream): void {
     write('retry: 2000\n\n');
     signs = setInterval(write, SIGN_OF_LIFE.everyMs, SIGN_OF_LIFE.text);
   });
+}
+
+function setStreamHead(response: Response): void {
+  requestState(response).isStream = true;
+  // Keeps proxies from buffering the stream.
+  response.status(200).set({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
 }
 
 /** The failure half of the envelope. `developer_message` is "" when there is nothing to add: typed clients decode a string. */

@@ -64,16 +64,11 @@ export class ChangeStreams {
     this.#options = options;
   }
 
-  /** Throws while too many listen already, and while the service stops. */
+  /**
+   * Returns a stream that is not counted yet, because it may never begin: HEAD ends before it, and a caller may have
+   * left. `begin` checks the limits and counts in one step, and throws a 429 when too many streams are open.
+   */
   open(watched: Watched): EventStream {
-    const { all, ofAccount } = this.#options.streamsMax ?? {
-      all: STREAMS_MAX,
-      ofAccount: STREAMS_OF_ACCOUNT_MAX,
-    };
-    if (this.#isClosed) throw new UnavailableError();
-    const accounts = [...this.#listeners.values()];
-    if (accounts.length >= all || accounts.filter((id) => id === watched.accountId).length >= ofAccount)
-      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
     return { begin: (listener) => this.#begin(watched, listener) };
   }
 
@@ -84,7 +79,7 @@ export class ChangeStreams {
   }
 
   #begin(watched: Watched, listener: Listener): BegunStream {
-    if (this.#isClosed) listener.end();
+    this.#requireCapacity(watched.accountId);
     const key = `${watched.accountId}/${watched.subscriptionId ?? ''}`;
     const watch = this.#watches.get(key) ?? new Watch(this.#options, watched);
     this.#watches.set(key, watch);
@@ -98,6 +93,17 @@ export class ChangeStreams {
       if (watch.remove(listener) === 0 && this.#watches.get(key) === watch) this.#watches.delete(key);
     };
     return { ready, leave };
+  }
+
+  #requireCapacity(accountId: number): void {
+    if (this.#isClosed) throw new UnavailableError();
+    const { all, ofAccount } = this.#options.streamsMax ?? {
+      all: STREAMS_MAX,
+      ofAccount: STREAMS_OF_ACCOUNT_MAX,
+    };
+    const accounts = [...this.#listeners.values()];
+    if (accounts.length >= all || accounts.filter((id) => id === accountId).length >= ofAccount)
+      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
   }
 }
 

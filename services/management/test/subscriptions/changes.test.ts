@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import { eventually } from '@runhook/testing';
 import express from 'express';
 import { SIGN_OF_LIFE, sendAnswer } from '../../src/http/envelope.ts';
+import { ChangeStreams } from '../../src/subscriptions/changes.ts';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import {
   failure,
@@ -235,3 +236,20 @@ test('a hundred of an account are enough', async () => {
   listening[0]?.leave();
   await eventually(async () => expect((await listen()).answer.statusCode).toBe(200));
 });
+
+test.each([
+  ['the process', { all: 1, ofAccount: 9 }, 2],
+  ['an account', { all: 9, ofAccount: 1 }, 1],
+])(
+  'of two streams that are opened at the same time, only one begins at the limit of %s',
+  (_, streamsMax, other) => {
+    const streams = new ChangeStreams({ database: harness.database.pool, streamsMax });
+    const opened = [1, other].map((accountId) => streams.open({ accountId, subscriptionId: null }));
+    const begin = (index: number) =>
+      opened[index]?.begin({ send: () => undefined, end: () => undefined }) ?? { leave: () => undefined };
+    const first = begin(0);
+    expect(() => begin(1)).toThrow('Too many requests.');
+    first.leave();
+    begin(1).leave();
+  },
+);
