@@ -10,6 +10,7 @@ import { UnavailableError } from './errors.ts';
  */
 export class CommitGate {
   #state: 'open' | 'passed' | 'shut' = 'open';
+  readonly #shutListeners: (() => void)[] = [];
 
   /** Throws once the caller was refused: work that was not begun is not worth beginning. */
   requireOpen(): void {
@@ -27,10 +28,16 @@ export class CommitGate {
     if (this.#state === 'passed') this.#state = 'open';
   }
 
+  /** Calls `listener` when the caller is refused: from then on it is certain that nothing is committed. */
+  onShut(listener: () => void): void {
+    this.#shutListeners.push(listener);
+  }
+
   /** Whether the caller may be refused, and then nothing passes any more. */
   shut(): boolean {
     if (this.#state === 'passed') return false;
     this.#state = 'shut';
+    for (const listener of this.#shutListeners) listener();
     return true;
   }
 }

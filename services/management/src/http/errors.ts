@@ -100,8 +100,20 @@ export class RequestTimeoutError extends ApiError {
 }
 
 export class ConflictError extends ApiError {
-  constructor(userMessage: string) {
-    super(409, 'conflict', userMessage);
+  constructor(userMessage: string, headers: Record<string, string> = {}) {
+    super(409, 'conflict', userMessage, { headers });
+  }
+}
+
+/** Most requests end within a second, and those whose process has died keep their key for a minute at most. */
+const KEY_RETRY_AFTER_SECONDS = 1;
+
+/** 409: the first request with the `Idempotency-Key` has not ended. */
+export class KeyInUseError extends ConflictError {
+  constructor() {
+    super('The first request with this Idempotency-Key is still running.', {
+      'retry-after': String(KEY_RETRY_AFTER_SECONDS),
+    });
   }
 }
 

@@ -11,8 +11,10 @@ import {
 } from '@runhook/database';
 import type { Prisma } from '@runhook/database/prisma';
 import type { Principal } from '../identity/principals.ts';
+import type { CommitGate } from './commit-gate.ts';
 import type { Answer } from './envelope.ts';
-import { ConflictError, KeyOfAnotherBodyError } from './errors.ts';
+import { ConflictError, KeyInUseError, KeyOfAnotherBodyError } from './errors.ts';
+import { CLAIM_MS, type Claim, KeyReleases } from './key-releases.ts';
 
 /** A request that brought an `Idempotency-Key`. */
 export interface KeyedRequest {
@@ -22,6 +24,8 @@ export interface KeyedRequest {
   key: string;
   /** As parsed: white space does not make another body. */
   body: unknown;
+  /** Once it is shut nothing is committed, so the key is free. */
+  gate: Pick<CommitGate, 'onShut'>;
 }
 
 declare const KEPT: unique symbol;
@@ -79,20 +83,19 @@ export interface Idempotency {
   /**
    * Does the work unless the same principal did it with the same key within 24 hours: then answers what was answered,
    * with `Idempotent-Replay`. Only what succeeded is kept. A refusal changed nothing, and what it was refused for may
-   * change, so it frees the key, as a fault does. Throws a 409 while the first request is running and a 422 when it had
+   * change, so it frees the key, as a fault does: at once, or as soon as the database is back. Throws a 409 while the first request is running and a 422 when it had
    * another body.
    */
   once(request: KeyedRequest, work: (keep: Keeper) => Promise<KeptAnswer>): Promise<Answer>;
 }
 
-const STILL_RUNNING = 'The first request with this Idempotency-Key is still running.';
 const UNREADABLE = 'The first answer to this Idempotency-Key can no longer be read.';
 /** The request in the way may have been refused, and its key be free, by the time it is looked for. */
 const TRIES_MAX = 3;
 
 /**
  * Answers are kept encrypted: some hold secrets that no other answer shows.
- * @param deps.onError told when a key could not be freed: its minute frees it
+ * @param deps.onError called when a key could not be freed at once
  */
 export function createIdempotency(deps: {
   pool: Pool;
@@ -100,10 +103,11 @@ export function createIdempotency(deps: {
   onError: (error: unknown) => void;
 }): Idempotency {
   const { pool, secrets, onError } = deps;
+  const releases = new KeyReleases((claims) => releaseKeys(pool, claims), onError);
 
   function repeated({ hasSameBody, answerCiphertext }: KnownKey): Answer {
     if (!hasSameBody) throw new KeyOfAnotherBodyError();
-    if (answerCiphertext === null) throw new ConflictError(STILL_RUNNING);
+    if (answerCiphertext === null) throw new KeyInUseError();
     const answer = readAnswer(secrets, answerCiphertext);
     return { ...answer, headers: { ...answer.headers, 'idempotent-replay': 'true' } };
   }
@@ -112,7 +116,7 @@ export function createIdempotency(deps: {
     const { id } = claim;
     const encrypted = (answer: Answer) => secrets.encrypt(JSON.stringify(answer));
     const kept = (answer: Answer, isMine: boolean) => {
-      if (!isMine) throw new ConflictError(STILL_RUNNING);
+      if (!isMine) throw new KeyInUseError();
       return answer as KeptAnswer;
     };
     return {
@@ -129,11 +133,26 @@ export function createIdempotency(deps: {
     };
   }
 
-  async function workOrRelease(claim: Claim, work: (keep: Keeper) => Promise<KeptAnswer>): Promise<Answer> {
+  /** Whether the key is this request's now. A claim whose answer is lost may have been committed. */
+  async function claimed(claim: Claim): Promise<boolean> {
+    try {
+      return await claimKey(pool, claim);
+    } catch (error) {
+      releases.releaseLater(claim);
+      throw error;
+    }
+  }
+
+  async function workOrRelease(
+    claim: Claim,
+    { gate }: KeyedRequest,
+    work: (keep: Keeper) => Promise<KeptAnswer>,
+  ): Promise<Answer> {
+    gate.onShut(() => void releases.release(claim));
     try {
       return await work(keeperOf(claim));
     } catch (error) {
-      await releaseKey(pool, claim).catch(onError);
+      await releases.release(claim);
       throw error;
     }
   }
@@ -142,11 +161,11 @@ export function createIdempotency(deps: {
     async once(request, work) {
       const claim = claimOf(request);
       for (let tries = 0; tries < TRIES_MAX; tries++) {
-        if (await claimKey(pool, claim)) return await workOrRelease(claim, work);
+        if (await claimed(claim)) return await workOrRelease(claim, request, work);
         const known = await findKey(pool, claim);
         if (known) return repeated(known);
       }
-      throw new ConflictError(STILL_RUNNING);
+      throw new KeyInUseError();
     },
   };
 }
@@ -174,15 +193,6 @@ function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
   }
 }
 
-/** A request's hold on its key. */
-export interface Claim {
-  /** Stands for principal, request and key. */
-  id: string;
-  bodyHash: Uint8Array;
-  /** Of this request alone: what takes over from a dead one is not ended by it, should it live after all. */
-  claim: string;
-}
-
 /** What is known of a key that another request holds or held. */
 export interface KnownKey {
   hasSameBody: boolean;
@@ -194,7 +204,7 @@ export interface KnownKey {
 // before its work was committed; should it live, it finds that the key is another's. The key goes to the same body only.
 const CLAIM = `
   INSERT INTO idempotency_keys AS k (id, body_hash, claim, claimed_until, expires_at)
-  VALUES ($1, $2, $3, now() + interval '1 minute', now() + interval '24 hours')
+  VALUES ($1, $2, $3, now() + interval '${CLAIM_MS} ms', now() + interval '24 hours')
   ON CONFLICT (id) DO UPDATE
   SET body_hash = EXCLUDED.body_hash, claim = EXCLUDED.claim, claimed_until = EXCLUDED.claimed_until,
     expires_at = EXCLUDED.expires_at, answer_ciphertext = NULL
@@ -202,7 +212,6 @@ const CLAIM = `
     OR (k.answer_ciphertext IS NULL AND k.claimed_until <= now() AND k.body_hash = EXCLUDED.body_hash)
   RETURNING id`;
 
-/** Whether the key is this request's now. */
 async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boolean> {
   return (await runStatement(pool, CLAIM, [id, bodyHash, claim])).length > 0;
 }
@@ -227,10 +236,14 @@ async function keepAnswer(
   return (await runStatement(transaction, KEEP, [id, claim, answerCiphertext])).length > 0;
 }
 
-// Not with an answer in it: that is of work that was committed, though nobody heard of it. Waits for a commit under way.
-const RELEASE = `DELETE FROM idempotency_keys WHERE id = $1 AND claim = $2 AND answer_ciphertext IS NULL`;
+// A row with an answer is of work that was committed, though its answer was lost. Waits for a commit under way. Work that
+// has not reached its commit yet finds its key gone and rolls back.
+const RELEASE = `
+  DELETE FROM idempotency_keys k
+  USING unnest($1::text[], $2::text[]) AS ended (id, claim)
+  WHERE k.id = ended.id AND k.claim = ended.claim AND k.answer_ciphertext IS NULL`;
 
-/** Lets the key go, as if it had never been used, unless the work was done. */
-async function releaseKey(pool: Pool, { id, claim }: Claim): Promise<void> {
-  await runStatement(pool, RELEASE, [id, claim]);
+/** Frees the keys as if they had never been used, unless the work was done. */
+async function releaseKeys(pool: Pool, claims: readonly Claim[]): Promise<void> {
+  await runStatement(pool, RELEASE, [claims.map(({ id }) => id), claims.map(({ claim }) => claim)]);
 }

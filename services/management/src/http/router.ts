@@ -134,7 +134,7 @@ async function admit(
     const work = async (keeper?: Keeper) => {
       gate.requireOpen();
       try {
-        return await handleOnce(endpoint, idempotency, { request, params, key }, keeper);
+        return await handleOnce(endpoint, idempotency, { request, params, key, gate }, keeper);
       } finally {
         reads.noteWrite(endpoint, request);
       }
@@ -193,16 +193,16 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
 async function handleOnce(
   endpoint: AccountEndpoint,
   idempotency: Idempotency,
-  call: { request: AccountRequest; params: object; key: string | null },
+  call: { request: AccountRequest; params: object; key: string | null; gate: CommitGate },
   keeper: Keeper = KEEPS_NOTHING_ALONE,
 ): Promise<Answer> {
-  const { request, params, key } = call;
+  const { request, params, key, gate } = call;
   if (endpoint.method === 'GET') return await endpoint.handle(request);
   const handleWith = (keeper: Keeper) =>
     endpoint.handle({ ...request, keep: keptBefore(request.beforeCommit, keeper) });
   if (key === null) return await handleWith(keeper);
   const { principal, body } = request;
-  const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body };
+  const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body, gate };
   return await idempotency.once(keyed, handleWith);
 }
 

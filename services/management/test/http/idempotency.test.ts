@@ -159,8 +159,10 @@ describe('while the first request is running', () => {
     const firsts = answers.filter((answer) => answer.status === 201 && replayOf(answer) === null);
     expect(firsts).toHaveLength(1);
     for (const answer of answers.filter((one) => one !== firsts[0])) {
-      const { status, json } = answer;
-      expect(json).toEqual(status === 201 ? firsts[0]?.json : RUNNING);
+      const { status, json, headers } = answer;
+      expect([json, headers.get('retry-after')]).toEqual(
+        status === 201 ? [firsts[0]?.json, null] : [RUNNING, '1'],
+      );
     }
     expect(await subscriptionCount()).toBe(1);
   });
@@ -172,7 +174,8 @@ describe('while the first request is running', () => {
     await pool.query(
       `UPDATE idempotency_keys SET answer_ciphertext = NULL, claimed_until = now() + interval '1 minute'`,
     );
-    expect(await create()).toMatchObject({ status: 409, json: RUNNING });
+    const inUse = await create();
+    expect([inUse.status, inUse.json, inUse.headers.get('retry-after')]).toEqual([409, RUNNING, '1']);
     await pool.query('UPDATE idempotency_keys SET claimed_until = now()');
     const other = await create({ body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } });
     expect(other).toMatchObject({ status: 422, json: OTHER_BODY });

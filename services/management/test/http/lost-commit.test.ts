@@ -166,3 +166,81 @@ test('a request whose key was taken over while it hung changes nothing any more'
   const sql = 'SELECT count(*)::int AS count FROM runs WHERE account_id = $1';
   expect(await countedBy(sql)).toEqual({ count: 1 });
 });
+
+/** Passes once the keys without a stored response are gone, though nothing asks for them. */
+async function expectKeysFreed(): Promise<void> {
+  await eventually(async () => {
+    const { rows } = await harness.database.pool.query(
+      'SELECT FROM idempotency_keys WHERE answer_ciphertext IS NULL',
+    );
+    expect(rows).toEqual([]);
+  });
+}
+
+async function expectDoneAtFirst(request: Post): Promise<void> {
+  const { status, headers } = await eventually(async () => {
+    const answer = await post(request);
+    expect(answer.status).not.toBe(503);
+    return answer;
+  });
+  expect([status, headers.get('idempotent-replay')]).toEqual([201, null]);
+}
+
+const WAITING = `
+  SELECT FROM pg_locks JOIN pg_database d ON d.oid = database
+  WHERE NOT granted AND relation = 'runs'::regclass AND datname = current_database()`;
+
+describe('the key of a request that ended without a commit', () => {
+  beforeEach(() => {
+    keys += 1;
+  });
+
+  test('is free as soon as the database is back that was lost during the work', async () => {
+    const request = {
+      path: runsPath(),
+      body: { job_id: await harness.newJob(account), engine_version: '1.9.2' },
+    };
+    const locker = await harness.database.pool.connect();
+    try {
+      await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
+      const first = post(request);
+      await eventually(async () => expect((await locker.query(WAITING)).rows).toHaveLength(1));
+      await proxy.cut();
+      expect((await first).status).toBe(503);
+    } finally {
+      await locker.query('ROLLBACK');
+      locker.release();
+    }
+    await proxy.restore();
+    await expectKeysFreed();
+    await expectDoneAtFirst(request);
+  });
+
+  test('is free as soon as the database is back that was lost as it took the key', async () => {
+    const request = { path: account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS };
+    proxy.loseAnswersTo('INSERT INTO idempotency_keys');
+    expect((await post(request)).status).toBe(503);
+    await proxy.restore();
+    await expectKeysFreed();
+    await expectDoneAtFirst(request);
+  });
+});
+
+test('the key of a request that was refused for its time is free, though its work still waits', async () => {
+  keys += 1;
+  const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: 1_000 });
+  const locker = await harness.database.pool.connect();
+  try {
+    await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
+    const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
+    const headers = { 'idempotency-key': `key ${keys}` };
+    const refused = await impatient.call('POST', runsPath(), { token: account.token, headers, body });
+    expect(refused.status).toBe(503);
+    await expectKeysFreed();
+    expect((await locker.query(WAITING)).rows).toHaveLength(1);
+  } finally {
+    await locker.query('ROLLBACK');
+    locker.release();
+    await impatient.close();
+  }
+});

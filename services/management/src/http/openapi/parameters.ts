@@ -101,6 +101,15 @@ const IDEMPOTENT_REPLAY: Record<string, Header> = {
   },
 };
 
+const KEY_RETRY_AFTER: Record<string, Header> = {
+  'Retry-After': {
+    description:
+      'Seconds after which another call may succeed. Present when the first request with the same key is still running.',
+    required: false,
+    schema: { type: 'string', pattern: '^[0-9]+$' },
+  },
+};
+
 /** An operation that takes an `Idempotency-Key`: every POST that concerns an account. */
 export function keyed(operation: Operation): Operation {
   const { parameters = [], responses } = operation;
@@ -108,16 +117,14 @@ export function keyed(operation: Operation): Operation {
     if ('$ref' in response) return [code, response];
     if (Number(code) < 300)
       return [code, { ...response, headers: { ...response.headers, ...IDEMPOTENT_REPLAY } }];
-    return [
-      code,
-      code === '409' ? { ...response, description: `${response.description} ${RUNNING}` } : response,
-    ];
+    if (code !== '409') return [code, response];
+    const description = `${response.description} ${RUNNING}`;
+    return [code, { ...response, description, headers: { ...response.headers, ...KEY_RETRY_AFTER } }];
   });
-  const conflict: Response = failureBecause(
-    409,
-    RUNNING,
-    'The first request with this Idempotency-Key is still running.',
-  );
+  const conflict: Response = {
+    ...failureBecause(409, RUNNING, 'The first request with this Idempotency-Key is still running.'),
+    headers: KEY_RETRY_AFTER,
+  };
   return {
     ...operation,
     parameters: [...parameters, parameter('IdempotencyKey')],

@@ -1,0 +1,69 @@
+import { isDatabaseUnavailable } from '@runhook/database';
+
+/** A request's hold on its `Idempotency-Key`. */
+export interface Claim {
+  /** Stands for principal, request and key. */
+  id: string;
+  bodyHash: Uint8Array;
+  /** Drawn for this request only: what takes over from a dead one is not ended by it, should it live after all. */
+  claim: string;
+}
+
+/** How long a claim holds its key at most. */
+export const CLAIM_MS = 60_000;
+const RETRY_MS = 500;
+
+/**
+ * Frees the keys of requests that have ended without a commit. While the database is away, they are kept here and
+ * retried until it is back or their claims have expired.
+ */
+export class KeyReleases {
+  readonly #release: (claims: readonly Claim[]) => Promise<void>;
+  readonly #onError: (error: unknown) => void;
+  /** Claims that could not be released yet, and when each expires by itself, by `performance.now()`. */
+  readonly #pending = new Map<Claim, number>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /**
+   * @param release leaves the key alone of a claim whose work was committed
+   * @param onError called once for each claim that could not be released at once
+   */
+  constructor(release: (claims: readonly Claim[]) => Promise<void>, onError: (error: unknown) => void) {
+    this.#release = release;
+    this.#onError = onError;
+  }
+
+  /** Never rejects. */
+  async release(claim: Claim): Promise<void> {
+    try {
+      await this.#release([claim]);
+    } catch (error) {
+      this.#onError(error);
+      if (isDatabaseUnavailable(error)) this.releaseLater(claim);
+    }
+  }
+
+  releaseLater(claim: Claim): void {
+    this.#pending.set(claim, performance.now() + CLAIM_MS);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#pending.size === 0) return;
+    this.#timer = setTimeout(() => void this.#retry(), RETRY_MS * (0.5 + Math.random()));
+    this.#timer.unref();
+  }
+
+  async #retry(): Promise<void> {
+    const claims = [...this.#pending.keys()];
+    try {
+      await this.#release(claims);
+      for (const claim of claims) this.#pending.delete(claim);
+    } catch {
+      for (const [claim, expiresAtMs] of this.#pending)
+        if (performance.now() > expiresAtMs) this.#pending.delete(claim);
+    }
+    this.#timer = undefined;
+    this.#schedule();
+  }
+}
