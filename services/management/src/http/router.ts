@@ -82,14 +82,23 @@ type Admitted = (request: OpenRequest, gate: CommitGate) => Promise<Answer>;
 /** Who keeps changing what is known of callers must not keep a request going round. */
 const ADMISSIONS_MAX = 3;
 
-/** As {@link admit}, once more for a caller who was remembered and is another by now. */
+/**
+ * As {@link admit}, with a caller who may be cached where the commit checks the caller. What a cached caller may not do,
+ * and what the commit finds to be outdated, is decided again by the caller as the record has it. A repeat under an
+ * `Idempotency-Key` commits nothing, so its caller is always read.
+ */
 async function admitAsKnown(
   endpoint: Endpoint,
   dependencies: RouterDependencies,
   request: Request,
   response: Response,
 ): Promise<Admitted> {
-  const first = await admit(endpoint, dependencies, request, response);
+  const readCaller = () => admit(endpoint, dependencies, request, response, { isCached: false });
+  const isCached = 'isCommittedTogether' in endpoint && request.get(HEADER) === undefined;
+  const first = await admit(endpoint, dependencies, request, response, { isCached }).catch((error) => {
+    if (isCached && error instanceof AccessDeniedError) return readCaller();
+    throw error;
+  });
   return async (open, gate) => {
     let admitted = first;
     for (let admissions = 1; ; admissions += 1) {
@@ -99,7 +108,7 @@ async function admitAsKnown(
         if (!(error instanceof OutdatedCallerError)) throw error;
         if (admissions === ADMISSIONS_MAX) throw new UnavailableError();
         gate.reopen();
-        admitted = await admit(endpoint, dependencies, request, response, { isAskedAnew: true });
+        admitted = await readCaller();
       }
     }
   };
@@ -111,12 +120,12 @@ async function admit(
   dependencies: RouterDependencies,
   request: Request,
   response: Response,
-  { isAskedAnew = false } = {},
+  { isCached }: { isCached: boolean },
 ): Promise<Admitted> {
   if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
   const { authorization, cookie } = request.headers;
   const isTogether = 'isCommittedTogether' in endpoint;
-  const caller = await authenticate({ authorization, cookie }, dependencies, isTogether && !isAskedAnew);
+  const caller = await authenticate({ authorization, cookie }, dependencies, isCached);
   if (caller.credential.kind === 'session' && changesSomething(endpoint)) requireSameOrigin(request);
   if (endpoint.access === 'caller') {
     await count(requestBudget(caller.principal, null), dependencies);

@@ -11,7 +11,7 @@ export interface JobAtVersion {
   job: JobView | null;
 }
 
-/** A job, and the version that its caller is known as of; null for any. */
+/** A job, and the version that its caller is known as of; null for a console session, whose job is always read. */
 type Wanted = Named & { version: string | null };
 
 /** Jobs as they were at a version: the statement that writes finds out whether they still are. */
@@ -35,9 +35,7 @@ export class RememberedJobs {
 
   #remembered(named: Wanted): JobAtVersion | undefined {
     const known = this.#jobs.get(keyOf(named));
-    return known !== undefined && (named.version === null || named.version === known.version)
-      ? known
-      : undefined;
+    return named.version === known?.version ? known : undefined;
   }
 }
 

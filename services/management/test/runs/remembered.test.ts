@@ -124,8 +124,8 @@ test('reports that come together are committed together, each with its own outco
   ]);
   const kinds = answers.map(({ data }) => (data as { kind: string }).kind);
   expect(kinds).toEqual([...Array(60).fill('started'), 'unknown_job', 'started', 'known']);
-  // Jobs, numbers, the runs; then what the second report of a run finds, once it was told that its number is taken.
-  expect(statementCount).toBe(5);
+  // Jobs, numbers, the runs; then the job again and what the second report of a run finds, whose number is taken.
+  expect(statementCount).toBe(6);
   expect(await server.written()).toEqual({ runs: 61, events: 61, relayed: 61 });
   expect(server.handedOver()).toEqual([61]);
 });
