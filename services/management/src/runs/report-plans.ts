@@ -91,15 +91,22 @@ function planChange(open: Open, told: Change, run: RunView, version: string): Pl
   const transition = runTransition(stateOf(run), told.transition);
   if (transition.kind === 'conflict') return { open, outcome: transition };
   if (transition.kind === 'unchanged') return { open, outcome: { kind: 'recorded', run } };
-  const status = transition.status ?? run.status;
-  const changed = {
-    ...run,
-    ...told.details(secondsOf(arrivedAtMs)),
-    status,
-    status_code: RUN_STATUS_CODES[status],
-  };
+  const changed = changedRun(run, transition.state, told.details(secondsOf(arrivedAtMs)));
   const events = transition.events.map((eventType) => runEvent(eventType, changed, arrivedAtMs));
   return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
+}
+
+/** Of a run that has ended already, only fields without a value are set: the first report of its end stands. */
+function changedRun(run: RunView, { status, finishKnown }: RunState, details: Partial<RunView>): RunView {
+  const set = run.status === 'Running' ? details : missingIn(run, details);
+  const changed = { ...run, ...set, status, status_code: RUN_STATUS_CODES[status] };
+  return finishKnown ? { ...changed, finished_at: changed.finished_at ?? changed.errored_at } : changed;
+}
+
+function missingIn(run: RunView, details: Partial<RunView>): Partial<RunView> {
+  return Object.fromEntries(
+    Object.entries(details).filter(([field]) => run[field as keyof RunView] === null),
+  );
 }
 
 /** The runner's number is taken: the same start again, or another job's run. */
@@ -139,7 +146,11 @@ function isOutdated({ version }: Report, found: string): boolean {
 }
 
 function stateOf(run: RunView): RunState {
-  return { status: run.status, artifactsIngested: run.artifacts_ingested_at !== null };
+  return {
+    status: run.status,
+    finishKnown: run.finished_at !== null,
+    artifactsIngested: run.artifacts_ingested_at !== null,
+  };
 }
 
 function secondsOf(timeMs: number): string {

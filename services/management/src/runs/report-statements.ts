@@ -159,6 +159,7 @@ const CHANGED: Given<RunWrite> = {
   account_id: STARTED.account_id,
   id: STARTED.id,
   expected_status: ['text', ({ expected }) => expected?.status],
+  expects_finish: ['boolean', ({ expected }) => expected?.finishKnown],
   expects_artifacts: ['boolean', ({ expected }) => expected?.artifactsIngested],
   status: ['text', ({ run }) => run.status],
   status_message: ['text', ({ run }) => run.status_message],
@@ -179,6 +180,7 @@ const change = (first: number, skip: string) => `
     FOR UPDATE OF held ${skip}
   ) AS c
   WHERE r.account_id = c.account_id AND r.id = c.id AND r.status = c.expected_status
+    AND (r.finished_at IS NOT NULL) = c.expects_finish
     AND (r.artifacts_ingested_at IS NOT NULL) = c.expects_artifacts
   RETURNING r.account_id, r.id`;
 

@@ -20,6 +20,8 @@ export type FinishStatus = (typeof FINISH_STATUSES)[number];
 /** What decides the next transition; null when no run of that number was started. */
 export interface RunState {
   status: RunStatus;
+  /** False for a run that is known to have errored from `job.run.errored` only: when it finished is not known yet. */
+  finishKnown: boolean;
   artifactsIngested: boolean;
 }
 
@@ -29,7 +31,7 @@ export type RunCall = { call: 'start' } | { call: 'finish'; status: FinishStatus
 export type RunTransition =
   | { kind: 'unchanged' }
   | { kind: 'conflict'; message: string }
-  | { kind: 'changed'; status?: RunStatus; artifactsIngested?: true; events: EventType[] };
+  | { kind: 'changed'; state: RunState; events: EventType[] };
 
 const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
   success: 'Success',
@@ -39,30 +41,34 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
 
 /**
  * The life of a run, and what it sends on the way (docs/contract.md#runs-and-jobs). Finish and artifacts come in either
- * order.
+ * order. Published events may have brought the run to its state, too: those send nothing more.
  */
 export function runTransition(state: RunState | null, call: RunCall): RunTransition {
   if (call.call === 'start') {
     if (state) return { kind: 'unchanged' };
-    const status = 'Running';
-    return { kind: 'changed', status, events: eventsOf(null, { status, artifactsIngested: false }) };
+    return changed(null, { status: 'Running', finishKnown: false, artifactsIngested: false });
   }
   if (!state) return { kind: 'conflict', message: 'The run has not been started.' };
   return call.call === 'finish' ? finish(state, FINAL_STATUS[call.status]) : ingestArtifacts(state);
 }
 
 function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTransition {
-  if (state.status === status) return { kind: 'unchanged' };
-  if (state.status !== 'Running') {
+  if (state.status === status && state.finishKnown) return { kind: 'unchanged' };
+  if (state.status !== 'Running' && state.status !== status) {
     return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot end as ${status}.` };
   }
-  return { kind: 'changed', status, events: eventsOf(state, { ...state, status }) };
+  return changed(state, { ...state, status, finishKnown: true });
 }
 
+/** A run that has ended without a known finish is taken to have finished when it errored. */
 function ingestArtifacts(state: RunState): RunTransition {
-  if (state.artifactsIngested) return { kind: 'unchanged' };
-  const artifactsIngested = true;
-  return { kind: 'changed', artifactsIngested, events: eventsOf(state, { ...state, artifactsIngested }) };
+  const finishKnown = state.status !== 'Running';
+  if (state.artifactsIngested && state.finishKnown === finishKnown) return { kind: 'unchanged' };
+  return changed(state, { ...state, finishKnown, artifactsIngested: true });
+}
+
+function changed(before: RunState | null, state: RunState): RunTransition {
+  return { kind: 'changed', state, events: eventsOf(before, state) };
 }
 
 /** What goes out at once goes before what waited for the artifacts. */
@@ -74,8 +80,9 @@ function waits(eventType: EventType): boolean {
 
 /** The types of the events that a run has come to by a step: it has what they need, and did not have it before. */
 function eventsOf(before: RunState | null, after: RunState): EventType[] {
-  const isReached = (eventType: EventType, { status, artifactsIngested }: RunState) =>
-    EVENT_TYPE_TABLE[eventType].statuses.includes(status) && (artifactsIngested || !waits(eventType));
+  const isReached = (eventType: EventType, { status, finishKnown, artifactsIngested }: RunState) =>
+    EVENT_TYPE_TABLE[eventType].statuses.includes(status) &&
+    (!waits(eventType) || (finishKnown && artifactsIngested));
   return IN_ORDER.filter((type) => isReached(type, after) && !(before && isReached(type, before)));
 }
 

@@ -66,7 +66,7 @@ test('a report reads its own runs, however many there are by then', async () => 
   const { version } = rows[0];
   const named = (id: number) => ({ ...view, id });
   const events = (id: number) => [exampleEvent('job.run.started', job, id)];
-  const running = { status: 'Running' as const, artifactsIngested: false };
+  const running = { status: 'Running' as const, finishKnown: false, artifactsIngested: false };
   const written = { version, traceContext: null };
   const start = (id: number) => ({ ...written, run: named(id), expected: null, events: events(id) });
   const change = (id: number) => ({

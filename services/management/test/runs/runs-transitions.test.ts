@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { EventType } from '@runhook/contract';
 import {
   type RunCall,
   type RunState,
@@ -12,9 +13,12 @@ const ERRORED: RunCall = { call: 'finish', status: 'errored' };
 const CANCELLED: RunCall = { call: 'finish', status: 'cancelled' };
 const ARTIFACTS: RunCall = { call: 'artifacts' };
 
-const run = (status: RunState['status'], artifactsIngested: boolean): RunState => ({
+type State = [status: RunState['status'], known?: ('finish' | 'artifacts')[]];
+
+const run = ([status, known = []]: State): RunState => ({
   status,
-  artifactsIngested,
+  finishKnown: known.includes('finish'),
+  artifactsIngested: known.includes('artifacts'),
 });
 
 const SAME: RunTransition = { kind: 'unchanged' };
@@ -23,74 +27,89 @@ const ended = (from: string, to: string): RunTransition => ({
   kind: 'conflict',
   message: `The run has ended as ${from} and cannot end as ${to}.`,
 });
-const ends = (
-  status: 'Success' | 'Errored' | 'Canceled',
-  ...events: ('job.run.completed' | 'job.run.errored')[]
-): RunTransition => ({ kind: 'changed', status, events });
-const ingests = (...events: 'job.run.completed'[]): RunTransition => ({
+const becomes = (state: State, ...events: EventType[]): RunTransition => ({
   kind: 'changed',
-  artifactsIngested: true,
+  state: run(state),
   events,
 });
 
-const TABLE: [RunState | null, RunCall, RunTransition][] = [
-  [null, START, { kind: 'changed', status: 'Running', events: ['job.run.started'] }],
+const TABLE: [State | null, RunCall, RunTransition][] = [
+  [null, START, becomes(['Running'], 'job.run.started')],
   [null, SUCCESS, NOT_STARTED],
   [null, ERRORED, NOT_STARTED],
   [null, CANCELLED, NOT_STARTED],
   [null, ARTIFACTS, NOT_STARTED],
 
-  [run('Running', false), START, SAME],
-  [run('Running', false), SUCCESS, ends('Success')],
-  [run('Running', false), ERRORED, ends('Errored', 'job.run.errored')],
-  [run('Running', false), CANCELLED, ends('Canceled')],
-  [run('Running', false), ARTIFACTS, ingests()],
+  [['Running'], START, SAME],
+  [['Running'], SUCCESS, becomes(['Success', ['finish']])],
+  [['Running'], ERRORED, becomes(['Errored', ['finish']], 'job.run.errored')],
+  [['Running'], CANCELLED, becomes(['Canceled', ['finish']])],
+  [['Running'], ARTIFACTS, becomes(['Running', ['artifacts']])],
 
-  [run('Running', true), START, SAME],
-  [run('Running', true), SUCCESS, ends('Success', 'job.run.completed')],
-  [run('Running', true), ERRORED, ends('Errored', 'job.run.errored', 'job.run.completed')],
-  [run('Running', true), CANCELLED, ends('Canceled')],
-  [run('Running', true), ARTIFACTS, SAME],
+  [['Running', ['artifacts']], START, SAME],
+  [['Running', ['artifacts']], SUCCESS, becomes(['Success', ['finish', 'artifacts']], 'job.run.completed')],
+  [
+    ['Running', ['artifacts']],
+    ERRORED,
+    becomes(['Errored', ['finish', 'artifacts']], 'job.run.errored', 'job.run.completed'),
+  ],
+  [['Running', ['artifacts']], CANCELLED, becomes(['Canceled', ['finish', 'artifacts']])],
+  [['Running', ['artifacts']], ARTIFACTS, SAME],
 
-  [run('Success', false), START, SAME],
-  [run('Success', false), SUCCESS, SAME],
-  [run('Success', false), ERRORED, ended('Success', 'Errored')],
-  [run('Success', false), CANCELLED, ended('Success', 'Canceled')],
-  [run('Success', false), ARTIFACTS, ingests('job.run.completed')],
+  [['Success', ['finish']], START, SAME],
+  [['Success', ['finish']], SUCCESS, SAME],
+  [['Success', ['finish']], ERRORED, ended('Success', 'Errored')],
+  [['Success', ['finish']], CANCELLED, ended('Success', 'Canceled')],
+  [['Success', ['finish']], ARTIFACTS, becomes(['Success', ['finish', 'artifacts']], 'job.run.completed')],
 
-  [run('Success', true), START, SAME],
-  [run('Success', true), SUCCESS, SAME],
-  [run('Success', true), ERRORED, ended('Success', 'Errored')],
-  [run('Success', true), CANCELLED, ended('Success', 'Canceled')],
-  [run('Success', true), ARTIFACTS, SAME],
+  // Also a run of which only job.run.completed was published.
+  [['Success', ['finish', 'artifacts']], START, SAME],
+  [['Success', ['finish', 'artifacts']], SUCCESS, SAME],
+  [['Success', ['finish', 'artifacts']], ERRORED, ended('Success', 'Errored')],
+  [['Success', ['finish', 'artifacts']], CANCELLED, ended('Success', 'Canceled')],
+  [['Success', ['finish', 'artifacts']], ARTIFACTS, SAME],
 
-  [run('Errored', false), START, SAME],
-  [run('Errored', false), SUCCESS, ended('Errored', 'Success')],
-  [run('Errored', false), ERRORED, SAME],
-  [run('Errored', false), CANCELLED, ended('Errored', 'Canceled')],
-  [run('Errored', false), ARTIFACTS, ingests('job.run.completed')],
+  // Only job.run.errored was published.
+  [['Errored'], START, SAME],
+  [['Errored'], SUCCESS, ended('Errored', 'Success')],
+  [['Errored'], ERRORED, becomes(['Errored', ['finish']])],
+  [['Errored'], CANCELLED, ended('Errored', 'Canceled')],
+  [['Errored'], ARTIFACTS, becomes(['Errored', ['finish', 'artifacts']], 'job.run.completed')],
 
-  [run('Errored', true), START, SAME],
-  [run('Errored', true), SUCCESS, ended('Errored', 'Success')],
-  [run('Errored', true), ERRORED, SAME],
-  [run('Errored', true), CANCELLED, ended('Errored', 'Canceled')],
-  [run('Errored', true), ARTIFACTS, SAME],
+  // job.run.errored was published after the artifacts.
+  [['Errored', ['artifacts']], START, SAME],
+  [['Errored', ['artifacts']], SUCCESS, ended('Errored', 'Success')],
+  [['Errored', ['artifacts']], ERRORED, becomes(['Errored', ['finish', 'artifacts']], 'job.run.completed')],
+  [['Errored', ['artifacts']], CANCELLED, ended('Errored', 'Canceled')],
+  [['Errored', ['artifacts']], ARTIFACTS, becomes(['Errored', ['finish', 'artifacts']], 'job.run.completed')],
 
-  [run('Canceled', false), START, SAME],
-  [run('Canceled', false), SUCCESS, ended('Canceled', 'Success')],
-  [run('Canceled', false), ERRORED, ended('Canceled', 'Errored')],
-  [run('Canceled', false), CANCELLED, SAME],
-  [run('Canceled', false), ARTIFACTS, ingests()],
+  [['Errored', ['finish']], START, SAME],
+  [['Errored', ['finish']], SUCCESS, ended('Errored', 'Success')],
+  [['Errored', ['finish']], ERRORED, SAME],
+  [['Errored', ['finish']], CANCELLED, ended('Errored', 'Canceled')],
+  [['Errored', ['finish']], ARTIFACTS, becomes(['Errored', ['finish', 'artifacts']], 'job.run.completed')],
 
-  [run('Canceled', true), START, SAME],
-  [run('Canceled', true), SUCCESS, ended('Canceled', 'Success')],
-  [run('Canceled', true), ERRORED, ended('Canceled', 'Errored')],
-  [run('Canceled', true), CANCELLED, SAME],
-  [run('Canceled', true), ARTIFACTS, SAME],
+  [['Errored', ['finish', 'artifacts']], START, SAME],
+  [['Errored', ['finish', 'artifacts']], SUCCESS, ended('Errored', 'Success')],
+  [['Errored', ['finish', 'artifacts']], ERRORED, SAME],
+  [['Errored', ['finish', 'artifacts']], CANCELLED, ended('Errored', 'Canceled')],
+  [['Errored', ['finish', 'artifacts']], ARTIFACTS, SAME],
+
+  [['Canceled', ['finish']], START, SAME],
+  [['Canceled', ['finish']], SUCCESS, ended('Canceled', 'Success')],
+  [['Canceled', ['finish']], ERRORED, ended('Canceled', 'Errored')],
+  [['Canceled', ['finish']], CANCELLED, SAME],
+  [['Canceled', ['finish']], ARTIFACTS, becomes(['Canceled', ['finish', 'artifacts']])],
+
+  [['Canceled', ['finish', 'artifacts']], START, SAME],
+  [['Canceled', ['finish', 'artifacts']], SUCCESS, ended('Canceled', 'Success')],
+  [['Canceled', ['finish', 'artifacts']], ERRORED, ended('Canceled', 'Errored')],
+  [['Canceled', ['finish', 'artifacts']], CANCELLED, SAME],
+  [['Canceled', ['finish', 'artifacts']], ARTIFACTS, SAME],
 ];
 
 describe('every call in every state of a run has its outcome', () => {
   test.each(TABLE)('%j, %j', (state, call, expected) => {
-    expect(runTransition(state, call)).toEqual(expected);
+    expect(runTransition(state && run(state), call)).toEqual(expected);
   });
 });
