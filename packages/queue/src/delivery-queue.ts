@@ -8,6 +8,7 @@ import {
 import type { QueueBackend } from './backends/index.ts';
 import {
   addInBulks,
+  addInsteadOfOrphans,
   countsOf,
   createProducer,
   firstsInLine,
@@ -42,9 +43,20 @@ export interface DeliveryQueue {
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
   /** Sees that each lane has its job; one that has it already gets no other. Throws `QueueUnavailableError`. */
   wakeLanes(lanes: readonly WokenLane[]): Promise<void>;
+  /**
+   * Adds deliveries that the queue has lost; what is left of an orphaned job is removed first, so that its id can be added again. One that is
+   * queued adds nothing. Throws `QueueUnavailableError`.
+   */
+  putBack(deliveries: readonly QueuedDelivery[]): Promise<void>;
+  /** As `putBack`, for lanes of which any may have lost its job. */
+  putBackLanes(lanes: readonly WokenLane[]): Promise<void>;
   /** Lets go of jobs for retries, the last ones first, and answers how many; the reconciler makes them again when due. */
   shed(count: number): Promise<number>;
-  /** Which of the deliveries' cycles any shard of the queue will still work on, by job id. */
+  /**
+   * Which of the deliveries' cycles are queued in any shard, by job id: their job is in a list or set that workers take from, or a
+   * worker has it. A key without a place in any list does not count. Costs one call for each thousand, and one pass over the wait list
+   * for all of them, of at most 50,000 entries: in a longer line every job that has a key counts.
+   */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   /** Subscriptions whose lane's job a worker has in hand. */
   lanesAtWork(): Promise<Set<string>>;
@@ -68,6 +80,8 @@ export function openDeliveryQueue(
   return {
     add: (deliveries) => addInBulks(backend, producer, deliveries, toJob),
     wakeLanes: (lanes) => addInBulks(backend, producer, lanes, toLaneJob),
+    putBack: (deliveries) => addInBulks(backend, producer, deliveries, toJob, addInsteadOfOrphans),
+    putBackLanes: (lanes) => addInBulks(backend, producer, lanes, toLaneJob, addInsteadOfOrphans),
     async shed(count) {
       const shed = await producer.callEach(async (queue) => {
         const jobIds = await backend.lastDelayed(queue, count);

@@ -51,13 +51,16 @@ export interface EventQueue {
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
   /** As `add`, each in a job of its own: for those that need their own tries, or stay as failed. */
   addEach(events: readonly IdentifiedEvent[]): Promise<void>;
+  /** As `addEach`, for events that the queue has lost: what is left of their orphaned jobs is removed first. */
+  putBack(events: readonly IdentifiedEvent[]): Promise<void>;
   /** Events that wait, the first in line first, as a queue that is full can still tell; see `Connector.peek`. */
   peek(count: number): Promise<PeekedJob<unknown>[]>;
   /** Removes waiting events that were dealt with otherwise. */
   discard(jobs: readonly Pick<PeekedJob<unknown>, 'id' | 'shard'>[]): Promise<void>;
   /**
-   * Which of the events the queue will still work on, by {@link eventJobId}; one that is kept as failed is none. Of those that may be in a job
-   * with others it is told by time: none is, once every job in line was added {@link UNDER_WAY_MS} after it.
+   * Which of the events are queued, by {@link eventJobId}: their job is in a list or set that workers take from, or a worker has it. A job that
+   * is retained as failed does not count, and neither does a key without a place in any list. Of events that may share a job with
+   * others the time decides: an event is not queued once every job in line was added {@link UNDER_WAY_MS} after it.
    */
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
@@ -143,6 +146,15 @@ export function openEventQueue(
         await addTogether(events.slice(start, start + BULK_SIZE));
     },
     addEach: (events) => addEach(events),
+    async putBack(events) {
+      await producer.callByShard(events, (queue, those) =>
+        backend.removeOrphans(
+          queue,
+          those.flatMap((event) => [eventJobId(event), event.eventId]),
+        ),
+      );
+      await addEach(events);
+    },
     async peek(count) {
       const peeked = await producer.callEach(async (queue, shard) =>
         (await backend.peek(queue, count)).map((job) => ({ ...job, shard })),

@@ -1,5 +1,5 @@
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
-export { type PeekedJob, QueueFullError, QueueUnavailableError } from './backends/backend.ts';
+export { type JobState, type PeekedJob, QueueFullError, QueueUnavailableError } from './backends/backend.ts';
 export {
   createQueueBackend,
   migrateQueue,

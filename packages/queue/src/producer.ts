@@ -1,5 +1,6 @@
 import { type ShardMap, shardOf, shardsInUse } from '@runhook/contract';
 import type { Queue } from 'bullmq';
+import type { JobState } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 
@@ -147,10 +148,11 @@ export async function addInBulks<Data, Item extends OfAccount>(
   producer: Producer<Data>,
   items: readonly Item[],
   jobOf: (item: Item) => NewJob<Data>,
+  add: typeof addJobs = addJobs,
 ): Promise<void> {
   for (let start = 0; start < items.length; start += BULK_SIZE) {
     const bulk = items.slice(start, start + BULK_SIZE);
-    await producer.callByShard(bulk, (queue, those) => addJobs(backend, queue, those.map(jobOf)));
+    await producer.callByShard(bulk, (queue, those) => add(backend, queue, those.map(jobOf)));
   }
 }
 
@@ -204,14 +206,31 @@ export function summed(counts: readonly Record<string, number>[]): Record<string
   return sums;
 }
 
-/** Which of the job ids the queue will still work on. One that failed, and is kept to be seen, is none. */
+/**
+ * Which of the job ids a worker will take or has taken. An ended job, which is retained for operators, is not among them, and
+ * neither is an orphaned one. A job in a line that is too long to be searched counts as queued: another one would be added at its end.
+ */
 export async function heldBy<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobIds: readonly string[],
 ): Promise<Set<string>> {
   const states = await backend.jobStates(queue, jobIds);
-  return new Set(jobIds.filter((jobId) => states.get(jobId) === 'held'));
+  const isQueued = (state?: JobState) => state === 'queued' || state === 'unsearched';
+  return new Set(jobIds.filter((jobId) => isQueued(states.get(jobId))));
+}
+
+/** Adds jobs that the queue has lost; what is left of an orphaned one would keep the new one out. */
+export async function addInsteadOfOrphans<Data>(
+  backend: QueueBackend,
+  queue: Queue<Data>,
+  jobs: NewJob<Data>[],
+): Promise<void> {
+  await backend.removeOrphans(
+    queue,
+    jobs.map(({ opts }) => opts?.jobId ?? ''),
+  );
+  await addJobs(backend, queue, jobs);
 }
 
 /**

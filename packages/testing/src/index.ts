@@ -13,11 +13,13 @@ export {
 } from './factories.ts';
 export { haveSameClass } from './hidden-class.ts';
 export {
+  connectRedis,
   createTestQueueUrl,
   findChromium,
   NO_CHROMIUM,
   type QueueBackend,
   queueBackends,
+  type RedisConnection,
   removeTestQueues,
 } from './queue-backends.ts';
 export {

@@ -11,7 +11,7 @@ const BATCH_SLOTS = 2;
 const SPACING_MS = 5;
 
 export interface DeliveryEnqueuerOptions {
-  deliveryQueue: Pick<DeliveryQueue, 'add' | 'holds' | 'wakeLanes'>;
+  deliveryQueue: Pick<DeliveryQueue, 'add' | 'putBack' | 'holds' | 'wakeLanes'>;
   /** Ends the waits for a queue that is away. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
@@ -37,7 +37,9 @@ export class DeliveryEnqueuer {
     this.#spans = spans;
     this.#batcher = new MicroBatcher<QueuedDelivery, void>({
       run: async (deliveries) => {
-        await spans.detached(() => retryWhileUnavailable(options, () => this.#add(deliveries)));
+        await spans.detached(() =>
+          retryWhileUnavailable(options, () => unlessFull(() => options.deliveryQueue.add(deliveries))),
+        );
         return deliveries.map(() => undefined);
       },
       sizeMax: BATCH_SIZE_MAX,
@@ -57,8 +59,11 @@ export class DeliveryEnqueuer {
   async enqueueMissing(deliveries: readonly Omit<QueuedDelivery, 'traceContext'>[]): Promise<void> {
     const { deliveryQueue } = this.#options;
     const held = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
-    const missing = deliveries.filter((delivery) => !held.has(deliveryJobId(delivery)));
-    await Promise.all(missing.map((delivery) => this.enqueue(delivery)));
+    const traceContext = this.#spans.carried();
+    const missing = deliveries
+      .filter((delivery) => !held.has(deliveryJobId(delivery)))
+      .map((delivery) => ({ traceContext, ...delivery }));
+    await retryWhileUnavailable(this.#options, () => unlessFull(() => deliveryQueue.putBack(missing)));
   }
 
   /**
@@ -70,15 +75,6 @@ export class DeliveryEnqueuer {
     this.#waking ??= this.#wake().finally(() => {
       this.#waking = null;
     });
-  }
-
-  /** A queue that is full gets no retries: they are on record, and the reconciler queues what is due once there is room. */
-  async #add(deliveries: readonly QueuedDelivery[]): Promise<void> {
-    try {
-      await this.#options.deliveryQueue.add(deliveries);
-    } catch (error) {
-      if (!(error instanceof QueueFullError)) throw error;
-    }
   }
 
   async #wake(): Promise<void> {
@@ -95,5 +91,14 @@ export class DeliveryEnqueuer {
     } catch (err) {
       if (!(err instanceof StoppingError)) logger.warn({ err }, 'lanes could not be woken');
     }
+  }
+}
+
+/** A queue that is full gets no retries: they are on record, and the reconciler queues what is due once there is room. */
+async function unlessFull(add: () => Promise<void>): Promise<void> {
+  try {
+    await add();
+  } catch (error) {
+    if (!(error instanceof QueueFullError)) throw error;
   }
 }

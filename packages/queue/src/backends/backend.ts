@@ -3,7 +3,12 @@ import type { Processor, Queue, Telemetry, Worker, WorkerOptions } from 'bullmq'
 
 export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
-export type JobState = 'held' | 'ended';
+/**
+ * Where a job is: `queued` in a list or set that workers take from, or locked by a worker; `ended` and retained as completed or
+ * failed; `orphaned` when its key is left but no list or set has it, so that no worker ever takes it and no job with its id can be added;
+ * `unsearched` when it is queued or orphaned, and the line is too long to tell which.
+ */
+export type JobState = 'queued' | 'ended' | 'orphaned' | 'unsearched';
 
 /** BullMQ on the server that `QUEUE_URL` names. */
 export interface Connector {
@@ -45,10 +50,12 @@ export interface Connector {
   /** Whether any job is kept as failed; asked with each event that is published. BullMQ's own count reads every job. */
   hasFailed<Data>(queue: Queue<Data>): Promise<boolean>;
   /**
-   * Which of the jobs there are, in one call however many are asked for: whether they wait, are worked on or come
-   * again, or have ended and are kept to be seen. BullMQ has only a call for each.
+   * The state of each job; a job that does not exist is absent from the result. No list is searched for each job: on Redis the wait list is read
+   * once for all of them, and at most 50,000 entries of it.
    */
   jobStates<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Map<string, JobState>>;
+  /** Removes what is left of those jobs that are orphaned, so that jobs with their ids can be added. */
+  removeOrphans<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
   /** Which of the jobs are kept as failed, without reading them. */
   failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
   /** Which of the jobs there are, in any state, without reading them. */

@@ -74,6 +74,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     isSpread: false,
     hasFailed,
     jobStates,
+    removeOrphans: async () => undefined,
     failedAmong,
     present: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
     isForbidden: () => false,
@@ -158,7 +159,10 @@ async function hasFailed<Data>(queue: Queue<Data>): Promise<boolean> {
   return rows[0]?.hasFailed ?? false;
 }
 
-const JOB_STATES = `SELECT id, state IN ('completed', 'failed') AS ended FROM ${POSTGRES_SCHEMA}.job
+// A job is a row, and its state a column of it: none can be orphaned.
+const JOB_STATES = `
+  SELECT id, CASE WHEN state IN ('waiting', 'active', 'delayed') THEN 'queued' ELSE 'ended' END AS state
+  FROM ${POSTGRES_SCHEMA}.job
   WHERE queue = $1 AND id = ANY ($2::text[])`;
 
 async function jobStates<Data>(
@@ -166,8 +170,8 @@ async function jobStates<Data>(
   jobIds: readonly string[],
 ): Promise<Map<string, JobState>> {
   const values = [queue.name, jobIds];
-  const { rows } = await poolOf(queue).query<{ id: string; ended: boolean }>(JOB_STATES, values);
-  return new Map(rows.map(({ id, ended }) => [id, ended ? 'ended' : 'held']));
+  const { rows } = await poolOf(queue).query<{ id: string; state: JobState }>(JOB_STATES, values);
+  return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
 const FAILED_AMONG = `SELECT id FROM ${POSTGRES_SCHEMA}.job

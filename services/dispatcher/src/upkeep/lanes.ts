@@ -19,7 +19,7 @@ export interface LanesTurn {
 
 export interface LanesDependencies {
   pool: Pool;
-  deliveries: Pick<DeliveryQueue, 'wakeLanes'>;
+  deliveries: Pick<DeliveryQueue, 'putBackLanes'>;
   /** Called with the number of deliveries that expired, also when waking the lanes fails later. */
   onExpired?: (count: number) => void;
 }
@@ -48,7 +48,7 @@ async function wakeAllLanes(pool: Pool, deliveries: LanesDependencies['deliverie
   let waiting = 0;
   for (let after: string | undefined = ''; after !== undefined; ) {
     const lanes: WokenLane[] = await waitingLanes(pool, after, PAGE_SIZE);
-    await deliveries.wakeLanes(lanes);
+    await deliveries.putBackLanes(lanes);
     waiting += lanes.length;
     after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1)?.subscriptionId;
   }

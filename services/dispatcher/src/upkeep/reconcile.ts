@@ -12,8 +12,8 @@ type Half = 'event' | 'delivery';
 
 export interface ReconcileDependencies {
   pool: Pool;
-  events: Pick<EventQueue, 'addEach' | 'holds'>;
-  deliveries: Pick<DeliveryQueue, 'add' | 'holds' | 'lanesAtWork'>;
+  events: Pick<EventQueue, 'putBack' | 'holds'>;
+  deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'lanesAtWork'>;
   retryPolicy: RetryPolicy;
   /** How long a delivery may be overdue before its queue job is looked for; above an attempt's deadline. */
   graceMs: number;
@@ -139,7 +139,7 @@ async function putBackEvents(
   );
   const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
   for (let start = 0; start < lost.length; start += EVENTS_LOADED)
-    await events.addEach(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED).map(keyOf)));
+    await events.putBack(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED).map(keyOf)));
   return { putBack: lost.length, last: lastOf(page) };
 }
 
@@ -178,7 +178,7 @@ async function putBackDeliveries(
   const values = [graceMs, after.micros, after.id, PAGE_SIZE];
   const page = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
   const lost = await lostOnes(dependencies, page);
-  await deliveries.add(
+  await deliveries.putBack(
     lost.map(({ id, accountId, cycle, attemptCount }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
       return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };

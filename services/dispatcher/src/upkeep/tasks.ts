@@ -13,7 +13,7 @@ import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
-import { recover } from './recover.ts';
+import { type RecoverDependencies, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
@@ -29,6 +29,7 @@ const SHARDS_EVERY_MS = 10_000;
 
 type UpkeepDependencies = ReconcileDependencies &
   LanesDependencies &
+  RecoverDependencies &
   PendingLimitOptions &
   PurgeOptions &
   HealthOptions & { shards: Pick<ShardDesk, 'tend'>; metrics: DispatcherMetrics; logger: Logger };

@@ -165,7 +165,8 @@ const attemptOf = (row: EventCommit) => ({
 
 const queue = {
   add: async () => {},
-  addEach: async () => {},
+  putBack: async () => {},
+  putBackLanes: async () => {},
   holds: async () => new Set<string>(),
   lanesAtWork: async () => new Set<string>(),
   wakeLanes: async () => {},

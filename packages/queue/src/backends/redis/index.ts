@@ -1,10 +1,11 @@
 import { shardPrefix } from '@runhook/contract';
 import type { Processor, Queue, Telemetry } from 'bullmq';
-import type { BackendKind, Connector, JobState, TunedWorkerOptions } from '../backend.ts';
+import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
 import { ActiveJobs, existing, withLongWaits } from './at-rest.ts';
 import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
 import { withEndingWaits } from './ending-waits.ts';
 import { clientOf, FULL_REDIS } from './full.ts';
+import { REDIS_JOB_STATES } from './job-states.ts';
 import { sparingLooks, tellingTheLast } from './last-in-line.ts';
 import { REDIS_SHARDS } from './shards.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
@@ -47,12 +48,12 @@ function connect(url: string, connectMs: number): Connector {
     async hasFailed(queue) {
       return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
     },
-    jobStates,
     async keepSettings(queue) {
       const { maxLen } = EVENT_STREAM.events;
       await (await clientOf(queue)).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
     },
     ...FULL_REDIS,
+    ...REDIS_JOB_STATES,
     ...REDIS_STRANGERS,
     createQueue: <Data>(name: string, telemetry?: Telemetry, shard = 0) =>
       new SharingQueue<Data>(name, producing, {
@@ -72,24 +73,4 @@ function connect(url: string, connectMs: number): Connector {
         ),
       ),
   };
-}
-
-/**
- * By the job's own hash, of which `finishedOn` is there from its end until somebody has it done again. That there is a
- * hash is also what keeps another job with its id out, whatever lists it is in.
- */
-async function jobStates<Data>(
-  queue: Queue<Data>,
-  jobIds: readonly string[],
-): Promise<Map<string, JobState>> {
-  const pipeline = (await clientOf(queue)).pipeline();
-  for (const jobId of jobIds) pipeline.hmget(queue.toKey(jobId), 'timestamp', 'finishedOn');
-  const states = new Map<string, JobState>();
-  for (const [index, [error, value]] of ((await pipeline.exec()) ?? []).entries()) {
-    if (error) throw error;
-    const [timestamp, finishedOn] = value as (string | null)[];
-    const jobId = jobIds[index];
-    if (jobId !== undefined && timestamp !== null) states.set(jobId, finishedOn === null ? 'held' : 'ended');
-  }
-  return states;
 }

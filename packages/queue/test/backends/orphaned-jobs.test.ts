@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createQueueBackend, type QueueBackend } from '@runhook/queue';
+import {
+  connectRedis,
+  createTestQueueUrl,
+  IN_VAIN_MS,
+  queueBackends,
+  type RedisConnection,
+} from '@runhook/testing';
+import type { Queue } from 'bullmq';
+
+const NAME = 'orphans';
+const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
+
+/** On PostgreSQL the state is a column of the job's row. */
+(hasRedis ? describe : describe.skip)('a job on Redis whose key is in no list', () => {
+  let backend: QueueBackend;
+  let queue: Queue<object>;
+  let redis: RedisConnection;
+  const closers: (() => unknown)[] = [];
+  beforeEach(async () => {
+    const queueUrl = await createTestQueueUrl({ name: 'Redis' }, '');
+    backend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
+    queue = backend.createQueue<object>(NAME);
+    closers.push(() => queue.close());
+    await queue.waitUntilReady();
+    redis = await connectRedis(queueUrl);
+    closers.push(() => redis.close());
+    await redis.send('SELECT', new URL(queueUrl).pathname.slice(1));
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  const add = (jobId: string, options: object = {}) => queue.add('job', {}, { jobId, ...options });
+  const drop = (list: string) => redis.send('DEL', queue.toKey(list));
+  const stateOf = async (jobId: string) => (await backend.jobStates(queue, [jobId])).get(jobId);
+
+  test.each([
+    ['wait', {}],
+    ['delayed', { delay: 3_600_000 }],
+    ['prioritized', { priority: 1 }],
+  ])(
+    'is orphaned once its list %s is deleted, and can be added again after its remains are removed',
+    async (list, options) => {
+      await add('lost', options);
+      expect(await stateOf('lost')).toBe('queued');
+      await drop(list);
+      expect(await stateOf('lost')).toBe('orphaned');
+      await add('lost', options);
+      expect(await stateOf('lost')).toBe('orphaned');
+      await backend.removeOrphans(queue, ['lost']);
+      expect(await stateOf('lost')).toBeUndefined();
+      await add('lost', options);
+      expect(await stateOf('lost')).toBe('queued');
+    },
+  );
+
+  test('is not orphaned while a worker has it, even after the list of active jobs is deleted', async () => {
+    await add('taken');
+    const worker = backend.createWorker<object>(NAME, async () => undefined, { autorun: false });
+    closers.push(() => worker.close());
+    await worker.getNextJob('token');
+    expect(await stateOf('taken')).toBe('queued');
+    await redis.send('DEL', `${queue.toKey('taken')}:lock`);
+    expect(await stateOf('taken')).toBe('queued');
+    await redis.send('SET', `${queue.toKey('taken')}:lock`, 'token');
+    await drop('active');
+    expect(await stateOf('taken')).toBe('queued');
+    await redis.send('DEL', `${queue.toKey('taken')}:lock`);
+    expect(await stateOf('taken')).toBe('orphaned');
+  });
+
+  test('is removed alone: jobs that are queued, delayed or failed stay', async () => {
+    await add('lost');
+    await drop('wait');
+    await add('waits');
+    await add('job-delayed', { delay: 3_600_000 });
+    await add('job-failed', { delay: 3_600_000 });
+    await redis.send('ZREM', queue.toKey('delayed'), 'job-failed');
+    await redis.send('HSET', queue.toKey('job-failed'), 'finishedOn', '1');
+    await redis.send('ZADD', queue.toKey('failed'), '1', 'job-failed');
+    const jobIds = ['lost', 'waits', 'job-delayed', 'job-failed', 'none'];
+    await backend.removeOrphans(queue, jobIds);
+    expect(await backend.jobStates(queue, jobIds)).toEqual(
+      new Map([
+        ['waits', 'queued'],
+        ['job-delayed', 'queued'],
+        ['job-failed', 'ended'],
+      ]),
+    );
+  });
+
+  test('is told from the jobs of a long line, and left alone where the line is too long to be searched', async () => {
+    await add('lost');
+    await drop('wait');
+    await add('first');
+    const line = (count: number) => redis.send('EVAL', FILL, '1', queue.toKey('wait'), String(count));
+    await line(12_000);
+    await add('last');
+    const jobIds = ['lost', 'first', 'last'];
+    expect([...(await backend.jobStates(queue, jobIds)).values()]).toEqual(['orphaned', 'queued', 'queued']);
+    await line(50_000);
+    expect([...(await backend.jobStates(queue, jobIds)).values()]).toEqual(Array(3).fill('unsearched'));
+    await backend.removeOrphans(queue, jobIds);
+    expect((await backend.jobStates(queue, jobIds)).size).toBe(3);
+  });
+});
+
+const FILL = `for index = 1, tonumber(ARGV[1]) do redis.call('LPUSH', KEYS[1], 'other-' .. index) end`;

@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryIdFor, JOB_RUN_EVENTS, shardPrefix, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import {
+  createQueueBackend,
+  type DeliveryQueue,
+  type EventQueue,
+  openDeliveryQueue,
+  openEventQueue,
+} from '@runhook/queue';
+import { connectRedis, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { commitFanOut } from '../../src/record/commit-fan-out.ts';
+import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
+import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { type Harness, openHarness } from '../harness.ts';
+import { insertOpenEvent } from '../log-rows.ts';
+
+const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
+
+/** What an operator, or a script of one, can do to a queue on Redis. */
+(hasRedis ? describe : describe.skip)(
+  'after a list of the queue was deleted while the keys of its jobs remain',
+  () => {
+    let harness: Harness;
+    let events: EventQueue;
+    let deliveries: DeliveryQueue;
+    beforeEach(async () => {
+      harness = await openHarness({ name: 'Redis' });
+      const backend = createQueueBackend(harness.queueUrl);
+      events = openEventQueue(backend, () => undefined);
+      deliveries = openDeliveryQueue(backend, () => undefined);
+    });
+    afterEach(async () => {
+      await Promise.all([events.close(), deliveries.close()]);
+      await harness.close();
+    });
+
+    async function drop(queue: string, list: string): Promise<void> {
+      const redis = await connectRedis(harness.queueUrl);
+      await redis.send('SELECT', new URL(harness.queueUrl).pathname.slice(1));
+      expect(await redis.send('DEL', `${shardPrefix(0)}:${queue}:${list}`)).toBe(1);
+      redis.close();
+    }
+
+    const run = () =>
+      reconcile({
+        pool: harness.database.pool,
+        events,
+        deliveries,
+        retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
+        graceMs: 0,
+        eventGraceMs: 0,
+      });
+
+    const newEvent = (runId: number) =>
+      exampleEvent('job.run.started', harness.account.jobs[0] as never, 8_000 + runId);
+
+    async function pendingDelivery(isParked: boolean) {
+      const { id, name } = await seedSubscription(harness.database, {
+        accountId: harness.account.id,
+        clientUrl: harness.receiver.url,
+      });
+      const event = newEvent(0);
+      const delivery = {
+        id: deliveryIdFor(event.eventId, id),
+        subscriptionId: id,
+        webhookName: name,
+        isParked,
+      };
+      await commitFanOut(harness.database.pool, [{ event, version: null, deliveries: [delivery] }]);
+      return delivery;
+    }
+
+    test('the reconciler puts back a retry whose job is in no list', async () => {
+      const { id } = await pendingDelivery(false);
+      await harness.database.pool.query('UPDATE deliveries SET attempt_count = 1');
+      const retry = { deliveryId: id, cycle: 0, accountId: harness.account.id, attemptsLeft: 5 };
+      await deliveries.add([{ ...retry, delayMs: 3_600_000 }]);
+      expect(await run()).toEqual({ event: 0, delivery: 0 });
+      await drop(WEBHOOK_DELIVERIES, 'delayed');
+      expect(await run()).toEqual({ event: 0, delivery: 1 });
+      expect(await deliveries.counts()).toMatchObject({ waiting: 1, delayed: 0 });
+      expect(await run()).toEqual({ event: 0, delivery: 0 });
+    });
+
+    test('the reconciler puts back events of a job of their own and of one that they share', async () => {
+      const those = [newEvent(1), newEvent(2), newEvent(3)];
+      for (const event of those) await insertOpenEvent(harness.database, event);
+      await events.addEach(those.slice(0, 1));
+      await events.add(those.slice(1));
+      expect(await run()).toEqual({ event: 0, delivery: 0 });
+      await drop(JOB_RUN_EVENTS, 'wait');
+      expect(await run()).toEqual({ event: 3, delivery: 0 });
+      expect(await events.counts()).toMatchObject({ waiting: 3 });
+      expect(await run()).toEqual({ event: 0, delivery: 0 });
+    });
+
+    test('a lane gets another job for the one that is in no list', async () => {
+      const { subscriptionId } = await pendingDelivery(true);
+      const lane = { subscriptionId, accountId: harness.account.id };
+      await deliveries.wakeLanes([{ ...lane, delayMs: 3_600_000 }]);
+      const dependencies = { pool: harness.database.pool, deliveries };
+      expect(await lookAfterLanes(dependencies)).toEqual({ waiting: 1, expired: 0 });
+      expect(await deliveries.counts()).toMatchObject({ waiting: 0, delayed: 1 });
+      await drop(WEBHOOK_DELIVERIES, 'delayed');
+      expect(await lookAfterLanes(dependencies)).toEqual({ waiting: 1, expired: 0 });
+      expect(await deliveries.counts()).toMatchObject({ waiting: 1, delayed: 0 });
+    });
+  },
+);
