@@ -48,23 +48,30 @@ export function createProducer<Data>(
   const opened = new Map<number, Promise<Queue<Data>>>();
 
   async function open(shard: number): Promise<Queue<Data>> {
-    const queue = backend.createQueue<Data>(name, await telemetry?.(), shard);
-    // They share a connection, of whose trouble one tells.
-    queue.on('error', shard === 0 ? onError : () => undefined);
+    let queue: Queue<Data> | null = null;
     try {
-      await backend.withinCallTimeout(() => queue.waitUntilReady());
-      return queue;
+      return await backend.withinCallTimeout(async () => {
+        // Reads the certificates that the URL names.
+        queue = backend.createQueue<Data>(name, await telemetry?.(), shard);
+        // They share a connection, of whose trouble one tells.
+        queue.on('error', shard === 0 ? onError : () => undefined);
+        await queue.waitUntilReady();
+        return queue;
+      });
     } catch (error) {
-      opened.delete(shard);
-      queue.close().catch(onError);
+      (queue as Queue<Data> | null)?.close().catch(onError);
       throw error;
     }
   }
 
+  /** A queue that could not be opened, for whatever reason, is opened again by the next call. */
   function ready(shard: number): Promise<Queue<Data>> {
-    const known = opened.get(shard) ?? open(shard);
-    opened.set(shard, known);
-    return known;
+    const known = opened.get(shard);
+    if (known !== undefined) return known;
+    const opening = open(shard);
+    opened.set(shard, opening);
+    opening.catch(() => opened.delete(shard));
+    return opening;
   }
 
   async function call<T>(work: (queue: Queue<Data>) => Promise<T>, shard = 0): Promise<T> {

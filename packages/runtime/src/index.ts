@@ -33,5 +33,5 @@ export {
 export { Semaphore } from './semaphore.ts';
 export { startFailure } from './start-failure.ts';
 export { letGoOfStart } from './start-garbage.ts';
-export { DeadlineError, endedWithin, type Periodic, startPeriodic, withinDeadline } from './timers.ts';
+export { DeadlineError, endedWithin, jittered, type Periodic, startPeriodic, withinDeadline } from './timers.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -71,3 +71,11 @@ export async function endedWithin(timeMs: number, work: Promise<unknown>): Promi
   await Promise.race([ended, over]);
   clearTimeout(timer);
 }
+
+/**
+ * A wait between half of `waitMs` and all of it, so that processes that lost the same server do not all return to it at the same instant.
+ * @param random from 0 to 1
+ */
+export function jittered(waitMs: number, random = Math.random()): number {
+  return (waitMs * (1 + random)) / 2;
+}

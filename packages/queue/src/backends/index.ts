@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { DeadlineError, withinDeadline } from '@runhook/runtime/timers';
+import { DeadlineError, jittered, withinDeadline } from '@runhook/runtime/timers';
 import type { Processor, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import { ShardMaps } from '../shard-maps.ts';
@@ -116,7 +116,7 @@ function steadied<Data>(worker: Worker<Data>): Worker<Data> {
     try {
       return await moveToActive(...given);
     } catch (error) {
-      await wait(TRY_AGAIN_MS);
+      await wait(jittered(TRY_AGAIN_MS));
       throw error;
     }
   };

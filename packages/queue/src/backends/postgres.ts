@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
+import { jittered } from '@runhook/runtime/timers';
 import {
   createPostgresBackend,
   type Processor,
@@ -226,7 +227,7 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {
     readiness ??= connection.bootstrap().catch(async (error: unknown) => {
-      await wait(RETRY_MS);
+      await wait(jittered(RETRY_MS));
       readiness = null;
       throw error;
     });

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -7,7 +7,15 @@ import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
-import { createQueueBackend, type Job, openEventQueue, openShardDesk, type Worker } from '../../src/index.ts';
+import {
+  createQueueBackend,
+  type Job,
+  openDeliveryQueue,
+  openEventQueue,
+  openShardDesk,
+  QueueUnavailableError,
+  type Worker,
+} from '../../src/index.ts';
 import {
   connectionsOf,
   makeCertificates,
@@ -275,6 +283,35 @@ describeWithRedis('sentinels', () => {
 });
 
 describeWithTls('TLS', () => {
+  test(
+    'is spoken as soon as the certificates are there, by a queue whose first call came before them',
+    async () => {
+      const { ca, cert, key } = await makeCertificates(folder);
+      const conf = (port: number) => [
+        'port 0',
+        'save ""',
+        `tls-port ${port}`,
+        `tls-ca-cert-file ${ca}`,
+        `tls-cert-file ${cert}`,
+        `tls-key-file ${key}`,
+        'tls-auth-clients no',
+      ];
+      const server = await startServer({ folder, name: 'tls-late', conf });
+      servers.push(server);
+      const mounted = join(folder, 'mounted-late.pem');
+      const backend = createQueueBackend(`rediss://127.0.0.1:${server.port}?caFile=${mounted}`);
+      const queue = openDeliveryQueue(backend, () => undefined);
+      try {
+        await expect(queue.counts()).rejects.toBeInstanceOf(QueueUnavailableError);
+        await copyFile(ca, mounted);
+        expect(await queue.counts()).toMatchObject({ waiting: 0 });
+      } finally {
+        await queue.close();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+
   test(
     'is spoken, with our own authority and client certificates, and an unknown authority is refused',
     async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionSentence, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
-import type { Logger } from '@runhook/runtime';
+import { jittered, type Logger } from '@runhook/runtime';
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
@@ -34,7 +34,7 @@ export async function retryWhileUnavailable<Result>(
       const isAway = isDatabaseUnavailable(error) || error instanceof QueueUnavailableError;
       if (!isAway && !outlasts(error)) throw error;
       if (waitMs === FIRST_WAIT_MS) logger.warn(reasonOf(error), 'waiting for the database or the queue');
-      await sleep(waitMs, undefined, { signal: stopping }).catch(() => {
+      await sleep(jittered(waitMs), undefined, { signal: stopping }).catch(() => {
         throw new StoppingError('The dispatcher is stopping.', { cause: error });
       });
     }

@@ -1,5 +1,5 @@
 import { attemptsLeft, deliveryJobId, type EventKey, eventJobId } from '@runhook/contract';
-import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
+import { type Pool, type Queryable, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { RetryPolicy } from '../policy/outcome.ts';
 import { loadEvents } from '../record/event-states.ts';
@@ -36,8 +36,7 @@ const LOOKED_AT_IN_VAIN_MAX = 20_000;
 /**
  * PostgreSQL is the record: whatever is pending there and no longer in the queue (a flushed or lost Redis, an eviction,
  * an operator's mistake) is put back with the attempts it has left. Each half goes through what is overdue, the longest
- * first, page by page, and keeps its place in the database; neither stops the other. What another dispatcher is at is
- * left to it. Throws what stopped a half, when both have ended.
+ * first, page by page, and keeps its place in the database; neither stops the other. Throws what stopped a half, when both have ended.
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
   const halves = [
@@ -76,49 +75,59 @@ async function walk(
   half: Half,
   putBackPage: PutBackPage,
 ): Promise<number> {
-  const { stopping, onPutBack } = dependencies;
+  const { pool, stopping, onPutBack } = dependencies;
+  let stored = await storedPlace(pool, half);
   let putBack = 0;
   let inVain = 0;
   while (inVain < LOOKED_AT_IN_VAIN_MAX && !stopping?.aborted) {
-    const page = await atPlace(dependencies.pool, half, (database, place) =>
-      putBackPage(dependencies, database, place),
-    );
-    if (page === null) break;
+    const page = await putBackPage(dependencies, pool, stored ?? BEGINNING);
     if (page.putBack > 0) onPutBack?.(half, page.putBack);
     putBack += page.putBack;
     inVain = page.putBack > 0 ? 0 : inVain + PAGE_SIZE;
-    if (page.last === null) break;
+    const isStored = await storePlace(pool, half, stored, page.last);
+    if (!isStored || page.last === null) break;
+    stored = page.last;
   }
   return putBack;
 }
 
-const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.reconcile.' || $1)) AS mine`;
 const PLACE = `
   SELECT (extract(epoch FROM after_moment) * 1000000)::bigint AS micros, after_id AS id
   FROM reconciler_places WHERE half = $1`;
 const BEGINNING: Place = { micros: '0', id: '' };
+const MOMENT = (micros: string) => `timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond'`;
 const KEEP = `
-  INSERT INTO reconciler_places (half, after_moment, after_id)
-  VALUES ($1, timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3)
-  ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id`;
-const FORGET = 'DELETE FROM reconciler_places WHERE half = $1';
+  INSERT INTO reconciler_places AS place (half, after_moment, after_id) VALUES ($1, ${MOMENT('$4')}, $5)
+  ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id
+  WHERE place.after_moment = ${MOMENT('$2')} AND place.after_id = $3
+  RETURNING half`;
+const FORGET = `
+  DELETE FROM reconciler_places WHERE half = $1 AND after_moment = ${MOMENT('$2')} AND after_id = $3 RETURNING half`;
 
-/** One page from the place that the last one ended at; null when another dispatcher is at one. */
-async function atPlace(
+async function storedPlace(pool: Pool, half: Half): Promise<Place | null> {
+  const [place] = await runStatement<Place & Columns>(pool, PLACE, [half]);
+  return place ?? null;
+}
+
+/**
+ * Stores where the next page begins, null for the beginning. Returns false when another dispatcher has moved the position since
+ * it was read: that one continues. No lock is held while the queue is asked; two dispatchers at one page do no harm, because a job that exists
+ * is not added twice.
+ */
+async function storePlace(
   pool: Pool,
   half: Half,
-  page: (database: Queryable, place: Place) => Promise<Page>,
-): Promise<Page | null> {
-  return await inTransaction(pool, async (transaction) => {
-    const [lock] = await runStatement<{ mine: boolean }>(transaction, LOCK, [half]);
-    if (!lock?.mine) return null;
-    const [place] = await runStatement<Place & Columns>(transaction, PLACE, [half]);
-    const result = await page(transaction, place ?? BEGINNING);
-    if (result.last !== null)
-      await runStatement(transaction, KEEP, [half, result.last.micros, result.last.id]);
-    else if (place !== undefined) await runStatement(transaction, FORGET, [half]);
-    return result;
-  });
+  stored: Place | null,
+  last: Place | null,
+): Promise<boolean> {
+  if (last === null && stored === null) return true;
+  const from = stored ?? BEGINNING;
+  const values = [half, from.micros, from.id];
+  const changed =
+    last === null
+      ? await runStatement(pool, FORGET, values)
+      : await runStatement(pool, KEEP, [...values, last.micros, last.id]);
+  return changed.length > 0;
 }
 
 interface Columns {

@@ -178,7 +178,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await lostDeliveries(1);
     await harness.database.pool.query('UPDATE deliveries SET attempt_count = 4');
     harness.receiver.respondWith(500);
-    // Before the dispatcher, whose own reconciler would have the lock at times.
+    // Before the dispatcher, whose own reconciler would put them back at times.
     await run();
     await harness.startDispatcher();
     await eventually(async () => {
@@ -202,11 +202,42 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 
-  test('runs once at a time: another dispatcher that comes meanwhile does nothing', async () => {
+  test('adds each job once when several dispatchers are at the same page', async () => {
     await lostDeliveries(50);
-    const results = await Promise.all([run(), run(), run(), run()]);
-    const putBack = results.map((result) => result.delivery);
-    expect(putBack.reduce((sum, count) => sum + count, 0)).toBe(50);
+    await Promise.all([run(), run(), run(), run()]);
+    expect(await deliveries.counts()).toMatchObject({ waiting: 50, delayed: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+  });
+
+  test('ends its pass when another dispatcher has moved the position that it read', async () => {
+    await overdue(2_500);
+    const stop = new AbortController();
+    const otherPass = () => run({ stopping: stop.signal, onPutBack: () => stop.abort() });
+    let pages = 0;
+    const holds: typeof deliveries.holds = async (page) => {
+      pages += 1;
+      if (pages === 1) expect(await otherPass()).toEqual({ event: 0, delivery: 1_000 });
+      return await deliveries.holds(page);
+    };
+    expect(await run({ deliveries: { ...deliveries, holds } })).toEqual({ event: 0, delivery: 0 });
+    expect(pages).toBe(1);
+    expect(await run()).toEqual({ event: 0, delivery: 1_500 });
+  });
+
+  test('keeps no transaction open while the queue is asked', async () => {
+    await overdue(1);
+    const { pool } = harness.database;
+    const open: number[] = [];
+    const holds: typeof deliveries.holds = async (page) => {
+      const { rows } = await pool.query<{ count: number }>(
+        `SELECT count(*)::int AS count FROM pg_stat_activity
+         WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
+      );
+      open.push(rows[0]?.count ?? -1);
+      return await deliveries.holds(page);
+    };
+    await run({ deliveries: { ...deliveries, holds } });
+    expect(open).toEqual([0]);
   });
 
   test('runs by itself in the dispatcher, on the schedule that it keeps', async () => {

@@ -1,6 +1,6 @@
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { type EventQueue, type IdentifiedEvent, UNDER_WAY_MS } from '@runhook/queue';
-import type { Traces } from '@runhook/runtime';
+import { jittered, type Traces } from '@runhook/runtime';
 
 /** One bulk call of the queue. */
 const BATCH_SIZE = 500;
@@ -103,7 +103,7 @@ export class Relay {
       } catch (error) {
         if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
         if (this.#isStopping) break;
-        await this.#sleep(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS));
+        await this.#sleep(jittered(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS)));
       }
     }
     this.#running = null;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { jittered } from '@runhook/runtime/timers';
 import { type Processor, Queue, type QueueOptions, Worker, type WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
 import { parseRedisUrl, type RedisTarget } from './url.ts';
@@ -45,8 +46,9 @@ interface ClientOptions {
   enableOfflineQueue?: boolean;
 }
 
-function reconnectDelayMs(times: number): number {
-  return Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS);
+/** Jittered, because all clients of a server lose it at the same time. */
+export function reconnectDelayMs(times: number): number {
+  return jittered(Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS));
 }
 
 /** Of a client that talks to one server, found by its own address or by sentinels. Not for a cluster. */
@@ -135,9 +137,9 @@ export class SharedClient {
 
   /** Whoever takes it gives it back with `leave`, once. */
   take(): Redis | Cluster {
-    this.#users += 1;
     // Those who use it hear of its errors; between the last one's leaving and its end nobody does.
     this.#client ??= this.#open().on('error', () => undefined);
+    this.#users += 1;
     return this.#client;
   }
 
