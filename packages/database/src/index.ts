@@ -71,6 +71,7 @@ export {
   SecretBoxError,
   type UnreadableSecret,
 } from './secrets.ts';
+export { readServerTimeMs } from './server-time.ts';
 export {
   DatabaseUnreachableError,
   isDatabaseRefusing,

@@ -61,7 +61,7 @@ export function findingsText(findings: readonly Finding[]): string {
   return [...lines, '', sum].join('\n');
 }
 
-const CLOCK_WARNING_MS = 2_000;
+const CLOCK_WARNING_MS = 1_000;
 const CLOCK_FAILED_MS = 60_000;
 
 /** @param theirsMs read between `beforeMs` and now, by this machine's clock, which is as wrong as it takes to answer */

@@ -26,12 +26,21 @@ export {
   createMetricsRegistry,
   type DependencyMetrics,
   registerBlockedAddresses,
+  registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
   releaseVersion,
 } from './metrics.ts';
 export { Semaphore } from './semaphore.ts';
+export { type Clock, LOCAL_CLOCK, ServerClock } from './server-clock.ts';
 export { startFailure } from './start-failure.ts';
 export { letGoOfStart } from './start-garbage.ts';
-export { DeadlineError, endedWithin, jittered, type Periodic, startPeriodic, withinDeadline } from './timers.ts';
+export {
+  DeadlineError,
+  endedWithin,
+  jittered,
+  type Periodic,
+  startPeriodic,
+  withinDeadline,
+} from './timers.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

@@ -78,6 +78,18 @@ export function registerDependencyMetrics(registry: Registry): DependencyMetrics
   return { note: (dependency, isUp) => up.set({ dependency }, isUp ? 1 : 0) };
 }
 
+/** How far the clock of this process's host is from the server's, as it was measured last. */
+export function registerClockMetrics(registry: Registry, clock: { readonly offsetMs: number }): void {
+  new Gauge({
+    name: 'runhook_clock_offset_seconds',
+    help: 'How far the clock of this host is ahead of that of PostgreSQL; negative when it is behind.',
+    registers: [registry],
+    collect() {
+      this.set(clock.offsetMs / 1_000);
+    },
+  });
+}
+
 /** Requests that the egress guard refused: somebody subscribed with a URL that leads inside. */
 export function registerBlockedAddresses(registry: Registry): Counter {
   return new Counter({

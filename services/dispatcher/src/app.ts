@@ -3,6 +3,7 @@ import {
   type Database,
   ensureDayPartitions,
   openDatabase,
+  readServerTimeMs,
   requireKeys,
   requireSchema,
 } from '@runhook/database';
@@ -24,6 +25,7 @@ import {
 } from '@runhook/queue';
 import {
   addToEachLine,
+  type Clock,
   createHealth,
   createHttpProbes,
   createMetricsRegistry,
@@ -31,8 +33,10 @@ import {
   type Lifecycle,
   type Logger,
   openTraces,
+  registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
+  ServerClock,
   startPeriodic,
   startProbeServer,
 } from '@runhook/runtime';
@@ -56,6 +60,7 @@ import { startDeliveryWorkers, startEventWorkers } from './worker.ts';
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
 const STRANGERS_EVERY_MS = 15_000;
+const CLOCK_EVERY_MS = 10_000;
 
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
@@ -82,8 +87,9 @@ export async function startDispatcher(
   const port = await openProbes(process);
   const database = openDispatchDatabase(process);
   const fitness = await openFit(process, database);
-  const queues = await openQueues(process);
-  const dispatcher = openDispatcher({ ...process, database, deliveryQueue: queues.deliveries });
+  const clock = await openClock(process, database);
+  const queues = await openQueues(process, clock);
+  const dispatcher = openDispatcher({ ...process, database, clock, deliveryQueue: queues.deliveries });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
   await startMail(process, database.pool);
   openBacklog(process, database, queues);
@@ -176,6 +182,20 @@ async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
   return fitness;
 }
 
+/** PostgreSQL's clock, by which deliveries are due: jobs are added and taken by it. */
+async function openClock(process: Process, { pool }: Database): Promise<ServerClock> {
+  const { lifecycle, logger, registry } = process;
+  const clock = new ServerClock({ read: () => readServerTimeMs(pool) });
+  registerClockMetrics(registry, clock);
+  await retryWhileUnavailable(process, () => clock.measure());
+  const measure = () => clock.measure();
+  const measuring = startPeriodic(CLOCK_EVERY_MS, measure, (err) =>
+    logger.warn({ err }, 'the clock of the database could not be read'),
+  );
+  lifecycle.onClose('clock', () => void measuring.stop());
+  return clock;
+}
+
 interface Queues {
   backend: QueueBackend;
   events: EventQueue;
@@ -183,9 +203,9 @@ interface Queues {
   shards: ShardDesk;
 }
 
-async function openQueues(process: Process): Promise<Queues> {
+async function openQueues(process: Process, clock: Clock): Promise<Queues> {
   const { settings, lifecycle, logger, health } = process;
-  const backend = createQueueBackend(settings.queueUrl);
+  const backend = createQueueBackend(settings.queueUrl, { clock });
   const onError = (error: Error) => logger.warn({ err: error }, 'queue error');
   const telemetry = async () => process.telemetry;
   const deliveries = openDeliveryQueue(backend, onError, telemetry);
@@ -237,8 +257,9 @@ function openUpkeep(
 
 function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Database, queues: Queues): void {
   const dependencies = registerDependencyMetrics(registry);
-  const { events, deliveries } = queues;
-  const measure = createBacklogMeasure({ pool, events, deliveries, dependencies, registry });
+  const { events, deliveries, backend } = queues;
+  const nowMs = () => backend.clock.nowMs();
+  const measure = createBacklogMeasure({ pool, events, deliveries, dependencies, registry, nowMs });
   const measuring = startPeriodic(BACKLOG_EVERY_MS, measure, (error) =>
     logger.warn({ err: error }, 'the backlog could not be measured'),
   );

@@ -74,13 +74,13 @@ function laneOutcomeOf({ outcome, record, costly }: AttemptResult): LaneOutcome 
 }
 
 async function send(
-  { egress, secrets, retryPolicy, metrics }: Dispatcher,
+  { egress, secrets, retryPolicy, metrics, clock }: Dispatcher,
   delivery: Attemptable,
   target: Target,
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
   const body = renderPayload(delivery.event, { id: delivery.subscriptionId, name: delivery.webhookName });
-  const sentAt = new Date();
+  const sentAt = new Date(clock.nowMs());
   const headers = deliveryHeaders({
     body,
     eventId: delivery.event.eventId,
@@ -97,7 +97,7 @@ async function send(
   const number = delivery.attemptCount + 1;
   const progress = { cycle: delivery.cycle, attemptCount: number };
   const outcome = outcomeOf(report, result.response?.headers ?? {}, progress, retryPolicy, {
-    nowMs: Date.now(),
+    nowMs: clock.nowMs(),
     random: Math.random(),
   });
   const { response } = result;

@@ -13,10 +13,10 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 }
 
 async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, limits, metrics, logger } = dispatcher;
+  const { record, limits, metrics, logger, clock } = dispatcher;
   const { deliveryId, accountId = await record.accountOf(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
-  const step = nextStep(delivery, job.cycle, Date.now());
+  const step = nextStep(delivery, job.cycle, clock.nowMs());
   // The record lost it, when a replica that was behind took its place; an event that the queue has is fanned out anew.
   if (!delivery) logger.warn({ deliveryId }, 'the job of a delivery that has no row is dropped');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };

@@ -2,7 +2,7 @@ import { createSecretBox, type Database } from '@runhook/database';
 import { type Egress, egressRules } from '@runhook/egress';
 import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
-import { type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
+import { type Clock, type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';
 import { InHand } from './policy/in-hand.ts';
 import { LaneLimits } from './policy/lane-limits.ts';
@@ -26,6 +26,8 @@ export interface Dispatcher {
   pendingMax: number;
   /** How long an attempt may take. */
   attemptMs: number;
+  /** PostgreSQL's, by which deliveries are due. */
+  clock: Clock;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
   /** Events that this process is at, by the ids of their jobs; each settles when it is not any more. */
@@ -58,6 +60,7 @@ export interface DispatcherParts {
   /** Ends the waits for a database or a queue that is away. */
   stopping: AbortSignal;
   database: Database;
+  clock: Clock;
   deliveryQueue: DeliveryQueue;
   metrics: DispatcherMetrics;
   spans: Spans;
@@ -70,7 +73,7 @@ const IN_PLACE_PER_JOB = 4;
 const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
-  const { settings, lifecycle, stopping, database, deliveryQueue, metrics, spans, logger } = parts;
+  const { settings, lifecycle, stopping, database, clock, deliveryQueue, metrics, spans, logger } = parts;
   const egress = createEgress({
     ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
@@ -90,6 +93,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     }),
     pendingMax: settings.pendingDeliveriesPerAccount,
     attemptMs: settings.deliveryTimeoutMs,
+    clock,
     stopping,
     underWay: new Map(),
     inHand: new InHand({ max: settings.deliveryConcurrency }),

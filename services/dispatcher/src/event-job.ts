@@ -51,7 +51,7 @@ async function processEvent(
   message: unknown,
   retentionDays: number,
 ): Promise<Rejection | null> {
-  const { inHand, metrics } = dispatcher;
+  const { inHand, metrics, clock } = dispatcher;
   // The rest of a burst is taken when nothing else waits, in here as in the queue.
   const entering = inHand.acquire((opts?.priority ?? 0) > 0);
   if (entering) await entering;
@@ -59,7 +59,7 @@ async function processEvent(
     const { event, problems } = parseEvent(message, {
       eventId: () => eventIdForJob(id ?? '', timestamp),
       timestampMs: timestamp,
-      nowMs: Date.now(),
+      nowMs: clock.nowMs(),
       retentionDays,
     });
     if (problems) return malformed(problems.map(({ message }) => message).join('; '));

@@ -4,6 +4,7 @@ import {
   NAMED_CONNECTIONS,
   openDatabase,
   type Pool,
+  readServerTimeMs,
   requireSchema,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
@@ -20,6 +21,7 @@ import {
 } from '@runhook/queue';
 import {
   addToEachLine,
+  type Clock,
   createHealth,
   createHttpProbes,
   createLogger,
@@ -30,8 +32,10 @@ import {
   type LoggerOptions,
   openTraces,
   registerBlockedAddresses,
+  registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
+  ServerClock,
   startPeriodic,
   startProbeServer,
   type Traces,
@@ -51,6 +55,7 @@ import { ChangeStreams } from './subscriptions/changes.ts';
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCIES_EVERY_MS = 5_000;
+const CLOCK_EVERY_MS = 10_000;
 /** Reports that are recorded together, three batches at a time; and one of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Less than a caller waits: what it is not refused for any more is on its way to be committed. */
@@ -134,7 +139,8 @@ export async function createManagement(
     const surroundings = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
     const database = openServiceDatabase(surroundings);
     await requireLogin(database.pool, logger);
-    const queues = openQueues(surroundings);
+    const clock = openClock(surroundings, database);
+    const queues = openQueues(surroundings, clock);
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue);
@@ -162,6 +168,7 @@ export async function createManagement(
       egress,
       relay,
       changes,
+      clock,
       timeouts,
     };
     const { endpoints, routing } = createEndpoints(settings, resources);
@@ -236,13 +243,28 @@ async function requireLogin(pool: Pool, logger: Logger): Promise<void> {
   }
 }
 
-function openQueues({ settings, logger, lifecycle, health, traces, timeouts }: Surroundings): {
+/** PostgreSQL's clock, as the dispatchers use it. */
+function openClock({ lifecycle, logger, registry }: Surroundings, { pool }: PrismaDatabase): ServerClock {
+  const clock = new ServerClock({ read: () => readServerTimeMs(pool) });
+  registerClockMetrics(registry, clock);
+  const measure = () => clock.measure();
+  const measuring = startPeriodic(CLOCK_EVERY_MS, measure, (err) =>
+    logger.warn({ err }, 'the clock of the database could not be read'),
+  );
+  lifecycle.onClose('clock', () => void measuring.stop());
+  return clock;
+}
+
+function openQueues(
+  { settings, logger, lifecycle, health, traces, timeouts }: Surroundings,
+  clock: Clock,
+): {
   backendName: QueueBackendName;
   deliveryQueue: DeliveryQueue;
   eventQueue: EventQueue;
 } {
   const queueTelemetry = traces ? openQueueTelemetry : undefined;
-  const backend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs });
+  const backend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs, clock });
   const onQueueError = (err: Error) => logger.warn({ err }, 'the queue connection has trouble');
   const deliveryQueue = openDeliveryQueue(backend, onQueueError, queueTelemetry);
   lifecycle.onClose('delivery queue', () => deliveryQueue.close());

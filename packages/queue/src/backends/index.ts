@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Clock, LOCAL_CLOCK } from '@runhook/runtime/server-clock';
 import { DeadlineError, jittered, withinDeadline } from '@runhook/runtime/timers';
 import type { Processor, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
@@ -14,6 +15,7 @@ import { createPaced, Gate } from './pace.ts';
 import { postgres } from './postgres.ts';
 import { openRedisBeside } from './redis/connection.ts';
 import { redis } from './redis/index.ts';
+import { withServerTimes } from './server-times.ts';
 
 /** The kinds of servers that a queue may be on: the only list of them. */
 const KINDS = [redis, postgres] as const satisfies readonly BackendKind[];
@@ -23,6 +25,8 @@ export type QueueBackendName = (typeof KINDS)[number]['name'];
 export interface QueueBackendOptions {
   /** How long a producer's call waits for a backend that may be gone, before it fails; 5 s when omitted. */
   callMs?: number | undefined;
+  /** The clock of all times on the queue's server, which the processes of a deployment share; this host's when omitted. */
+  clock?: Clock;
 }
 
 const CALL_MS = 5_000;
@@ -32,6 +36,8 @@ const CONNECT_SHARE = 0.6;
 /** BullMQ on one of its backends; made from `QUEUE_URL`. */
 export interface QueueBackend extends Omit<Connector, 'createWorker'> {
   name: QueueBackendName;
+  /** The clock of the times of its jobs. */
+  clock: Clock;
   /** As this process knows it. */
   shardMaps: ShardMaps;
   /** @param gate of a group of workers with one bound; a worker of its own has its `concurrency` */
@@ -53,18 +59,20 @@ export function queueBackendName(queueUrl: string): QueueBackendName {
 
 export function createQueueBackend(
   queueUrl: string,
-  { callMs = CALL_MS }: QueueBackendOptions = {},
+  { callMs = CALL_MS, clock = LOCAL_CLOCK }: QueueBackendOptions = {},
 ): QueueBackend {
   const { name, connect } = kindOf(queueUrl);
   const connector = connect(queueUrl, callMs * CONNECT_SHARE);
   return {
     name,
     ...connector,
+    clock,
     shardMaps: new ShardMaps(connector.shards),
+    createQueue: (...given) => withServerTimes(connector.createQueue(...given), clock),
     createWorker: (name, process, options, shard = 0, gate = new Gate(options.concurrency ?? 1)) =>
       steadied(
         createPaced(gate, process, (paced, concurrency) =>
-          connector.createWorker(name, paced, { ...options, concurrency }, shard),
+          withServerTimes(connector.createWorker(name, paced, { ...options, concurrency }, shard), clock),
         ),
       ),
     withinCallTimeout: (call) => withinCallTimeout(connector, callMs, call),

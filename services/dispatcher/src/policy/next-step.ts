@@ -79,7 +79,10 @@ export type NextStep =
   /** Nothing is left to do for this queue job. */
   | { kind: 'skip' };
 
-/** Clocks of the database and of this machine may differ by a little. */
+/**
+ * A measured clock is inexact by half of a round trip. What is earlier than this waits for at least as long, so that a clock that is wrong does not
+ * make the queue hand out the same job over and over.
+ */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 const DELETED = 'The subscription was deleted.';

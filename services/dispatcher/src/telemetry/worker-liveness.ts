@@ -58,7 +58,7 @@ export function createWorkerWatch({
   concurrency,
   firstInLine,
   stuckAfterMs = 6_000,
-  nowMs = Date.now,
+  nowMs = () => performance.now(),
 }: WorkerWatchOptions): WorkerWatch {
   let begunAtLook = -1;
   let waiting: { jobId: string; sinceMs: number } | null = null;

@@ -15,6 +15,7 @@ import {
   createLogger,
   createMetricsRegistry,
   Lifecycle,
+  LOCAL_CLOCK,
   startProbeServer,
 } from '@runhook/runtime';
 import {
@@ -63,6 +64,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       lifecycle,
       stopping: new AbortController().signal,
       database: harness.database,
+      clock: LOCAL_CLOCK,
       deliveryQueue,
       metrics: createDispatcherMetrics(registry),
       spans: noSpans,

@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createQueueBackend, DelayedError, type QueueBackend } from '@runhook/queue';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  eventually,
+  IN_VAIN_MS,
+  queueBackends,
+} from '@runhook/testing';
+import type { Queue } from 'bullmq';
+import { READ_BULLMQ_VERSION } from '../../src/backends/server-times.ts';
+
+const NAME = 'clocked';
+const HOUR_MS = 3_600_000;
+
+describe.each(queueBackends())('a queue on $name whose clock is not that of this host', (kind) => {
+  let queueUrl: string;
+  const closers: (() => Promise<unknown>)[] = [];
+  beforeEach(async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    queueUrl = await createTestQueueUrl(kind, database.url);
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  const open = (aheadMs: number) =>
+    createQueueBackend(queueUrl, { callMs: IN_VAIN_MS, clock: { nowMs: () => Date.now() + aheadMs } });
+
+  async function openQueue(backend: QueueBackend): Promise<Queue<object>> {
+    const queue = backend.createQueue<object>(NAME);
+    closers.push(() => queue.close());
+    await queue.waitUntilReady();
+    return queue;
+  }
+
+  test.each([
+    ['ahead', HOUR_MS],
+    ['behind', -HOUR_MS],
+  ])(
+    '%s of it takes a job when it is due, again after a delay and after a failure',
+    async (_name, aheadMs) => {
+      const backend = open(aheadMs);
+      const queue = await openQueue(backend);
+      const taken: { atMs: number; timestamp: number }[] = [];
+      const worker = backend.createWorker<object>(
+        NAME,
+        async (job, token) => {
+          taken.push({ atMs: Date.now(), timestamp: job.timestamp });
+          if (taken.length === 1) {
+            await job.moveToDelayed(Date.now() + 700, token);
+            throw new DelayedError();
+          }
+          if (taken.length === 2) throw new Error('again');
+        },
+        { settings: { backoffStrategy: () => 700 } },
+      );
+      worker.on('error', () => undefined);
+      closers.push(() => worker.close());
+      const addedMs = Date.now();
+      await queue.add('job', {}, { delay: 700, attempts: 3, backoff: { type: 'ours' } });
+      await eventually(() => expect(taken).toHaveLength(3));
+      const waits = taken.map(({ atMs }, index) => atMs - (taken[index - 1]?.atMs ?? addedMs));
+      for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(690);
+      for (const { timestamp } of taken) expect(Math.abs(timestamp - addedMs - aheadMs)).toBeLessThan(60_000);
+    },
+  );
+
+  test('is shared by processes whose own clocks differ: what one adds is due for the other', async () => {
+    // To the host of the second one the time of the first is an hour ago; both have the clock of the server.
+    const queue = await openQueue(open(HOUR_MS));
+    await queue.add('job', {}, { delay: 400 });
+    const early = open(0).createWorker<object>(NAME, async () => undefined, { autorun: false });
+    closers.push(() => early.close());
+    expect(await early.getNextJob('token', { block: false })).toBeUndefined();
+    const other = open(HOUR_MS).createWorker<object>(NAME, async () => undefined, { autorun: false });
+    closers.push(() => other.close());
+    await eventually(async () =>
+      expect(await other.getNextJob('token', { block: false })).toMatchObject({ name: 'job' }),
+    );
+  });
+
+  test('runs a schedule by it', async () => {
+    const backend = open(HOUR_MS);
+    const queue = await openQueue(backend);
+    let runs = 0;
+    const worker = backend.createWorker<object>(
+      NAME,
+      async () => {
+        runs += 1;
+      },
+      {},
+    );
+    worker.on('error', () => undefined);
+    closers.push(() => worker.close());
+    await queue.upsertJobScheduler('each', { every: 300 }, { name: 'each' });
+    await eventually(() => expect(runs).toBeGreaterThan(3));
+  });
+});
+
+test('the commands of BullMQ that carry a time were read in the version that is installed', () => {
+  const entry = createRequire(import.meta.url).resolve('bullmq');
+  const root = entry.slice(0, entry.lastIndexOf('/dist/'));
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+  // Compare the commands in redis-queue-backend.js and postgres-queue-backend.js with backends/server-times.ts, then change it there.
+  expect(version).toBe(READ_BULLMQ_VERSION);
+});

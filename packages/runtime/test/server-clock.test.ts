@@ -1,0 +1,89 @@
+import { expect, test } from '@jest/globals';
+import { ServerClock } from '@runhook/runtime/server-clock';
+
+const HOUR_MS = 3_600_000;
+
+/** A server whose clock is 1,000,000 ms when the monotonic clock is at 0, and a host whose clock is ahead of it. */
+function world(localAheadMs: number, roundTripsMs: number[] = [0]) {
+  let elapsedMs = 0;
+  let aheadMs = localAheadMs;
+  let reads = 0;
+  const serverNowMs = () => 1_000_000 + elapsedMs;
+  const clock = new ServerClock({
+    monotonicMs: () => elapsedMs,
+    localNowMs: () => serverNowMs() + aheadMs,
+    async read() {
+      const roundTripMs = roundTripsMs[Math.min(reads, roundTripsMs.length - 1)] ?? 0;
+      reads += 1;
+      elapsedMs += roundTripMs / 2;
+      const told = serverNowMs();
+      elapsedMs += roundTripMs / 2;
+      return told;
+    },
+  });
+  return {
+    clock,
+    serverNowMs,
+    reads: () => reads,
+    pass: (ms: number) => {
+      elapsedMs += ms;
+    },
+    stepLocalClock: (ms: number) => {
+      aheadMs += ms;
+    },
+  };
+}
+
+test.each([HOUR_MS, -HOUR_MS, 0])(
+  'is the clock of the server on a host that is %d ms ahead',
+  async (aheadMs) => {
+    const { clock, serverNowMs, pass } = world(aheadMs);
+    expect(clock.offsetMs).toBe(0);
+    await clock.measure();
+    expect(clock.nowMs()).toBe(serverNowMs());
+    pass(5_000);
+    expect(clock.nowMs()).toBe(serverNowMs());
+    expect(clock.offsetMs).toBe(aheadMs);
+  },
+);
+
+test('is not moved by a step of the local clock between measurements', async () => {
+  const { clock, serverNowMs, stepLocalClock } = world(0);
+  await clock.measure();
+  stepLocalClock(HOUR_MS);
+  expect(clock.nowMs()).toBe(serverNowMs());
+  expect(clock.offsetMs).toBe(HOUR_MS);
+});
+
+test('has to be measured again after a time, or when the local clock was set or the host suspended', async () => {
+  const { clock, pass, stepLocalClock } = world(HOUR_MS);
+  expect(clock.isMeasuredWithin(Number.POSITIVE_INFINITY)).toBe(false);
+  await clock.measure();
+  pass(60_000);
+  expect(clock.isMeasuredWithin(60_000)).toBe(true);
+  pass(1);
+  expect(clock.isMeasuredWithin(60_000)).toBe(false);
+  await clock.measure();
+  stepLocalClock(2_000);
+  expect(clock.isMeasuredWithin(60_000)).toBe(false);
+});
+
+test('uses the shortest of several round trips, and is content with one that is short', async () => {
+  const slow = world(0, [4_000, 100, 900]);
+  await slow.clock.measure();
+  expect(slow.reads()).toBe(3);
+  expect(Math.abs(slow.clock.nowMs() - slow.serverNowMs())).toBeLessThanOrEqual(50);
+  await slow.clock.measure();
+  const quick = world(0, [10]);
+  await quick.clock.measure();
+  expect(quick.reads()).toBe(1);
+});
+
+test('keeps the last measurement when the server does not answer', async () => {
+  const { clock, serverNowMs } = world(HOUR_MS);
+  await clock.measure();
+  const failing = new ServerClock({ read: () => Promise.reject(new Error('away')) });
+  await expect(failing.measure()).rejects.toThrow('away');
+  expect(failing.isMeasuredWithin(Number.POSITIVE_INFINITY)).toBe(false);
+  expect(clock.nowMs()).toBe(serverNowMs());
+});
