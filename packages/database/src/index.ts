@@ -52,6 +52,19 @@ export {
   type Statement,
   type Transaction,
 } from './open-database.ts';
+export {
+  addQuarantined,
+  deleteOldQuarantined,
+  listQuarantined,
+  QUARANTINE_KINDS,
+  type QuarantinedItem,
+  type QuarantinedRow,
+  type QuarantineKey,
+  type QuarantineKind,
+  rejectionReason,
+  releaseQuarantined,
+  withoutQuarantined,
+} from './quarantine.ts';
 export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export { runEach } from './run-each.ts';
@@ -76,6 +89,7 @@ export {
   DatabaseUnreachableError,
   isDatabaseRefusing,
   isDatabaseUnavailable,
+  isItemFault,
   isTaken,
   runStatement,
 } from './statements.ts';

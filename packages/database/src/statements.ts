@@ -46,6 +46,20 @@ export function isDatabaseRefusing(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !DATA_SQLSTATE.test(error.code ?? '');
 }
 
+/**
+ * Whether an error says that the data of a statement is invalid, so that its batch may be halved until the invalid item
+ * is isolated. Errors of the store (unavailable, read-only, a missing table or permission) concern all items equally.
+ */
+export function isItemFault(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return DATA_SQLSTATE.test(error.code ?? '');
+  return isEncodingError(error);
+}
+
+/** Thrown by our own code, the driver or JSON when a value cannot be encoded or decoded. Sockets do not throw these. */
+function isEncodingError(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+}
+
 /** Known by its shape: who has no Prisma Client, as the dispatcher, must not load it to look at an error. */
 interface PrismaErrorShape {
   code?: string;
@@ -80,8 +94,8 @@ export class DatabaseUnreachableError extends Error {
 }
 
 /**
- * Runs one statement. The driver gives a lost connection no code of its own, so whatever is not an answer of
- * PostgreSQL becomes a {@link DatabaseUnreachableError}.
+ * Runs one statement. The driver gives a lost connection no code of its own, so whatever is neither an answer of
+ * PostgreSQL nor a value that cannot be encoded becomes a {@link DatabaseUnreachableError}.
  * @param timeoutMs how long its answer is waited for; as long as the pool waits when omitted
  */
 export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResultRow>(
@@ -100,7 +114,7 @@ export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResul
     };
     return (await database.query<Row>(query)).rows;
   } catch (error) {
-    if (error instanceof pg.DatabaseError) throw error;
+    if (error instanceof pg.DatabaseError || isEncodingError(error)) throw error;
     throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
   }
 }

@@ -1,3 +1,5 @@
+import { halvesOf } from './halving.ts';
+
 export interface MicroBatcherOptions<Item, Result> {
   /** Answers one result per item, in order. */
   run: (items: Item[]) => Promise<Result[]>;
@@ -14,8 +16,8 @@ export interface MicroBatcherOptions<Item, Result> {
   enough?: number;
   /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
   gather?: { ms: number; enough: number };
-  /** Whether a failed batch may have failed for one of its items, so that each gets a try of its own. */
-  mayBeItemFault: (error: unknown) => boolean;
+  /** Whether an error means that an item is invalid. The batch is then halved until the invalid item is isolated. */
+  isItemFault: (error: unknown) => boolean;
   /** Called with each batch's size. */
   onBatch?: (size: number) => void;
 }
@@ -108,16 +110,16 @@ export class MicroBatcher<Item, Result> {
     return end === -1 ? this.#waiting.length : end;
   }
 
+  /** Halves a batch that is rejected for one of its items, so that only the caller of that item gets the error. */
   async #settle(batch: Waiting<Item, Result>[]): Promise<void> {
-    const { run, mayBeItemFault } = this.#options;
+    const { run, isItemFault } = this.#options;
     try {
       const results = await run(batch.map(({ item }) => item));
       batch.forEach(({ resolve }, index) => {
         resolve(results[index] as Result);
       });
     } catch (error) {
-      // One bad item must not take its neighbours down.
-      if (batch.length > 1 && mayBeItemFault(error)) for (const one of batch) await this.#settle([one]);
+      if (batch.length > 1 && isItemFault(error)) for (const half of halvesOf(batch)) await this.#settle(half);
       else for (const { reject } of batch) reject(error);
     }
   }

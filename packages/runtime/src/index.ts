@@ -8,6 +8,7 @@ export {
   parseSettings,
   type SettingsOf,
 } from './environment.ts';
+export { callHalving, type RejectedItem } from './halving.ts';
 export {
   createHealth,
   createHttpProbes,

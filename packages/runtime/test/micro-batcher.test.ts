@@ -19,14 +19,14 @@ test('items of one turn go together, and each gets its own result', async () => 
     sizes.push(items.length);
     return items.map((item) => item * 10);
   };
-  const batcher = new MicroBatcher({ run, sizeMax: 200, slots: 2, spacingMs: 0, mayBeItemFault: always });
+  const batcher = new MicroBatcher({ run, sizeMax: 200, slots: 2, spacingMs: 0, isItemFault: always });
   expect(await Promise.all([1, 2, 3].map((item) => batcher.add(item)))).toEqual([10, 20, 30]);
   expect(sizes).toEqual([3]);
 });
 
 test('while the slots are busy items collect, up to the largest batch', async () => {
   const { batches, run } = heldRun();
-  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, mayBeItemFault: always });
+  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, isItemFault: always });
   const results = [batcher.add(1)];
   await eventLoopTurn();
   results.push(...[2, 3, 4, 5].map((item) => batcher.add(item)));
@@ -47,7 +47,7 @@ test('after a batch of few the next need not wait as long as after one of many',
     return items;
   };
   const spacing = { spacingMs: 3_600_000, afterFew: { below: 2, spacingMs: 0 } };
-  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, ...spacing, mayBeItemFault: always });
+  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, ...spacing, isItemFault: always });
   await batcher.add(1);
   await Promise.all([batcher.add(2), batcher.add(3)]);
   const results = [batcher.add(4), batcher.add(5)];
@@ -60,7 +60,7 @@ test('after a batch of few the next need not wait as long as after one of many',
 
 test('as many as are enough wait for a slot and for nothing else, and all of them go together', async () => {
   const { batches, run } = heldRun();
-  const options = { sizeMax: 10, enough: 2, slots: 2, spacingMs: 3_600_000, mayBeItemFault: always };
+  const options = { sizeMax: 10, enough: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };
   const batcher = new MicroBatcher({ run, ...options });
   const results = [batcher.add(1)];
   await eventLoopTurn();
@@ -85,7 +85,7 @@ test('what nobody waits for is gathered, until there is enough or for so long', 
     batches.push(items);
     return items;
   };
-  const options = { run, sizeMax: 10, slots: 1, spacingMs: 0, mayBeItemFault: always };
+  const options = { run, sizeMax: 10, slots: 1, spacingMs: 0, isItemFault: always };
   const patient = new MicroBatcher({ ...options, gather: { ms: 3_600_000, enough: 3 } });
   const added = [patient.add(1), patient.add(2)];
   await eventLoopTurn();
@@ -101,14 +101,20 @@ test('what nobody waits for is gathered, until there is enough or for so long', 
   ]);
 });
 
-test('a bad item fails alone; its neighbours get their results', async () => {
+test('halves a batch that is rejected for one item, and only the caller of that item gets the error', async () => {
+  let calls = 0;
   const run = async (items: number[]) => {
-    if (items.includes(2)) throw new Error('two');
+    calls += 1;
+    if (items.includes(77)) throw new Error('77');
     return items;
   };
-  const batcher = new MicroBatcher({ run, sizeMax: 10, slots: 1, spacingMs: 0, mayBeItemFault: always });
-  const settled = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
-  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  const batcher = new MicroBatcher({ run, sizeMax: 128, slots: 1, spacingMs: 0, isItemFault: always });
+  const items = Array.from({ length: 128 }, (_, index) => index);
+  const settled = await Promise.allSettled(items.map((item) => batcher.add(item)));
+  const rejected = settled.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []));
+  expect(rejected).toEqual([77]);
+  // 2·log2(128) + 1; one call for each item would be 129.
+  expect(calls).toBe(15);
 });
 
 test('a fault that is no item’s fails the batch, once', async () => {
@@ -122,7 +128,7 @@ test('a fault that is no item’s fails the batch, once', async () => {
     sizeMax: 10,
     slots: 1,
     spacingMs: 0,
-    mayBeItemFault: () => false,
+    isItemFault: () => false,
   });
   const settled = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);

@@ -45,7 +45,7 @@ export class DeliveryEnqueuer {
       sizeMax: BATCH_SIZE_MAX,
       slots: BATCH_SLOTS,
       spacingMs: SPACING_MS,
-      mayBeItemFault: (error) => !(error instanceof StoppingError),
+      isItemFault: () => false,
       onBatch: metrics.batchSize.enqueue,
     });
   }

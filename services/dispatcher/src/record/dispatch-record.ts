@@ -6,7 +6,7 @@ import {
   type LaneJob,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
-import { isDatabaseRefusing, type Pool } from '@runhook/database';
+import { isDatabaseRefusing, isItemFault, type Pool } from '@runhook/database';
 import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
@@ -29,7 +29,7 @@ import {
 } from './deliveries.ts';
 import { type EventState, eventStates, loadEvents, type PlannedEvent } from './event-states.ts';
 import { hasParked, type Lane, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
-import { retryWhileUnavailable, StoppingError, type Waiting } from './retry-while-unavailable.ts';
+import { retryWhileUnavailable, type Waiting } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 
 const BATCH_SIZE_MAX = 200;
@@ -268,7 +268,7 @@ export class DispatchRecord {
       slots: BATCH_SLOTS,
       spacingMs: SPACING_MS[name],
       ...(gather && { gather }),
-      mayBeItemFault: (error) => !(error instanceof StoppingError),
+      isItemFault,
       onBatch: this.#options.metrics.batchSize[name],
     });
   }

@@ -10,7 +10,7 @@ import {
   givenValues,
   hasOtherData,
   inTransaction,
-  isDatabaseUnavailable,
+  isItemFault,
   type Queryable,
   queryRows,
   recordRunsOfEvents,
@@ -60,7 +60,7 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     sizeOf: ({ events }) => events.length,
     slots: 1,
     ...COMMIT_SPACING,
-    mayBeItemFault: (error) => !isDatabaseUnavailable(error),
+    isItemFault,
   });
 
   function publishedOf(recorded: Recorded): Published {

@@ -1,5 +1,5 @@
 // SQL by hand: the hot path; a report with an Idempotency-Key is one transaction with its answer.
-import { inTransaction, isDatabaseUnavailable, type Pool } from '@runhook/database';
+import { inTransaction, isItemFault, type Pool } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
 import type { Answer } from '../http/envelope.ts';
 import { HeldError, OutdatedCallerError } from '../http/errors.ts';
@@ -70,7 +70,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     sizeMax: BATCH_SIZE_MAX,
     slots: BATCH_SLOTS,
     ...COMMIT_SPACING,
-    mayBeItemFault: (error) => !isDatabaseUnavailable(error),
+    isItemFault,
   });
 
   function accepted(recorded: Recorded): Settled {

@@ -1,0 +1,147 @@
+import pg from 'pg';
+import { type Given, givenRows, givenSize, givenValues } from './given.ts';
+import type { Queryable } from './open-database.ts';
+import { runStatement } from './statements.ts';
+
+/** The kinds of `quarantined_items`, as the migration lists them. */
+export const QUARANTINE_KINDS = ['event', 'delivery', 'lane', 'recovery', 'status', 'notice'] as const;
+export type QuarantineKind = (typeof QUARANTINE_KINDS)[number];
+
+export interface QuarantineKey {
+  accountId: number;
+  /** The id of an event, a delivery, a recovery or a notice; the id of the subscription of a lane or a status. */
+  key: string;
+}
+
+/** An item that a store rejected for its data. */
+export interface QuarantinedItem extends QuarantineKey {
+  kind: QuarantineKind;
+  /** Why it was rejected; see {@link rejectionReason}. */
+  reason: string;
+  /** An event that is not on record: without it, nothing would have it any more. */
+  message?: unknown;
+}
+
+const COLUMNS: Given<QuarantinedItem> = {
+  account_id: ['bigint', ({ accountId }) => accountId],
+  kind: ['text', ({ kind }) => kind],
+  key: ['text', ({ key }) => key],
+  reason: ['text', ({ reason }) => reason],
+  message: ['bytea', ({ message }) => (message === undefined ? null : Buffer.from(JSON.stringify(message)))],
+};
+const ADD = `
+  INSERT INTO quarantined_items (account_id, kind, key, reason, message)
+  SELECT i.account_id, i.kind, i.key, i.reason, i.message FROM ${givenRows(COLUMNS, 1, 'i')}
+  ON CONFLICT (account_id, kind, key) DO NOTHING
+  RETURNING kind`;
+
+/** Sets items aside. Returns the kinds of those that were not set aside already. */
+export async function addQuarantined(
+  database: Queryable,
+  items: readonly QuarantinedItem[],
+): Promise<QuarantineKind[]> {
+  if (items.length === 0) return [];
+  const rows = await runStatement<{ kind: QuarantineKind }>(database, ADD, givenValues(COLUMNS, items));
+  return rows.map(({ kind }) => kind);
+}
+
+const KEYS: Given<QuarantineKey> = { account_id: COLUMNS.account_id as never, key: COLUMNS.key as never };
+const AMONG = `
+  SELECT q.account_id, q.key FROM ${givenRows(KEYS, 1, 'i')}
+  JOIN quarantined_items q ON q.account_id = i.account_id AND q.kind = $${1 + givenSize(KEYS)} AND q.key = i.key`;
+
+/** Returns the items that are not set aside, in input order. */
+export async function withoutQuarantined<Item>(
+  database: Queryable,
+  kind: QuarantineKind,
+  items: readonly Item[],
+  keyOf: (item: Item) => QuarantineKey,
+): Promise<Item[]> {
+  if (items.length === 0) return [];
+  const rows = await runStatement<{ account_id: string; key: string }>(
+    database,
+    AMONG,
+    [...givenValues(KEYS, items.map(keyOf)), kind],
+    'quarantined-among',
+  );
+  if (rows.length === 0) return [...items];
+  const quarantined = new Set(rows.map((row) => nameOf({ accountId: Number(row.account_id), key: row.key })));
+  return items.filter((item) => !quarantined.has(nameOf(keyOf(item))));
+}
+
+const nameOf = ({ accountId, key }: QuarantineKey) => `${accountId} ${key}`;
+
+/** A row of `quarantined_items`. */
+export interface QuarantinedRow extends QuarantinedItem {
+  /** Milliseconds since the epoch. */
+  createdAtMs: number;
+}
+
+const LIST = `
+  SELECT account_id, kind, key, reason, message, (extract(epoch FROM created_at) * 1000)::float8 AS created_at_ms
+  FROM quarantined_items
+  WHERE ($1::bigint IS NULL OR account_id = $1) AND ($2::text[] IS NULL OR key = ANY ($2))
+  ORDER BY created_at DESC, account_id, kind, key LIMIT $3`;
+
+interface ListRow {
+  [column: string]: unknown;
+  account_id: string;
+  kind: QuarantineKind;
+  key: string;
+  reason: string;
+  message: Buffer | null;
+  created_at_ms: number;
+}
+
+/** Returns the items that are set aside, newest first: of one account or of all, with these keys or with any. */
+export async function listQuarantined(
+  database: Queryable,
+  { accountId, keys, limit }: { accountId?: number; keys?: readonly string[]; limit: number },
+): Promise<QuarantinedRow[]> {
+  const rows = await runStatement<ListRow>(database, LIST, [accountId ?? null, keys ?? null, limit]);
+  return rows.map((row) => ({
+    accountId: Number(row.account_id),
+    kind: row.kind,
+    key: row.key,
+    reason: row.reason,
+    ...(row.message !== null && { message: JSON.parse(row.message.toString()) as unknown }),
+    createdAtMs: row.created_at_ms,
+  }));
+}
+
+const REMOVE = 'DELETE FROM quarantined_items WHERE account_id = $1 AND kind = $2 AND key = $3';
+
+/** The reconciler puts a released event or delivery back within seconds, if it is on record. */
+export async function releaseQuarantined(
+  database: Queryable,
+  { accountId, kind, key }: QuarantineKey & { kind: QuarantineKind },
+): Promise<void> {
+  await runStatement(database, REMOVE, [accountId, kind, key]);
+}
+
+const REMOVE_OLD = `
+  DELETE FROM quarantined_items WHERE (account_id, kind, key) IN (
+    SELECT account_id, kind, key FROM quarantined_items
+    WHERE created_at < now() - $1::int * interval '1 day' LIMIT $2)
+  RETURNING kind`;
+const OLD_BATCH = 1_000;
+
+/** Deletes what was set aside before the retention of the log began, in batches. Returns how many rows. */
+export async function deleteOldQuarantined(database: Queryable, retentionDays: number): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const rows = await runStatement(database, REMOVE_OLD, [retentionDays, OLD_BATCH]);
+    deleted += rows.length;
+    if (rows.length < OLD_BATCH) return deleted;
+  }
+}
+
+const REASON_CHARACTERS_MAX = 500;
+
+/** Describes a rejection for an operator, in text that PostgreSQL stores whatever the error quotes. */
+export function rejectionReason(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof pg.DatabaseError && error.code !== undefined ? `${error.code}: ` : '';
+  const text = `${code}${message}`.slice(0, REASON_CHARACTERS_MAX).replaceAll('\0', '\ufffd');
+  // The round trip replaces unpaired surrogates.
+  return Buffer.from(text).toString();
+}

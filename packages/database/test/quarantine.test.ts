@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import {
+  addQuarantined,
+  type Database,
+  deleteOldQuarantined,
+  isItemFault,
+  listQuarantined,
+  openDatabase,
+  rejectionReason,
+  releaseQuarantined,
+  runStatement,
+  withoutQuarantined,
+} from '@runhook/database';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url });
+});
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+const ask = (text: string, values: unknown[] = []) => errorOf(runStatement(database.pool, text, values));
+
+test('an error of the data is an item fault, and an error of the store is none', async () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  for (const error of [
+    await ask('SELECT $1::text', ['\u0000']),
+    await ask('SELECT $1::jsonb', ['"\\ud83d"']),
+    await ask('INSERT INTO reconciler_places VALUES ($1, now(), $1)', ['neither half']),
+    await ask('SELECT $1::jsonb', [circular]),
+  ])
+    expect(isItemFault(error)).toBe(true);
+  for (const error of [
+    await ask('SELECT FROM no_such_table'),
+    await ask('SET TRANSACTION READ ONLY; DELETE FROM notices'),
+    await ask('SET LOCAL statement_timeout = 1; SELECT pg_sleep(9)'),
+  ])
+    expect(isItemFault(error)).toBe(false);
+});
+
+test('an item that is set aside has its reason and its message back, whatever they contain', async () => {
+  const message = { text: 'cut \ud83d and \u0000', number: 1 };
+  const reason = rejectionReason(new Error(`\u0000 \ud83d ${'x'.repeat(10_000)}`));
+  const items = [
+    { accountId: 1, kind: 'event', key: 'wev_1', reason, message },
+    { accountId: 2, kind: 'delivery', key: 'wdl_1', reason: 'other' },
+  ] as const;
+  expect(await addQuarantined(database.pool, items)).toEqual(['event', 'delivery']);
+  // A second rejection of the same item is counted once.
+  expect(await addQuarantined(database.pool, items)).toEqual([]);
+  expect(await listQuarantined(database.pool, { accountId: 1, limit: 10 })).toMatchObject([items[0]]);
+  expect(await listQuarantined(database.pool, { keys: ['wdl_1'], limit: 10 })).toMatchObject([items[1]]);
+});
+
+test('an item is skipped until it is released, and only in its own account', async () => {
+  await addQuarantined(database.pool, [{ accountId: 1, kind: 'event', key: 'wev_1', reason: 'r' }]);
+  const items = [
+    { accountId: 1, key: 'wev_1' },
+    { accountId: 2, key: 'wev_1' },
+  ];
+  const left = () => withoutQuarantined(database.pool, 'event', items, (item) => item);
+  expect(await left()).toEqual([items[1]]);
+  await releaseQuarantined(database.pool, { accountId: 1, kind: 'event', key: 'wev_1' });
+  expect(await left()).toEqual(items);
+});
+
+test('items that were set aside before the retention began are deleted, and younger ones are not', async () => {
+  const item = { accountId: 1, kind: 'event', reason: 'r' } as const;
+  await addQuarantined(database.pool, [
+    { ...item, key: 'old' },
+    { ...item, key: 'young' },
+  ]);
+  await database.pool.query(
+    "UPDATE quarantined_items SET created_at = now() - interval '31 days' WHERE key = 'old'",
+  );
+  expect(await deleteOldQuarantined(database.pool, 30)).toBe(1);
+  expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([{ key: 'young' }]);
+});

@@ -1,0 +1,35 @@
+/** An item that a call rejected when it was passed alone, with the error. */
+export interface RejectedItem<Item> {
+  item: Item;
+  error: unknown;
+}
+
+/**
+ * Runs a call over several items. If it fails with an item fault, the items are halved until the invalid ones are
+ * isolated: one invalid item among n costs about 2·log2(n) calls. `call` must be safe to repeat.
+ * @returns the items that were rejected; the call has succeeded for all others
+ * @throws the first error that is no item fault; the items that were not yet passed are then untouched
+ */
+export async function callHalving<Item>(
+  items: readonly Item[],
+  call: (items: readonly Item[]) => Promise<unknown>,
+  isItemFault: (error: unknown) => boolean,
+): Promise<RejectedItem<Item>[]> {
+  if (items.length === 0) return [];
+  try {
+    await call(items);
+    return [];
+  } catch (error) {
+    if (!isItemFault(error)) throw error;
+    const [item] = items;
+    if (items.length === 1) return [{ item: item as Item, error }];
+    const rejected: RejectedItem<Item>[] = [];
+    for (const half of halvesOf(items)) rejected.push(...(await callHalving(half, call, isItemFault)));
+    return rejected;
+  }
+}
+
+export function halvesOf<Item>(items: readonly Item[]): [Item[], Item[]] {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+}
