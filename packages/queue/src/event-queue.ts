@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import {
+  batchedEvents,
   EVENT_BATCH,
   type EventBatch,
   type EventKey,
@@ -8,7 +9,7 @@ import {
   type PublishedEvent,
 } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
-import { type PeekedJob, QueueFullError, type Strangers } from './backends/backend.ts';
+import { type PeekedJob, QueueFullError, type RejectedJob, type Strangers } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import { type BurstLimiter, createBurstLimiter } from './burst-limiter.ts';
 import {
@@ -22,7 +23,9 @@ import {
   heldAnywhere,
   heldBy,
   type JobInLine,
+  jobIdOf,
   type NewJob,
+  requireNone,
   type TelemetrySource,
 } from './producer.ts';
 
@@ -45,7 +48,8 @@ export interface EventQueue {
    * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its burst
    * limit the rest goes behind everybody else's. Several are put into one job, unless traces are exported. Throws
    * `QueueUnavailableError`, and `QueueFullError` while the server has little room left: what is in the queue needs some
-   * to leave it. What threw may have been taken: the same events, of the same call, make the same jobs again.
+   * to leave it. What threw may have been taken: the same events, of the same call, make the same jobs again. Throws
+   * `JobsRejectedError` for events whose data the server rejects, once all others are added.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
@@ -93,25 +97,40 @@ export function openEventQueue(
   const optionsOf = (event: IdentifiedEvent) =>
     placed.get(event) ?? (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
 
-  async function addBulk(queue: Queue<EventMessage>, jobs: NewJob<EventMessage>[]): Promise<void> {
+  async function addBulk(queue: Queue<EventMessage>, jobs: NewJob<EventMessage>[]): Promise<RejectedJob[]> {
     const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
     await room.require(queue);
     try {
-      const [hasFailed] = await Promise.all([
+      const [hasFailed, rejected] = await Promise.all([
         single.length > 0 && backend.hasFailed(queue),
         addJobs(backend, queue, jobs),
       ]);
       if (hasFailed) await addInsteadOfFailed(backend, queue, single);
+      return rejected;
     } catch (error) {
       if (!backend.isForbidden(error)) throw error;
-      await addAsGuest(backend, queue, jobs);
+      return await addAsGuest(backend, queue, jobs);
     }
+  }
+
+  /** Several events to a job. Those of a job that is rejected get jobs of their own, so that one rejects no other. */
+  async function addShared(queue: Queue<EventMessage>, added: readonly PlacedEvent[]): Promise<RejectedJob[]> {
+    const jobs = together(added);
+    const rejected = await addBulk(queue, jobs);
+    if (rejected.length === 0) return rejected;
+    const ids = new Set(rejected.map(({ jobId }) => jobId));
+    const events = new Set(jobs.filter((job) => ids.has(jobIdOf(job))).flatMap(eventsOf));
+    const single = added.filter(({ event }) => events.has(event));
+    return await addBulk(
+      queue,
+      single.map(({ event, options }) => jobOf(event, options)),
+    );
   }
 
   async function addTogether(events: readonly IdentifiedEvent[]): Promise<void> {
     const added = events.map((event) => ({ event, accountId: event.accountId, options: optionsOf(event) }));
     try {
-      await producer.callByShard(added, (queue, those) => addBulk(queue, together(those)));
+      await producer.callByShard(added, async (queue, those) => requireNone(await addShared(queue, those)));
     } catch (error) {
       for (const { event, options } of added) placed.set(event, options);
       throw error;
@@ -127,15 +146,15 @@ export function openEventQueue(
       accountId: event.accountId,
       metadata: traceContexts?.[index],
     }));
+    const rejected: RejectedJob[] = [];
     for (let start = 0; start < added.length; start += BULK_SIZE)
-      await producer.callByShard(added.slice(start, start + BULK_SIZE), (queue, those) =>
-        addBulk(
-          queue,
-          those.map(({ event, metadata }) =>
-            jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) }),
-          ),
-        ),
-      );
+      await producer.callByShard(added.slice(start, start + BULK_SIZE), async (queue, those) => {
+        const jobs = those.map(({ event, metadata }) =>
+          jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) }),
+        );
+        rejected.push(...(await addBulk(queue, jobs)));
+      });
+    requireNone(rejected);
   }
 
   return {
@@ -220,9 +239,15 @@ async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
  */
 const TOGETHER_MAX = { events: 20, characters: 32_768 };
 
+/** An event and where it is put in line. */
+interface PlacedEvent {
+  event: IdentifiedEvent;
+  options: JobsOptions;
+}
+
 /** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
 function together(
-  added: readonly { event: IdentifiedEvent; options: JobsOptions }[],
+  added: readonly PlacedEvent[],
 ): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
   const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
@@ -240,6 +265,10 @@ function together(
   }
   for (const [options, batch] of open) jobs.push(jobOfAll(batch.events, options));
   return jobs;
+}
+
+function eventsOf({ data }: NewJob<EventMessage>): readonly unknown[] {
+  return batchedEvents(data) ?? [data];
 }
 
 function charactersOf({ data }: IdentifiedEvent): number {

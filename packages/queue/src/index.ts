@@ -1,5 +1,11 @@
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
-export { type JobState, type PeekedJob, QueueFullError, QueueUnavailableError } from './backends/backend.ts';
+export {
+  JobsRejectedError,
+  type JobState,
+  type PeekedJob,
+  QueueFullError,
+  QueueUnavailableError,
+} from './backends/backend.ts';
 export {
   createQueueBackend,
   migrateQueue,

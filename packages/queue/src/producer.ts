@@ -1,6 +1,7 @@
 import { type ShardMap, shardOf, shardsInUse } from '@runhook/contract';
+import { callHalving } from '@runhook/runtime/halving';
 import type { Queue } from 'bullmq';
-import type { JobState } from './backends/backend.ts';
+import { JobsRejectedError, type JobState, type RejectedJob } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 
@@ -120,9 +121,15 @@ export function createProducer<Data>(
   };
 }
 
-/** Of calls to several shards: waits for all, and throws the first error. */
+/** Of calls to several shards: waits for all, and throws the first error, of rejected jobs those of all shards. */
 async function all<T>(calls: Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(calls);
+  const faults = (await Promise.allSettled(calls)).flatMap((one) =>
+    one.status === 'rejected' ? [one.reason as unknown] : [],
+  );
+  const rejections = faults.filter((fault) => fault instanceof JobsRejectedError);
+  if (rejections.length > 0 && rejections.length === faults.length)
+    throw new JobsRejectedError(rejections.flatMap(({ rejected }) => rejected));
+  for (const fault of faults) if (!(fault instanceof JobsRejectedError)) throw fault;
   return await Promise.all(calls);
 }
 
@@ -130,26 +137,39 @@ export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
 
 /**
  * Adds jobs in order; one whose id the queue has already adds nothing. When it throws, some may have been added: whoever
- * tries again brings the same ids.
+ * tries again brings the same ids. If the server rejects the data of a job, the call is halved until that job is isolated.
+ * @returns the jobs that were rejected; all others were added
  */
 export async function addJobs<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
-  jobs: NewJob<Data>[],
-): Promise<void> {
+  jobs: readonly NewJob<Data>[],
+): Promise<RejectedJob[]> {
   // Each added by itself would be a span of its own, under the active trace instead of the job's.
   const isTraced = queue.opts.telemetry !== undefined;
-  if (jobs.length > backend.addedSinglyMax || isTraced) {
-    await queue.addBulk(jobs);
-    return;
-  }
-  for (const { name, data, opts } of jobs) await queue.add(name, data, opts);
+  const add = async (part: readonly NewJob<Data>[]) => {
+    if (part.length > backend.addedSinglyMax || isTraced) await queue.addBulk([...part]);
+    else for (const { name, data, opts } of part) await queue.add(name, data, opts);
+  };
+  const isFault = (error: unknown) => error instanceof TypeError || backend.isJobFault(error);
+  const rejected = await callHalving(jobs, add, isFault);
+  return rejected.map(({ item, error }) => ({ jobId: jobIdOf(item), error }));
+}
+
+export const jobIdOf = <Data>({ opts }: NewJob<Data>) => opts?.jobId ?? '';
+
+/** Throws {@link JobsRejectedError} if there are any. */
+export function requireNone(rejected: readonly RejectedJob[]): void {
+  if (rejected.length > 0) throw new JobsRejectedError(rejected);
 }
 
 /** A thousand lanes that are woken must not stand before everybody else's calls. */
 const BULK_SIZE = 100;
 
-/** As {@link addJobs}, each on the shard of its account, in calls that each have the time of one. */
+/**
+ * As {@link addJobs}, each on the shard of its account, in calls that each have the time of one. Throws
+ * {@link JobsRejectedError} once all others are added.
+ */
 export async function addInBulks<Data, Item extends OfAccount>(
   backend: QueueBackend,
   producer: Producer<Data>,
@@ -157,10 +177,14 @@ export async function addInBulks<Data, Item extends OfAccount>(
   jobOf: (item: Item) => NewJob<Data>,
   add: typeof addJobs = addJobs,
 ): Promise<void> {
+  const rejected: RejectedJob[] = [];
   for (let start = 0; start < items.length; start += BULK_SIZE) {
     const bulk = items.slice(start, start + BULK_SIZE);
-    await producer.callByShard(bulk, (queue, those) => add(backend, queue, those.map(jobOf)));
+    await producer.callByShard(bulk, async (queue, those) => {
+      rejected.push(...(await add(backend, queue, those.map(jobOf))));
+    });
   }
+  requireNone(rejected);
 }
 
 /**
@@ -231,13 +255,10 @@ export async function heldBy<Data>(
 export async function addInsteadOfOrphans<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
-  jobs: NewJob<Data>[],
-): Promise<void> {
-  await backend.removeOrphans(
-    queue,
-    jobs.map(({ opts }) => opts?.jobId ?? ''),
-  );
-  await addJobs(backend, queue, jobs);
+  jobs: readonly NewJob<Data>[],
+): Promise<RejectedJob[]> {
+  await backend.removeOrphans(queue, jobs.map(jobIdOf));
+  return await addJobs(backend, queue, jobs);
 }
 
 /**
@@ -249,10 +270,9 @@ export async function addInsteadOfFailed<Data>(
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
 ): Promise<void> {
-  const idOf = ({ opts }: NewJob<Data>) => opts?.jobId ?? '';
-  const failed = await backend.failedAmong(queue, jobs.map(idOf));
-  const ended = jobs.filter((job) => failed.has(idOf(job)));
-  await Promise.all(ended.map((job) => queue.remove(idOf(job))));
+  const failed = await backend.failedAmong(queue, jobs.map(jobIdOf));
+  const ended = jobs.filter((job) => failed.has(jobIdOf(job)));
+  await Promise.all(ended.map((job) => queue.remove(jobIdOf(job))));
   if (ended.length > 0) await addJobs(backend, queue, ended);
 }
 
@@ -264,15 +284,15 @@ export async function addAsGuest<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
-): Promise<void> {
-  const ids = jobs.map(({ opts }) => opts?.jobId ?? '');
+): Promise<RejectedJob[]> {
+  const ids = jobs.map(jobIdOf);
   const [present, failed] = await Promise.all([backend.present(queue, ids), backend.failedAmong(queue, ids)]);
   const added = jobs.flatMap((job, index) => {
     const jobId = ids[index] ?? '';
     if (failed.has(jobId)) return [{ ...job, opts: { ...job.opts, jobId: `${jobId}_${Date.now()}` } }];
     return present.has(jobId) ? [] : [job];
   });
-  if (added.length > 0) await addJobs(backend, queue, added);
+  return await addJobs(backend, queue, added);
 }
 
 /** The job that is taken next. */

@@ -32,6 +32,8 @@ export interface Connector {
   addedSinglyMax: number;
   /** Whether an error says that the server has no room left, and takes nothing until it has. */
   isFull(error: unknown): boolean;
+  /** Whether an error of the server says that the data of a job is invalid; see {@link JobsRejectedError}. */
+  isJobFault(error: unknown): boolean;
   /** Whether shards of a queue may be on several servers. */
   isSpread: boolean;
   /** How much of its room the server of the queue uses, from 0 to 1; 0 where it does not tell. */
@@ -94,6 +96,27 @@ export class QueueUnavailableError extends Error {
 
 /** The queue has no room for more; what it has goes on. Whoever can, keeps what it wanted to add and tries later. */
 export class QueueFullError extends QueueUnavailableError {}
+
+/** A job that the queue rejected for its data. */
+export interface RejectedJob {
+  jobId: string;
+  error: unknown;
+}
+
+/** The queue rejected jobs for their data and will do so again. All other jobs of the same call were added. */
+export class JobsRejectedError extends Error {
+  readonly code = 'jobs_rejected';
+  readonly rejected: readonly RejectedJob[];
+
+  constructor(rejected: readonly RejectedJob[]) {
+    const [first] = rejected;
+    const reason = first?.error instanceof Error ? first.error.message : String(first?.error);
+    super(`The queue rejected the data of ${rejected.length} jobs, the first with: ${reason}`, {
+      cause: first?.error,
+    });
+    this.rejected = rejected;
+  }
+}
 
 /** Traces of publishers that are not set up for this queue. */
 export interface Strangers {

@@ -7,6 +7,7 @@ import { ShardMaps } from '../shard-maps.ts';
 import {
   type BackendKind,
   type Connector,
+  JobsRejectedError,
   QueueFullError,
   QueueUnavailableError,
   type TunedWorkerOptions,
@@ -139,7 +140,7 @@ async function withinCallTimeout<T>(
   try {
     return await withinDeadline(callMs, call);
   } catch (error) {
-    if (error instanceof QueueUnavailableError) throw error;
+    if (error instanceof QueueUnavailableError || error instanceof JobsRejectedError) throw error;
     if (isFull(error)) throw new QueueFullError('The queue is full.', { cause: error });
     throw error instanceof DeadlineError
       ? new QueueUnavailableError(`The queue did not answer within ${callMs} ms.`)

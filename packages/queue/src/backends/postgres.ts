@@ -84,6 +84,8 @@ function connect(connectionString: string, connectMs: number): Connector {
     strangeVersion: async () => null,
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
+    // Data exceptions, violated constraints, exceeded limits of a value.
+    isJobFault: (error) => /^(22|23|54)/.test(String((error as { code?: unknown }).code)),
     usedShare: async () => 0,
     evictionPolicy: async (queue) => {
       await poolOf(queue).query('SELECT 1');

@@ -8,6 +8,9 @@ import type { Connector, PeekedJob } from '../backend.ts';
  */
 
 const FULL = /\bOOM command not allowed\b/;
+/** Redis has no code for invalid data: `ERR` without one of the phrases by which it rejects any call. */
+const DATA = /^ERR /;
+const SERVER = /max number of clients|unknown command|wrong number of arguments|not allowed|AUTH|disabled|compiling/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;
 const POLICY = /^maxmemory_policy:([\w-]+)/m;
@@ -41,9 +44,12 @@ async function memoryOf<Data>(queue: Queue<Data>): Promise<string> {
 
 export const FULL_REDIS: Pick<
   Connector,
-  'isFull' | 'usedShare' | 'evictionPolicy' | 'peek' | 'discard' | 'lastDelayed'
+  'isFull' | 'isJobFault' | 'usedShare' | 'evictionPolicy' | 'peek' | 'discard' | 'lastDelayed'
 > = {
   isFull: (error) => error instanceof Error && FULL.test(error.message),
+
+  isJobFault: (error) =>
+    error instanceof Error && error.name === 'ReplyError' && DATA.test(error.message) && !SERVER.test(error.message),
 
   async usedShare(queue) {
     const memory = await memoryOf(queue);

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createId, eventJobId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
+import {
+  createQueueBackend,
+  type EventQueue,
+  JobsRejectedError,
+  openDeliveryQueue,
+  openEventQueue,
+} from '@runhook/queue';
+import { createTestDatabase, createTestQueueUrl, exampleEvent, queueBackends } from '@runhook/testing';
+
+const JOB = {
+  id: 1,
+  account_id: 1,
+  name: 'Nightly',
+  project_id: 1,
+  project_name: 'Analytics',
+  environment_id: 1,
+  environment_name: 'Production',
+};
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+const rejectedBy = async (work: Promise<unknown>) => {
+  const error = await errorOf(work);
+  expect(error).toBeInstanceOf(JobsRejectedError);
+  return (error as JobsRejectedError).rejected.map(({ jobId }) => jobId);
+};
+
+describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (backend) => {
+  let queueUrl: string;
+  let events: EventQueue;
+  beforeEach(async () => {
+    const database = await createTestDatabase();
+    closing.push(() => database.drop());
+    queueUrl = await createTestQueueUrl(backend, database.url);
+    events = openEventQueue(createQueueBackend(queueUrl), () => undefined);
+    closing.push(() => events.close());
+  });
+
+  /** JSON cannot encode a bigint, so no server takes it. */
+  const poisoned = (event: JobRunEvent) => ({ ...event, data: { ...event.data, runId: 1n as never } });
+  const made = (count: number): JobRunEvent[] =>
+    Array.from({ length: count }, () => ({
+      ...exampleEvent('job.run.started', JOB),
+      eventId: createId('event'),
+    }));
+
+  async function queuedIds(): Promise<string[]> {
+    const queue = createQueueBackend(queueUrl).createQueue<{ events?: JobRunEvent[] } & JobRunEvent>(
+      JOB_RUN_EVENTS,
+    );
+    try {
+      const jobs = await queue.getJobs(['waiting', 'prioritized']);
+      return jobs.flatMap(({ data }) => (data.events ?? [data]).map(({ eventId }) => eventId)).sort();
+    } finally {
+      await queue.close();
+    }
+  }
+
+  test('an event among several that share a job is rejected alone', async () => {
+    const some = made(50);
+    const [bad] = some.splice(25, 1) as [JobRunEvent];
+    const mixed = [...some.slice(0, 25), poisoned(bad), ...some.slice(25)];
+    expect(await rejectedBy(events.add(mixed))).toEqual([eventJobId(bad)]);
+    expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+  });
+
+  test('an event among several that have jobs of their own is rejected alone', async () => {
+    const some = made(30);
+    const [bad] = some.splice(7, 1) as [JobRunEvent];
+    expect(await rejectedBy(events.addEach([...some, poisoned(bad)]))).toEqual([eventJobId(bad)]);
+    expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+  });
+
+  test('a delivery is rejected alone', async () => {
+    const deliveries = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);
+    closing.push(() => deliveries.close());
+    const delivery = { cycle: 0, accountId: 1, delayMs: 0, attemptsLeft: 1 };
+    const some = Array.from({ length: 150 }, (_, index) => ({ ...delivery, deliveryId: `wdl_${index}` }));
+    Object.assign(some[60] as object, { deliveryId: 'wdl_60', accountId: 1n });
+    expect(await rejectedBy(deliveries.add(some))).toEqual(['wdl_60-0']);
+    expect(await deliveries.counts()).toMatchObject({ waiting: 149 });
+  });
+
+  if (backend.name === 'PostgreSQL')
+    test('text that jsonb does not take rejects its own event alone', async () => {
+      const some = made(30);
+      const bad = { ...(some.pop() as JobRunEvent) };
+      bad.data = { ...bad.data, jobName: 'cut \ud83d' };
+      expect(await rejectedBy(events.add([...some, bad]))).toEqual([eventJobId(bad)]);
+      expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+    });
+});
