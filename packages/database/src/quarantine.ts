@@ -27,8 +27,18 @@ const COLUMNS: Given<QuarantinedItem> = {
   kind: ['text', ({ kind }) => kind],
   key: ['text', ({ key }) => key],
   reason: ['text', ({ reason }) => reason],
-  message: ['bytea', ({ message }) => (message === undefined ? null : Buffer.from(JSON.stringify(message)))],
+  message: ['bytea', ({ message }) => encoded(message)],
 };
+
+/** Null for a message that JSON cannot encode: its event may still be on record. */
+function encoded(message: unknown): Buffer | null {
+  try {
+    return message === undefined ? null : Buffer.from(JSON.stringify(message));
+  } catch {
+    return null;
+  }
+}
+
 const ADD = `
   INSERT INTO quarantined_items (account_id, kind, key, reason, message)
   SELECT i.account_id, i.kind, i.key, i.reason, i.message FROM ${givenRows(COLUMNS, 1, 'i')}

@@ -114,7 +114,10 @@ export function openEventQueue(
   }
 
   /** Several events to a job. Those of a job that is rejected get jobs of their own, so that one rejects no other. */
-  async function addShared(queue: Queue<EventMessage>, added: readonly PlacedEvent[]): Promise<RejectedJob[]> {
+  async function addShared(
+    queue: Queue<EventMessage>,
+    added: readonly PlacedEvent[],
+  ): Promise<RejectedJob[]> {
     const jobs = together(added);
     const rejected = await addBulk(queue, jobs);
     if (rejected.length === 0) return rejected;
@@ -246,9 +249,7 @@ interface PlacedEvent {
 }
 
 /** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
-function together(
-  added: readonly PlacedEvent[],
-): NewJob<EventMessage>[] {
+function together(added: readonly PlacedEvent[]): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
   const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
   const seen = new Set<string>();

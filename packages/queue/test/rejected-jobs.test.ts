@@ -43,7 +43,8 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
   });
 
   /** JSON cannot encode a bigint, so no server takes it. */
-  const poisoned = (event: JobRunEvent) => ({ ...event, data: { ...event.data, runId: 1n as never } });
+  const poisoned = (event: JobRunEvent) =>
+    ({ ...event, data: { ...event.data, runId: 1n as never } }) as JobRunEvent;
   const made = (count: number): JobRunEvent[] =>
     Array.from({ length: count }, () => ({
       ...exampleEvent('job.run.started', JOB),
@@ -91,7 +92,7 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
     test('text that jsonb does not take rejects its own event alone', async () => {
       const some = made(30);
       const bad = { ...(some.pop() as JobRunEvent) };
-      bad.data = { ...bad.data, jobName: 'cut \ud83d' };
+      bad.data = { ...bad.data, jobName: 'cut \ud83d' } as never;
       expect(await rejectedBy(events.add([...some, bad]))).toEqual([eventJobId(bad)]);
       expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
     });

@@ -119,7 +119,8 @@ export class MicroBatcher<Item, Result> {
         resolve(results[index] as Result);
       });
     } catch (error) {
-      if (batch.length > 1 && isItemFault(error)) for (const half of halvesOf(batch)) await this.#settle(half);
+      if (batch.length > 1 && isItemFault(error))
+        for (const half of halvesOf(batch)) await this.#settle(half);
       else for (const { reject } of batch) reject(error);
     }
   }

@@ -30,6 +30,7 @@ export {
   registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
+  registerQuarantined,
   releaseVersion,
 } from './metrics.ts';
 export { Semaphore } from './semaphore.ts';

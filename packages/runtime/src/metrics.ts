@@ -90,6 +90,16 @@ export function registerClockMetrics(registry: Registry, clock: { readonly offse
   });
 }
 
+/** Counts each item once, however often it is rejected. */
+export function registerQuarantined(registers: Registry[]): Counter<'kind'> {
+  return new Counter({
+    name: 'runhook_quarantined_total',
+    help: 'Items that were set aside because a store rejects their data, by kind.',
+    labelNames: ['kind'] as const,
+    registers,
+  });
+}
+
 /** Requests that the egress guard refused: somebody subscribed with a URL that leads inside. */
 export function registerBlockedAddresses(registry: Registry): Counter {
   return new Counter({

@@ -44,6 +44,7 @@ import type { Registry } from 'prom-client';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
 import { type Fitness, openFitness, warnOfLocks } from './fitness.ts';
+import { Quarantine, withDeliveryQuarantine, withEventQuarantine } from './record/quarantine.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
 import { followShards, spreadAsSet } from './shards.ts';
@@ -88,10 +89,17 @@ export async function startDispatcher(
   const database = openDispatchDatabase(process);
   const fitness = await openFit(process, database);
   const clock = await openClock(process, database);
-  const queues = await openQueues(process, clock);
-  const dispatcher = openDispatcher({ ...process, database, clock, deliveryQueue: queues.deliveries });
+  const quarantine = new Quarantine({ ...process, pool: database.pool });
+  const queues = await openQueues(process, clock, quarantine);
+  const dispatcher = openDispatcher({
+    ...process,
+    database,
+    clock,
+    deliveryQueue: queues.deliveries,
+    quarantine,
+  });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
-  await startMail(process, database.pool);
+  await startMail(process, database.pool, quarantine);
   openBacklog(process, database, queues);
   openWorkers(process, queues, dispatcher, upkeep, fitness);
   isStarted = true;
@@ -203,14 +211,14 @@ interface Queues {
   shards: ShardDesk;
 }
 
-async function openQueues(process: Process, clock: Clock): Promise<Queues> {
+async function openQueues(process: Process, clock: Clock, quarantine: Quarantine): Promise<Queues> {
   const { settings, lifecycle, logger, health } = process;
   const backend = createQueueBackend(settings.queueUrl, { clock });
   const onError = (error: Error) => logger.warn({ err: error }, 'queue error');
   const telemetry = async () => process.telemetry;
-  const deliveries = openDeliveryQueue(backend, onError, telemetry);
+  const deliveries = withDeliveryQuarantine(openDeliveryQueue(backend, onError, telemetry), quarantine);
   lifecycle.onClose('delivery queue', () => deliveries.close());
-  const events = openEventQueue(backend, onError, telemetry);
+  const events = withEventQuarantine(openEventQueue(backend, onError, telemetry), quarantine);
   lifecycle.onClose('event queue', () => events.close());
   health.register('queue', 'ready', () => requireKeeping(deliveries));
   // BullMQ remembers a first connection that failed for ever: workers are made when the queue is there.
@@ -225,7 +233,7 @@ function openUpkeep(
   { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
   { backend, events, deliveries, shards }: Queues,
-  { retryPolicy, pendingMax }: Dispatcher,
+  { retryPolicy, pendingMax, quarantine }: Dispatcher,
 ): Upkeep {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
   const { logRetentionDays, runRetentionDays, deactivateAfterFailures, deactivateAfterDays } = settings;
@@ -236,6 +244,7 @@ function openUpkeep(
     events,
     deliveries,
     shards,
+    quarantine,
     retryPolicy,
     pendingMax,
     graceMs,

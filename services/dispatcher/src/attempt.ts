@@ -6,6 +6,7 @@ import {
   renderPayload,
   secretsAt,
 } from '@runhook/contract';
+import { isItemFault } from '@runhook/database';
 import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
@@ -133,8 +134,8 @@ export async function logAndSchedule(
   { record, outcome }: AttemptResult,
 ): Promise<void> {
   const { queue, retryPolicy } = dispatcher;
-  await logAttempt(dispatcher, delivery, record);
-  if (outcome.kind !== 'retry') return;
+  const isRecorded = await logAttempt(dispatcher, delivery, record);
+  if (!isRecorded || outcome.kind !== 'retry') return;
   const { id: deliveryId, cycle, event } = delivery;
   const left = attemptsLeft(retryPolicy, { cycle, attemptCount: record.number });
   await queue.enqueue({
@@ -146,14 +147,24 @@ export async function logAndSchedule(
   });
 }
 
-/** Records an attempt, and tells of it once it is committed. */
+/**
+ * Records an attempt, and reports it once it is committed. Returns false if the record rejects it for its data: its
+ * delivery is then set aside, since another attempt would send the request again.
+ */
 export async function logAttempt(
   dispatcher: Dispatcher,
   delivery: Attemptable,
   attempted: AttemptRecord,
-): Promise<void> {
-  await dispatcher.record.recordAttempt(attempted);
+): Promise<boolean> {
+  try {
+    await dispatcher.record.recordAttempt(attempted);
+  } catch (error) {
+    if (!isItemFault(error)) throw error;
+    await dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
+    return false;
+  }
   tellAttempt(dispatcher, delivery, attempted);
+  return true;
 }
 
 /** Where an attempt that is committed leaves its trace: the subscription's status, metrics, and one wide line. */

@@ -1,4 +1,5 @@
 import type { DeliveryJob } from '@runhook/contract';
+import { isItemFault } from '@runhook/database';
 import { attempt, keyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
@@ -7,9 +8,16 @@ import { nextStep } from './policy/next-step.ts';
 /** What the queue job does next: it is done, or it comes again for its delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
-/** One step of a queued delivery: a retry, or a redelivery. */
+/** One step of a queued delivery: a retry, or a redelivery. A delivery whose data is rejected is set aside. */
 export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  return dispatcher.spans.deliver(job, () => takeNextStep(dispatcher, job));
+  return dispatcher.spans.deliver(job, () =>
+    takeNextStep(dispatcher, job).catch(async (error: unknown) => {
+      const { deliveryId, accountId } = job;
+      if (accountId === undefined || !isItemFault(error)) throw error;
+      await dispatcher.quarantine.setAsideDelivery({ deliveryId, accountId }, error);
+      return { kind: 'done' };
+    }),
+  );
 }
 
 async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
@@ -34,7 +42,9 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
     return { kind: 'done' };
   }
   const attempted = await attempt(dispatcher, slot, delivery, step.target);
-  await logAttempt(dispatcher, delivery, attempted.record);
+  const isRecorded = await logAttempt(dispatcher, delivery, attempted.record);
   const { outcome } = attempted;
-  return outcome.kind === 'retry' ? { kind: 'again', delayMs: outcome.delayMs } : { kind: 'done' };
+  return isRecorded && outcome.kind === 'retry'
+    ? { kind: 'again', delayMs: outcome.delayMs }
+    : { kind: 'done' };
 }

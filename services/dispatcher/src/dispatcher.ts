@@ -9,6 +9,7 @@ import { LaneLimits } from './policy/lane-limits.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
 import { SecretReader } from './record/accounts.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
+import type { Quarantine } from './record/quarantine.ts';
 import type { DispatcherSettings } from './settings.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 import type { Spans } from './telemetry/spans.ts';
@@ -16,6 +17,7 @@ import type { Spans } from './telemetry/spans.ts';
 /** What an event needs on its way from the worker to the endpoint and into the log. */
 export interface Dispatcher {
   record: DispatchRecord;
+  quarantine: Quarantine;
   queue: DeliveryEnqueuer;
   egress: Egress;
   secrets: SecretReader;
@@ -62,6 +64,7 @@ export interface DispatcherParts {
   database: Database;
   clock: Clock;
   deliveryQueue: DeliveryQueue;
+  quarantine: Quarantine;
   metrics: DispatcherMetrics;
   spans: Spans;
   logger: Logger;
@@ -73,16 +76,18 @@ const IN_PLACE_PER_JOB = 4;
 const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
-  const { settings, lifecycle, stopping, database, clock, deliveryQueue, metrics, spans, logger } = parts;
+  const { settings, lifecycle, stopping, database, clock, deliveryQueue, quarantine, metrics, spans, logger } =
+    parts;
   const egress = createEgress({
     ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
   });
   lifecycle.onClose('egress', () => egress.close());
-  const record = new DispatchRecord({ pool: database.pool, stopping, metrics, logger });
+  const record = new DispatchRecord({ pool: database.pool, stopping, metrics, logger, quarantine });
   lifecycle.onClose('subscription statuses', () => record.close());
   return {
     record,
+    quarantine,
     queue: new DeliveryEnqueuer({ deliveryQueue, stopping, metrics, spans, logger }),
     egress,
     secrets: new SecretReader(createSecretBox(settings.encryptionKeys)),

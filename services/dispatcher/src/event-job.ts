@@ -1,7 +1,14 @@
 import { batchedEvents, eventIdForJob, type JobRunEvent, parseEvent } from '@runhook/contract';
+import { isItemFault } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
+
+/**
+ * An event that the record rejects for its data is tried so often before it is set aside: a fault of one of its deliveries is
+ * isolated by then, since the second try commits the event and the third resumes its deliveries in jobs of their own.
+ */
+const UNSETTLED_TRIES = 2;
 
 /** What is read of an event's job. */
 type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
@@ -63,7 +70,12 @@ async function processEvent(
       retentionDays,
     });
     if (problems) return malformed(problems.map(({ message }) => message).join('; '));
-    const result = await dispatch(dispatcher, event, attemptsStarted > 1);
+    const result = await dispatch(dispatcher, event, attemptsStarted > 1).catch(async (error: unknown) => {
+      if (attemptsStarted <= UNSETTLED_TRIES || !isItemFault(error)) throw error;
+      await dispatcher.quarantine.setAsideEvent(event, error);
+      return null;
+    });
+    if (result === null) return null;
     if (result.kind === 'unknown_account') return malformed('accountId is not an account');
     if (result.kind === 'conflict')
       return { result: 'conflict', problem: 'eventId names an event that is on record with other data' };

@@ -1,4 +1,5 @@
 import type { LaneJob } from '@runhook/contract';
+import { isItemFault } from '@runhook/database';
 import { endedWithin } from '@runhook/runtime';
 import { type Attemptable, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
@@ -90,6 +91,10 @@ class LaneTurn {
     for (const delivery of taken) {
       const work = this.#deliver(delivery)
         .catch((error: unknown) => {
+          if (isItemFault(error)) return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
+          throw error;
+        })
+        .catch((error: unknown) => {
           this.#fault ??= { error };
         })
         .finally(() => this.#inFlight.delete(work));
@@ -131,7 +136,7 @@ class LaneTurn {
     const attempted = await attempt(this.#dispatcher, slot, delivery, target).catch(
       async (error: unknown) => {
         // A fault of ours before anything was sent, such as a secret that cannot be read: the lane waits for its end.
-        await record.park(keyOf(delivery));
+        if (!isItemFault(error)) await record.park(keyOf(delivery));
         throw error;
       },
     );

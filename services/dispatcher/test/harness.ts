@@ -1,6 +1,7 @@
+import type { Pool } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
-import { createLogger, Lifecycle } from '@runhook/runtime';
+import { createLogger, createMetricsRegistry, Lifecycle } from '@runhook/runtime';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -13,7 +14,9 @@ import {
   testEncryptionKeys,
 } from '@runhook/testing';
 import { startDispatcher } from '../src/app.ts';
+import { Quarantine } from '../src/record/quarantine.ts';
 import type { DispatcherSettings } from '../src/settings.ts';
+import { createDispatcherMetrics } from '../src/telemetry/metrics.ts';
 
 /** A dispatcher on a real database and queue, a receiver for it to post to, and a publisher to give it work. */
 export interface Harness {
@@ -26,6 +29,7 @@ export interface Harness {
   receiver: Receiver;
   /** Adds an event to the queue by its contract. */
   publisher: EventPublisher;
+  quarantine: Quarantine;
   startDispatcher(settings?: Partial<DispatcherSettings>): Promise<{ port: number; stop(): Promise<void> }>;
   /** Undoes everything, last opened first. */
   close(): Promise<void>;
@@ -52,6 +56,7 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
     settings,
     receiver,
     publisher,
+    quarantine: testQuarantine(database.pool),
     async startDispatcher(changed = {}) {
       const logger = createLogger({ service: 'dispatcher', level: process.env.TEST_LOG_LEVEL ?? 'silent' });
       const lifecycle = new Lifecycle({ logger });
@@ -64,6 +69,12 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
       for (const close of closers.reverse()) await close();
     },
   };
+}
+
+export function testQuarantine(pool: Pool): Quarantine {
+  const metrics = createDispatcherMetrics(createMetricsRegistry({ service: 'test' }));
+  const logger = createLogger({ service: 'test', level: 'silent' });
+  return new Quarantine({ pool, stopping: new AbortController().signal, metrics, logger });
 }
 
 function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings {

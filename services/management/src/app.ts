@@ -49,6 +49,7 @@ import { listen, type Patience } from './http/listen.ts';
 import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, type ManagementMetrics, measureDependencies } from './metrics.ts';
 import { Relay } from './runs/relay.ts';
+import { setAsideEvents } from './runs/set-aside.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
 
@@ -143,7 +144,7 @@ export async function createManagement(
     const queues = openQueues(surroundings, clock);
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
-    const relay = openRelay(surroundings, queues.eventQueue);
+    const relay = openRelay(surroundings, queues.eventQueue, database.pool);
     // A list that takes long is in no runner's way.
     const reportPool = openPlannedPool(surroundings, 'report database', {
       connectionsMax: REPORT_CONNECTIONS,
@@ -307,9 +308,14 @@ function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pic
   };
 }
 
-function openRelay({ logger, lifecycle, metrics, traces }: Surroundings, events: EventQueue): Relay {
+function openRelay(
+  { logger, lifecycle, metrics, traces }: Surroundings,
+  events: EventQueue,
+  pool: Pool,
+): Relay {
   const relay = new Relay({
     events,
+    setAside: (rejected) => setAsideEvents({ pool, metrics, logger }, rejected),
     logger,
     traces,
     onMoved: (result, count) => metrics.relayed.inc({ result }, count),

@@ -1,4 +1,5 @@
-import type { DependencyMetrics } from '@runhook/runtime';
+import { QUARANTINE_KINDS } from '@runhook/database';
+import { type DependencyMetrics, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Relay } from './runs/relay.ts';
 
@@ -11,11 +12,13 @@ export function createManagementMetrics(registry: Registry) {
   const registers = [registry];
   const relayed = new Counter({
     name: 'runhook_relayed_events_total',
-    help: 'Events that this process had committed: sent to the queue, or left to the reconciler.',
+    help: 'Events that this process had committed: sent to the queue, set aside, or left to the reconciler.',
     labelNames: ['result'] as const,
     registers,
   });
-  for (const result of ['sent', 'left'] as const) relayed.inc({ result }, 0);
+  for (const result of ['sent', 'left', 'set_aside'] as const) relayed.inc({ result }, 0);
+  const quarantined = registerQuarantined(registers);
+  for (const kind of QUARANTINE_KINDS) quarantined.inc({ kind }, 0);
   let waitingCount = () => 0;
   new Gauge({
     name: 'runhook_http_requests_waiting',
@@ -60,6 +63,7 @@ export function createManagementMetrics(registry: Registry) {
   });
   return {
     relayed,
+    quarantined,
     replicaReads,
     /** Tells how far behind the replica is, whenever the metrics are read. */
     measureReplica(lagMs: () => number) {

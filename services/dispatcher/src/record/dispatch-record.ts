@@ -29,6 +29,7 @@ import {
 } from './deliveries.ts';
 import { type EventState, eventStates, loadEvents, type PlannedEvent } from './event-states.ts';
 import { hasParked, type Lane, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
+import type { Quarantine } from './quarantine.ts';
 import { retryWhileUnavailable, type Waiting } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 
@@ -64,6 +65,7 @@ export interface DispatchRecordOptions {
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobFaults'>;
   logger: Logger;
+  quarantine: Pick<Quarantine, 'setAsideStatus'>;
 }
 
 /**
@@ -130,6 +132,7 @@ export class DispatchRecord {
       write: (statuses) => updateSubscriptionStatuses(pool, statuses),
       periodMs: STATUS_PERIOD_MS,
       onError: (error) => logger.warn({ err: error }, 'subscription statuses wait for the next period'),
+      onRejected: ({ subscriptionId }, error) => options.quarantine.setAsideStatus(subscriptionId, error),
     });
     this.accounts = new SubscriptionCache({
       load: (accountId) => this.#accountLoads.add(accountId),

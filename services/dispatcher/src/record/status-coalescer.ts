@@ -1,9 +1,13 @@
+import { isItemFault } from '@runhook/database';
+import { callHalving } from '@runhook/runtime';
 import { type SubscriptionStatus, statusTogether } from './attempts.ts';
 
 export interface StatusCoalescerOptions {
   write: (statuses: SubscriptionStatus[]) => Promise<void>;
   periodMs: number;
   onError: (error: unknown) => void;
+  /** Called with a status that the record rejects for its data, which is then dropped. */
+  onRejected: (status: SubscriptionStatus, error: unknown) => Promise<void>;
 }
 
 /** What ends together is written together. */
@@ -55,13 +59,20 @@ export class StatusCoalescer {
 
   async #flush(): Promise<void> {
     if (this.#latest.size === 0) return;
-    const statuses = [...this.#latest.values()];
+    const unwritten = this.#latest;
     this.#latest = new Map();
+    const write = async (part: readonly SubscriptionStatus[]) => {
+      await this.#options.write([...part]);
+      for (const { subscriptionId } of part) unwritten.delete(subscriptionId);
+    };
     try {
-      await this.#options.write(statuses);
+      for (const { item, error } of await callHalving([...unwritten.values()], write, isItemFault)) {
+        unwritten.delete(item.subscriptionId);
+        await this.#options.onRejected(item, error);
+      }
     } catch (error) {
       // Kept for the next period, together with what has come meanwhile.
-      for (const status of statuses) {
+      for (const status of unwritten.values()) {
         const newer = this.#latest.get(status.subscriptionId);
         this.#latest.set(status.subscriptionId, newer ? statusTogether(status, newer) : status);
       }

@@ -1,5 +1,6 @@
 import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { registerBlockedAddresses } from '@runhook/runtime';
+import { QUARANTINE_KINDS } from '@runhook/database';
+import { registerBlockedAddresses, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** docs/observability.md lists what they mean; k8s/monitoring uses them. */
@@ -190,6 +191,7 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'Day partitions that could not be made or dropped since somebody reads the log; counted again each minute.',
       registers,
     }),
+    quarantined: children(QUARANTINE_KINDS, (kind) => ({ kind }), registerQuarantined(registers)),
     recovered: new Counter({
       name: 'runhook_recovered_deliveries_total',
       help: 'Deliveries that recoveries put back.',

@@ -1,5 +1,6 @@
-import { type Queryable, runStatement } from '@runhook/database';
+import { type QuarantinedItem, type Queryable, rejectionReason, runStatement } from '@runhook/database';
 import { type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
+import type { Quarantine } from '../record/quarantine.ts';
 import type { DispatcherSettings } from '../settings.ts';
 
 export interface Mail {
@@ -53,6 +54,8 @@ interface Notice {
   webhook: string;
   client_url: string;
   account: string;
+  /** Digits. */
+  account_id: string;
 }
 
 const CLAIM = `
@@ -64,27 +67,53 @@ const CLAIM = `
       AND created_at > now() - interval '1 day'
     ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING n.id, n.kind, n.email, to_char(n.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS moment,
-    n.failures, s.id AS webhook_id, s.name AS webhook, s.client_url, a.name AS account`;
+    n.failures, s.id AS webhook_id, s.name AS webhook, s.client_url, a.name AS account,
+    a.id AS account_id`;
 
 const SENT = 'UPDATE notices SET sent_at = now() WHERE id = $1';
 
 /**
  * Sends what there is to tell, one after another. Each is claimed first, so that of many dispatchers one sends it; when the
- * server does not take it, or the process ends in the middle, another try follows after the claim, for a day. Answers how
- * many were sent. Throws what the server said: the others wait as well then.
+ * server is away, or the process ends in the middle, another try follows after the claim, for a day. A notice that the server
+ * rejects is set aside. Answers how many are done. Throws why the server is away: the others wait as well then.
  */
 export async function sendNotices(
   database: Queryable,
   mailer: Mailer,
+  quarantine: Pick<Quarantine, 'setAside'>,
   stopping?: AbortSignal,
 ): Promise<number> {
   for (let sent = 0; ; sent++) {
     if (stopping?.aborted) return sent;
     const [notice] = await runStatement<Notice>(database, CLAIM, [], 'claim-notice');
     if (!notice) return sent;
-    await mailer.send(mailOf(notice));
+    try {
+      await mailer.send(mailOf(notice));
+    } catch (error) {
+      if (!isMailRejected(error)) throw error;
+      await quarantine.setAside([rejectedNotice(notice, error)]);
+    }
     await runStatement(database, SENT, [notice.id], 'note-sent');
   }
+}
+
+/** The server rejects this recipient or this mail for good, which says nothing about others. A sender is the same for all. */
+function isMailRejected(error: unknown): boolean {
+  const {
+    code,
+    command,
+    responseCode = 0,
+  } = error as {
+    code?: string;
+    command?: string;
+    responseCode?: number;
+  };
+  const isOfMail = code === 'EENVELOPE' || code === 'EMESSAGE';
+  return isOfMail && command !== 'MAIL FROM' && responseCode >= 500;
+}
+
+function rejectedNotice({ id, account_id: accountId }: Notice, error: unknown): QuarantinedItem {
+  return { kind: 'notice', accountId: Number(accountId), key: id, reason: rejectionReason(error) };
 }
 
 /** The path of an endpoint is often a secret: its server is enough. */
@@ -134,12 +163,13 @@ interface MailProcess {
 export async function startMail(
   { settings, lifecycle, stopping, logger }: MailProcess,
   pool: Queryable,
+  quarantine: Quarantine,
 ): Promise<void> {
   const { smtpUrl, mailFrom } = settings;
   if (smtpUrl === undefined || mailFrom === undefined) return;
   const mailer = await openMailer(smtpUrl, mailFrom);
   const send = async () => {
-    const sent = await sendNotices(pool, mailer, stopping);
+    const sent = await sendNotices(pool, mailer, quarantine, stopping);
     if (sent > 0) logger.info({ sent }, 'told admins of subscriptions that fail, or do not any more');
   };
   const sending = startPeriodic(MAIL_EVERY_MS, send, (error) =>

@@ -1,4 +1,4 @@
-import { type BatchOptions, type Queryable, runEach, runInBatches } from '@runhook/database';
+import { type BatchOptions, deleteOldQuarantined, type Queryable, runEach, runInBatches } from '@runhook/database';
 
 /** Rows that were deleted, by kind. */
 export interface Purged {
@@ -9,6 +9,7 @@ export interface Purged {
   runs: number;
   subscriptions: number;
   auditEntries: number;
+  quarantinedItems: number;
 }
 
 export interface PurgeOptions extends BatchOptions {
@@ -41,6 +42,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
     runs: purgeKind('runs', DELETE_RUNS, runRetentionDays),
     subscriptions: purgeKind('subscriptions', DELETE_SUBSCRIPTIONS, logRetentionDays),
     auditEntries: purgeKind('auditEntries', DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS),
+    quarantinedItems: () => deleteOldQuarantined(database, logRetentionDays),
   });
 }
 

@@ -1,8 +1,17 @@
-import { attemptsLeft, deliveryJobId, type EventKey, eventJobId } from '@runhook/contract';
-import { type Pool, type Queryable, runStatement } from '@runhook/database';
+import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
+import {
+  isItemFault,
+  type Pool,
+  type Queryable,
+  rejectionReason,
+  runStatement,
+  withoutQuarantined,
+} from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
+import { callHalving } from '@runhook/runtime';
 import type { RetryPolicy } from '../policy/outcome.ts';
 import { loadEvents } from '../record/event-states.ts';
+import type { Quarantine } from '../record/quarantine.ts';
 
 /** What the reconciler put back onto the queue, by kind. */
 export type Reconciliation = Record<Half, number>;
@@ -14,6 +23,7 @@ export interface ReconcileDependencies {
   pool: Pool;
   events: Pick<EventQueue, 'putBack' | 'holds'>;
   deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'lanesAtWork'>;
+  quarantine: Pick<Quarantine, 'setAside'>;
   retryPolicy: RetryPolicy;
   /** How long a delivery may be overdue before its queue job is looked for; above an attempt's deadline. */
   graceMs: number;
@@ -137,30 +147,42 @@ interface Columns {
 const lastOf = (page: readonly Place[]) => (page.length < PAGE_SIZE ? null : (page.at(-1) ?? null));
 
 async function putBackEvents(
-  { events, eventGraceMs }: ReconcileDependencies,
+  dependencies: ReconcileDependencies,
   database: Queryable,
   after: Place,
 ): Promise<Page> {
+  const { events, eventGraceMs } = dependencies;
   const values = [eventGraceMs, after.micros, after.id, PAGE_SIZE];
-  const page = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
+  const found = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
+  const page = await withoutQuarantined(database, 'event', found, quarantineKeyOf);
   const held = await events.holds(
     page.map((event) => ({ ...keyOf(event), sinceMs: Number(event.since) / 1_000 })),
   );
   const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
-  for (let start = 0; start < lost.length; start += EVENTS_LOADED)
-    await events.putBack(await loadEvents(database, lost.slice(start, start + EVENTS_LOADED).map(keyOf)));
-  return { putBack: lost.length, last: lastOf(page) };
+  await putBackOnRecord(dependencies, lost);
+  return { putBack: lost.length, last: lastOf(found) };
 }
 
-const keyOf = ({ id, accountId }: ForgottenEvent): EventKey => ({
+const quarantineKeyOf = ({ id, accountId }: { id: string; accountId: string }) => ({
+  accountId: Number(accountId),
+  key: id,
+});
+
+const keyOf = ({ id, accountId }: EventOnRecord): EventKey => ({
   eventId: id,
   accountId: Number(accountId),
 });
 
-interface ForgottenEvent extends Place, Columns {
+/** Names a row of `events`. */
+export interface EventOnRecord {
   day: string;
+  id: string;
   /** Digits. */
   accountId: string;
+}
+
+interface ForgottenEvent extends Place, Columns, EventOnRecord {
+  id: string;
   /** Microseconds since the epoch as digits: when it was committed. */
   since: string;
 }
@@ -178,6 +200,27 @@ const FORGOTTEN = `
 /** An event may have 130 KB. */
 const EVENTS_LOADED = 100;
 
+/** Adds events that are on record to the queue, each in its own job. One that cannot be read is set aside. */
+export async function putBackOnRecord(
+  { pool, events, quarantine }: Pick<ReconcileDependencies, 'pool' | 'events' | 'quarantine'>,
+  lost: readonly EventOnRecord[],
+): Promise<void> {
+  for (let start = 0; start < lost.length; start += EVENTS_LOADED) {
+    const loaded: JobRunEvent[] = [];
+    const load = async (part: readonly EventOnRecord[]) =>
+      void loaded.push(...(await loadEvents(pool, part.map(keyOf))));
+    const unreadable = await callHalving(lost.slice(start, start + EVENTS_LOADED), load, isItemFault);
+    await events.putBack(loaded);
+    await quarantine.setAside(
+      unreadable.map(({ item, error }) => ({
+        kind: 'event',
+        ...quarantineKeyOf(item),
+        reason: rejectionReason(error),
+      })),
+    );
+  }
+}
+
 async function putBackDeliveries(
   dependencies: ReconcileDependencies,
   database: Queryable,
@@ -185,7 +228,8 @@ async function putBackDeliveries(
 ): Promise<Page> {
   const { deliveries, retryPolicy, graceMs } = dependencies;
   const values = [graceMs, after.micros, after.id, PAGE_SIZE];
-  const page = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
+  const found = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
+  const page = await withoutQuarantined(database, 'delivery', found, quarantineKeyOf);
   const lost = await lostOnes(dependencies, page);
   await deliveries.putBack(
     lost.map(({ id, accountId, cycle, attemptCount }) => {
@@ -193,7 +237,7 @@ async function putBackDeliveries(
       return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
-  return { putBack: lost.length, last: lastOf(page) };
+  return { putBack: lost.length, last: lastOf(found) };
 }
 
 /** A pending delivery whose time has passed, as far as the reconciler needs it. */

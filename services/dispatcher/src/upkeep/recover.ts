@@ -1,8 +1,17 @@
 import { attemptsLeft, type Deployment, type Plan } from '@runhook/contract';
-import { inTransaction, type Pool, type Queryable, runStatement } from '@runhook/database';
+import {
+  inTransaction,
+  isItemFault,
+  type Pool,
+  type QuarantinedItem,
+  type Queryable,
+  rejectionReason,
+  runStatement,
+} from '@runhook/database';
 import type { DeliveryQueue } from '@runhook/queue';
 import { undeliverableReason } from '../policy/next-step.ts';
 import type { RetryPolicy } from '../policy/outcome.ts';
+import type { Quarantine } from '../record/quarantine.ts';
 
 /** What one turn of the recoveries did. */
 export interface RecoveryTurn {
@@ -16,6 +25,7 @@ export interface RecoverDependencies {
   pool: Pool;
   deliveries: Pick<DeliveryQueue, 'add'>;
   retryPolicy: RetryPolicy;
+  quarantine: Pick<Quarantine, 'setAside'>;
 }
 
 /** With the period of the turns, the pace at which an endpoint gets back what it missed. */
@@ -30,38 +40,65 @@ const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS m
  * reconciler puts back. Answers null when another dispatcher is at it.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<RecoveryTurn | null> {
-  const { pool, deliveries, retryPolicy } = dependencies;
+  const { pool, deliveries, retryPolicy, quarantine } = dependencies;
   const turn = await beginRecoveryTurn(pool);
   if (!turn) return null;
+  await quarantine.setAside(turn.rejected);
   await deliveries.add(
     turn.begun.map(({ id, accountId, cycle }) => {
       const left = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
       return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
-  return { deliveries: turn.begun.length, cancelled: turn.cancelled };
+  return { deliveries: turn.begun.length, cancelled: turn.cancelled + turn.rejected.length };
+}
+
+/** What {@link beginRecoveryTurn} committed. */
+interface BegunTurn {
+  begun: BegunDelivery[];
+  cancelled: number;
+  /** Recoveries that PostgreSQL rejects for their data: cancelled, with its message as the reason. */
+  rejected: QuarantinedItem[];
 }
 
 /** The part of {@link recover} that PostgreSQL commits. */
-export async function beginRecoveryTurn(
-  pool: Pool,
-): Promise<{ begun: BegunDelivery[]; cancelled: number } | null> {
+export async function beginRecoveryTurn(pool: Pool): Promise<BegunTurn | null> {
   return await inTransaction(pool, async (transaction) => {
     const [lock] = await runStatement<{ mine: boolean }>(transaction, LOCK, []);
     if (!lock?.mine) return null;
     const begun: BegunDelivery[] = [];
+    const rejected: QuarantinedItem[] = [];
     let cancelled = 0;
     for (const recovery of await runningRecoveries(transaction, RECOVERIES_MAX)) {
       const reason = undeliverableReason(recovery);
       if (reason === null) {
-        begun.push(...(await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE)));
+        const page = await beginOrReject(transaction, recovery);
+        if (Array.isArray(page)) begun.push(...page);
+        else rejected.push(page);
       } else {
         await cancelRecovery(transaction, recovery.id, reason);
         cancelled++;
       }
     }
-    return { begun, cancelled };
+    return { begun, cancelled, rejected };
   });
+}
+
+/** A page that PostgreSQL rejects must not undo the pages of other recoveries. */
+async function beginOrReject(
+  transaction: Queryable,
+  recovery: RunningRecovery,
+): Promise<BegunDelivery[] | QuarantinedItem> {
+  await runStatement(transaction, 'SAVEPOINT recovery', []);
+  try {
+    return await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE);
+  } catch (error) {
+    if (!isItemFault(error)) throw error;
+    await runStatement(transaction, 'ROLLBACK TO SAVEPOINT recovery', []);
+    const reason = rejectionReason(error);
+    await cancelRecovery(transaction, recovery.id, reason);
+    return { kind: 'recovery', accountId: Number(recovery.accountId), key: recovery.id, reason };
+  }
 }
 
 /**

@@ -28,6 +28,7 @@ import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
 import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { recover } from '../../src/upkeep/recover.ts';
+import { testQuarantine } from '../harness.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 /*
@@ -196,7 +197,8 @@ async function runHotStatements(): Promise<void> {
   );
   for (const lane of [one, other]) await insertUndispatched(database, lane.newEvent());
   const grace = { graceMs: 0, eventGraceMs: 0 };
-  await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, ...grace });
+  const quarantine = testQuarantine(pool);
+  await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
   await committed({ isParked: true });
   // Full, so that nobody else's account has to be looked at.
   await new PendingLimit({ pool, pendingMax: 100 }).turn();
@@ -206,7 +208,7 @@ async function runHotStatements(): Promise<void> {
      VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'failed', 1)`,
     [createId('recovery'), one.subscriptionId],
   );
-  await recover({ pool, deliveries: queue, retryPolicy });
+  await recover({ pool, deliveries: queue, retryPolicy, quarantine });
 }
 
 describe('on a log that is divided by account', () => {

@@ -91,6 +91,7 @@ test('what could not be written is written with what came meanwhile', async () =
   let isAway = true;
   const statuses = new StatusCoalescer({
     periodMs: 1,
+    onRejected: async () => undefined,
     onError: () => {
       isAway = false;
       statuses.note(attempt(2, 500));
@@ -108,10 +109,30 @@ test('what could not be written is written with what came meanwhile', async () =
   expect(written.flat()).toHaveLength(1);
 });
 
+test('a status that the record rejects is dropped, and all others are written once', async () => {
+  const written: string[] = [];
+  const rejected: string[] = [];
+  const statuses = new StatusCoalescer({
+    periodMs: 1,
+    onError: () => undefined,
+    onRejected: async ({ subscriptionId }) => void rejected.push(subscriptionId),
+    async write(some) {
+      if (some.some(({ subscriptionId }) => subscriptionId === 'wsu_7')) throw new RangeError('bad');
+      written.push(...some.map(({ subscriptionId }) => subscriptionId));
+    },
+  });
+  for (let index = 0; index < 16; index += 1) statuses.note(attempt(1, 500, `wsu_${index}`));
+  await statuses.close();
+  expect(rejected).toEqual(['wsu_7']);
+  expect(written).toHaveLength(15);
+  expect(new Set(written).size).toBe(15);
+});
+
 test('is written at once after a quiet period, and what comes within the next one is written together', async () => {
   const coalescer = (written: SubscriptionStatus[][]) =>
     new StatusCoalescer({
       periodMs: 3_600_000,
+      onRejected: async () => undefined,
       onError: () => undefined,
       write: async (some) => void written.push(some),
     });

@@ -66,6 +66,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       database: harness.database,
       clock: LOCAL_CLOCK,
       deliveryQueue,
+      quarantine: harness.quarantine,
       metrics: createDispatcherMetrics(registry),
       spans: noSpans,
       logger,

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { addMembership, createUser, type PermissionSet } from '@runhook/database';
+import { addMembership, createUser, listQuarantined, type PermissionSet } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, testSecrets } from '@runhook/testing';
 import { SMTPServer } from 'smtp-server';
 import { lookAfterHealth } from '../../src/upkeep/health.ts';
 import { type Mailer, openMailer, sendNotices } from '../../src/upkeep/notices.ts';
 import { purge } from '../../src/upkeep/purge.ts';
+import { testQuarantine } from '../harness.ts';
 
 interface Received {
   from: string;
@@ -29,6 +30,7 @@ function subjectOf(mail: Received | undefined): string {
 let database: PrismaDatabase;
 let accountId: number;
 let subscriptionId: string;
+let quarantine: ReturnType<typeof testQuarantine>;
 const closers: (() => Promise<unknown>)[] = [];
 
 beforeEach(async () => {
@@ -36,6 +38,7 @@ beforeEach(async () => {
   closers.push(() => testDatabase.drop());
   database = openPrismaDatabase({ url: testDatabase.url });
   closers.push(() => database.close());
+  quarantine = testQuarantine(database.pool);
   accountId = (await seedAccount(database)).id;
   const clientUrl = 'https://receiver.example.com/secret/path';
   subscriptionId = (
@@ -76,7 +79,9 @@ const subscription = () => database.prisma.subscription.findUniqueOrThrow({ wher
 const NOTHING = { deactivated: 0, failing: 0, recovered: 0 };
 
 /** A real one, which asks for a password. */
-async function startMailServer(): Promise<{ mailer: Mailer; received: Received[]; stop(): Promise<void> }> {
+async function startMailServer({
+  rejected = '',
+} = {}): Promise<{ mailer: Mailer; received: Received[]; stop(): Promise<void> }> {
   const received: Received[] = [];
   const server = new SMTPServer({
     disabledCommands: ['STARTTLS'],
@@ -84,6 +89,9 @@ async function startMailServer(): Promise<{ mailer: Mailer; received: Received[]
     onAuth(auth, _session, done) {
       const isKnown = auth.username === 'runhook' && auth.password === 'pass/word';
       done(isKnown ? null : new Error('who are you?'), { user: 'runhook' });
+    },
+    onRcptTo({ address }, _session, done) {
+      done(address === rejected ? Object.assign(new Error('no such user'), { responseCode: 550 }) : null);
     },
     onData(stream, { envelope }, done) {
       const chunks: Buffer[] = [];
@@ -119,8 +127,8 @@ describe('an endpoint that has failed for an hour', () => {
     await fail(61);
     expect(await look()).toEqual({ ...NOTHING, failing: 1 });
     expect(await look()).toEqual(NOTHING);
-    expect(await sendNotices(database.pool, mailer)).toBe(2);
-    expect(await sendNotices(database.pool, mailer)).toBe(0);
+    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
+    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(0);
     expect(received.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
     expect(received[0]).toMatchObject({ from: 'runhook@example.com' });
     expect(subjectOf(received[0])).toBe('Webhook "Pager Bcc: x@evil.example" is failing');
@@ -132,8 +140,19 @@ describe('an endpoint that has failed for an hour', () => {
     await succeed();
     expect(await look()).toEqual({ ...NOTHING, recovered: 1 });
     expect(await look()).toEqual(NOTHING);
-    expect(await sendNotices(database.pool, mailer)).toBe(2);
+    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
     for (const mail of received.slice(2)) expect(subjectOf(mail)).toMatch(/works again$/);
+  });
+
+  test('is told to the other admins when the mail server rejects the address of one', async () => {
+    const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
+    await fail(61);
+    expect(await look()).toEqual({ ...NOTHING, failing: 1 });
+    await sendNotices(database.pool, mailer, quarantine);
+    expect(received.map(({ to }) => to)).toEqual([['bob@example.com']]);
+    expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
+      { kind: 'notice', accountId, reason: expect.stringContaining('550') },
+    ]);
   });
 
   test('of many that look and send at the same time, one tells', async () => {
@@ -141,7 +160,9 @@ describe('an endpoint that has failed for an hour', () => {
     await fail(90);
     const turns = await Promise.all(Array.from({ length: 8 }, () => look()));
     expect(turns.reduce((sum, { failing }) => sum + failing, 0)).toBe(1);
-    const sent = await Promise.all(Array.from({ length: 4 }, () => sendNotices(database.pool, mailer)));
+    const sent = await Promise.all(
+      Array.from({ length: 4 }, () => sendNotices(database.pool, mailer, quarantine)),
+    );
     expect(sent.reduce((sum, count) => sum + count, 0)).toBe(2);
     expect(received).toHaveLength(2);
   });
@@ -160,12 +181,12 @@ describe('an endpoint that has failed for an hour', () => {
     await stop();
     await fail(90);
     await look();
-    await expect(sendNotices(database.pool, mailer)).rejects.toThrow();
+    await expect(sendNotices(database.pool, mailer, quarantine)).rejects.toThrow();
     const back = await startMailServer();
     // The other one is free; the one that was tried is claimed for a while.
-    expect(await sendNotices(database.pool, back.mailer)).toBe(1);
+    expect(await sendNotices(database.pool, back.mailer, quarantine)).toBe(1);
     await database.pool.query('UPDATE notices SET claimed_until = now() WHERE sent_at IS NULL');
-    expect(await sendNotices(database.pool, back.mailer)).toBe(1);
+    expect(await sendNotices(database.pool, back.mailer, quarantine)).toBe(1);
     expect(back.received).toHaveLength(2);
   });
 
@@ -270,7 +291,7 @@ describe('automatic deactivation', () => {
     const { updatedAtMicros } = await subscription();
     expect(await look({ deactivateAfterFailures: 10 })).toEqual({ ...NOTHING, deactivated: 1 });
     expect((await subscription()).updatedAtMicros).toBe(updatedAtMicros);
-    expect(await sendNotices(database.pool, mailer)).toBe(2);
+    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
     expect(subjectOf(received[0])).toMatch(/was switched off$/);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: true } });
     const back = { active: true, deactivateReason: null, failingSince: null, consecutiveFailures: 0 };

@@ -8,11 +8,10 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { connectRedis, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { type Harness, openHarness } from '../harness.ts';
-import { insertOpenEvent } from '../log-rows.ts';
+import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 
@@ -66,7 +65,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
         webhookName: name,
         isParked,
       };
-      await commitFanOut(harness.database.pool, [{ event, version: null, deliveries: [delivery] }]);
+      await commitResults(harness.database.pool, [{ event, version: null, deliveries: [delivery] }]);
       return delivery;
     }
 
@@ -84,7 +83,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 
     test('the reconciler puts back events of a job of their own and of one that they share', async () => {
       const those = [newEvent(1), newEvent(2), newEvent(3)];
-      for (const event of those) await insertOpenEvent(harness.database, event);
+      for (const event of those) await insertUndispatched(harness.database, event);
       await events.addEach(those.slice(0, 1));
       await events.add(those.slice(1));
       expect(await run()).toEqual({ event: 0, delivery: 0 });

@@ -32,6 +32,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
       pool: harness.database.pool,
       events,
       deliveries,
+      quarantine: harness.quarantine,
       retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
       graceMs: 0,
       eventGraceMs: 0,

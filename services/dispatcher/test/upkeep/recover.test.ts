@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
+import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { purge } from '../../src/upkeep/purge.ts';
@@ -33,7 +34,8 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
   });
 
   const query = (sql: string, values: unknown[] = []) => harness.database.pool.query(sql, values);
-  const turn = () => recover({ pool: harness.database.pool, deliveries, retryPolicy });
+  const turn = () =>
+    recover({ pool: harness.database.pool, deliveries, retryPolicy, quarantine: harness.quarantine });
   const newSubscription = () =>
     seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
 
@@ -92,6 +94,30 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject({ total_count: 250, completed_at: expect.any(Date) });
   });
 
+  test('that PostgreSQL rejects is cancelled with the reason, and set aside; another goes on', async () => {
+    await ended(1);
+    const bad = await begin(1);
+    await query(
+      `CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN RAISE EXCEPTION 'integer out of range' USING ERRCODE = '22003'; END $$`,
+    );
+    await query(
+      `CREATE TRIGGER reject BEFORE UPDATE ON deliveries FOR EACH ROW
+       WHEN (NEW.subscription_id = '${subscription.id}') EXECUTE FUNCTION reject()`,
+    );
+    subscription = await newSubscription();
+    await query(`ALTER TABLE deliveries DISABLE TRIGGER reject`);
+    await ended(2);
+    await query(`ALTER TABLE deliveries ENABLE TRIGGER reject`);
+    const good = await begin(2);
+    expect(await turn()).toEqual({ deliveries: 2, cancelled: 1 });
+    expect(await recoveryOf(good)).toMatchObject({ status: 'done', recovered_count: 2 });
+    const reason = '22003: integer out of range';
+    expect(await recoveryOf(bad)).toMatchObject({ status: 'cancelled', reason });
+    const setAside = await listQuarantined(harness.database.pool, { limit: 10 });
+    expect(setAside).toMatchObject([{ kind: 'recovery', key: bad, accountId: harness.account.id, reason }]);
+  });
+
   test('goes on by itself in the dispatcher', async () => {
     await ended(150);
     const id = await begin(150);
@@ -137,7 +163,15 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     expect(await turn()).toEqual({ deliveries: 20, cancelled: 0 });
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
     const { pool } = harness.database;
-    const found = await reconcile({ pool, events, deliveries, retryPolicy, graceMs: 0, eventGraceMs: 0 });
+    const found = await reconcile({
+      pool,
+      events,
+      deliveries,
+      quarantine: harness.quarantine,
+      retryPolicy,
+      graceMs: 0,
+      eventGraceMs: 0,
+    });
     await events.close();
     expect(found).toEqual({ event: 0, delivery: 100 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 120 });

@@ -1,5 +1,5 @@
-import { JOB_RUN_EVENTS } from '@runhook/contract';
-import { type EventQueue, type IdentifiedEvent, UNDER_WAY_MS } from '@runhook/queue';
+import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
+import { type EventQueue, type IdentifiedEvent, JobsRejectedError, UNDER_WAY_MS } from '@runhook/queue';
 import { jittered, type Traces } from '@runhook/runtime';
 
 /** One bulk call of the queue. */
@@ -20,6 +20,12 @@ export interface CommittedEvent {
   traceContext: string | null;
 }
 
+/** An event that the queue rejects, with the error. */
+export interface RejectedEvent {
+  event: IdentifiedEvent;
+  error: unknown;
+}
+
 interface Waiting extends CommittedEvent {
   sinceMs: number;
 }
@@ -38,8 +44,10 @@ export interface RelayOptions {
   heldMax?: number;
   /** Null or omitted while no traces are exported. */
   traces?: Traces | null;
-  /** Told how many events the queue took, or were left to the reconciler. */
-  onMoved?: (result: 'sent' | 'left', count: number) => void;
+  /** Called with events that the queue rejects for their data. */
+  setAside: (rejected: readonly RejectedEvent[]) => Promise<void>;
+  /** Told how many events the queue took or rejected, or were left to the reconciler. */
+  onMoved?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
   /** Milliseconds that only grow. */
   nowMs?: () => number;
 }
@@ -95,9 +103,10 @@ export class Relay {
     while (this.#waiting.length > 0) {
       if (failures === 0) batch = this.#next();
       try {
-        await this.#send(batch);
+        const rejectedCount = await this.#sendOrSetAside(batch);
         this.#waiting.splice(0, batch.events.length);
-        onMoved?.('sent', batch.events.length);
+        onMoved?.('sent', batch.events.length - rejectedCount);
+        if (rejectedCount > 0) onMoved?.('set_aside', rejectedCount);
         if (failures > 0) logger.info({ failures }, 'the relay moves events again');
         failures = 0;
       } catch (error) {
@@ -129,6 +138,28 @@ export class Relay {
         resolve();
       };
     });
+  }
+
+  /**
+   * Returns how many events the queue rejected for their data: they are set aside, so that the events behind them do not wait.
+   * An event that cannot be set aside, because the database is away, is found by the reconciler, which does the same.
+   */
+  async #sendOrSetAside(batch: Batch): Promise<number> {
+    try {
+      await this.#send(batch);
+      return 0;
+    } catch (error) {
+      if (!(error instanceof JobsRejectedError)) throw error;
+      const errors = new Map(error.rejected.map(({ jobId, error }) => [jobId, error]));
+      const rejected = batch.events.flatMap(({ event }) => {
+        const jobId = eventJobId(event);
+        return errors.has(jobId) ? [{ event, error: errors.get(jobId) }] : [];
+      });
+      await this.#options.setAside(rejected).catch((err: unknown) => {
+        this.#options.logger.warn({ err }, 'rejected events are left to the reconciler');
+      });
+      return rejected.length;
+    }
   }
 
   async #send({ events: batch, isLate }: Batch): Promise<void> {

@@ -10,7 +10,7 @@ import {
   startTcpProxy,
   type TcpProxy,
 } from '@runhook/testing';
-import { Relay, type RelayOptions } from '../../src/runs/relay.ts';
+import { type RejectedEvent, Relay, type RelayOptions } from '../../src/runs/relay.ts';
 
 const AWAY = { level: 'error', message: 'the relay cannot move events; it keeps trying' };
 const BACK = { level: 'info', message: 'the relay moves events again' };
@@ -51,11 +51,12 @@ function startRelay(
   options: Partial<RelayOptions> = {},
 ) {
   const events = { ...NONE_IS_LATE, ...queue };
-  const moved = { sent: 0, left: 0 };
-  const onMoved = (result: 'sent' | 'left', count: number) => {
-    moved[result] += count;
+  const moved: Record<string, number> = { sent: 0, left: 0 };
+  const onMoved = (result: string, count: number) => {
+    moved[result] = (moved[result] ?? 0) + count;
   };
-  const relay = new Relay({ events, logger, onMoved, ...options });
+  const setAside = () => Promise.reject(new Error('no event is rejected'));
+  const relay = new Relay({ events, logger, onMoved, setAside, ...options });
   closing.push(() => relay.stop());
   return { relay, moved };
 }
@@ -94,6 +95,36 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     relay.add(committed(events.slice(0, 2)));
     await eventually(() => expect(moved).toEqual({ sent: 4, left: 0 }));
     expect(await queuedIds()).toEqual(idsOf(events));
+  });
+
+  test('an event that the queue rejects is set aside, and the events behind it are sent', async () => {
+    const queue = openQueue(queueUrl);
+    const events = made(40);
+    const bad = events[11] as JobRunEvent;
+    // JSON cannot encode a bigint, so no server takes it.
+    Object.assign(bad, { data: { ...bad.data, runId: 1n } });
+    const rejected: string[] = [];
+    const setAside = async (some: readonly RejectedEvent[]) => {
+      rejected.push(...some.map(({ event }) => event.eventId));
+    };
+    const { relay, moved } = startRelay(queue, { setAside });
+    relay.add(committed(events));
+    await eventually(() => expect(moved).toEqual({ sent: 39, left: 0, set_aside: 1 }));
+    expect(rejected).toEqual([bad.eventId]);
+    relay.add(committed(made(1)));
+    await eventually(() => expect(moved).toMatchObject({ sent: 40 }));
+    expect((await queuedIds()).sort()).toEqual(
+      [...idsOf(events), expect.any(String)].filter((id) => id !== bad.eventId).sort(),
+    );
+  });
+
+  test('an event that cannot be set aside does not hold up the others', async () => {
+    const queue = openQueue(queueUrl);
+    const events = made(2);
+    Object.assign(events[0] as JobRunEvent, { data: { runId: 1n } });
+    const { relay, moved } = startRelay(queue);
+    relay.add(committed(events));
+    await eventually(() => expect(moved).toEqual({ sent: 1, left: 0, set_aside: 1 }));
   });
 
   test('what has waited for long is in the queue once, though the reconciler puts it back, too', async () => {

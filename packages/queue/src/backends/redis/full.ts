@@ -10,7 +10,8 @@ import type { Connector, PeekedJob } from '../backend.ts';
 const FULL = /\bOOM command not allowed\b/;
 /** Redis has no code for invalid data: `ERR` without one of the phrases by which it rejects any call. */
 const DATA = /^ERR /;
-const SERVER = /max number of clients|unknown command|wrong number of arguments|not allowed|AUTH|disabled|compiling/;
+const SERVER =
+  /max number of clients|unknown command|wrong number of arguments|not allowed|AUTH|disabled|compiling/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;
 const POLICY = /^maxmemory_policy:([\w-]+)/m;
@@ -49,7 +50,10 @@ export const FULL_REDIS: Pick<
   isFull: (error) => error instanceof Error && FULL.test(error.message),
 
   isJobFault: (error) =>
-    error instanceof Error && error.name === 'ReplyError' && DATA.test(error.message) && !SERVER.test(error.message),
+    error instanceof Error &&
+    error.name === 'ReplyError' &&
+    DATA.test(error.message) &&
+    !SERVER.test(error.message),
 
   async usedShare(queue) {
     const memory = await memoryOf(queue);

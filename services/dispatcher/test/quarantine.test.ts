@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { JobRunEvent } from '@runhook/contract';
+import { listQuarantined } from '@runhook/database';
+import { createQueueBackend, openDeliveryQueue, openEventQueue, type QueuedDelivery } from '@runhook/queue';
+import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
+import { reconcile } from '../src/upkeep/reconcile.ts';
+import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf, insertUndispatched } from './log-rows.ts';
+
+const BAD_RUN = 666;
+
+describe.each(queueBackends())('an item that a store rejects, with the queue on $name', (backend) => {
+  let harness: Harness;
+  const closers: (() => Promise<unknown>)[] = [];
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+    await harness.close();
+  });
+
+  const event = (runId: number): JobRunEvent =>
+    exampleEvent('job.run.started', harness.account.jobs[0] as never, runId);
+  const subscribe = (path: string) =>
+    seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: `${harness.receiver.url}${path}`,
+    });
+  const quarantined = () => listQuarantined(harness.database.pool, { limit: 100 });
+  const runsOf = () =>
+    harness.receiver.requests.map(
+      ({ body }) => (JSON.parse(String(body)) as { data: { runId: string } }).data.runId,
+    );
+
+  /** PostgreSQL then rejects rows of a table that meet a condition, as it rejects text that it cannot store. */
+  const rejectRows = (table: string, when: string) =>
+    harness.database.pool.query(
+      `CREATE FUNCTION reject_${table}() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN RAISE EXCEPTION 'unsupported Unicode escape sequence' USING ERRCODE = '22P05'; END $$;
+       CREATE TRIGGER reject BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW WHEN (${when})
+       EXECUTE FUNCTION reject_${table}()`,
+    );
+
+  test('an event is set aside with its message after one request, and no other event waits for it', async () => {
+    await subscribe('/one');
+    await rejectRows('deliveries', `NEW.run_id = ${BAD_RUN}`);
+    const { port } = await harness.startDispatcher();
+    const runs = [1, 2, BAD_RUN, 3, 4];
+    const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    closers.push(() => events.close());
+    await events.add(runs.map(event));
+    await eventually(async () => expect(await quarantined()).toHaveLength(1), { timeoutMs: 30_000 });
+    expect(await quarantined()).toMatchObject([
+      {
+        accountId: harness.account.id,
+        kind: 'event',
+        reason: '22P05: unsupported Unicode escape sequence',
+        message: { data: { runId: String(BAD_RUN) } },
+      },
+    ]);
+    await eventually(async () => {
+      expect((await deliveriesOf(harness.database)).map(({ status }) => status)).toEqual(
+        Array(4).fill('delivered'),
+      );
+      expect(await events.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0 });
+    });
+    expect(runsOf().sort()).toEqual(runs.map(String).sort());
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/^runhook_quarantined_total\{[^}]*kind="event"[^}]*\} 1$/m);
+  });
+
+  test('a delivery whose attempt cannot be recorded is set aside, and its request is not sent again', async () => {
+    const { id } = await subscribe('/bad');
+    await subscribe('/good');
+    harness.receiver.respondWith(({ path }) => ({ status: path === '/bad' ? 500 : 200 }));
+    await rejectRows('attempts', 'NEW.http_status_code = 500');
+    await rejectRows('deliveries', `NEW.subscription_id = '${id}' AND NEW.attempt_count > 0`);
+    await harness.startDispatcher();
+    await harness.publisher.publish(event(1));
+    await eventually(async () => expect(await quarantined()).toMatchObject([{ kind: 'delivery' }]));
+    await harness.publisher.publish(event(2));
+    await eventually(async () => expect(await quarantined()).toHaveLength(2));
+    await eventually(async () => {
+      const statuses = (await deliveriesOf(harness.database)).map(({ status }) => status);
+      expect(statuses.sort()).toEqual(['delivered', 'delivered', 'pending', 'pending']);
+    });
+    expect(harness.receiver.requests.map(({ path }) => path).sort()).toEqual([
+      '/bad',
+      '/bad',
+      '/good',
+      '/good',
+    ]);
+  });
+
+  test('the reconciler sets an event aside that it cannot read, puts the others back, and skips it from then on', async () => {
+    const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    const deliveries = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    closers.push(
+      () => events.close(),
+      () => deliveries.close(),
+    );
+    const lost = Array.from({ length: 20 }, (_, run) => event(run));
+    for (const one of lost) await insertUndispatched(harness.database, one);
+    const bad = lost[7] as JobRunEvent;
+    await harness.database.pool.query(`UPDATE events SET data = '[]', event_type = 'bad' WHERE id = $1`, [
+      bad.eventId,
+    ]);
+    const run = () =>
+      reconcile({
+        pool: harness.database.pool,
+        events,
+        deliveries,
+        quarantine: harness.quarantine,
+        retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
+        graceMs: 0,
+        eventGraceMs: 0,
+      });
+    expect(await run()).toEqual({ event: 20, delivery: 0 });
+    expect(await quarantined()).toMatchObject([{ kind: 'event', key: bad.eventId }]);
+    expect(await events.counts()).toMatchObject({ waiting: 19 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+  });
+
+  test('events and deliveries that the queue rejects are set aside, and the call for the others resolves', async () => {
+    const queueBackend = createQueueBackend(harness.queueUrl);
+    const events = withEventQuarantine(
+      openEventQueue(queueBackend, () => undefined),
+      harness.quarantine,
+    );
+    const deliveries = withDeliveryQuarantine(
+      openDeliveryQueue(queueBackend, () => undefined),
+      harness.quarantine,
+    );
+    closers.push(
+      () => events.close(),
+      () => deliveries.close(),
+    );
+    const toJSON = () => {
+      throw new TypeError('cannot be encoded');
+    };
+    const bad = event(BAD_RUN);
+    Object.assign(bad.data, { toJSON });
+    await events.addEach([event(1), bad, event(2)]);
+    expect(await events.counts()).toMatchObject({ waiting: 2 });
+    const delivery = (index: number): QueuedDelivery => ({
+      deliveryId: `wdl_${index}`,
+      cycle: 0,
+      accountId: 1,
+      delayMs: 0,
+      attemptsLeft: 1,
+    });
+    const poisoned = { ...delivery(2), cycle: { toJSON, toString: () => '0' } as never };
+    await deliveries.add([delivery(1), poisoned, delivery(3)]);
+    expect(await deliveries.counts()).toMatchObject({ waiting: 2 });
+    expect(await quarantined()).toMatchObject([
+      { kind: 'delivery', key: 'wdl_2', reason: 'cannot be encoded' },
+      { kind: 'event', key: bad.eventId, reason: 'cannot be encoded' },
+    ]);
+  });
+});
