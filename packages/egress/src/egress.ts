@@ -41,7 +41,10 @@ export interface EgressRequest {
   body: Buffer | string;
 }
 
-/** `error` null means that the endpoint answered whole, or up to the cap, in time; any status counts as an answer. */
+/**
+ * `error` is null if the response was complete, or read up to the cap, before the deadline, whatever its status; and for a 2xx
+ * whose body was cut off before the deadline.
+ */
 export interface EgressResult {
   startedAt: Date;
   /** Milliseconds, an integer. */

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Got, Request as GotRequest } from 'got';
 import { BodyCollector, chunksSeenMax, watch } from './answer-body.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import { describeFailure, UnexpectedAnswerError } from './failure.ts';
+import { UnexpectedAnswerError } from './failure.ts';
 import { TimeoutError } from './got.ts';
 
 export interface EgressResponse {
@@ -13,7 +13,7 @@ export interface EgressResponse {
   headers: Record<string, string>;
   /** The first bytes of the body as they came: not decompressed, not decoded. */
   body: Buffer;
-  /** Whether the body went on after `body`. */
+  /** Whether `body` is not the complete body: it went on, or it was cut off before its end. */
   truncated: boolean;
 }
 
@@ -52,8 +52,8 @@ export interface ExchangeRequest {
 }
 
 /**
- * How one request on one connection ended. `answered`: whole, or up to the cap. Otherwise `response` is what had come by
- * then, null before the head of the answer was complete.
+ * How one request on one connection ended. `answered`: the response is complete, or was read up to the cap, or is a 2xx whose
+ * body was cut off before the deadline. Otherwise `response` is what was received until then, null before its head was complete.
  */
 export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
   | { kind: 'answered'; response: EgressResponse }
@@ -97,7 +97,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
     const allHeaders = { 'accept-encoding': 'identity', ...headers };
     const stream = client(url, { headers: allHeaders, body, ...ofThisRequest }) as unknown as GotRequest;
-    const open = inFlight.add((reason) => settle('failed', reason));
+    const open = inFlight.add((reason) => settle(endOf(reason, answer), reason));
 
     function countRead(bytes: Buffer): void {
       reads += 1;
@@ -217,13 +217,13 @@ export class InFlight {
 }
 
 /**
- * The head of an answer is what counts: one that says 2xx has accepted the event, however wrong what follows is (a body where
- * there may be none, a broken chunk). Sending it again would only repeat it.
+ * A complete 2xx head means that the endpoint has accepted the event. A body that is cut off after it, by whatever error (an early
+ * close, a reset, a malformed chunk), changes nothing: another attempt could only repeat the event. Only the deadline does.
  */
 function endOf(error: unknown, answer: IncomingMessage | null): ExchangeEnd['kind'] {
   if (error instanceof TimeoutError) return 'timeout';
   const isAccepted = answer?.statusCode !== undefined && answer.statusCode >= 200 && answer.statusCode < 300;
-  return isAccepted && describeFailure(error).code === 'invalid_response' ? 'answered' : 'failed';
+  return isAccepted ? 'answered' : 'failed';
 }
 
 function readResponse(answer: IncomingMessage, collector: BodyCollector): EgressResponse {
@@ -235,7 +235,7 @@ function readResponse(answer: IncomingMessage, collector: BodyCollector): Egress
     statusCode: answer.statusCode ?? 0,
     headers,
     body: collector.bytes(),
-    truncated: collector.truncated,
+    truncated: collector.truncated || !answer.complete,
   };
 }
 

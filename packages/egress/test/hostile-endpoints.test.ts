@@ -98,31 +98,62 @@ describe('an endpoint gives a clean error and keeps no connection when it', () =
     await server.drained();
   });
 
-  const midBody: [string, Server, { code: string; message: string }][] = [
-    ['closes within its body', rawServer((s) => void s.end(`${ok}Content-Length: 9\r\n\r\nhalf`)), closed],
-    [
-      'resets within its body',
-      rawServer((s) => {
-        const answer = `${ok}Content-Length: 9\r\n\r\nhalf`;
-        s.write(answer);
-        // A reset takes along what the client has not read.
-        void clientHasRead(s, answer.length).then(() => s.resetAndDestroy());
-      }),
-      closed,
-    ],
-    [
-      'closes within a chunk',
-      rawServer((s) => void s.end(`${ok}Transfer-Encoding: chunked\r\n\r\n9\r\nhalf`)),
-      closed,
-    ],
-  ];
-  test.each(midBody)('%s; what had come is kept', async (_name, behaviour, error) => {
+  test.each(cutOff('HTTP/1.1 500 Oops'))('%s of a 500; what had come is kept', async (_name, behaviour) => {
     const result = await postTo(behaviour);
-    expect(result.error).toEqual(error);
-    expect(result.response).toMatchObject({ statusCode: 200, body: Buffer.from('half') });
+    expect(result.error).toEqual(closed);
+    expect(result.response).toMatchObject({ statusCode: 500, body: Buffer.from('half'), truncated: true });
     await server.drained();
   });
 });
+
+describe('a 2xx is a success with an incomplete body when the endpoint', () => {
+  const malformed = `${ok}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n`;
+  const cases: [string, Server][] = [
+    ...cutOff('HTTP/1.1 200 OK'),
+    ['sends a malformed chunk size', rawServer((s) => void s.write(malformed))],
+  ];
+  test.each(cases)('%s', async (_name, behaviour) => {
+    const result = await postTo(behaviour);
+    expect(result.error).toBeNull();
+    expect(result.response).toMatchObject({ statusCode: 200, body: Buffer.from('half'), truncated: true });
+    expect(server.connections).toBe(1);
+    await server.drained();
+  });
+
+  test('is still sending its body and the egress is closed', async () => {
+    const beginning = `${ok}Content-Length: 9\r\n\r\nhalf`;
+    const posted = postTo(
+      rawServer((s) => {
+        s.write(beginning);
+        void clientHasRead(s, beginning.length).then(() => egress.close());
+      }),
+    );
+    const result = await posted;
+    expect(result.error).toBeNull();
+    expect(result.response).toMatchObject({ statusCode: 200, truncated: true });
+    await server.drained();
+  });
+});
+
+/** Endpoints whose response ends within its body, after "half". */
+function cutOff(statusLine: string): [string, Server][] {
+  const head = `${statusLine}\r\nContent-Length: 1000\r\n\r\nhalf`;
+  return [
+    ['closes within its body', rawServer((s) => void s.end(head))],
+    [
+      'resets the connection within its body',
+      rawServer((s) => {
+        s.write(head);
+        // A reset discards what the client has not read.
+        void clientHasRead(s, head.length).then(() => s.resetAndDestroy());
+      }),
+    ],
+    [
+      'closes within a chunk',
+      rawServer((s) => void s.end(`${statusLine}\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf`)),
+    ],
+  ];
+}
 
 describe('an endpoint has answered when it', () => {
   const accepted: [string, string][] = [
@@ -226,7 +257,7 @@ test('hundreds of bad answers leave no connection behind', async () => {
   await postTo(behaviour);
   for (let n = 0; n < 6; n += 1) {
     const results = await Promise.all(Array.from({ length: 50 }, () => post()));
-    for (const result of results) expect(result.error).not.toBeNull();
+    for (const { error, response } of results) expect(error !== null || response?.truncated).toBe(true);
   }
   await server.drained();
 });

@@ -42,6 +42,29 @@ test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, an
   expect(attemptByName.get('bytes')?.response_body).toBe('\uFFFD\uFFFD\uFFFD(a');
 }, 90_000);
 
+test('a 200 whose body is cut off is delivered with one request, and the log says that the body is incomplete', async () => {
+  harness.receiver.handleWith((request, response) => {
+    request.once('end', () => {
+      response.writeHead(200, { 'content-length': '1000' });
+      response.write('half', () => response.socket?.end());
+    });
+    request.resume();
+  });
+  const clientUrl = harness.receiver.url;
+  await seedSubscription(harness.database, { accountId: harness.account.id, clientUrl, name: 'cut off' });
+  await harness.startDispatcher();
+  await harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
+  const delivery = await eventually(async () => {
+    const [row] = await deliveriesOf(harness.database);
+    expect(row).toMatchObject({ status: 'delivered', attempt_count: 1, http_status_code: 200 });
+    return row as NonNullable<typeof row>;
+  });
+  expect(await attemptsOf(harness.database, delivery.id)).toEqual([
+    expect.objectContaining({ error_code: null, response_body: 'half', response_truncated: true }),
+  ]);
+  expect(harness.receiver.requests).toHaveLength(1);
+}, 90_000);
+
 test('an endpoint whose answers cost more than plain ones is asked one at a time, and gets everything', async () => {
   const CHUNKS = 1_000;
   let inFlight = 0;

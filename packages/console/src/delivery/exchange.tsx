@@ -82,7 +82,12 @@ function Phases({ timings }: { timings: NonNullable<Attempt['timings']> }) {
 }
 
 function ResponseBody({ of, body, isTruncated }: { of: string; body: string; isTruncated: boolean }) {
-  if (body === '') return <Text size="sm">The answer had no body.</Text>;
+  if (body === '')
+    return (
+      <Text size="sm">
+        {isTruncated ? 'The body was cut off before it began.' : 'The answer had no body.'}
+      </Text>
+    );
   const readable = readableBody(body);
   if (readable.kind === 'binary') return <Text size="sm">The body of the answer is no text.</Text>;
   const label = `Response body ${of}`;
@@ -94,7 +99,11 @@ function ResponseBody({ of, body, isTruncated }: { of: string; body: string; isT
           Laid out for reading. Copying gives it as it came.
         </Text>
       )}
-      {isTruncated && <Text size="sm">The body was longer. Only its beginning is kept.</Text>}
+      {isTruncated && (
+        <Text size="sm">
+          The body is incomplete: it is longer than what is stored, or was cut off before its end.
+        </Text>
+      )}
     </>
   );
 }

@@ -14,7 +14,10 @@ export interface AttemptReport {
   error: { code: string; message: string; detail?: string } | null;
 }
 
-/** Success is a 2xx that came whole, or up to the cap, within the deadline. A redirect is a failure. */
+/**
+ * A 2xx without an error is a success: its body ended, was read up to the cap, or was cut off, before the deadline. A redirect is a
+ * failure.
+ */
 export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
   if (error) return { httpStatusCode: error.code === 'timeout' ? 504 : 502, error };
   const httpStatusCode = response?.statusCode ?? 502;

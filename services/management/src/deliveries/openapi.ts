@@ -76,7 +76,11 @@ export const ANSWERED = {
     type: ['string', 'null'],
     description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
   },
-  response_truncated: { type: 'boolean', description: 'Whether the answer was longer than is shown.' },
+  response_truncated: {
+    type: 'boolean',
+    description:
+      'Whether `response_body` is incomplete: the body was longer than is kept, or was cut off before its end.',
+  },
 } satisfies Record<string, Schema>;
 
 export const deliverySchemas: Record<string, Schema> = {

@@ -201,6 +201,17 @@ describe('testing a subscription', () => {
     });
   });
 
+  test('a 200 whose body is cut off is a success, and the exchange says that the body is incomplete', async () => {
+    const { id } = await newSubscription();
+    receiver.handleWith((_request, response) => {
+      response.writeHead(200, { 'content-length': '1000' });
+      response.write('half', () => response.socket?.end());
+    });
+    const { data } = (await runTest(id, '?include=exchange')).json;
+    expect(data).toMatchObject({ verification_error: null, verification_status_code: '200' });
+    expect(data.exchange).toMatchObject({ error: null, response_body: 'half', response_truncated: true });
+  });
+
   test('works on an inactive subscription and leaves no trace, whatever the outcome', async () => {
     const { id } = await newSubscription({ active: false });
     const read = async () => {
