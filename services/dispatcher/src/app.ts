@@ -67,6 +67,8 @@ const CLOCK_EVERY_MS = 10_000;
 const TRACES_FLUSH_MS = 3_000;
 /** What an attempt in flight may need beyond its own deadline, to be recorded. */
 const DRAIN_MARGIN_MS = 5_000;
+/** Results that are not recorded by then are given up, which leaves time to return their jobs to the queue. */
+const RECORD_MARGIN_MS = 4_000;
 /** How far beyond an attempt's deadline a delivery must be overdue before its queue job is looked for. */
 const RECONCILE_MARGIN_MS = 5_000;
 
@@ -114,6 +116,9 @@ interface Process {
   /** Aborted when the workers close: what waits for a database or a queue that is away gives up. */
   stop: AbortController;
   stopping: AbortSignal;
+  /** Aborted when a stop has no time left: results of attempts that the database does not take are given up. */
+  drain: AbortController;
+  drainEnd: AbortSignal;
   health: Health;
   registry: Registry;
   metrics: DispatcherMetrics;
@@ -129,7 +134,12 @@ async function openProcess(
   const stop = new AbortController();
   // Everything that waits for a store listens.
   setMaxListeners(0, stop.signal);
-  lifecycle.onClose('waits', () => stop.abort());
+  const drain = new AbortController();
+  setMaxListeners(0, drain.signal);
+  lifecycle.onClose('waits', () => {
+    stop.abort();
+    drain.abort();
+  });
   const registry = createMetricsRegistry({ service: 'dispatcher' });
   const traces = await openTraces('dispatcher', logger);
   if (traces) addToEachLine(logger, traces.ids);
@@ -141,6 +151,8 @@ async function openProcess(
     logger,
     stop,
     stopping: stop.signal,
+    drain,
+    drainEnd: drain.signal,
     health: createHealth({ lifecycle, logger }),
     registry,
     metrics: createDispatcherMetrics(registry),
@@ -280,7 +292,10 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
   lifecycle.onClose('strangers', () => void looking.stop());
 }
 
-/** What is in flight at a stop ends within its own deadline; what waits for a database that is away gives up. */
+/**
+ * What is in flight at a stop ends within its own deadline, and its result is recorded: a request whose result is given up is sent
+ * again. What has sent nothing and waits for a database that is away gives up at once.
+ */
 function openWorkers(
   process: Process,
   queues: Queues,
@@ -288,7 +303,7 @@ function openWorkers(
   upkeep: Upkeep,
   fitness: Fitness,
 ): void {
-  const { settings, lifecycle, stop, telemetry } = process;
+  const { settings, lifecycle, stop, drain, telemetry } = process;
   const { deliveryConcurrency: concurrency, logRetentionDays: retentionDays } = settings;
   const full = new FullQueue({
     ...process,
@@ -309,7 +324,9 @@ function openWorkers(
   const deliveries = startDeliveryWorkers(dispatcher, options);
   const close = async () => {
     stop.abort();
+    const timer = setTimeout(() => drain.abort(), settings.deliveryTimeoutMs + RECORD_MARGIN_MS);
     await Promise.all([events.workers.close(), deliveries.workers.close(), full.close()]);
+    clearTimeout(timer);
   };
   lifecycle.onClose('workers', close, { timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS });
   followShards(process, queues.shards, [events.workers, deliveries.workers]);

@@ -61,6 +61,8 @@ export interface DispatcherParts {
   lifecycle: Lifecycle;
   /** Ends the waits for a database or a queue that is away. */
   stopping: AbortSignal;
+  /** Ends the wait for a database that does not take the result of an attempt; later than `stopping`. */
+  drainEnd: AbortSignal;
   database: Database;
   clock: Clock;
   deliveryQueue: DeliveryQueue;
@@ -76,14 +78,21 @@ const IN_PLACE_PER_JOB = 4;
 const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
-  const { settings, lifecycle, stopping, database, clock, deliveryQueue, quarantine, metrics, spans, logger } =
-    parts;
+  const { settings, lifecycle, stopping, drainEnd, database, clock, deliveryQueue, quarantine } = parts;
+  const { metrics, spans, logger } = parts;
   const egress = createEgress({
     ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
   });
   lifecycle.onClose('egress', () => egress.close());
-  const record = new DispatchRecord({ pool: database.pool, stopping, metrics, logger, quarantine });
+  const record = new DispatchRecord({
+    pool: database.pool,
+    stopping,
+    drainEnd,
+    metrics,
+    logger,
+    quarantine,
+  });
   lifecycle.onClose('subscription statuses', () => record.close());
   return {
     record,

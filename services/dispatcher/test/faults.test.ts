@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
-import { createQueueBackend, openDeliveryQueue, UnrecoverableError } from '@runhook/queue';
+import { createQueueBackend, openDeliveryQueue, openEventQueue, UnrecoverableError } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
@@ -84,6 +84,36 @@ describe.each(queueBackends())('a fault of ours ends no event, with the queue on
     });
     expect(harness.receiver.requests).toHaveLength(2);
   });
+
+  test.each([
+    { attempt: 'a first attempt', statuses: [200], table: 'deliveries', column: 'total_ms' },
+    { attempt: 'a retry', statuses: [500, 200], table: 'attempts', column: 'error_code' },
+  ])(
+    'a stop waits until the log takes the result of $attempt, and leaves no job that would send it again',
+    async ({ statuses, table, column }) => {
+      await subscribe('/one');
+      const rename = (from: string, to: string) =>
+        harness.database.pool.query(`ALTER TABLE ${table} RENAME COLUMN ${from} TO ${to}`);
+      harness.receiver.respondWith(async (_request, index) => {
+        if (index === statuses.length - 1) await rename(column, 'mislaid');
+        return { status: statuses[index] ?? 200 };
+      });
+      const { port, stop } = await harness.startDispatcher();
+      await harness.publisher.publish(event());
+      await untilFaults(port, 'webhook-deliveries', 1);
+      const stopped = stop();
+      await rename('mislaid', column);
+      await stopped;
+      const delivered = { status: 'delivered', attempt_count: statuses.length };
+      expect(await deliveriesOf(harness.database)).toMatchObject([delivered]);
+      const backend = createQueueBackend(harness.queueUrl);
+      for (const open of [openEventQueue, openDeliveryQueue]) {
+        const queue = open(backend, () => undefined);
+        expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0 });
+        await queue.close();
+      }
+    },
+  );
 
   test('a delivery that the record has lost is let go of, and an event that comes again is fanned out anew', async () => {
     await subscribe('/one');

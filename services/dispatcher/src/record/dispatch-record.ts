@@ -63,6 +63,8 @@ export interface DispatchRecordOptions {
   pool: Pool;
   /** Ends the waits for a database that is away. */
   stopping: AbortSignal;
+  /** Ends those of results of attempts, later: a request whose result is not recorded is sent again. */
+  drainEnd: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobFaults'>;
   logger: Logger;
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
@@ -264,7 +266,9 @@ export class DispatchRecord {
     outlasts: Waiting['outlasts'] = () => false,
     gather?: { ms: number; enough: number },
   ): MicroBatcher<Item, Result> {
-    const waiting = { ...this.#options, outlasts };
+    const { stopping, drainEnd } = this.#options;
+    // What is gathered are the results of requests.
+    const waiting = { ...this.#options, outlasts, stopping: gather ? drainEnd : stopping };
     return new MicroBatcher({
       run: (items) => retryWhileUnavailable(waiting, () => run(items)),
       sizeMax: BATCH_SIZE_MAX,

@@ -6,7 +6,7 @@ import { jittered, type Logger } from '@runhook/runtime';
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
 
-/** The dispatcher is stopping: what was waiting for the database or the queue stays undone and comes back. */
+/** The dispatcher is stopping: work that waited for the database or the queue is not done, and its job is run again. */
 export class StoppingError extends Error {
   readonly code = 'stopping';
   /** Its job may come again at once, elsewhere. */

@@ -63,6 +63,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
       settings: harness.settings,
       lifecycle,
       stopping: new AbortController().signal,
+      drainEnd: new AbortController().signal,
       database: harness.database,
       clock: LOCAL_CLOCK,
       deliveryQueue,
