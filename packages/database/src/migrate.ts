@@ -6,6 +6,7 @@ import pg from 'pg';
 import { type RunScriptOptions, runScript, ScriptError } from './migration-script.ts';
 import { withSchemaEngine } from './schema-engine.ts';
 
+export { disableJit } from './disable-jit.ts';
 export { withSchemaEngine } from './schema-engine.ts';
 
 const LOCKFILE = 'migration_lock.toml';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { connectionSentence, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
-import { migrate } from '@runhook/database/migrate';
+import { disableJit, migrate } from '@runhook/database/migrate';
 import { migrateQueue, queueBackendName } from '@runhook/queue';
 import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -20,6 +20,11 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),
   });
   logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema was up to date');
+  if (!(await disableJit(databaseUrl)))
+    logger.warn(
+      {},
+      'JIT stays on for connections of a pooler: the role may not change its own settings; set jit = off for the role or the server',
+    );
   if (queueUrl === undefined) return;
   const queueSchemaVersion = await migrateQueue(queueUrl);
   if (queueSchemaVersion !== null)

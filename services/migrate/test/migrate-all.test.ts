@@ -46,6 +46,37 @@ test('two at the same time apply everything once, and a third finds nothing to d
   expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema was up to date' }]);
 });
 
+test('disables JIT for the later sessions of the role that migrates', async () => {
+  await migrateAll(settings(), logger);
+  const rows = await onDatabase(
+    `SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
+     WHERE d.datname = current_database() AND setrole = current_user::regrole`,
+  );
+  expect(rows).toEqual([{ setconfig: ['jit=off'] }]);
+});
+
+test('migrates where the role may not change its own settings, and logs that JIT stays on', async () => {
+  await migrateAll(settings(), logger);
+  lines = [];
+  const role = `${new URL(testDatabase.url).pathname.slice(1)}_restricted`;
+  await onDatabase(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
+  // A managed PostgreSQL may forbid the change; this one forbids a function that the change calls, with the same code.
+  await onDatabase(
+    `GRANT ALL ON SCHEMA public TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role};
+     REVOKE EXECUTE ON FUNCTION pg_advisory_xact_lock(bigint) FROM PUBLIC`,
+  );
+  try {
+    const url = Object.assign(new URL(testDatabase.url), { username: role, password: 'secret' });
+    await migrateAll(settings({ databaseUrl: url.href }), logger);
+    expect(lines.map(({ text }) => text)).toEqual([
+      'the schema was up to date',
+      expect.stringMatching(/^JIT stays on for connections of a pooler/),
+    ]);
+  } finally {
+    await onDatabase(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  }
+});
+
 test('a queue in PostgreSQL gets its schema, by several at once and again', async () => {
   const withQueue = settings({ queueUrl: testDatabase.url });
   await Promise.all([migrateAll(withQueue, logger), migrateAll(withQueue, logger)]);

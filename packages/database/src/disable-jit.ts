@@ -1,0 +1,34 @@
+import pg from 'pg';
+
+/** `insufficient_privilege`: the role may not change its own settings. */
+const FORBIDDEN = '42501';
+
+/*
+ * Concurrent calls change the same row of pg_db_role_setting, of which PostgreSQL rejects all but one ("tuple concurrently
+ * updated"). The lock is released when the transaction of the block ends.
+ */
+const DISABLE_JIT = `
+  DO $$ BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('runhook.disable_jit'));
+    EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET jit = off', current_database());
+  END $$`;
+
+/**
+ * Disables just-in-time compilation for the later sessions of this role in this database. The pools of the services disable
+ * it for each connection too, but a SET does not reach the connections that a pooler opens later.
+ *
+ * @returns false if the database does not permit the role to change its own settings
+ */
+export async function disableJit(connectionString: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    await client.query(DISABLE_JIT);
+    return true;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === FORBIDDEN) return false;
+    throw error;
+  } finally {
+    await client.end();
+  }
+}
