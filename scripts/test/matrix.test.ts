@@ -24,18 +24,20 @@ const names = {
 
 test('the short matrix runs every version, the long one every two versions together', () => {
   const once = combinations(names, 'once');
-  expect(once).toHaveLength(4);
+  expect(once).toHaveLength(5);
   for (const part of ['node', 'postgres', 'queue'] as const)
     expect(new Set(once.map((combination) => combination[part]))).toEqual(new Set(names[part]));
 
   const pairs = combinations(names, 'pairs');
-  expect(pairs).toHaveLength(16);
+  expect(pairs).toHaveLength(20);
   for (const [one, other] of [
     ['node', 'postgres'],
     ['node', 'queue'],
     ['postgres', 'queue'],
-  ] as const)
-    expect(new Set(pairs.map((combination) => `${combination[one]} ${combination[other]}`)).size).toBe(16);
+  ] as const) {
+    const met = new Set(pairs.map((combination) => `${combination[one]} ${combination[other]}`));
+    expect(met.size).toBe(names[one].length * names[other].length);
+  }
 
   expect(combinations({ node: ['24'], postgres: ['16', '17'], queue: ['redis-7'] }, 'once')).toEqual([
     { node: '24', postgres: '16', queue: 'redis-7' },

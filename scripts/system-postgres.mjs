@@ -1,0 +1,29 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FOLDER = '/usr/lib/postgresql';
+const OLDEST_SUPPORTED = 15;
+
+/** Why {@link findSystemPostgres} returns null. */
+export const NO_SYSTEM_POSTGRES = `${FOLDER} has no server of version ${OLDEST_SUPPORTED} or newer (apt-get install postgresql)`;
+
+/**
+ * Finds a PostgreSQL of the system's packages. It differs from npm's in what operators meet: Debian builds it with JIT,
+ * which is on by default, and its release has an older version.
+ *
+ * @param {{ major?: string, folder?: string }} [options] `major`: this version only; the oldest supported one when omitted
+ * @returns {{ folder: string, version: string, hasJit: boolean } | null} `folder` holds bin/ and lib/
+ */
+export function findSystemPostgres({ major, folder = FOLDER } = {}) {
+  const versions = existsSync(folder) ? readdirSync(folder) : [];
+  const usable = versions
+    .filter((version) => Number(version) >= OLDEST_SUPPORTED && (major === undefined || version === major))
+    .filter((version) =>
+      ['postgres', 'initdb'].every((name) => existsSync(join(folder, version, 'bin', name))),
+    )
+    .sort((one, other) => Number(one) - Number(other));
+  const [version] = usable;
+  if (version === undefined) return null;
+  const home = join(folder, version);
+  return { folder: home, version, hasJit: existsSync(join(home, 'lib', 'llvmjit.so')) };
+}
