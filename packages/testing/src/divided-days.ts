@@ -1,5 +1,6 @@
 import { ensureDayPartitions, openDatabase, type Pool } from '@runhook/database';
 import pg from 'pg';
+import { citusRestrictions } from './citus-restrictions.ts';
 import { createTestDatabase, type TestDatabase } from './template-database.ts';
 
 /** Leaves of a divided day. */
@@ -68,10 +69,32 @@ interface Statement {
   values?: unknown[];
 }
 
-/** Runs what it is given on the pool, and before that, to be undone, by `EXPLAIN (ANALYZE)` with each kind of plan. */
-export function explainingPool(pool: Pool, onOpened: (opened: OpenedLeaves) => void): Pool {
+/** A statement that Citus would reject. */
+export interface RestrictedStatement {
+  /** The statement's name, or its text. */
+  statement: string;
+  reasons: string[];
+}
+
+/**
+ * Runs what it is given on the pool, and before that, to be undone, by `EXPLAIN (ANALYZE)` with each kind of plan.
+ *
+ * @param onRestricted called once for each statement that Citus would reject
+ */
+export function explainingPool(
+  pool: Pool,
+  onOpened: (opened: OpenedLeaves) => void,
+  onRestricted: (restricted: RestrictedStatement) => void,
+): Pool {
+  const checkedTexts = new Set<string>();
   const explained = async (statement: Statement | string) => {
-    if (typeof statement === 'string' || !OF_LOG.test(statement.text)) return;
+    if (typeof statement === 'string') return;
+    if (PREPARABLE.test(statement.text) && !checkedTexts.has(statement.text)) {
+      checkedTexts.add(statement.text);
+      const reasons = await citusRestrictions(pool, statement.text);
+      if (reasons.length > 0) onRestricted({ statement: statement.name ?? statement.text, reasons });
+    }
+    if (!OF_LOG.test(statement.text)) return;
     for (const plan of ['generic', 'custom'] as const)
       onOpened({
         statement: statement.name ?? statement.text,
@@ -101,6 +124,7 @@ export function explainingPool(pool: Pool, onOpened: (opened: OpenedLeaves) => v
   } as unknown as Pool;
 }
 
+const PREPARABLE = /^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|VALUES)\b/;
 const OF_LOG = /\b(events|deliveries|attempts|logged_attempts)\b/;
 
 async function opened(

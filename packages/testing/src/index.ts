@@ -1,4 +1,11 @@
-export { createDividedDatabase, explainingPool, leafOf, type OpenedLeaves } from './divided-days.ts';
+export { citusRestrictions } from './citus-restrictions.ts';
+export {
+  createDividedDatabase,
+  explainingPool,
+  leafOf,
+  type OpenedLeaves,
+  type RestrictedStatement,
+} from './divided-days.ts';
 export {
   countFannedOut,
   EXAMPLE_JOB,

@@ -74,10 +74,14 @@ export async function startSpreadPostgres(
   };
 }
 
+const COLOCATED = ['undispatched_events', 'deliveries', 'attempts'];
+/** The tables that are divided by account; all others stay on the coordinator. */
+export const DISTRIBUTED_TABLES: readonly string[] = ['events', ...COLOCATED];
+
 /** docs/scaling.md#a-record-that-can-be-spread tells the same to operators. */
 const SPREAD = [
   `SELECT create_distributed_table('events', 'account_id')`,
-  ...['undispatched_events', 'deliveries', 'attempts'].map(
+  ...COLOCATED.map(
     (table) => `SELECT create_distributed_table('${table}', 'account_id', colocate_with => 'events')`,
   ),
 ];

@@ -9,6 +9,7 @@ import {
   IN_VAIN_MS,
   leafOf,
   type OpenedLeaves,
+  type RestrictedStatement,
   seedAccount,
   seedSubscription,
   type TestDatabase,
@@ -63,6 +64,7 @@ let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let pool: Pool;
 let opened: OpenedLeaves[] = [];
+const restricted: RestrictedStatement[] = [];
 let accountId: number;
 let subscriptionId: string;
 let leaf: number;
@@ -74,7 +76,11 @@ beforeAll(async () => {
     plansByIndex: true,
     connectTimeoutMs: IN_VAIN_MS,
   });
-  pool = explainingPool(database.pool, (leaves) => void opened.push(leaves));
+  pool = explainingPool(
+    database.pool,
+    (leaves) => void opened.push(leaves),
+    (statement) => void restricted.push(statement),
+  );
   accountId = (await seedAccount(database)).id;
   leaf = await leafOf(database.pool, accountId);
   subscriptionId = (await seedSubscription(database, { accountId, clientUrl: 'http://127.0.0.1:9' })).id;
@@ -249,6 +255,10 @@ describe('on a log that is divided by account', () => {
     opened = [];
     expect(await keyOfDelivery(pool, id)).toEqual({ accountId, subscriptionId, id });
     for (const { leaves } of opened) expect(leaves).toHaveLength(4);
+  });
+
+  test('every statement of the tests above is one that Citus accepts', () => {
+    expect(restricted).toEqual([]);
   });
 
   test('every statement that management has of the log is looked at here, or reads pages and counts', () => {

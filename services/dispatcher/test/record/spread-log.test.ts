@@ -10,6 +10,7 @@ import {
   IN_VAIN_MS,
   leafOf,
   type OpenedLeaves,
+  type RestrictedStatement,
   seedAccount,
   seedSubscription,
   type TestDatabase,
@@ -83,6 +84,7 @@ let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let pool: Pool;
 const opened: OpenedLeaves[] = [];
+const restricted: RestrictedStatement[] = [];
 let one: Lane;
 let other: Lane;
 
@@ -111,7 +113,11 @@ beforeAll(async () => {
     plansByIndex: true,
     connectTimeoutMs: IN_VAIN_MS,
   });
-  pool = explainingPool(database.pool, (leaves) => void opened.push(leaves));
+  pool = explainingPool(
+    database.pool,
+    (leaves) => void opened.push(leaves),
+    (statement) => void restricted.push(statement),
+  );
   one = await newLane();
   do other = await newLane();
   while (other.leaf === one.leaf);
@@ -237,6 +243,10 @@ describe('on a log that is divided by account', () => {
       }
     },
   );
+
+  test('every statement that the dispatcher runs here is one that Citus accepts', () => {
+    expect(restricted).toEqual([]);
+  });
 
   test('every statement that the dispatcher has of the log is one of those, or looks for what anybody has', () => {
     const listed = new Set([...Object.keys(HOT), ...OF_ALL_ACCOUNTS]);

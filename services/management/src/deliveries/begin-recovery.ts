@@ -21,7 +21,7 @@ const INSERT = `
     SELECT s.id AS subscription_id, ${timestampOf('$3')} AS since, COALESCE(${timestampOf('$4')}, now()) AS until
     FROM subscriptions s
     WHERE s.account_id = $6 AND s.id = $2 AND s.active AND s.deleted_at IS NULL
-      AND NOT EXISTS (SELECT FROM recoveries WHERE subscription_id = $2 AND status = 'running')
+      AND NOT EXISTS (SELECT 1 FROM recoveries WHERE subscription_id = $2 AND status = 'running')
   ), counted AS (
     SELECT count(*)::int AS total
     FROM deliveries d, asked

@@ -57,7 +57,7 @@ const SELECT_OPEN = `
   WHERE e.run_id = $2
   UNION ALL
   SELECT 'all' WHERE
-    (SELECT count(*) FROM (SELECT FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u) = ${OPEN_MAX}`;
+    (SELECT count(*) FROM (SELECT 1 FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u) = ${OPEN_MAX}`;
 
 /** What a run's events are, in order, and whether they reached anybody (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {

@@ -1,0 +1,299 @@
+import type pg from 'pg';
+import {
+  isNode,
+  listOf,
+  nodesOf,
+  type ParseNode,
+  type ParseValue,
+  parseNodeTree,
+  wordOf,
+} from './parse-tree.ts';
+import { DISTRIBUTED_TABLES } from './spread-postgres.ts';
+
+/*
+ * The statements that Citus rejects, as read from the parse trees of plain PostgreSQL: a developer has no Citus. Each rule was
+ * tried on Citus 13.0.3, whose message is given as `Citus: …`. `npm run prove-citus` runs the statements on Citus itself.
+ */
+
+const DISTRIBUTED_VIEWS = ['logged_attempts'];
+
+/** What the rules read of the catalog. */
+interface Catalog {
+  /** By oid: `i` immutable, `s` stable, `v` volatile. */
+  functions: Map<string, { name: string; volatility: string }>;
+  /** By oid; a partition has the name of its table. */
+  distributed: Map<string, string>;
+}
+
+/** Returns the reasons for which Citus would reject a statement, empty if there are none. */
+export async function citusRestrictions(pool: pg.Pool, text: string): Promise<string[]> {
+  const client = await pool.connect();
+  try {
+    const tree = parseNodeTree(await parseTreeOf(client, text));
+    const catalog = await readCatalog(client, tree);
+    const queries = [...nodesOf(tree)].filter(isQuery);
+    const distributed = queries.filter((query) => distributedTables(query, catalog).length > 0);
+    if (distributed.length === 0) return [];
+    const rules = [...MODIFICATION_RULES];
+    // What names one account everywhere is sent to one worker as it is, but for the coordinator's tables in it.
+    const isOfOneAccount = distributed.every((query) => namesOneAccount(query, catalog));
+    if (!isOfOneAccount) rules.push(...SELECTION_RULES);
+    if (!isOfOneAccount || queries.some((query) => readsCoordinator(query, catalog))) rules.push(columnless);
+    return [...new Set(queries.flatMap((query) => rules.flatMap((rule) => rule(query, catalog) ?? [])))];
+  } finally {
+    client.release(true);
+  }
+}
+
+/** A function with an SQL-standard body holds its parse tree; a prepared statement knows the types of its parameters. */
+async function parseTreeOf(client: pg.PoolClient, text: string): Promise<string> {
+  await client.query('BEGIN');
+  try {
+    await client.query(`PREPARE restricted AS ${text}`);
+    const { rows: prepared } = await client.query<{ types: string }>(
+      `SELECT array_to_string(parameter_types, ', ') AS types FROM pg_prepared_statements WHERE name = 'restricted'`,
+    );
+    await client.query(
+      `CREATE FUNCTION pg_temp.restricted(${prepared[0]?.types}) RETURNS void BEGIN ATOMIC ${text}\n; END`,
+    );
+    const { rows } = await client.query<{ body: string }>(
+      `SELECT prosqlbody::text AS body FROM pg_proc WHERE oid = 'pg_temp.restricted'::regproc`,
+    );
+    return rows[0]?.body ?? '';
+  } finally {
+    await client.query('ROLLBACK');
+    await client.query('DEALLOCATE ALL');
+  }
+}
+
+async function readCatalog(client: pg.PoolClient, tree: readonly ParseValue[]): Promise<Catalog> {
+  const oids = [...nodesOf(tree)].map(functionOf).filter((oid) => oid !== '');
+  const { rows: functions } = await client.query<{ oid: string; name: string; volatility: string }>(
+    `SELECT oid::text, proname AS name, provolatile AS volatility FROM pg_proc WHERE oid = ANY ($1::oid[])`,
+    [oids],
+  );
+  const { rows: tables } = await client.query<{ oid: string; name: string }>(
+    `SELECT c.oid::text, t.name FROM pg_class c
+     JOIN unnest($1::text[]) AS t (name) ON c.oid::regclass::text = t.name OR pg_partition_root(c.oid)::text = t.name`,
+    [[...DISTRIBUTED_TABLES, ...DISTRIBUTED_VIEWS]],
+  );
+  return {
+    functions: new Map(functions.map(({ oid, ...rest }) => [oid, rest])),
+    distributed: new Map(tables.map(({ oid, name }) => [oid, name])),
+  };
+}
+
+type Rule = (query: ParseNode, catalog: Catalog) => string[] | null;
+
+const isQuery = ({ type }: ParseNode) => type === 'QUERY';
+const COMMANDS: Record<string, string> = { 1: 'SELECT', 2: 'UPDATE', 3: 'INSERT', 4: 'DELETE' };
+const commandOf = (query: ParseNode) => COMMANDS[wordOf(query, 'commandType')] ?? '';
+const RELATION_RTE = '0';
+const FUNCTION_RTE = '3';
+const SUBQUERY_RTE = '1';
+const CTE_RTE = '6';
+const RECORD = '2249';
+
+/** The oid of the function that a node calls, of an operator its function; empty if it calls none. */
+function functionOf(node: ParseNode): string {
+  const oid = wordOf(node, 'funcid') || wordOf(node, 'opfuncid');
+  return oid === '0' ? '' : oid;
+}
+
+/** The index of each distributed table in the range table of a query, with its columns. */
+function distributedTables(
+  query: ParseNode,
+  { distributed }: Catalog,
+): { index: string; columns: string[] }[] {
+  return listOf(query, 'rtable').flatMap((entry, position) => {
+    if (!distributed.has(wordOf(entry, 'relid'))) return [];
+    const [eref] = entry.fields.get('eref') ?? [];
+    const [columns] = isNode(eref) ? (eref.fields.get('colnames') ?? []) : [];
+    const names = Array.isArray(columns) ? columns.map((name) => String(name).replaceAll('"', '')) : [];
+    return [{ index: String(position + 1), columns: names }];
+  });
+}
+
+/** Whether a query, or one within it, reads a distributed table. */
+function readsDistributed(query: ParseNode, catalog: Catalog): boolean {
+  return [...nodesOf([query])].some((node) => isQuery(node) && distributedTables(node, catalog).length > 0);
+}
+
+/** Whether a query reads a table that is on the coordinator. */
+function readsCoordinator(query: ParseNode, { distributed }: Catalog): boolean {
+  return listOf(query, 'rtable').some(
+    (entry) => wordOf(entry, 'rtekind') === RELATION_RTE && !distributed.has(wordOf(entry, 'relid')),
+  );
+}
+
+/** The nodes of some fields of a query, without those of the queries within it. */
+function ownNodes(query: ParseNode, ...fields: string[]): ParseNode[] {
+  return fields.flatMap((field) => [...nodesOf(query.fields.get(field) ?? [], isQuery)]);
+}
+
+function modifiesDistributed(query: ParseNode, catalog: Catalog, ...commands: string[]): boolean {
+  if (!commands.includes(commandOf(query))) return false;
+  const target = wordOf(query, 'resultRelation');
+  return distributedTables(query, catalog).some(({ index }) => index === target);
+}
+
+/** The functions of nodes that are not immutable, with the nodes. */
+function mutable(nodes: readonly ParseNode[], { functions }: Catalog) {
+  return nodes.flatMap((node) => {
+    if (node.type === 'SQLVALUEFUNCTION') return [{ node, name: 'CURRENT_TIMESTAMP', volatility: 's' }];
+    const called = functions.get(functionOf(node));
+    return called === undefined || called.volatility === 'i' ? [] : [{ node, ...called }];
+  });
+}
+
+/** Whether the account of each distributed table of a query is compared with a parameter or a constant. */
+function namesOneAccount(query: ParseNode, catalog: Catalog): boolean {
+  const comparisons = ownNodes(query, 'jointree').filter(
+    (node) =>
+      node.type === 'OPEXPR' && /^int\d*eq$/.test(catalog.functions.get(functionOf(node))?.name ?? ''),
+  );
+  const inserted = commandOf(query) === 'INSERT' ? wordOf(query, 'resultRelation') : '';
+  const read = distributedTables(query, catalog).filter(({ index }) => index !== inserted);
+  return read.every(({ index, columns }) =>
+    comparisons.some((comparison) => {
+      const sides = listOf(comparison, 'args');
+      const isAccount = (node: ParseNode) =>
+        node.type === 'VAR' &&
+        wordOf(node, 'varno') === index &&
+        columns[Number(wordOf(node, 'varattno')) - 1] === 'account_id';
+      return sides.some(isAccount) && sides.some(({ type }) => type === 'PARAM' || type === 'CONST');
+    }),
+  );
+}
+
+/** Citus: a column definition list is required for functions returning "record". */
+const columnless: Rule = (query) =>
+  commandOf(query) === 'SELECT' &&
+  listOf(query, 'targetList').length === 0 &&
+  !isNode(query.fields.get('setOperations')?.[0])
+    ? ['a sub-select has no columns: write SELECT 1 FROM']
+    : null;
+
+/** Citus: a column definition list is required for functions returning "record". */
+const recordFunction: Rule = (query, catalog) => {
+  const calls = ownNodes(query, 'targetList', 'jointree').filter(
+    (node) => node.type === 'FUNCEXPR' && wordOf(node, 'funcresulttype') === RECORD,
+  );
+  return calls.map(
+    (node) => `${catalog.functions.get(functionOf(node))?.name} returns a record without named columns`,
+  );
+};
+
+/** Citus: functions used in UPDATE queries on distributed tables must not be VOLATILE; … in the WHERE/ON/WHEN clause. */
+const volatileFunction: Rule = (query, catalog) => {
+  if (!modifiesDistributed(query, catalog, 'UPDATE', 'DELETE')) return null;
+  const called = mutable(ownNodes(query, 'targetList', 'jointree'), catalog);
+  return called
+    .filter(({ volatility }) => volatility === 'v')
+    .map(({ name }) => `${commandOf(query)} calls ${name}, which is volatile`);
+};
+
+/** Citus: STABLE functions used in UPDATE queries cannot be called with column references. */
+const stableOfColumn: Rule = (query, catalog) => {
+  if (!modifiesDistributed(query, catalog, 'UPDATE', 'DELETE')) return null;
+  const called = mutable(ownNodes(query, 'targetList', 'jointree'), catalog);
+  const ofColumns = called.filter(({ node, volatility }) => volatility === 's' && hasColumn(node));
+  return ofColumns.map(({ name }) => `${commandOf(query)} calls ${name}, which is stable, with a column`);
+};
+
+const hasColumn = (node: ParseNode) => [...nodesOf([node], isQuery)].some(({ type }) => type === 'VAR');
+
+/** Citus: non-IMMUTABLE functions are not allowed in CASE or COALESCE statements. */
+const mutableInCase: Rule = (query, catalog) => {
+  if (!modifiesDistributed(query, catalog, 'UPDATE', 'DELETE')) return null;
+  const choices = ownNodes(query, 'targetList', 'jointree').filter(({ type }) =>
+    /^(CASEEXPR|CASE|COALESCEEXPR|COALESCE)$/.test(type),
+  );
+  return choices.flatMap((choice) =>
+    mutable([...nodesOf([choice], isQuery)], catalog).map(
+      ({ name }) => `CASE or coalesce calls ${name}, which is not immutable`,
+    ),
+  );
+};
+
+/** Citus: non-IMMUTABLE functions are not allowed in the RETURNING clause. */
+const mutableInReturning: Rule = (query, catalog) => {
+  if (!modifiesDistributed(query, catalog, 'UPDATE', 'INSERT', 'DELETE')) return null;
+  return mutable(ownNodes(query, 'returningList'), catalog).map(
+    ({ name }) => `RETURNING calls ${name}, which is not immutable`,
+  );
+};
+
+/** Citus: functions used in the DO UPDATE SET clause of INSERTs on distributed tables must be marked IMMUTABLE. */
+const mutableOnConflict: Rule = (query, catalog) => {
+  if (!modifiesDistributed(query, catalog, 'INSERT')) return null;
+  return mutable(ownNodes(query, 'onConflict'), catalog).map(
+    ({ name }) => `ON CONFLICT calls ${name}, which is not immutable`,
+  );
+};
+
+/** Citus: could not run distributed query with FOR UPDATE/SHARE commands. */
+const locksOfSeveral: Rule = (query, catalog) => {
+  const locked = new Set(listOf(query, 'rowMarks').map((mark) => wordOf(mark, 'rti')));
+  const isOfLog = distributedTables(query, catalog).some(({ index }) => locked.has(index));
+  return isOfLog && !namesOneAccount(query, catalog) ? ['FOR UPDATE locks rows of several accounts'] : null;
+};
+
+/** Citus: recursive CTEs are only supported when they contain a filter on the distribution column. */
+const recursion: Rule = (query, catalog) => {
+  const recursive = listOf(query, 'cteList').filter((cte) => wordOf(cte, 'cterecursive') === 'true');
+  const inner = [...nodesOf(recursive)].filter(
+    (node) => isQuery(node) && distributedTables(node, catalog).length > 0,
+  );
+  return inner.every((each) => namesOneAccount(each, catalog))
+    ? null
+    : ['a recursion reads rows of several accounts'];
+};
+
+/** Citus: cannot perform distributed planning for the given modification, … with ctid on where clause. */
+const rowAddress: Rule = (query, catalog) => {
+  const tables = distributedTables(query, catalog).map(({ index }) => index);
+  const isAddress = (node: ParseNode) =>
+    node.type === 'VAR' && wordOf(node, 'varattno') === '-1' && tables.includes(wordOf(node, 'varno'));
+  return ownNodes(query, 'targetList', 'jointree').some(isAddress) ? ['ctid of a distributed table'] : null;
+};
+
+/** Citus: cannot push down this subquery, … when a lateral subquery references a column. */
+const lateralLimit: Rule = (query, catalog) => {
+  const subqueries = listOf(query, 'rtable').filter(
+    (entry) => wordOf(entry, 'rtekind') === SUBQUERY_RTE && wordOf(entry, 'lateral') === 'true',
+  );
+  const limited = [...nodesOf(subqueries)].filter(
+    (node) => isQuery(node) && isNode(node.fields.get('limitCount')?.[0]),
+  );
+  return limited.some((each) => readsDistributed(each, catalog))
+    ? ['a lateral sub-select has a LIMIT']
+    : null;
+};
+
+/** Citus: correlated subqueries are not supported when the FROM clause contains a CTE or subquery / a set returning function. */
+const correlated: Rule = (query, catalog) => {
+  if (commandOf(query) !== 'SELECT' || distributedTables(query, catalog).length > 0) return null;
+  const kinds = listOf(query, 'rtable').map((entry) => wordOf(entry, 'rtekind'));
+  if (![FUNCTION_RTE, SUBQUERY_RTE, CTE_RTE].some((kind) => kinds.includes(kind))) return null;
+  const sublinks = ownNodes(query, 'targetList', 'jointree').filter(({ type }) => type === 'SUBLINK');
+  const isCorrelated = (node: ParseNode) =>
+    [...nodesOf([node])].some((each) => each.type === 'VAR' && wordOf(each, 'varlevelsup') === '1');
+  return sublinks.some((node) => isCorrelated(node) && readsDistributed(node, catalog))
+    ? ['a correlated sub-select reads a distributed table for rows of a function, a CTE or a sub-select']
+    : null;
+};
+
+/** Apply to each statement over distributed tables. */
+const MODIFICATION_RULES: readonly Rule[] = [
+  recordFunction,
+  volatileFunction,
+  stableOfColumn,
+  mutableInCase,
+  mutableInReturning,
+  mutableOnConflict,
+  rowAddress,
+];
+
+/** Apply where a statement does not name one account for every distributed table in it. */
+const SELECTION_RULES: readonly Rule[] = [locksOfSeveral, recursion, lateralLimit, correlated];
