@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+import { openDatabase } from '@runhook/database';
+import { createTestDatabase } from '@runhook/testing';
+
+/** Compiling plans is disabled everywhere; it decides no plan. */
+const ALLOWED = ['jit'];
+
+/** Settings that are left, by file. */
+const LEFT: Record<string, string[]> = {
+  'packages/database/src/open-database.ts': ['enable_seqscan', 'join_collapse_limit', 'plan_cache_mode'],
+  // Of connections on which BullMQ's own functions run, which plan their statements once while its tables are empty.
+  'packages/queue/src/backends/postgres.ts': ['enable_seqscan'],
+};
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** The product's code. packages/testing is not of it: it explains statements with either kind of plan. */
+function* sources(): Generator<string> {
+  for (const folder of ['packages', 'services', 'prisma']) {
+    for (const path of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+      const isProduct = /^(?!testing\/)[\w-]+\/src\/(?!generated\/).*\.ts$|\/migration\.sql$/.test(path);
+      if (isProduct && !path.includes('node_modules')) yield join(folder, path);
+    }
+  }
+}
+
+/*
+ * Citus plans a statement for its values, so a generic plan that a setting forces is rejected; a plan that a setting prices out costs
+ * 10,000,000,000 where there is no other, and JIT compiles that at each execution.
+ */
+test('no code of the product sets how PostgreSQL plans its statements', async () => {
+  const testDatabase = await createTestDatabase();
+  const { pool, close } = openDatabase({ url: testDatabase.url });
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT name FROM pg_settings WHERE category LIKE 'Query Tuning%' AND NOT name = ANY ($1)`,
+    [ALLOWED],
+  );
+  await close();
+  await testDatabase.drop();
+  const setting = new RegExp(`\\b(${rows.map(({ name }) => name).join('|')})\\b`, 'g');
+  const found: Record<string, string[]> = {};
+  for (const path of sources()) {
+    const names = new Set(readFileSync(join(root, path), 'utf8').match(setting));
+    if (names.size > 0) found[path] = [...names].sort();
+  }
+  expect(found).toEqual(LEFT);
+});
