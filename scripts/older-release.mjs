@@ -9,6 +9,14 @@ import { root } from './workspace.mjs';
 /** Stands for the release before while there is no tag: with an earlier one beside it the database is busy with that one's retries. */
 const BEFORE_THE_FIRST_TAG = '974ff84';
 
+/** The commit before the last release for which services stop, 0.2.0: its migrations, and what publishers of it put onto a queue. */
+const BEFORE_THE_LAST_STOP = '40efb05';
+
+/** The release that an upgrade with a stop comes from. */
+export function releaseBeforeStop(given) {
+  return given ?? BEFORE_THE_LAST_STOP;
+}
+
 /** The tag before this checkout's commit; null in a checkout without one. */
 export function lastTag() {
   // A release that is being tested may have its tag already: that is not the one before it.

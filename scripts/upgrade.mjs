@@ -1,20 +1,29 @@
-// npm run upgrade: from the release before to this one under load, and back, with the ledger of what was published.
+// npm run upgrade: from the release before to this one under load, and back, with the ledger of what was published. With --stop
+// services stop for the migration, and there is no way back.
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
-import { buildOlder, releaseBefore, whyNotBeside } from './older-release.mjs';
+import { buildOlder, releaseBefore, releaseBeforeStop, whyNotBeside } from './older-release.mjs';
 import { runJest } from './run-jest.mjs';
 
-const USAGE = `npm run upgrade [-- --from <tag or commit> --built <folder>]
+const USAGE = `npm run upgrade [-- --from <tag or commit> --built <folder> --stop]
 
---from   the release before; the last tag when omitted
---built  one that is built there already`;
+--from   the release before; when omitted, the last tag, or with --stop the commit before the release that wants the stop
+--built  one that is built there already
+--stop   services stop, PostgreSQL crashes, the log is migrated, this release starts; publishers go on throughout`;
 
-const { values } = readArguments(USAGE, { options: { from: { type: 'string' }, built: { type: 'string' } } });
-const release = releaseBefore(values.from);
-const reason = values.built === undefined ? whyNotBeside(release) : null;
+const { values } = readArguments(USAGE, {
+  options: {
+    from: { type: 'string' },
+    built: { type: 'string' },
+    stop: { type: 'boolean', default: false },
+  },
+});
+const release = values.stop ? releaseBeforeStop(values.from) : releaseBefore(values.from);
+const reason = values.built === undefined && !values.stop ? whyNotBeside(release) : null;
+const story = values.stop ? 'stop-upgrade' : 'upgrade';
 if (reason !== null) refuseArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
@@ -23,11 +32,13 @@ await bootstrap({ signal: stopping.signal });
 const folder = await mkdtemp(join(tmpdir(), 'runhook-upgrade-'));
 try {
   await chmod(folder, 0o711);
-  process.stdout.write(`from ${values.built ?? release} to this checkout, and back\n`);
+  process.stdout.write(
+    `from ${values.built ?? release} to this checkout${values.stop ? ', with a stop' : ', and back'}\n`,
+  );
   const older = values.built ?? (await buildOlder(release, folder, stopping.signal));
   const { isSuccess } = await runJest({
     // No test of `npm test`: it needs another release, and minutes to build it.
-    args: ['--testMatch', '**/e2e/chaos/upgrade.story.ts', '--runInBand'],
+    args: ['--testMatch', `**/e2e/chaos/${story}.story.ts`, '--runInBand'],
     environment: { UPGRADE_FROM: older },
     folder,
     signal: stopping.signal,

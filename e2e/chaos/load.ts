@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EventType } from '@runhook/contract';
-import { createServiceToken } from '@runhook/database';
 import { createEventPublisher } from '@runhook/publisher';
-import { eventually, exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent } from '@runhook/testing';
 import { FLAKY, HEALTHY, REFUSING, runKey } from './endpoint.ts';
+import { openReleaseClient, type ReleaseClient } from './release-client.ts';
 import type { Stores } from './servers.ts';
 import type { World as WorldOn } from './world.ts';
 
@@ -36,6 +36,8 @@ export interface LoadOptions {
   publishesDirectly: boolean;
   /** Runs are numbered by Runhook, and what failed is called again with the same Idempotency-Key until it is answered. */
   repeatsCalls: boolean;
+  /** Seeds and publishes with the code of another release; with that of this checkout when omitted. Closed by `stop`. */
+  client?: ReleaseClient;
 }
 
 /** One run, of two or three events, every so often. */
@@ -50,16 +52,11 @@ const BESIDE_FROM = 1_000_001;
 /** Starts at once: about 25 events a second, half of them over REST. */
 export async function startLoad(
   world: World,
-  { publishesDirectly, repeatsCalls }: LoadOptions,
+  { publishesDirectly, repeatsCalls, client = openReleaseClient(world) }: LoadOptions,
 ): Promise<Load> {
-  const account = await seedAccount(world.database);
-  const { token } = await createServiceToken(world.database.prisma, {
-    accountId: account.id,
-    name: 'chaos',
-    permissionSets: ['account_admin'],
-  });
-  const subscriptions = await subscribeAll(world, account.id);
-  const publisher = createEventPublisher({ queueUrl: world.servers.queueUrl });
+  const account = await client.seedAccount();
+  const token = await client.createToken(account.id);
+  const subscriptions = await subscribeAll(world, client, account.id);
   const job = account.jobs[0] as (typeof account.jobs)[number];
   const accepted = new Map<string, number>();
   const direct = new Set<string>();
@@ -106,7 +103,7 @@ export async function startLoad(
       direct.add(runKey(runId, eventType));
       await taken(
         eventType,
-        publisher.publish(exampleEvent(eventType, job, runId)).then(() => runId),
+        client.publish(exampleEvent(eventType, job, runId)).then(() => runId),
       );
     }
   }
@@ -168,17 +165,25 @@ export async function startLoad(
       stopped = true;
       await running;
       await Promise.all(calls);
-      await publisher.close();
+      await client.close();
     },
   };
 }
 
 /** One for each way an endpoint may be, and one that somebody switches off. */
-async function subscribeAll(world: World, accountId: number): Promise<Load['subscriptions']> {
+async function subscribeAll(
+  world: World,
+  client: ReleaseClient,
+  accountId: number,
+): Promise<Load['subscriptions']> {
   const subscribe = async (path: string, eventTypes?: EventType[]) => {
     const clientUrl = `${world.endpoint.url}${path}`;
-    const options = { accountId, clientUrl, name: path, ...(eventTypes ? { eventTypes } : {}) };
-    return (await seedSubscription(world.database, options)).id;
+    return await client.subscribe({
+      accountId,
+      clientUrl,
+      name: path,
+      ...(eventTypes ? { eventTypes } : {}),
+    });
   };
   return {
     healthy: await subscribe(HEALTHY),

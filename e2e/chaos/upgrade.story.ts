@@ -1,12 +1,11 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { drained, queuesEmpty, reckon } from './ledger.ts';
 import { startLoad } from './load.ts';
+import { migrateTo } from './migrate-to.ts';
+import { startReleaseClient } from './release-client.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
 import type { Row } from './strike.ts';
@@ -40,12 +39,13 @@ test('an upgrade costs nothing, and neither does the way back', async () => {
 /** The release before, the migration, this release process by process, and the release before again; all under load. */
 async function upgrade(backend: BackendName): Promise<Row> {
   const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
+  const client = await startReleaseClient(OLDER, world);
   const say = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
   try {
-    const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false });
+    const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false, client });
     const steps: [name: string, step: () => Promise<unknown>][] = [
       ['the release before', async () => undefined],
-      ['migrated', () => migrateTo(NEWER, world)],
+      ['migrated', () => migrateTo(world)],
       ['rolled to this release', () => roll(world, NEWER)],
       ['a subscription is switched off', () => load.leave()],
       ['rolled back', () => roll(world, OLDER)],
@@ -63,15 +63,9 @@ async function upgrade(backend: BackendName): Promise<Row> {
     const ledger = await reckon(world, load);
     return { backend, fault: 'upgrade and back', refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
   } finally {
+    await client.close();
     await world.close();
   }
-}
-
-/** As the job does before a roll-out: the migrate program of that release. */
-async function migrateTo(checkout: string, { servers }: World): Promise<void> {
-  await promisify(execFile)(process.execPath, [join(checkout, 'services', 'migrate', 'dist', 'main.js')], {
-    env: { DATABASE_URL: servers.databaseUrl, QUEUE_URL: servers.queueUrl },
-  });
 }
 
 /**

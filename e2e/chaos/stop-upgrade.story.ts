@@ -1,0 +1,161 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import { createId, idDay } from '@runhook/contract';
+import { findRedisServer } from '@runhook/embedded';
+import { runKey } from './endpoint.ts';
+import { drained, queuesEmpty, reckon } from './ledger.ts';
+import { type Load, startLoad } from './load.ts';
+import { migrateTo } from './migrate-to.ts';
+import { startReleaseClient } from './release-client.ts';
+import { createSeededRandom } from './seeded-random.ts';
+import type { BackendName } from './servers.ts';
+import type { Row } from './strike.ts';
+import { ledgerTable } from './table.ts';
+import { openWorld, type World } from './world.ts';
+
+/** `npm run upgrade -- --stop` says where the release before was built. */
+const OLDER = process.env.UPGRADE_FROM ?? '';
+/** How long each state of the system is under load. */
+const UNDER_LOAD_MS = 3_000;
+const DRAIN_TIMEOUT_MS = 240_000;
+/** Half of a surrogate pair, and NUL: PostgreSQL stores either in a column of JSON, and rejects every read of it as text. */
+const POISON = JSON.stringify('cut \ud83d \u0000').slice(1, -1);
+const UNDISPATCHED = 10;
+/** The run of the first undispatched event that has such a text. */
+const POISONED_FROM = 2_000_001;
+
+const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
+
+test('an upgrade for which services stop loses no event, though the log has unreadable text and PostgreSQL crashed', async () => {
+  // Each to its end, so that what one has started is stopped before the other fails the test.
+  const ended = await Promise.allSettled(backends.map(upgradeWithStop));
+  const rows = ended.map((end) => {
+    if (end.status === 'rejected') throw end.reason;
+    return end.value;
+  });
+  process.stderr.write(`${ledgerTable(rows)}\n`);
+  for (const row of rows) {
+    expect(row.problems).toEqual([]);
+    expect(row).toMatchObject({ missing: 0 });
+    expect(row.published).toBeGreaterThan(50);
+  }
+}, 900_000);
+
+/**
+ * Stops the release before, crashes PostgreSQL, migrates and starts this release. A publisher of the release before puts its jobs
+ * onto the queue all the time; calls over REST are refused while management is stopped.
+ */
+async function upgradeWithStop(backend: BackendName): Promise<Row> {
+  const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
+  const client = await startReleaseClient(OLDER, world);
+  const say = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
+  try {
+    const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false, client });
+    const token = await client.createToken(load.accountId);
+    let poisonedRuns: string[] = [];
+    const steps: [name: string, step: () => Promise<unknown>][] = [
+      ['the release before', async () => undefined],
+      // First the dispatchers, so that management commits events that no dispatcher has seen when PostgreSQL crashes.
+      ['dispatchers stopped', () => stopDispatchers(world)],
+      ['management stopped', async () => expect(await world.management.stop()).toBe(0)],
+      ['text poisoned', async () => (poisonedRuns = await poison(world, load))],
+      ['PostgreSQL crashed', () => crashPostgres(world)],
+      ['migrated', () => migrateTo(world)],
+      ['this release started', () => startAll(world)],
+      ['a subscription is switched off', () => load.leave()],
+    ];
+    for (const [name, step] of steps) {
+      await step();
+      await wait(UNDER_LOAD_MS);
+      say(`${name}: ${load.accepted.size} events taken, ${load.refusedCalls} calls refused`);
+    }
+    await load.stop();
+    const stoppedAt = performance.now();
+    await drained(world, load, DRAIN_TIMEOUT_MS);
+    const drainedSeconds = (performance.now() - stoppedAt) / 1_000;
+    await queuesEmpty(world, DRAIN_TIMEOUT_MS);
+    const ledger = await reckon(world, load);
+    ledger.problems.push(...(await unreadableRuns(world, load, token, poisonedRuns)));
+    return {
+      backend,
+      fault: 'upgrade with a stop',
+      refusedCalls: load.refusedCalls,
+      drainedSeconds,
+      ...ledger,
+    };
+  } finally {
+    await client.close();
+    await world.close();
+  }
+}
+
+async function stopDispatchers({ dispatchers }: World): Promise<void> {
+  expect(await Promise.all(dispatchers.map((dispatcher) => dispatcher.stop()))).toEqual([0, 0]);
+}
+
+async function crashPostgres({ servers }: World): Promise<void> {
+  await servers.killPostgres();
+  await servers.restartPostgres();
+}
+
+async function startAll(world: World): Promise<void> {
+  await Promise.all([world.startManagement(), world.startDispatcher(0), world.startDispatcher(1)]);
+}
+
+/** Where the data of an event has its run, in the rows of the release before. */
+const RUN_INDEX = 2;
+const POISON_RECORDED = `
+  UPDATE events e SET data = replace(data::text, 'Model orders failed', $2)::json
+  WHERE account_id = $1 AND event_type = 'job.run.errored'
+    AND NOT EXISTS (SELECT 1 FROM open_events o WHERE o.event_id = e.id AND o.account_id = e.account_id)
+  RETURNING id, data::text AS data`;
+const INSERT_UNDISPATCHED = `
+  WITH event AS (
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+    SELECT $1::date, $2, account_id, event_type, "timestamp", $4::json FROM events WHERE id = $3
+    RETURNING day, id, account_id)
+  INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM event`;
+
+/**
+ * Puts text that cannot be read into the rows of events, as the release before stored it of calls and messages: into those that are
+ * dispatched, and into some more that are not. Returns the runs of both.
+ */
+async function poison({ database }: World, { accountId, accepted }: Load): Promise<string[]> {
+  const { rows } = await database.pool.query<{ id: string; data: string }>(POISON_RECORDED, [
+    accountId,
+    POISON,
+  ]);
+  const [example] = rows;
+  if (example === undefined) throw new Error('no event was dispatched before the stop');
+  const runs = rows.map(({ data }) => String((JSON.parse(data) as unknown[])[RUN_INDEX]));
+  for (let runId = POISONED_FROM; runId < POISONED_FROM + UNDISPATCHED; runId += 1) {
+    const data = JSON.parse(example.data) as unknown[];
+    data[RUN_INDEX] = runId;
+    const id = createId('event');
+    const values = [idDay('event', id), id, example.id, JSON.stringify(data)];
+    await database.pool.query(INSERT_UNDISPATCHED, values);
+    accepted.set(runKey(runId, 'job.run.errored'), Date.now());
+    runs.push(String(runId));
+  }
+  return runs;
+}
+
+/** The runs whose events management cannot show, with what it responds. */
+async function unreadableRuns(
+  { management }: World,
+  { accountId }: Load,
+  token: string,
+  runs: readonly string[],
+): Promise<string[]> {
+  const problems: string[] = [];
+  for (const run of runs) {
+    const path = `/api/v3/accounts/${accountId}/webhooks/run/${run}/events`;
+    const response = await fetch(`${management.url}${path}`, {
+      headers: { authorization: `Token ${token}` },
+    });
+    const body = await response.text();
+    if (response.status !== 200 || /\\ud83d(?!\\ude)|\\u0000/i.test(body))
+      problems.push(`GET ${path} was answered ${response.status}: ${body.slice(0, 200)}`);
+  }
+  return problems;
+}
