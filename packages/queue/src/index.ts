@@ -1,7 +1,7 @@
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
 export {
-  JobsRejectedError,
   type JobState,
+  JobsRejectedError,
   type PeekedJob,
   QueueFullError,
   QueueUnavailableError,

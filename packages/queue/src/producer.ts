@@ -1,7 +1,7 @@
 import { type ShardMap, shardOf, shardsInUse } from '@runhook/contract';
 import { callHalving } from '@runhook/runtime/halving';
 import type { Queue } from 'bullmq';
-import { JobsRejectedError, type JobState, type RejectedJob } from './backends/backend.ts';
+import { type JobState, JobsRejectedError, type RejectedJob } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 

@@ -1,4 +1,10 @@
-import { type BatchOptions, deleteOldQuarantined, type Queryable, runEach, runInBatches } from '@runhook/database';
+import {
+  type BatchOptions,
+  deleteOldQuarantined,
+  type Queryable,
+  runEach,
+  runInBatches,
+} from '@runhook/database';
 
 /** Rows that were deleted, by kind. */
 export interface Purged {

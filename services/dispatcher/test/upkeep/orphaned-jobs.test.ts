@@ -46,6 +46,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
         events,
         deliveries,
         retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
+        quarantine: harness.quarantine,
         graceMs: 0,
         eventGraceMs: 0,
       });

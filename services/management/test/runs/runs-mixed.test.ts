@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createId, type EventType, type JobRunEvent, sampleEvent } from '@runhook/contract';
-import { eventDataOf } from '@runhook/database';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
 let harness: Harness;
@@ -62,7 +61,7 @@ async function sentEvents(): Promise<Pick<JobRunEvent, 'eventType' | 'data'>[]> 
     [account.id],
   );
   return rows
-    .map(({ eventType, data }: Json) => ({ eventType, data: eventDataOf(eventType, data) }))
+    .map(({ eventType, data }: Json) => ({ eventType, data }))
     .filter(({ data }) => data.runId === String(runId));
 }
 
