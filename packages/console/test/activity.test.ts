@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { RunEvent } from '../src/api/types.ts';
 import { barLabel, brushed, brushKey, spanOfBars, spanWords } from '../src/events/brush.ts';
 import {
   eventsQueryOf,
@@ -135,7 +136,7 @@ describe('bars', () => {
 });
 
 describe('whether anybody heard about a run', () => {
-  const event = (state: 'told' | 'unmatched' | 'waiting' | 'forgotten', delivery_count = 0) => ({
+  const event = (state: RunEvent['state'], delivery_count = 0) => ({
     state,
     delivery_count,
   });
@@ -149,6 +150,8 @@ describe('whether anybody heard about a run', () => {
       [event('unmatched'), event('waiting')],
       'Nobody has heard about this run yet: its events are on their way.',
     ],
+    [[event('not_reported'), event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
+    [[event('not_reported')], 'No event of this run has been reported.'],
     [[event('forgotten')], 'The log does not reach back to this run any more.'],
   ])('%j', (events, words) => expect(heardWords(events)).toBe(words));
 

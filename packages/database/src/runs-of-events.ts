@@ -19,6 +19,8 @@ interface RunOfEvents {
   finishedAt: string | null;
   erroredAt: string | null;
   artifactsIngestedAt: string | null;
+  /** Whether one of the events reports that the run started. */
+  startReported: boolean;
 }
 
 const GIVEN_RUN: Given<RunOfEvents> = {
@@ -38,6 +40,7 @@ const GIVEN_RUN: Given<RunOfEvents> = {
   finished_at: ['timestamptz', ({ finishedAt }) => finishedAt],
   errored_at: ['timestamptz', ({ erroredAt }) => erroredAt],
   artifacts_ingested_at: ['timestamptz', ({ artifactsIngestedAt }) => artifactsIngestedAt],
+  start_reported: ['boolean', ({ startReported }) => startReported],
 };
 const COLUMNS = Object.keys(GIVEN_RUN).join(', ');
 
@@ -57,12 +60,14 @@ export function recordRunsOfEvents(first: number, recorded: string): string {
           status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
           finished_at = coalesce(r.finished_at, EXCLUDED.finished_at),
           errored_at = coalesce(r.errored_at, EXCLUDED.errored_at),
-          artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at)
+          artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at),
+          start_reported = r.start_reported OR EXCLUDED.start_reported
       WHERE r.job_id = EXCLUDED.job_id
         AND ((r.status = 'Running' AND EXCLUDED.status <> 'Running')
           OR (r.finished_at IS NULL AND EXCLUDED.finished_at IS NOT NULL)
           OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
-          OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL))`;
+          OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL)
+          OR (EXCLUDED.start_reported AND NOT r.start_reported))`;
 }
 
 /** The parameters of {@link recordRunsOfEvents}. */
@@ -84,7 +89,7 @@ function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
 
 function runOf(event: JobRunEvent): RunOfEvents {
   const { data } = event;
-  const { afterArtifacts } = EVENT_TYPE_TABLE[event.eventType];
+  const { afterArtifacts, statuses } = EVENT_TYPE_TABLE[event.eventType];
   return {
     accountId: event.accountId,
     id: data.runId,
@@ -102,6 +107,7 @@ function runOf(event: JobRunEvent): RunOfEvents {
     finishedAt: 'runFinishedAt' in data ? data.runFinishedAt : null,
     erroredAt: 'runErroredAt' in data ? data.runErroredAt : null,
     artifactsIngestedAt: afterArtifacts ? event.timestamp.replace(/\.\d+Z$/, 'Z') : null,
+    startReported: statuses[0] === 'Running',
   };
 }
 
@@ -112,6 +118,7 @@ function merged(a: RunOfEvents, b: RunOfEvents): RunOfEvents {
     finishedAt: a.finishedAt ?? b.finishedAt,
     erroredAt: a.erroredAt ?? b.erroredAt,
     artifactsIngestedAt: a.artifactsIngestedAt ?? b.artifactsIngestedAt,
+    startReported: a.startReported || b.startReported,
   };
 }
 

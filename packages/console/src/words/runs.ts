@@ -37,6 +37,7 @@ export function runDuration({
 /** What became of an event, where no delivery can say it. */
 export const NOBODY_WORDS: Readonly<Record<Exclude<RunEvent['state'], 'told'>, string>> = {
   unmatched: 'No webhook matched this event.',
+  not_reported: 'The job runner has not reported this event, so it was not sent to any webhook.',
   waiting: 'This event has not been matched with webhooks yet. It is on its way.',
   forgotten: 'The log does not reach back to this event any more.',
 };
@@ -45,14 +46,16 @@ export function webhooksWords(count: number): string {
   return count === 1 ? '1 webhook' : `${count.toLocaleString()} webhooks`;
 }
 
-/** Whether anybody heard of a run, in a sentence. */
-export function heardWords(events: readonly Pick<RunEvent, 'state' | 'delivery_count'>[]): string {
+/** Whether anybody heard of a run, in a sentence. Events that the job runner has not reported do not count. */
+export function heardWords(ofRun: readonly Pick<RunEvent, 'state' | 'delivery_count'>[]): string {
+  const events = ofRun.filter(({ state }) => state !== 'not_reported');
   const told = events.filter(({ state }) => state === 'told');
   const deliveries = told.reduce((sum, { delivery_count }) => sum + delivery_count, 0);
   const waits = events.some(({ state }) => state === 'waiting');
   if (told.length === 0 && waits) return 'Nobody has heard about this run yet: its events are on their way.';
   if (told.length === 0 && events.some(({ state }) => state === 'forgotten'))
     return 'The log does not reach back to this run any more.';
+  if (events.length === 0) return 'No event of this run has been reported.';
   if (told.length === 0) return 'Nobody heard about this run: no webhook matched any of its events.';
   const ofEvents = `${told.length} of its ${events.length} events`;
   const which =

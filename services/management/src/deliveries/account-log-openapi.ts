@@ -86,7 +86,7 @@ export const accountLogSchemas: Record<string, Schema> = {
       type: 'string',
       enum: RUN_EVENT_STATES,
       description:
-        '`told`: webhooks have deliveries of it; `waiting`: it has not been matched with webhooks yet; `unmatched`: no webhook matched it; `forgotten`: it is older than the log.',
+        '`told`: webhooks have deliveries of it; `waiting`: it has not been matched with webhooks yet; `unmatched`: no webhook matched it; `not_reported`: the run has come to it, and the job runner has not reported it; `forgotten`: it is older than the log.',
     },
     delivery_count: count('How many webhooks have a delivery of it.'),
   }),

@@ -1,12 +1,25 @@
 // SQL by hand: a run’s deliveries by the index of runs, and among the events that nobody has fanned out, which are few.
-import { type EventType, integerIdFromText } from '@runhook/contract';
-import { column, type Pool, queryRows } from '@runhook/database';
+import {
+  EVENT_TYPE_TABLE,
+  EVENT_TYPES,
+  type EventType,
+  integerIdFromText,
+  RUN_STATUS_CODES,
+  RUN_TIMES,
+  type RunStatus,
+} from '@runhook/contract';
+import {
+  column,
+  type Pool,
+  queryRows,
+  type RowOf,
+} from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import { microsOf } from './delivery.ts';
 
-export const RUN_EVENT_STATES = ['told', 'waiting', 'unmatched', 'forgotten'] as const;
+export const RUN_EVENT_STATES = ['told', 'waiting', 'unmatched', 'not_reported', 'forgotten'] as const;
 
 /** An event of a run, whether anybody heard of it or not; times are microseconds since the epoch, as digits. */
 export interface RunEventView {
@@ -20,17 +33,22 @@ export interface RunEventView {
 }
 
 const RUN = {
-  started_at: column.digits,
+  status: (value: unknown): value is RunStatus =>
+    typeof value === 'string' && Object.hasOwn(RUN_STATUS_CODES, value),
+  start_reported: column.flag,
+  created_at: column.digits,
+  finished_at: column.orNull(column.digits),
   errored_at: column.orNull(column.digits),
-  completed_at: column.orNull(column.digits),
+  artifacts_ingested_at: column.orNull(column.digits),
   has_log: column.flag,
 };
+type RunRow = RowOf<typeof RUN>;
+
+const TIMES = ['created_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'] as const;
 
 // The day of the oldest partition is what retention has left.
 const SELECT_RUN = `
-  SELECT ${microsOf('created_at')} AS started_at, ${microsOf('errored_at')} AS errored_at,
-    ${microsOf(`CASE WHEN status IN ('Success', 'Errored') AND artifacts_ingested_at IS NOT NULL
-      THEN greatest(artifacts_ingested_at, finished_at) END`)} AS completed_at,
+  SELECT status, start_reported, ${TIMES.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
     created_at >= coalesce((
       SELECT min(to_date(right(child.relname, 8), 'YYYYMMDD'))
       FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
@@ -39,7 +57,7 @@ const SELECT_RUN = `
 
 const TOLD = {
   event_id: column.text,
-  event_type: column.oneOf(['job.run.started', 'job.run.completed', 'job.run.errored'] as const),
+  event_type: column.oneOf(EVENT_TYPES),
   happened_at: column.digits,
   delivery_count: column.integer,
 };
@@ -79,25 +97,56 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
         queryRows(pool, TOLD, SELECT_TOLD, key),
       ]);
       if (!run && told.length === 0) throw new NotFoundError();
-      const expected: [EventType, string | null][] = [
-        ['job.run.started', run?.started_at ?? null],
-        ['job.run.errored', run?.errored_at ?? null],
-        ['job.run.completed', run?.completed_at ?? null],
-      ];
       const events = told.map((event): RunEventView => ({ ...event, state: 'told' }));
-      for (const [event_type, happened_at] of expected) {
-        if (happened_at === null || told.some((event) => event.event_type === event_type)) continue;
-        const isOpen = open.has(event_type) || open.has('all');
-        const state = isOpen ? 'waiting' : run?.has_log ? 'unmatched' : 'forgotten';
+      for (const event_type of run ? typesOf(run) : []) {
+        if (told.some((event) => event.event_type === event_type)) continue;
+        const state = stateOf(event_type, run as RunRow, open);
+        const happened_at = happenedAt(event_type, run as RunRow);
         events.push({ event_type, event_id: null, happened_at, state, delivery_count: 0 });
       }
-      const order = expected.map(([event_type]) => event_type);
-      const rank = ({ event_type }: RunEventView) => order.indexOf(event_type);
       events.sort(
         (one, other) =>
-          rank(one) - rank(other) || Number(BigInt(one.happened_at) - BigInt(other.happened_at)),
+          IN_ORDER.indexOf(one.event_type) - IN_ORDER.indexOf(other.event_type) ||
+          Number(BigInt(one.happened_at) - BigInt(other.happened_at)),
       );
       return { code: 200, data: events };
     },
   };
+}
+
+/** Events that wait for the artifacts come last. */
+const IN_ORDER = EVENT_TYPES.toSorted(
+  (one, other) =>
+    Number(EVENT_TYPE_TABLE[one].afterArtifacts) - Number(EVENT_TYPE_TABLE[other].afterArtifacts),
+);
+
+/** The types of the events that a run has come to; every run has been running. */
+function typesOf({ status, artifacts_ingested_at }: RunRow): EventType[] {
+  return EVENT_TYPES.filter((type) => {
+    const { statuses, afterArtifacts } = EVENT_TYPE_TABLE[type];
+    const isReached = statuses.includes('Running') || statuses.includes(status);
+    return isReached && (!afterArtifacts || artifacts_ingested_at !== null);
+  });
+}
+
+/** @param open types of the events that are not matched with subscriptions yet */
+function stateOf(type: EventType, run: RunRow, open: ReadonlySet<string>): RunEventView['state'] {
+  if (!isReported(type, run)) return 'not_reported';
+  if (open.has(type) || open.has('all')) return 'waiting';
+  return run.has_log ? 'unmatched' : 'forgotten';
+}
+
+/** A run that is known from published events has the times only of those that came. */
+function isReported(type: EventType, run: RunRow): boolean {
+  const { time } = EVENT_TYPE_TABLE[type];
+  return time === null ? run.start_reported : run[RUN_TIMES[time].runField] !== null;
+}
+
+/** In microseconds, as far as the run tells. */
+function happenedAt(type: EventType, run: RunRow): string {
+  const { time, afterArtifacts } = EVENT_TYPE_TABLE[type];
+  if (time === null) return run.created_at;
+  const known = run[RUN_TIMES[time].runField] ?? run.finished_at ?? run.created_at;
+  const ingested = afterArtifacts ? run.artifacts_ingested_at : null;
+  return ingested !== null && BigInt(ingested) > BigInt(known) ? ingested : known;
 }

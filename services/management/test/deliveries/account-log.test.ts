@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createId, deliveryIdFor } from '@runhook/contract';
+import { createId, deliveryIdFor, type EventType, sampleEvent } from '@runhook/contract';
 import { ensureDayPartitions } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { createAccountCounts } from '../../src/deliveries/account-counts.ts';
@@ -398,6 +398,56 @@ describe('the events of a run', () => {
       ['job.run.completed', 'unmatched', 0],
     ]);
     expect(answer.json.data[1].event_id).toBe(event.eventId);
+  });
+
+  test.each<[published: EventType[], isErrored: boolean, states: string[][]]>([
+    [
+      ['job.run.errored'],
+      true,
+      [
+        ['job.run.started', 'not_reported'],
+        ['job.run.errored', 'unmatched'],
+      ],
+    ],
+    [
+      ['job.run.completed'],
+      true,
+      [
+        ['job.run.started', 'not_reported'],
+        ['job.run.errored', 'not_reported'],
+        ['job.run.completed', 'unmatched'],
+      ],
+    ],
+    [
+      ['job.run.errored', 'job.run.started'],
+      true,
+      [
+        ['job.run.started', 'unmatched'],
+        ['job.run.errored', 'unmatched'],
+      ],
+    ],
+    [
+      ['job.run.completed'],
+      false,
+      [
+        ['job.run.started', 'not_reported'],
+        ['job.run.completed', 'unmatched'],
+      ],
+    ],
+    [['job.run.started'], false, [['job.run.started', 'unmatched']]],
+  ])('that were not reported say so, after %j were published', async (published, isErrored, states) => {
+    const runId = 90_000 + (await harness.newJob(account));
+    for (const eventType of published) {
+      const identity = { accountId: account.id, eventId: createId('event'), now: new Date() };
+      const event = sampleEvent(eventType, identity);
+      const run =
+        eventType === 'job.run.completed' && isErrored ? { runStatus: 'Errored', runStatusCode: 20 } : {};
+      const body = { events: [{ ...event, data: { ...event.data, ...run, runId: String(runId) } }] };
+      const path = `/api/v2/accounts/${account.id}/events/`;
+      expect((await harness.call('POST', path, { token: account.token, body })).status).toBe(202);
+    }
+    await harness.database.pool.query('DELETE FROM undispatched_events');
+    expect(told(await events(runId))).toEqual(states.map((state) => [...state, 0]));
   });
 
   test('are forgotten where the log does not reach back to the run', async () => {
