@@ -202,7 +202,9 @@ async function repeated<T>(
     } catch (error) {
       if (!(error instanceof RunhookError) || tries >= retriesMax) throw error;
       const { status, retryAfterSeconds } = error;
-      if (status !== 429 && !(mayRepeat && (status === 0 || status === 503))) throw error;
+      // Of a 409 with Retry-After the first request with the key is still running.
+      const isKeyInUse = status === 409 && retryAfterSeconds !== null;
+      if (status !== 429 && !isKeyInUse && !(mayRepeat && (status === 0 || status === 503))) throw error;
       if ((retryAfterSeconds ?? 0) > retryAfterSecondsMax) throw error;
       const pauseMs = retryAfterSeconds === null ? RETRY_MS * 2 ** tries : 1_000 * retryAfterSeconds;
       await wait(pauseMs, undefined, { ...(signal && { signal }) });

@@ -61,27 +61,30 @@ test('a refusal has the status, the sentence and what is wrong with each field',
 });
 
 describe('what was not done is tried again', () => {
-  test('after a 429, when Retry-After says, with the same idempotency key', async () => {
+  test('after a 429, and while the first request is running, when Retry-After says, with the same idempotency key', async () => {
     json({ status: {}, data: null }, 429, { 'retry-after': '0' });
     json({ status: {}, data: null }, 503, { 'retry-after': '0' });
+    json({ status: {}, data: null }, 409, { 'retry-after': '0' });
     json({ status: {}, data: { id: 'wsu_1' } }, 201);
     expect(await client.post(SUBSCRIPTIONS, { body: FIELDS })).toEqual({ id: 'wsu_1' });
     const keys = server.requests.map(({ headers }) => headers['idempotency-key']);
     expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
     expect(new Set(keys).size).toBe(1);
-    expect(keys).toHaveLength(3);
+    expect(keys).toHaveLength(4);
   });
 
   test('but not for longer than it was told to, nor what may have been done', async () => {
     json({ status: {}, data: null }, 429, { 'retry-after': '61' });
     expect(await failureOf(client.get(RUNS))).toMatchObject({ status: 429, retryAfterSeconds: 61 });
+    json({ status: {}, data: null }, 409);
+    expect(await failureOf(client.post(SUBSCRIPTIONS, { body: FIELDS }))).toMatchObject({ status: 409 });
     json({ status: {}, data: null }, 503, { 'retry-after': '0' });
     const path = { webhook_id: 'wsu_1' };
     const deleting = client.delete('/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}', {
       path,
     });
     expect(await failureOf(deleting)).toMatchObject({ status: 503 });
-    expect(server.requests).toHaveLength(2);
+    expect(server.requests).toHaveLength(3);
   });
 });
 
