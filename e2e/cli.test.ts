@@ -242,6 +242,7 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
   expect(findings.map(({ check }) => check)).toEqual([
     'settings',
     'database',
+    'pooler',
     'schema',
     'database clock',
     'partitions',

@@ -22,9 +22,8 @@ const REDIS_DATABASES = 512;
 export async function startTestServers({ folder, runId }) {
   // Built by bootstrap, so not to be imported before it.
   const { findRedisServer, startPostgres, startRedis } = await import('../packages/embedded/dist/index.js');
-  const { findChromium, NO_CHROMIUM, prepareTemplate, removeTestDatabases, removeTestQueues } = await import(
-    '../packages/testing/dist/index.js'
-  );
+  const { findChromium, findPoolers, NO_CHROMIUM, prepareTemplate, removeTestDatabases, removeTestQueues } =
+    await import('../packages/testing/dist/index.js');
   const closers = [];
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) {
@@ -89,6 +88,7 @@ export async function startTestServers({ folder, runId }) {
           : 'PostgreSQL and Redis',
       openSystemPostgres,
       browser: findChromium() ?? `skipped, because ${NO_CHROMIUM}`,
+      poolers: poolersCovered(findPoolers()),
       close,
     };
   } catch (error) {
@@ -122,4 +122,12 @@ export async function runWithTestServers({ name, args, environment }) {
     await servers?.close();
     await remove();
   }
+}
+
+function poolersCovered(poolers) {
+  const names = poolers.map(({ version }) => `PgBouncer ${version}`).join(', ');
+  if (poolers.some(({ tracksStatements }) => tracksStatements)) return names;
+  const missing = 'TEST_PGBOUNCER names no PgBouncer of 1.21 or newer';
+  if (poolers.length > 0) return `${names}; that statements are tracked was skipped, because ${missing}`;
+  return `skipped, because no pgbouncer is on the path and ${missing}`;
 }

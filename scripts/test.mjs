@@ -67,6 +67,7 @@ async function runTests() {
       process.stdout.write(`\nqueue back ends covered: ${servers.backends}\n`);
       process.stdout.write(`browser tests: ${servers.browser}\n`);
       process.stdout.write(`tests on the system's PostgreSQL: ${systemPostgres}\n`);
+      process.stdout.write(`pooler tests: ${servers.poolers}\n`);
     }
   }
 }

@@ -8,11 +8,18 @@ export interface ConnectionProblem {
     | 'database_login_refused'
     | 'database_missing'
     | 'database_permission'
+    | 'database_pooler'
     | 'database_not_migrated'
     | 'database_unavailable';
   /** For an operator: what is wrong, and nothing of the URL. */
   sentence: string;
 }
+
+const POOLER: ConnectionProblem = {
+  code: 'database_pooler',
+  sentence:
+    'The pooler of DATABASE_URL loses prepared statements: set pool_mode = session, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.',
+};
 
 /** What PostgreSQL says before any statement of ours could be wrong: how it is reached and who may do what. */
 const REFUSALS: Record<string, ConnectionProblem> = {
@@ -32,6 +39,8 @@ const REFUSALS: Record<string, ConnectionProblem> = {
     code: 'database_permission',
     sentence: 'The user of DATABASE_URL may not do this in the database.',
   },
+  '42P05': POOLER,
+  '26000': POOLER,
 };
 
 const NOT_MIGRATED: ConnectionProblem = {

@@ -65,6 +65,7 @@ export {
   releaseQuarantined,
   withoutQuarantined,
 } from './quarantine.ts';
+export { requirePreparedStatements } from './prepared-statements.ts';
 export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export { runEach } from './run-each.ts';

@@ -14,6 +14,7 @@ import {
 } from '@runhook/database';
 import { inspectRedis } from '@runhook/queue/inspect';
 import { clockFinding, type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
+import { examinePooler } from './pooler.ts';
 
 export interface StoreOptions {
   databaseUrl: string | undefined;
@@ -30,7 +31,7 @@ const POSTGRES_MAJOR_MIN = 15;
 const REDIS_MAJOR_MIN = 7;
 
 /** What only an answering, migrated database can be asked. */
-const OF_DATABASE = ['schema', 'database clock', 'partitions', 'locks', 'keys'];
+const OF_DATABASE = ['pooler', 'schema', 'database clock', 'partitions', 'locks', 'keys'];
 
 export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Finding> {
   const { databaseUrl, now, timeoutMs } = options;
@@ -55,11 +56,17 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
           `Use PostgreSQL ${POSTGRES_MAJOR_MIN} or newer.`,
         )
       : ok('database', `PostgreSQL ${server.version} answers`);
+    const pooler = await examinePooler(databaseUrl, timeoutMs);
+    yield pooler;
+    if (pooler.verdict === 'failed') {
+      for (const check of OF_DATABASE.slice(1)) yield skipped(check, 'the pooler is in the way');
+      return;
+    }
     const schema = await examineSchema(pool);
     yield schema;
     yield clockFinding('database clock', Number(server.time_ms), beforeMs, now());
     if (schema.verdict === 'failed') {
-      for (const check of OF_DATABASE.slice(2)) yield skipped(check, 'the schema is behind');
+      for (const check of OF_DATABASE.slice(3)) yield skipped(check, 'the schema is behind');
       return;
     }
     yield await examinePartitions(pool);
@@ -176,6 +183,11 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
   const open = (url: string) => openDatabase({ url, connectionsMax: 1, connectTimeoutMs: timeoutMs });
   const [primary, replica] = [open(databaseUrl), open(replicaUrl)];
   try {
+    const pooler = await examinePooler(replicaUrl, timeoutMs);
+    if (pooler.verdict === 'failed') {
+      yield { ...pooler, check: 'replica' };
+      return;
+    }
     const [written] = await runStatement<{ place: string }>(primary.pool, WRITTEN, []);
     const [row] = await runStatement<{ is_replica: boolean; bytes_behind: string | null }>(
       replica.pool,

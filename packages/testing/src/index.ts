@@ -19,6 +19,7 @@ export {
   testSecrets,
 } from './factories.ts';
 export { haveSameClass } from './hidden-class.ts';
+export { findPoolers, type Pooler, startPooler } from './pooler.ts';
 export {
   connectRedis,
   createTestQueueUrl,

@@ -5,6 +5,7 @@ import {
   openDatabase,
   readServerTimeMs,
   requireKeys,
+  requirePreparedStatements,
   requireSchema,
 } from '@runhook/database';
 import {
@@ -194,6 +195,7 @@ async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
       logger.warn({ unknown }, 'secrets are under keys that are not known');
     told = unknown;
   };
+  await retryWhileUnavailable(process, () => requirePreparedStatements({ url: settings.databaseUrl }));
   const fitness = openFitness({ ...process, check, idle: metrics.idle });
   await retryWhileUnavailable(process, () => fitness.untilFit());
   // At start too: whatever else waits, the days to come must have their partitions.

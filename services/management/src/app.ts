@@ -1,10 +1,12 @@
 import {
   byName,
+  type ConnectionProblem,
   connectionProblem,
   NAMED_CONNECTIONS,
   openDatabase,
   type Pool,
   readServerTimeMs,
+  requirePreparedStatements,
   requireSchema,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
@@ -139,7 +141,7 @@ export async function createManagement(
     if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
     const surroundings = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
     const database = openServiceDatabase(surroundings);
-    await requireLogin(database.pool, logger);
+    await requireLogin(database.requireUsable, logger);
     const clock = openClock(surroundings, database);
     const queues = openQueues(surroundings, clock);
     const limitStore = await openLimits(surroundings, database);
@@ -215,7 +217,10 @@ export async function createManagement(
   }
 }
 
-function openServiceDatabase(surroundings: Surroundings): PrismaDatabase {
+/** The database, and a check whether it answers, keeps prepared statements and has the schema of this release. */
+type ServiceDatabase = PrismaDatabase & { requireUsable: () => Promise<void> };
+
+function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
   const { settings, logger, lifecycle, health, registry, timeouts } = surroundings;
   const database = openPrismaDatabase({
     url: settings.databaseUrl,
@@ -224,21 +229,35 @@ function openServiceDatabase(surroundings: Surroundings): PrismaDatabase {
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
-  // Asks the database, too.
-  health.register('database', 'ready', () => requireSchema(database.pool));
-  return database;
+  // What a pooler does with prepared statements does not change, so one success is enough.
+  let keepsStatements = false;
+  const requireUsable = async () => {
+    if (!keepsStatements)
+      await requirePreparedStatements({ url: settings.databaseUrl, connectTimeoutMs: timeouts.databaseMs });
+    keepsStatements = true;
+    await requireSchema(database.pool);
+  };
+  health.register('database', 'ready', requireUsable);
+  return { ...database, requireUsable };
 }
 
+/** What an operator has to change: waiting does not help. */
+const LASTING: ReadonlySet<string> = new Set([
+  'database_login_refused',
+  'database_missing',
+  'database_pooler',
+] satisfies ConnectionProblem['code'][]);
+
 /**
- * A database that refuses who comes will not change its mind: whoever starts the service is told at once, and not by the
- * first request. One that is away, or behind, may come.
+ * A problem that lasts ends the start: the operator learns of it at once, and not from the first request. A database that
+ * is away, or behind, may come.
  */
-async function requireLogin(pool: Pool, logger: Logger): Promise<void> {
+async function requireLogin(requireUsable: () => Promise<void>, logger: Logger): Promise<void> {
   try {
-    await withinDeadline(LOGIN_TIMEOUT_MS, () => requireSchema(pool));
+    await withinDeadline(LOGIN_TIMEOUT_MS, requireUsable);
   } catch (error) {
     const problem = connectionProblem(error);
-    if (problem?.code === 'database_login_refused' || problem?.code === 'database_missing') throw error;
+    if (problem !== null && LASTING.has(problem.code)) throw error;
     const reason = problem?.sentence ?? 'The database did not answer in time.';
     logger.warn({ reason }, 'requests are answered with 503 until the database is there');
   }

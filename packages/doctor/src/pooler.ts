@@ -1,0 +1,19 @@
+import { connectionProblem, isDatabaseUnavailable, requirePreparedStatements } from '@runhook/database';
+import { type Finding, failed, ok, reasonOf } from './finding.ts';
+
+/** Whether prepared statements work over the connections of `url`. Throws when the database cannot be reached. */
+export async function examinePooler(url: string, connectTimeoutMs: number): Promise<Finding> {
+  try {
+    await requirePreparedStatements({ url, connectTimeoutMs });
+    return ok('pooler', 'keeps prepared statements, or there is none');
+  } catch (error) {
+    if (isDatabaseUnavailable(error)) throw error;
+    if (connectionProblem(error)?.code !== 'database_pooler')
+      return failed('pooler', `could not be checked (${reasonOf(error)})`, 'See the log of PostgreSQL.');
+    return failed(
+      'pooler',
+      'loses prepared statements between connections',
+      'In pgbouncer.ini: pool_mode = session, or, from PgBouncer 1.21 on, max_prepared_statements = 200.',
+    );
+  }
+}
