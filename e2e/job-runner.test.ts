@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
+import { hasInvalidText, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
 import { createQueueBackend, openEventQueue } from '@runhook/queue';
 import { createTestDatabase, createTestQueueUrl, queueBackends, type TestDatabase } from '@runhook/testing';
 
@@ -71,6 +71,13 @@ describe.each(queueBackends())('on $name', (backend) => {
       ['job.run.errored', 'Errored', '3 rows have no customer'],
       ['job.run.completed', 'Errored', '3 rows have no customer'],
     ]);
+  });
+
+  test('a long message is cut by code points, not within an emoji', async () => {
+    const { events } = await run('console.error("x🚀".repeat(2000) + "🚀"); process.exit(1)');
+    const message = events[1]?.data.runStatusMessage ?? '';
+    expect([...message]).toHaveLength(1_999);
+    expect(hasInvalidText(message)).toBe(false);
   });
 
   test('a run that is stopped from outside ends its command and sends nothing more', async () => {

@@ -73,8 +73,8 @@ const EVENTS = {
   'all that JSON escapes, and a slash, which it does not': withData({
     runStatusMessage: '"\\/\b\f\n\r\t\u0001\u001f\u007f</script> \\u0041 \\\\n',
   }),
-  'half a surrogate pair, which is written as an escape': withData({ runReason: 'cut \ud83d off' }),
-  'NUL, the word None, the word null, and nothing at all': withData({
+  'half a surrogate pair, which becomes U+FFFD': withData({ runReason: 'cut \ud83d off' }),
+  'NUL, which becomes U+FFFD, the word None, the word null, and nothing at all': withData({
     runStatusMessage: '\u0000',
     runReason: 'None',
     engineVersion: 'null',
@@ -270,6 +270,52 @@ function goldenShards() {
   };
 }
 
+/** Texts for the rule of docs/contract.md#text, as code units: what is invalid has no form in the JSON of most languages. */
+const TEXTS = {
+  ASCII: 'Daily build',
+  'every plane that has letters': 'Zo\u00eb \u65e5\u672c \u{1f680} \u{20000}',
+  'control characters, which are valid': '\u0001\t\n\u001f\u007f\u0080',
+  'a byte order mark, and the last characters of the private planes': '\ufeff\u{ffffd}\u{10fffd}',
+  'a letter with a hundred combining marks': `a${'\u0301'.repeat(100)}`,
+  NUL: 'a\0b',
+  'the first half of a pair at the end': 'cut \ud83d',
+  'the first half of a pair in the middle': 'cut \ud83d off',
+  'the second half of a pair': '\ude80 cut',
+  'both halves in the wrong order': '\ude80\ud83d',
+  'a half before a pair': '\ud83d\u{1f680}',
+  'a half behind a pair': '\u{1f680}\ude80',
+  'the first and the last half': '\ud800\u0020\udbff\u0020\udc00\u0020\udfff',
+  'U+FFFE and U+FFFF': '\ufffe\uffff',
+  'what is beside them, which is valid': '\ufffc\ufffd',
+  'the noncharacters of the first plane': '\ufdcf\ufdd0\ufddf\ufdef\ufdf0',
+  'the last two of each plane': Array.from({ length: 17 }, (_, plane) =>
+    String.fromCodePoint(plane * 0x10000 + 0xfffe, plane * 0x10000 + 0xffff),
+  ).join(''),
+  nothing: '',
+};
+
+function goldenTexts() {
+  const texts = Object.entries(TEXTS).map(([name, text]) => {
+    // By the words of the contract, not by the code that is tested against this.
+    const codePoints = [...text].map((character) => character.codePointAt(0));
+    const repaired = codePoints.map((point) => (isInvalid(point) ? 0xfffd : point));
+    const utf16 = Buffer.from(text, 'utf16le').swap16().toString('hex');
+    return {
+      name,
+      utf16,
+      valid: !codePoints.some(isInvalid),
+      codePoints: codePoints.length,
+      repaired: String.fromCodePoint(...repaired),
+    };
+  });
+  return { about: ABOUT.texts, texts };
+}
+
+function isInvalid(point) {
+  const isSurrogate = point >= 0xd800 && point <= 0xdfff;
+  return point === 0 || isSurrogate || (point >= 0xfdd0 && point <= 0xfdef) || (point & 0xfffe) === 0xfffe;
+}
+
 /** As many JSON writers do by default. */
 function ascii(text) {
   return text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -283,6 +329,9 @@ const ABOUT = {
     'Deliveries as they arrive. body and bodyBase64 are the same bytes; secrets: what the receiver holds, each of which ' +
     'may be right; nowMs: its clock; genuine: what a receiver must say that checks Authorization, and one that checks the ' +
     'Standard Webhooks headers with toleranceSeconds.',
+  texts:
+    'Texts as UTF-16 code units in hexadecimal, the high byte first. valid: whether it may be configured; codePoints: its ' +
+    'length; repaired: what becomes of it where a job runner reports it.',
   shards:
     'Shards of a queue on Redis. map: a hash as it may be at key; accounts: the slot of each, and the prefix of the queue ' +
     'that it leads to by this map; refused: slots of a hash that is no map, by which nothing must be published.',
@@ -293,6 +342,7 @@ const files = {
   'events.json': golden,
   'deliveries.json': goldenDeliveries(golden.events),
   'shards.json': goldenShards(),
+  'texts.json': goldenTexts(),
 };
 const folder = join(root, 'packages', 'contract', 'golden');
 mkdirSync(folder, { recursive: true });

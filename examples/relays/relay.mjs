@@ -36,7 +36,10 @@ const FORMATS = {
     ],
   }),
   // Nobody is called by a name that stands in a job's name.
-  discord: (event) => ({ content: sentenceOf(event).slice(0, 2_000), allowed_mentions: { parse: [] } }),
+  discord: (event) => ({
+    content: firstCharacters(sentenceOf(event), 2_000),
+    allowed_mentions: { parse: [] },
+  }),
   // A failed run opens the incident of its job, the next that succeeds resolves it.
   pagerduty: (event) => {
     const { jobId, jobName, runStatus } = event.data;
@@ -46,7 +49,7 @@ const FORMATS = {
         ...common,
         event_action: 'trigger',
         payload: {
-          summary: sentenceOf(event).slice(0, 1_024),
+          summary: firstCharacters(sentenceOf(event), 1_024),
           source: jobName,
           severity: 'error',
           timestamp: event.timestamp,
@@ -70,6 +73,11 @@ function sentenceOf({ eventType, data }) {
   const what = eventType === 'job.run.started' ? 'started' : ended;
   const why = runStatusMessage === 'None' ? '' : ` ${runStatusMessage}`;
   return `${jobName} ${what}: run ${runId} in ${environmentName}.${why}`;
+}
+
+/** Cuts by code points: a cut by UTF-16 units may leave half of an emoji, which targets reject. */
+function firstCharacters(text, count) {
+  return [...text].slice(0, count).join('');
 }
 
 function isGenuine(body, signature) {

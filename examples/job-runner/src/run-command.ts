@@ -22,7 +22,7 @@ export function runCommand([program, ...args]: [string, ...string[]]): Promise<C
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text);
-    stderr = (stderr + text).slice(-MESSAGE_CHARACTERS_MAX);
+    stderr = (stderr + text).slice(-2 * MESSAGE_CHARACTERS_MAX);
   });
 
   let wasStopped = false;
@@ -41,7 +41,12 @@ export function runCommand([program, ...args]: [string, ...string[]]): Promise<C
       for (const name of STOP_SIGNALS) process.off(name, stop);
       const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
       const ending = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
-      resolve({ exitCode, failure: exitCode === 0 ? null : stderr.trim() || ending, wasStopped });
+      resolve({ exitCode, failure: exitCode === 0 ? null : lastCharacters(stderr) || ending, wasStopped });
     });
   });
+}
+
+/** Cuts by code points: a cut by UTF-16 units may leave half of an emoji, which no JSON for other languages may contain. */
+function lastCharacters(text: string): string {
+  return [...text].slice(-MESSAGE_CHARACTERS_MAX).join('').trim();
 }

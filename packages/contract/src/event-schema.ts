@@ -9,6 +9,7 @@ import {
 } from './event-types.ts';
 import type { JobRunEvent, PublishedEvent } from './events.ts';
 import {
+  boundedText,
   integerIdFromText,
   isIntegerId,
   type Problem,
@@ -17,9 +18,10 @@ import {
 } from './field-problems.ts';
 import { idTimeMs } from './ids.ts';
 import { orderedData } from './payload.ts';
+import { isLongerThan } from './text.ts';
 import { isSecondsTimestamp, nanosecondTimestamp } from './timestamps.ts';
 
-/** How long a text of an event may be: names and versions, and what is said about a run. */
+/** Length of the texts of an event in code points: names and versions, and the two messages of a run. */
 export const EVENT_LIMITS = { nameCharactersMax: 1_024, messageCharactersMax: 65_536 } as const;
 
 /** What stands in for `eventId` and `timestamp` when the publisher left them out, and the limits of an id's age. */
@@ -36,7 +38,7 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
 
 /**
  * A complete event from what was published, the data of a job on `job-run-events`: unknown fields dropped, `timestamp`
- * padded to nine digits, `data` in the order of docs/contract.md#events. Or every problem, each with its field.
+ * padded to nine digits, `data` in the order of docs/contract.md#events, its text well-formed. Or every problem, each with its field.
  * Called where an event is published and again where it is consumed.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
@@ -120,7 +122,7 @@ function isIdText(value: unknown): boolean {
 }
 
 function isText(value: unknown, charactersMax: number): boolean {
-  return typeof value === 'string' && value.length <= charactersMax;
+  return typeof value === 'string' && !isLongerThan(value, charactersMax);
 }
 
 function isTime(value: unknown): boolean {
@@ -150,8 +152,8 @@ const check = (test: (value: string) => boolean, message: string): Joi.StringSch
 
 const FIELD_SCHEMAS: Record<FieldKind, Joi.Schema> = {
   id: check((text) => integerIdFromText(text) !== null, 'must be an id: digits in a string'),
-  name: Joi.string().allow('').max(EVENT_LIMITS.nameCharactersMax).required(),
-  message: Joi.string().allow('').max(EVENT_LIMITS.messageCharactersMax).required(),
+  name: boundedText(EVENT_LIMITS.nameCharactersMax).allow('').required(),
+  message: boundedText(EVENT_LIMITS.messageCharactersMax).allow('').required(),
   code: Joi.number().integer().required(),
   time: check(isSecondsTimestamp, 'must be a UTC time like 2026-01-31T23:59:59Z'),
 };

@@ -1,4 +1,5 @@
 import Joi from 'joi';
+import { hasInvalidText, INVALID_TEXT_PROBLEM, isLongerThan, wellFormedText } from './text.ts';
 
 /** One thing wrong with an input: `field` is its path (`data.runStartedAt`), `message` a sentence that names it. */
 export interface Problem {
@@ -28,17 +29,28 @@ export function problemsOf(error: Joi.ValidationError, whole: string): Problem[]
   });
 }
 
-/** PostgreSQL text cannot hold NUL, so a field that becomes a column refuses it at the door. */
-export function textWithoutNul(maxCharacters: number): Joi.StringSchema {
-  return Joi.string()
-    .max(maxCharacters)
-    .pattern(/^[^\0]*$/)
-    .messages({ 'string.pattern.base': '{{#label}} must not contain NUL characters' });
+/** Configured text: at most so many code points, and rejected if a character is invalid (docs/contract.md#text). */
+export function configuredText(maxCharacters: number): Joi.StringSchema {
+  return boundedText(maxCharacters).custom((text: string, helpers) =>
+    hasInvalidText(text) ? helpers.message({ custom: `{{#label}} ${INVALID_TEXT_PROBLEM}` }) : text,
+  );
+}
+
+/** Text that a job runner reports: at most so many code points, and repaired instead of rejected. */
+export function reportedText(maxCharacters: number): Joi.StringSchema {
+  return boundedText(maxCharacters).custom(wellFormedText);
+}
+
+/** A text with a limit in code points: `max()` of Joi counts UTF-16 units. */
+export function boundedText(maxCharacters: number): Joi.StringSchema {
+  return Joi.string().custom((text: string, helpers) =>
+    isLongerThan(text, maxCharacters) ? helpers.error('string.max', { limit: maxCharacters }) : text,
+  );
 }
 
 /** What people know something by: not empty, and not only spaces. */
 export function nameText(maxCharacters: number): Joi.StringSchema {
-  return textWithoutNul(maxCharacters)
+  return configuredText(maxCharacters)
     .pattern(/\S/, 'name')
     .messages({ 'string.pattern.name': '{{#label}} must not be only spaces' });
 }

@@ -36,12 +36,14 @@ export {
   WEBHOOK_DELIVERIES,
 } from './events.ts';
 export {
+  boundedText,
+  configuredText,
   integerIdFromText,
   isIntegerId,
   nameText,
   type Problem,
   problemsOf,
-  textWithoutNul,
+  reportedText,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
@@ -95,4 +97,11 @@ export {
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';
+export {
+  codePointLength,
+  hasInvalidText,
+  INVALID_TEXT_PROBLEM,
+  isLongerThan,
+  wellFormedText,
+} from './text.ts';
 export { isSecondsTimestamp, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';

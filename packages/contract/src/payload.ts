@@ -1,6 +1,7 @@
 // Needs nothing of Node.js, so that the console renders samples by it.
 import { EVENT_TYPE_TABLE, type EventType, type RunDetails, type RunTime } from './event-types.ts';
 import type { EventIdentity, JobRunEvent } from './events.ts';
+import { wellFormedText } from './text.ts';
 
 /** @param timeOf called when the type carries a time */
 export function createEvent(
@@ -18,7 +19,8 @@ export function createEvent(
 
 /**
  * The exact text of a delivery's body: keys in the order of docs/contract.md#events, no white space. What
- * is rendered once is signed and sent as it is; the same event and subscription always give the same bytes.
+ * is rendered once is signed and sent as it is; the same event and subscription always give the same bytes. It is I-JSON
+ * (RFC 7493), whatever a row of an older release contains.
  */
 export function renderPayload(event: JobRunEvent, subscription: { id: string; name: string }): string {
   return JSON.stringify({
@@ -27,30 +29,30 @@ export function renderPayload(event: JobRunEvent, subscription: { id: string; na
     eventId: event.eventId,
     timestamp: event.timestamp,
     eventType: event.eventType,
-    webhookName: subscription.name,
+    webhookName: wellFormedText(subscription.name),
     data: orderedData(event),
   });
 }
 
 /**
- * `data` with its keys in the order of docs/contract.md#events, and nothing that the event's type does not carry.
+ * `data` with its keys in the order of docs/contract.md#events, its free text well-formed, and nothing that the event's type does not carry.
  * Spelled out, as a loop over the fields makes the whole rendering some 15 % slower; the type misses none of them.
  */
 export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): Record<string, string | number> {
   const data: RunDetails & Record<string, string | number> = event.data;
   const ordered: RunDetails & Record<string, string | number> = {
     jobId: data.jobId,
-    jobName: data.jobName,
+    jobName: wellFormedText(data.jobName),
     runId: data.runId,
     environmentId: data.environmentId,
-    environmentName: data.environmentName,
-    engineVersion: data.engineVersion,
-    projectName: data.projectName,
+    environmentName: wellFormedText(data.environmentName),
+    engineVersion: wellFormedText(data.engineVersion),
+    projectName: wellFormedText(data.projectName),
     projectId: data.projectId,
-    runStatus: data.runStatus,
+    runStatus: wellFormedText(data.runStatus),
     runStatusCode: data.runStatusCode,
-    runStatusMessage: data.runStatusMessage,
-    runReason: data.runReason,
+    runStatusMessage: wellFormedText(data.runStatusMessage),
+    runReason: wellFormedText(data.runReason),
     runStartedAt: data.runStartedAt,
   };
   const { time } = EVENT_TYPE_TABLE[event.eventType];

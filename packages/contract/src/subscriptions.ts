@@ -2,12 +2,12 @@ import Joi from 'joi';
 import { headersSchema, signatureHeaderSchema } from './delivery-headers.ts';
 import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
+  configuredText,
   integerIdFromText,
   isIntegerId,
   nameText,
   type Problem,
   problemsOf,
-  textWithoutNul,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 import { HMAC_SECRET_PATTERN } from './signing.ts';
@@ -80,7 +80,7 @@ export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): Endpoi
 
 const nameSchema = nameText(SUBSCRIPTION_LIMITS.nameCharactersMax);
 
-const clientUrlSchema = textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
+const clientUrlSchema = configuredText(SUBSCRIPTION_LIMITS.clientUrlCharactersMax)
   .required()
   .custom((url: string, helpers) => {
     const problem = (helpers.prefs.context as { urlProblem: UrlProblem }).urlProblem(url);
@@ -89,7 +89,7 @@ const clientUrlSchema = textWithoutNul(SUBSCRIPTION_LIMITS.clientUrlCharactersMa
 
 const schema = Joi.object<SubscriptionFields>({
   name: nameSchema.required(),
-  description: textWithoutNul(SUBSCRIPTION_LIMITS.descriptionCharactersMax)
+  description: configuredText(SUBSCRIPTION_LIMITS.descriptionCharactersMax)
     .allow('', null)
     .empty(null)
     .default(''),

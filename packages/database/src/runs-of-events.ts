@@ -94,12 +94,12 @@ function runOf(event: JobRunEvent): RunOfEvents {
     accountId: event.accountId,
     id: data.runId,
     jobId: data.jobId,
-    jobName: columnText(data.jobName),
+    jobName: data.jobName,
     projectId: data.projectId,
-    projectName: columnText(data.projectName),
+    projectName: data.projectName,
     environmentId: data.environmentId,
-    environmentName: columnText(data.environmentName),
-    engineVersion: columnText(data.engineVersion),
+    environmentName: data.environmentName,
+    engineVersion: data.engineVersion,
     status: toldStatus(event),
     statusMessage: givenText(data.runStatusMessage),
     reason: givenText(data.runReason),
@@ -122,12 +122,7 @@ function merged(a: RunOfEvents, b: RunOfEvents): RunOfEvents {
   };
 }
 
-/** PostgreSQL text cannot hold NUL. */
-function columnText(text: string): string {
-  return text.replaceAll('\0', '\uFFFD');
-}
-
 /** "None" is how payloads say that there is none (docs/contract.md#events). */
 function givenText(text: string): string | null {
-  return text === '' || text === 'None' ? null : columnText(text);
+  return text === '' || text === 'None' ? null : text;
 }

@@ -9,7 +9,7 @@ import pytest
 from golden import vectors
 
 from runhook import InvalidEventError, Receiver, RefusedDelivery
-from runhook.event_rules import checked_events
+from runhook.event_rules import checked_events, well_formed_text
 from runhook.events import DATA_FIELDS
 from runhook.shards import MAP_KEY, SLOTS, parse_shard_map, prefix_of, slot_of
 from runhook.verify import Scheme
@@ -17,6 +17,7 @@ from runhook.verify import Scheme
 DELIVERIES = vectors("deliveries.json")
 EVENTS = vectors("events.json")
 SHARDS = vectors("shards.json")
+TEXTS = vectors("texts.json")
 NAMES: dict[Scheme, str] = {"authorization": "authorization", "standard-webhooks": "standardWebhooks"}
 
 
@@ -70,6 +71,17 @@ def test_an_event_is_published_as_it_is_delivered_or_refused_for_its_field(
     }
     assert _compact(delivered) == vector["body"]
     assert tuple(event["data"]) == DATA_FIELDS[event["eventType"]]
+
+
+@pytest.mark.parametrize("vector", TEXTS["texts"], ids=lambda one: one["name"])
+def test_a_text_is_repaired_as_the_services_repair_it(vector: dict[str, Any]) -> None:
+    text = bytes.fromhex(vector["utf16"]).decode("utf-16-be", "surrogatepass")
+    assert well_formed_text(text) == vector["repaired"]
+    assert (well_formed_text(text) == text) == vector["valid"]
+
+
+def test_both_halves_of_a_surrogate_pair_are_one_character() -> None:
+    assert well_formed_text("\ud83d\ude80 \ud83d") == "\U0001f680 \ufffd"
 
 
 def test_an_account_has_the_shard_that_every_publisher_gives_it() -> None:

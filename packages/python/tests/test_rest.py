@@ -23,13 +23,13 @@ def answered(status: int, said: object, headers: dict[str, str] | None = None) -
     return status, headers or {}, said if isinstance(said, bytes) else json.dumps(said).encode()
 
 
-def test_many_events_go_in_calls_of_500_and_of_less_than_a_megabyte_each_with_its_verdict() -> None:
+def test_many_events_go_in_calls_of_500_and_of_less_than_two_megabytes_each_with_its_verdict() -> None:
     calls: list[tuple[str, str | None, list[str]]] = []
 
     def handle(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
         ids = [event["eventId"] for event in json.loads(body)["events"]]
         calls.append((request.path, request.headers["authorization"], ids))
-        assert len(body) <= 1_048_576
+        assert len(body) <= 2_097_152
         verdicts = [{"event_id": one, "verdict": "accepted"} for one in ids]
         if len(calls) == 2:
             verdicts[0] = {

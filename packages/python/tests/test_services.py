@@ -259,6 +259,21 @@ def test_a_user_of_redis_that_can_add_events_and_nothing_else_is_enough() -> Non
         wait_for(arrived, [event.event_id, *(each.event_id for each in many), last])
 
 
+@onto_the_queue
+def test_text_that_no_json_may_carry_is_repaired_whichever_way_it_is_published() -> None:
+    cut, repaired = "cut \ud83d \0 \ufffe \ude80", "cut \ufffd \ufffd \ufffd \ufffd"
+    run_details = run(12, run_reason=cut, job_name=cut)
+    event = RunStarted(account_id=SERVICES["accountId"], data=run_details, event_id=create_event_id())
+    rest = RestPublisher(SERVICES["url"], SERVICES["token"], SERVICES["accountId"])
+    with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
+        publisher.publish(event)
+        first = arrived.get(timeout=IN_VAIN_SECONDS)
+        rest.start_run(JOB["id"], cut, run_id=950, reason=cut)
+        second = arrived.get(timeout=IN_VAIN_SECONDS)
+    assert (first.data.run_reason, first.data.job_name) == (repaired, repaired)
+    assert (second.data.run_reason, second.data.engine_version) == (repaired, repaired)
+
+
 def test_rest_takes_the_same_events_and_reports_of_runs() -> None:
     publisher = RestPublisher(SERVICES["url"], SERVICES["token"], SERVICES["accountId"])
     with subscribed() as arrived:

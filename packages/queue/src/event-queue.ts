@@ -29,8 +29,8 @@ import {
   type TelemetrySource,
 } from './producer.ts';
 
-/** Bulk calls of this size stay under 50 ms on Redis. */
-const BULK_SIZE = 500;
+/** Bulk calls of so many usual events stay under 50 ms on Redis. Bytes of text as UTF-8 bound what the longest ones hold in memory. */
+const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
 
 /** An event with its identity settled, ready for the queue. */
 export type IdentifiedEvent = PublishedEvent & { eventId: string };
@@ -150,8 +150,8 @@ export function openEventQueue(
       metadata: traceContexts?.[index],
     }));
     const rejected: RejectedJob[] = [];
-    for (let start = 0; start < added.length; start += BULK_SIZE)
-      await producer.callByShard(added.slice(start, start + BULK_SIZE), async (queue, those) => {
+    for (const bulk of bulksOf(added, ({ event }) => event))
+      await producer.callByShard(bulk, async (queue, those) => {
         const jobs = those.map(({ event, metadata }) =>
           jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) }),
         );
@@ -164,8 +164,7 @@ export function openEventQueue(
     async add(events, traceContexts) {
       // A job goes on in one trace.
       if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
-      for (let start = 0; start < events.length; start += BULK_SIZE)
-        await addTogether(events.slice(start, start + BULK_SIZE));
+      for (const bulk of bulksOf(events, (event) => event)) await addTogether(bulk);
     },
     addEach: (events) => addEach(events),
     async putBack(events) {
@@ -238,9 +237,9 @@ async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
 
 /**
  * Of a job with several events: enough of them that what the queue costs is little, and so few that they are recorded
- * together, and that a job which comes again repeats little. Characters of what runners wrote, which may be much.
+ * together, and that a job which comes again repeats little. Bytes of the text as UTF-8: one event may have 524 KB.
  */
-const TOGETHER_MAX = { events: 20, characters: 32_768 };
+const TOGETHER_MAX = { events: 20, bytes: 32_768 };
 
 /** An event and where it is put in line. */
 interface PlacedEvent {
@@ -251,16 +250,16 @@ interface PlacedEvent {
 /** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
 function together(added: readonly PlacedEvent[]): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
-  const open = new Map<JobsOptions, { events: IdentifiedEvent[]; characters: number }>();
+  const open = new Map<JobsOptions, { events: IdentifiedEvent[]; bytes: number }>();
   const seen = new Set<string>();
   for (const { event, options } of added) {
     if (seen.has(eventJobId(event))) continue;
     seen.add(eventJobId(event));
-    const batch = open.get(options) ?? { events: [], characters: 0 };
+    const batch = open.get(options) ?? { events: [], bytes: 0 };
     open.set(options, batch);
     batch.events.push(event);
-    batch.characters += charactersOf(event);
-    if (batch.events.length < TOGETHER_MAX.events && batch.characters < TOGETHER_MAX.characters) continue;
+    batch.bytes += textBytesOf(event);
+    if (batch.events.length < TOGETHER_MAX.events && batch.bytes < TOGETHER_MAX.bytes) continue;
     jobs.push(jobOfAll(batch.events, options));
     open.delete(options);
   }
@@ -272,10 +271,26 @@ function eventsOf({ data }: NewJob<EventMessage>): readonly unknown[] {
   return batchedEvents(data) ?? [data];
 }
 
-function charactersOf({ data }: IdentifiedEvent): number {
-  let characters = 0;
-  for (const value of Object.values(data)) characters += typeof value === 'string' ? value.length : 0;
-  return characters;
+function textBytesOf({ data }: IdentifiedEvent): number {
+  let bytes = 0;
+  for (const value of Object.values(data)) bytes += typeof value === 'string' ? Buffer.byteLength(value) : 0;
+  return bytes;
+}
+
+/** Splits what a call adds, in order. The same input always gives the same bulk calls, and so the same jobs. */
+function bulksOf<Added>(added: readonly Added[], eventOf: (one: Added) => IdentifiedEvent): Added[][] {
+  const bulks: Added[][] = [];
+  let bytes = 0;
+  for (const one of added) {
+    const bulk = bulks.at(-1);
+    bytes += textBytesOf(eventOf(one));
+    if (bulk !== undefined && bulk.length < BULK_MAX.events && bytes <= BULK_MAX.bytes) bulk.push(one);
+    else {
+      bulks.push([one]);
+      bytes = textBytesOf(eventOf(one));
+    }
+  }
+  return bulks;
 }
 
 function jobOf(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessage> {

@@ -5,6 +5,7 @@ import {
   type LaneJob,
   shardOf,
   WEBHOOK_DELIVERIES,
+  wellFormedText,
 } from '@runhook/contract';
 import { type EventQueue, type Job, UnrecoverableError } from '@runhook/queue';
 import { deliver } from './deliver.ts';
@@ -67,10 +68,12 @@ function unrecoverable(
 
 /** Whoever publishes may send any amount of anything: of a long one its beginning stays, as text. */
 async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void> {
-  const text = JSON.stringify(job.data) ?? '';
-  if (text.length <= KEPT_CHARACTERS_MAX) return;
-  const beginning = text.slice(0, KEPT_CHARACTERS_MAX);
   try {
+    // A message can be nested more deeply than the stack allows.
+    const text = JSON.stringify(job.data) ?? '';
+    if (text.length <= KEPT_CHARACTERS_MAX) return;
+    // The cut can leave half of a surrogate pair, which PostgreSQL rejects.
+    const beginning = wellFormedText(text.slice(0, KEPT_CHARACTERS_MAX));
     await job.updateData({ characters: text.length, beginning });
   } catch (err) {
     logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was kept whole');

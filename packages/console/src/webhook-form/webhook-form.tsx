@@ -147,14 +147,13 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
   const target = knownTarget(form.values.clientUrl);
   return (
     <>
-      <TextInput label="Name" required maxLength={LIMITS.name} {...form.getInputProps('name')} />
+      <TextInput label="Name" required {...form.getInputProps('name')} />
       <Textarea
         label="Description"
         description="For your colleagues: what it is for, and who looks after the endpoint."
         autosize
         minRows={2}
         maxRows={8}
-        maxLength={LIMITS.description}
         {...form.getInputProps('description')}
       />
       <Checkbox.Group

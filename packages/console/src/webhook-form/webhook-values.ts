@@ -1,4 +1,5 @@
 import type { EventType } from '@runhook/contract';
+import { isLongerThan } from '@runhook/contract/text';
 import type { EndpointTestFields, Subscription, SubscriptionFields } from '../api/types.ts';
 
 /** What the form holds. */
@@ -129,8 +130,9 @@ export function checkWebhook(values: WebhookValues): FieldProblems {
   const name = values.name.trim();
   const problems: FieldProblems = {};
   if (name === '') problems.name = 'Give the webhook a name.';
-  else if (name.length > LIMITS.name) problems.name = tooLong(LIMITS.name);
-  if (values.description.length > LIMITS.description) problems.description = tooLong(LIMITS.description);
+  else if (isLongerThan(name, LIMITS.name)) problems.name = tooLong(LIMITS.name);
+  if (isLongerThan(values.description, LIMITS.description))
+    problems.description = tooLong(LIMITS.description);
   if (values.eventTypes.length === 0) problems.eventTypes = 'Choose at least one event.';
   if (values.jobIds.length > LIMITS.jobIds)
     problems.jobIds = `Choose at most ${LIMITS.jobIds.toLocaleString()} jobs, or none for all jobs.`;
@@ -143,7 +145,7 @@ export function checkWebhook(values: WebhookValues): FieldProblems {
 
 function checkUrl(text: string): string | null {
   if (text === '') return 'Enter the address that deliveries are sent to.';
-  if (text.length > LIMITS.clientUrl) return tooLong(LIMITS.clientUrl);
+  if (isLongerThan(text, LIMITS.clientUrl)) return tooLong(LIMITS.clientUrl);
   if (!/^https?:\/\//i.test(text)) return 'Enter a whole address that begins with https:// or http://.';
   return URL.canParse(text) ? null : 'This is not a valid address.';
 }

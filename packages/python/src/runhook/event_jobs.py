@@ -8,15 +8,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, Callable
 
-from runhook.event_rules import utf16_length
-
 Job = dict[str, Any]
 """As `Queue.addBulk` takes it: `name`, `data`, `opts`. An event, and options of a job, are of this form too."""
 
 BATCH = "job.run.batch"
 _TOGETHER_EVENTS_MAX = 20
-_TOGETHER_CHARACTERS_MAX = 32_768
-"""Of a job with several events; the same as those of the services' own producers."""
+_TOGETHER_BYTES_MAX = 32_768
+"""Limits of a job with several events, the text in UTF-8; the same as those of the services' own producers."""
 _BURST_EVENTS = 1_000
 _EVENTS_PER_SECOND = 500
 _ACCOUNTS_MAX = 10_000
@@ -35,14 +33,14 @@ def jobs_of(events: Sequence[Job], options_of: Callable[[int], Job]) -> list[Job
         priority = options.get("priority", 0)
         _, batch = open_batches.setdefault(priority, (options, []))
         batch.append(event)
-        characters = sum(_characters(one) for one in batch)
-        if len(batch) >= _TOGETHER_EVENTS_MAX or characters >= _TOGETHER_CHARACTERS_MAX:
+        text_bytes = sum(_text_bytes(one) for one in batch)
+        if len(batch) >= _TOGETHER_EVENTS_MAX or text_bytes >= _TOGETHER_BYTES_MAX:
             jobs.append(_job_of(*open_batches.pop(priority)))
     return [*jobs, *(_job_of(*rest) for rest in open_batches.values())]
 
 
-def _characters(event: Job) -> int:
-    return sum(utf16_length(value) for value in event["data"].values() if isinstance(value, str))
+def _text_bytes(event: Job) -> int:
+    return sum(len(value.encode()) for value in event["data"].values() if isinstance(value, str))
 
 
 def _job_id(event: Job) -> str:

@@ -22,6 +22,10 @@ _SAFE_INTEGER_MAX = 2**53 - 1
 _DAY_SECONDS = 86_400
 
 _RFC3339_UTC = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|\+00:00)", re.ASCII)
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_LAST_TWO_OF_PLANES = "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
+_INVALID = re.compile(f"[\0\ud800-\udfff\ufdd0-\ufdef{_LAST_TWO_OF_PLANES}]")
+
 _SECONDS_UTC = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.ASCII)
 
 
@@ -41,9 +45,14 @@ def checked_events(published: Sequence[PublishedEvent], retention_days: float) -
     return events
 
 
-def utf16_length(text: str) -> int:
-    """How long the services find a text."""
-    return len(text) + sum(character > "\uffff" for character in text)
+def well_formed_text(text: str) -> str:
+    """The text with U+FFFD in place of each character that I-JSON (RFC 7493) or PostgreSQL excludes (docs/contract.md#text)."""
+    return _INVALID.sub("\ufffd", _HALVES.sub(_joined, text))
+
+
+def _joined(halves: re.Match[str]) -> str:
+    """Both halves of a surrogate pair are one character to every other language."""
+    return halves[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 def _completed(event: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -52,8 +61,12 @@ def _completed(event: Mapping[str, Any], now: float) -> dict[str, Any]:
         "eventType": event["eventType"],
         "accountId": event["accountId"],
         "timestamp": _nanosecond_timestamp(event.get("timestamp") or _timestamp(now)),
-        "data": {name: event["data"][name] for name in DATA_FIELDS[event["eventType"]]},
+        "data": {name: _well_formed(event["data"][name]) for name in DATA_FIELDS[event["eventType"]]},
     }
+
+
+def _well_formed(value: Any) -> Any:
+    return well_formed_text(value) if isinstance(value, str) else value
 
 
 def _timestamp(now: float) -> str:
@@ -121,7 +134,7 @@ def _data_fault(name: str, value: Any) -> str | None:  # noqa: PLR0911
     if name.endswith("At"):
         return None if _is_seconds_timestamp(value) else "must be a UTC time like 2026-01-31T23:59:59Z"
     characters_max = _MESSAGE_CHARACTERS_MAX if name in _MESSAGES else _NAME_CHARACTERS_MAX
-    if utf16_length(value) <= characters_max:
+    if len(_HALVES.sub(_joined, value)) <= characters_max:
         return None
     return f"length must be less than or equal to {characters_max} characters long"
 

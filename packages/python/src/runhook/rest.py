@@ -16,8 +16,8 @@ from runhook.errors import ApiError, ApiUnavailableError, InvalidEventError, Pro
 from runhook.event_rules import PublishedEvent, checked_events
 
 _EVENTS_MAX = 500
-_BODY_BYTES_MAX = 1_000_000
-"""Of a call with events, which may have 1 MiB."""
+_BODY_BYTES_MAX = 2_000_000
+"""Of a call with events, which may have 2 MiB."""
 
 RunOutcome = Literal["success", "errored", "cancelled"]
 

@@ -1,4 +1,4 @@
-import { type EventKey, idDay, type JobRunEvent } from '@runhook/contract';
+import { type EventKey, idDay, type JobRunEvent, orderedData } from '@runhook/contract';
 import {
   eventDataSha256,
   GIVEN_EVENT,
@@ -107,5 +107,12 @@ export async function loadEvents(database: Queryable, keys: readonly EventKey[])
     daysOf(keys),
   ];
   const rows = await runStatement<EventRow>(database, LOAD_EVENTS, values, 'load-events');
-  return rows.map((row) => ({ ...row, accountId: Number(row.accountId) }) as unknown as JobRunEvent);
+  return rows.map(
+    ({ data, ...row }) =>
+      ({
+        ...row,
+        accountId: Number(row.accountId),
+        data: orderedData({ eventType: row.eventType, data } as JobRunEvent),
+      }) as unknown as JobRunEvent,
+  );
 }

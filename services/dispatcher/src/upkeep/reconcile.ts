@@ -1,4 +1,10 @@
-import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
+import {
+  attemptsLeft,
+  deliveryJobId,
+  type EventKey,
+  eventJobId,
+  type JobRunEvent,
+} from '@runhook/contract';
 import {
   isItemFault,
   type Pool,
@@ -197,8 +203,8 @@ const FORGOTTEN = `
   ORDER BY day, event_id
   LIMIT $4`;
 
-/** An event may have 130 KB. */
-const EVENTS_LOADED = 100;
+/** An event may have 524 KB of text. */
+const EVENTS_LOADED = 25;
 
 /** Adds events that are on record to the queue, each in its own job. One that cannot be read is set aside. */
 export async function putBackOnRecord(

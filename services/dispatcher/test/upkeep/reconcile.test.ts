@@ -115,6 +115,16 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     expect((await harness.database.pool.query('SELECT FROM reconciler_places')).rowCount).toBe(0);
   });
 
+  test('repairs the text of a row of an older release when it puts the event back', async () => {
+    const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
+    await insertOpenEvent(harness.database, {
+      ...event,
+      data: { ...event.data, runReason: 'cut \ud83d' },
+    } as never);
+    expect(await run()).toEqual({ event: 1, delivery: 0 });
+    expect(await events.peek(1)).toMatchObject([{ data: { data: { runReason: 'cut \ufffd' } } }]);
+  });
+
   test('goes on with one half while the other fails, and says so', async () => {
     await overdue(10);
     await harness.database.pool.query(`ALTER TABLE undispatched_events RENAME COLUMN created_at TO mislaid`);

@@ -1,4 +1,11 @@
-import { DEPLOYMENTS, integerIdFromText, PLANS } from '@runhook/contract';
+import {
+  DEPLOYMENTS,
+  hasInvalidText,
+  INVALID_TEXT_PROBLEM,
+  integerIdFromText,
+  isLongerThan,
+  PLANS,
+} from '@runhook/contract';
 import { LICENSES, PERMISSION_SETS } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
@@ -25,14 +32,14 @@ const emailSchema = Joi.string()
 
 /** What is given for an option, as the command takes it. All throw a {@link UsageError} that names the option. */
 export const optionValues = {
-  /** Text that PostgreSQL can hold; free otherwise. */
+  /** Text by the rule of docs/contract.md#text; free otherwise. */
   name: (option: string) => (text: string) => {
-    if (text.trim() === '' || [...text].length > NAME_CHARACTERS_MAX) {
+    if (text.trim() === '' || isLongerThan(text, NAME_CHARACTERS_MAX)) {
       throw new UsageError(
         `${option} must be 1 to ${NAME_CHARACTERS_MAX} characters, not all of them blank.`,
       );
     }
-    if (text.includes('\0')) throw new UsageError(`${option} must not contain NUL characters.`);
+    if (hasInvalidText(text)) throw new UsageError(`${option} ${INVALID_TEXT_PROBLEM}.`);
     return text;
   },
 
@@ -78,7 +85,7 @@ export const optionValues = {
     (text: string): UserReference => {
       const id = integerIdFromText(text);
       if (id !== null) return { id };
-      if (text.includes('@') && !text.includes('\0')) return { email: text.toLowerCase() };
+      if (text.includes('@') && !hasInvalidText(text)) return { email: text.toLowerCase() };
       throw new UsageError(`${option} must be the id or the e-mail address of a user.`);
     },
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { codePointLength } from '@runhook/contract';
 import { createSecretBox, createUser } from '@runhook/database';
 import { Prisma } from '@runhook/database/prisma';
 import { table } from '@runhook/runtime/terminal-text';
@@ -148,9 +149,9 @@ export const userGroup: CommandGroup = {
 
 const GENERATED_BYTES = 15;
 const CHARACTERS_MIN = 8;
-/** Of UTF-16, as a sign-in counts them; three bytes of UTF-8 each, at most. */
+/** Code points, as a sign-in counts them; at most four bytes of UTF-8 each. */
 const CHARACTERS_MAX = 1_000;
-const READ_BYTES_MAX = CHARACTERS_MAX * 3 + '\r\n'.length;
+const READ_BYTES_MAX = CHARACTERS_MAX * 4 + '\r\n'.length;
 
 /** Standard input, or what stands for it. */
 export type Input = AsyncIterable<Buffer | string> & { isTTY?: boolean };
@@ -186,7 +187,8 @@ async function readPassword(stdin: Input): Promise<string> {
     if (length > READ_BYTES_MAX) break;
   }
   const password = decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
-  if (password.length < CHARACTERS_MIN || password.length > CHARACTERS_MAX) {
+  const characters = codePointLength(password);
+  if (characters < CHARACTERS_MIN || characters > CHARACTERS_MAX) {
     throw new UsageError(
       `--password-stdin must bring a password of ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`,
     );

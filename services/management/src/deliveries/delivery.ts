@@ -1,5 +1,5 @@
 // SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
-import { idDay } from '@runhook/contract';
+import { idDay, wellFormedText } from '@runhook/contract';
 import {
   column,
   isStoredEventData,
@@ -146,7 +146,7 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
     event_id: row.event_id,
     event_type: row.event_type,
     job_id: row.job_id,
-    job_name: row.event_data === null ? '' : row.event_data.jobName,
+    job_name: row.event_data === null ? '' : wellFormedText(row.event_data.jobName),
     run_id: row.run_id,
     status: row.status,
     reason: row.reason,

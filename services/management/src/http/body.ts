@@ -12,18 +12,18 @@ import {
 export const BODY_BYTES_MAX = {
   /** Of every request whose endpoint does not say otherwise; the longest list of jobs fits several times. */
   usual: 64 * 1024,
-  /** Anybody may send it. */
-  signIn: 4 * 1024,
-  /** A reason or a status message at its longest, each character six bytes in JSON, with room for the rest. */
-  run: 6 * EVENT_LIMITS.messageCharactersMax + 16 * 1024,
-  /** An event at its longest, each character six bytes in JSON; or five hundred of twice the usual length. */
-  events: 1024 * 1024,
+  /** The longest password, each code point twelve bytes as an escaped pair of surrogates. Needs no credentials. */
+  signIn: 16 * 1024,
+  /** 800 KiB: the longest reason or status message, each code point twelve bytes as an escaped pair of surrogates, and the other fields. */
+  run: 12 * EVENT_LIMITS.messageCharactersMax + 32 * 1024,
+  /** The longest event, each code point twelve bytes as an escaped pair of surrogates; or five hundred of four times the usual length. */
+  events: 2 * 1024 * 1024,
 } as const;
 /** Nothing that the API takes is deeper than four, and what compares or hashes a body goes through it by recursion. */
 const DEPTH_MAX = 20;
 /** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. Of the usual body. */
 const VALUES_MAX = 5_000;
-/** For all of a body: the longest one at 70 kB a second. */
+/** Deadline of a whole body: the longest one needs 140 kB/s. */
 const BODY_MS = 15_000;
 
 /**

@@ -1,4 +1,10 @@
-import { integerIdFromText, type Problem } from '@runhook/contract';
+import {
+  hasInvalidText,
+  INVALID_TEXT_PROBLEM,
+  integerIdFromText,
+  isLongerThan,
+  type Problem,
+} from '@runhook/contract';
 import { InvalidRequestError } from './errors.ts';
 
 type Query = Readonly<Record<string, string | string[] | undefined>>;
@@ -110,8 +116,8 @@ export function someOf<T extends string>(values: readonly T[]): (text: string) =
 
 /** A text to look for. Empty is the same as left out: forms send it so. */
 export function searchText(text: string): Reading<string | null> {
-  if (text.includes('\0')) return { problem: 'must not contain NUL characters' };
-  if (text.length > SEARCH_CHARACTERS_MAX)
+  if (hasInvalidText(text)) return { problem: INVALID_TEXT_PROBLEM };
+  if (isLongerThan(text, SEARCH_CHARACTERS_MAX))
     return { problem: `must not be longer than ${SEARCH_CHARACTERS_MAX} characters` };
   return { value: text === '' ? null : text };
 }

@@ -4,11 +4,11 @@ import {
   integerId,
   MOMENT,
   MOMENT_FORMS,
-  optionalText,
+  optionalReportedText,
   orNull,
   type Paths,
   requestObject,
-  requiredText,
+  requiredReportedText,
   type Schema,
   schemaRef,
   secondsTime,
@@ -119,8 +119,11 @@ export const runSchemas: Record<string, Schema> = {
       run_id: orNull(
         integerId('The job runner’s own number for the run. Null or left out: the service numbers it.', 345),
       ),
-      reason: optionalText(RUN_LIMITS.messageCharactersMax, 'How the run came to be started, in free text.'),
-      engine_version: requiredText(
+      reason: optionalReportedText(
+        RUN_LIMITS.messageCharactersMax,
+        'How the run came to be started, in free text.',
+      ),
+      engine_version: requiredReportedText(
         RUN_LIMITS.engineVersionCharactersMax,
         'Version of the engine that runs the job.',
       ),
@@ -133,7 +136,7 @@ export const runSchemas: Record<string, Schema> = {
     'How a run ended.',
     {
       status: { type: 'string', enum: FINISH_STATUSES, description: 'How it ended.' },
-      status_message: optionalText(RUN_LIMITS.messageCharactersMax, 'What there is to say about it.'),
+      status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'What there is to say about it.'),
       finished_at: reportedTime('When it ended.'),
     },
     ['status'],

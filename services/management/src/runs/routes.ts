@@ -7,7 +7,7 @@ import {
   problemsOf,
   RUN_STATUS_CODES,
   type RunStatus,
-  textWithoutNul,
+  reportedText,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
@@ -182,7 +182,7 @@ const integerId = Joi.any().custom((value: unknown, helpers) =>
 );
 
 /** Absent, null and "" are the same: no text. */
-const optionalText = textWithoutNul(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
+const optionalText = reportedText(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
 
 /** A finer time than seconds is cut, not rounded: a run must not start in the future. */
 const secondsTime = Joi.string()
@@ -200,7 +200,7 @@ const startSchema = Joi.object<RunStart>({
   job_id: integerId.required(),
   run_id: integerId.empty(null),
   reason: optionalText,
-  engine_version: textWithoutNul(RUN_LIMITS.engineVersionCharactersMax).required(),
+  engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
   started_at: secondsTime,
 });
 

@@ -1,8 +1,9 @@
 import {
+  boundedText,
+  configuredText,
   type Problem,
   problemsOf,
   secondsTimestamp,
-  textWithoutNul,
   VALIDATION_OPTIONS,
   webhooksUnavailableReason,
 } from '@runhook/contract';
@@ -132,8 +133,8 @@ export interface SignInFields {
 }
 
 const schema = Joi.object<SignInFields>({
-  email: textWithoutNul(SIGN_IN_LIMITS.emailCharactersMax).required(),
-  password: Joi.string().max(SIGN_IN_LIMITS.passwordCharactersMax).required(),
+  email: configuredText(SIGN_IN_LIMITS.emailCharactersMax).required(),
+  password: boundedText(SIGN_IN_LIMITS.passwordCharactersMax).required(),
 });
 
 export type SignInParsing =

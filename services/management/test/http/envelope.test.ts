@@ -65,7 +65,7 @@ describe('every answer is an envelope in JSON', () => {
     const { token } = account;
     const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
     expect(answer).toMatchObject({ status: 413, json: failure(413, 'The request body is too large.') });
-    const signIn = { email: 'a@example.com', password: 'wrong', padding: 'x'.repeat(4 * 1024) };
+    const signIn = { email: 'a@example.com', password: 'wrong', padding: 'x'.repeat(16 * 1024) };
     expect(await harness.call('POST', '/api/v3/session', { body: signIn })).toMatchObject({ status: 413 });
   });
 
@@ -74,7 +74,7 @@ describe('every answer is an envelope in JSON', () => {
     const runs = `/api/v2/accounts/${account.id}/runs/`;
     const start = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
     const started = await harness.call('POST', runs, { token, body: start });
-    const body = `{"status":"errored","status_message":"${'\\u00e9'.repeat(65_536)}"}`;
+    const body = `{"status":"errored","status_message":"${'\\ud83d\\ude80'.repeat(65_536)}"}`;
     const finished = await harness.call('POST', `${runs}${started.json.data.id}/finish/`, { token, body });
     expect(finished.status).toBe(200);
   });

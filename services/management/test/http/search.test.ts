@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { INVALID_TEXT_PROBLEM } from '@runhook/contract';
 import { createJob } from '@runhook/database';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
@@ -63,7 +64,7 @@ describe('subscriptions', () => {
       { field: 'search', message: 'must not be longer than 255 characters' },
     ]);
     expect((await list('?search=%00')).json.status.errors).toEqual([
-      { field: 'search', message: 'must not contain NUL characters' },
+      { field: 'search', message: INVALID_TEXT_PROBLEM },
     ]);
   });
 });

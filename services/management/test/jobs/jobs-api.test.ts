@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { INVALID_TEXT_PROBLEM } from '@runhook/contract';
 import { type RunsServer, startRunsServer } from '../runs/runs-server.ts';
 
 const JOB = { name: 'Nightly', project_name: 'Analytics', environment_name: 'Production' };
@@ -57,9 +58,13 @@ describe('POST …/jobs/', () => {
       ['name: length must be less than or equal to 255 characters long'],
     ],
     [
-      'NUL',
-      { ...JOB, name: 'a\0b', project_name: '\0' },
-      ['name: must not contain NUL characters', 'project_name: must not contain NUL characters'],
+      'invalid characters',
+      { name: 'a\0b', project_name: 'cut \ud83d', environment_name: '\ufffe' },
+      [
+        `name: ${INVALID_TEXT_PROBLEM}`,
+        `project_name: ${INVALID_TEXT_PROBLEM}`,
+        `environment_name: ${INVALID_TEXT_PROBLEM}`,
+      ],
     ],
   ])('refuses %s, names every bad field and writes nothing', async (_, body, problems) => {
     const { status, json } = await server.call('POST', '/jobs/', body);

@@ -32,6 +32,10 @@ const publish = (events: unknown, options: CallOptions = {}) =>
     ...options,
   });
 
+/** As many JSON writers do by default: a pair of surrogates takes twelve bytes. */
+const inAscii = (text: string) =>
+  text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 const verdicts = ({ json }: { json: Json }) => json.data.events.map(({ verdict }: Json) => verdict);
 
 /** What is stored of the account's events, and which of them nobody has fanned out. */
@@ -215,10 +219,21 @@ describe('POST …/events/', () => {
     const many = await publish(Array.from({ length: 500 }, () => newEvent()));
     expect(many.json.data).toMatchObject({ accepted_count: 500 });
     const longest = newEvent();
-    const text = '\u0001'.repeat(65_536);
+    const text = '🚀'.repeat(65_536);
     const data = { ...longest.data, runReason: text, runStatusMessage: text };
-    expect((await publish([{ ...longest, data }])).status).toBe(202);
-    expect((await publish([{ ...longest, data, more: 'x'.repeat(400_000) }])).status).toBe(413);
+    const body = JSON.stringify({ events: [{ ...longest, data }] });
+    expect((await publish([], { body: inAscii(body) })).status).toBe(202);
+    expect((await publish([{ ...longest, data, more: 'x'.repeat(2_000_000) }])).status).toBe(413);
+  });
+
+  test('repairs text that no JSON of ours may carry, and hands the event to the queue', async () => {
+    const event = newEvent();
+    const data = { ...event.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
+    expect(verdicts(await publish([{ ...event, data }]))).toEqual(['accepted']);
+    const repaired = { ...data, jobName: 'a\ufffdb', runReason: 'cut \ufffd', runStatusMessage: '\ufffd' };
+    const [row] = await stored();
+    expect(row?.data).toBe(storedEventData({ ...event, data: repaired } as JobRunEvent));
+    await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
   });
 
   test('with an Idempotency-Key is answered again as the first time', async () => {

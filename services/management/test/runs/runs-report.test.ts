@@ -148,6 +148,11 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
+  test('repairs text that no JSON of ours may carry', async () => {
+    const { json } = await finish({ status: 'errored', status_message: '\ude80 cut\0' });
+    expect(json.data.status_message).toBe('\ufffd cut\ufffd');
+  });
+
   test('a repeated report answers the first one and sends nothing again', async () => {
     await finish({ status: 'errored', status_message: 'first', finished_at: '2026-01-31T23:30:00Z' });
     const first = (await artifacts()).json.data;
@@ -197,10 +202,10 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     ['no status', {}, ['status: is required']],
     [
       'everything wrong',
-      { status: 'done', status_message: 'a\0', finished_at: 'yesterday' },
+      { status: 'done', status_message: 7, finished_at: 'yesterday' },
       [
         'status: must be one of success, errored, cancelled',
-        'status_message: must not contain NUL characters',
+        'status_message: must be a string',
         'finished_at: must be a UTC time like 2026-01-31T23:59:59Z',
       ],
     ],

@@ -172,17 +172,28 @@ export function text(description: string, limits: { maxLength?: number; minLengt
 
 /** A required name of a request: not only spaces. */
 export function requiredName(maxLength: number, description: string): Schema {
-  return { ...requiredText(maxLength, description), pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$' };
+  const pattern = '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$';
+  return { ...requiredText(maxLength, description), pattern };
 }
 
-/** A required text of a request: not empty, and without NUL, which PostgreSQL cannot keep. */
+/** A required text that is configured: not empty. The pattern states the part of docs/contract.md#text that every regular expression can. */
 export function requiredText(maxLength: number, description: string): Schema {
   return { type: 'string', minLength: 1, maxLength, pattern: WITHOUT_NUL, description };
 }
 
-/** A text of a request for which null is the same as absence. */
+/** A configured text for which null is the same as absence. */
 export function optionalText(maxLength: number, description: string): Schema {
   return { type: ['string', 'null'], maxLength, pattern: WITHOUT_NUL, description };
+}
+
+/** A required text that a job runner reports: invalid characters become U+FFFD. */
+export function requiredReportedText(maxLength: number, description: string): Schema {
+  return { type: 'string', minLength: 1, maxLength, description };
+}
+
+/** A reported text for which null is the same as absence. */
+export function optionalReportedText(maxLength: number, description: string): Schema {
+  return { type: ['string', 'null'], maxLength, description };
 }
 
 const WITHOUT_NUL = '^[^\\u0000]*$';

@@ -1,0 +1,34 @@
+// The rule for text at every entry point (docs/contract.md#text). Needs no Node.js, so that the console uses it, too.
+
+/**
+ * What I-JSON (RFC 7493) and PostgreSQL exclude from text: NUL, surrogates without their pair, and noncharacters
+ * (U+FDD0 to U+FDEF, and the last two code points of each plane). With the flag `u` a complete pair is one character.
+ */
+const INVALID = /[\0\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
+const ALL_INVALID = new RegExp(INVALID, 'gu');
+
+/** Completes "name …" in the rejection of a configured text. */
+export const INVALID_TEXT_PROBLEM = 'must not contain NUL, unpaired surrogates or noncharacters';
+
+/** Whether the text contains a character that no JSON of ours may carry. */
+export function hasInvalidText(text: string): boolean {
+  return INVALID.test(text);
+}
+
+/** Returns the text with U+FFFD in place of each invalid character: a valid text is returned unchanged. */
+export function wellFormedText(text: string): string {
+  return INVALID.test(text) ? text.replace(ALL_INVALID, '\uFFFD') : text;
+}
+
+const HIGH_SURROGATES = /[\uD800-\uDBFF](?=[\uDC00-\uDFFF])/g;
+
+/** Length in code points; an unpaired surrogate counts as one. */
+export function codePointLength(text: string): number {
+  return text.length - (text.match(HIGH_SURROGATES)?.length ?? 0);
+}
+
+/** Whether the text has more code points than `charactersMax`. Counts only a text that the number of its UTF-16 units leaves open. */
+export function isLongerThan(text: string, charactersMax: number): boolean {
+  if (text.length <= charactersMax) return false;
+  return text.length > 2 * charactersMax || codePointLength(text) > charactersMax;
+}

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import {
+  codePointLength,
+  createId,
+  hasInvalidText,
+  isLongerThan,
+  parseEvent,
+  renderPayload,
+  wellFormedText,
+} from '@runhook/contract';
+import { EVENTS } from './fixtures.ts';
+
+interface Vector {
+  name: string;
+  utf16: string;
+  valid: boolean;
+  codePoints: number;
+  repaired: string;
+}
+
+const file = new URL('../golden/texts.json', import.meta.url);
+const { texts } = JSON.parse(readFileSync(file, 'utf8')) as { texts: Vector[] };
+const textOf = ({ utf16 }: Vector) => Buffer.from(utf16, 'hex').swap16().toString('utf16le');
+
+test.each(texts)('a text is judged, counted and repaired as every language does it: $name', (vector) => {
+  const text = textOf(vector);
+  expect({
+    valid: !hasInvalidText(text),
+    codePoints: codePointLength(text),
+    repaired: wellFormedText(text),
+  }).toEqual({ valid: vector.valid, codePoints: vector.codePoints, repaired: vector.repaired });
+});
+
+test('a limit counts code points, not UTF-16 units', () => {
+  const rockets = (count: number) => '🚀'.repeat(count);
+  expect([3, 4, 5, 9].map((count) => isLongerThan(rockets(count), 4))).toEqual([false, false, true, true]);
+  expect(isLongerThan('\ud83d'.repeat(5), 4)).toBe(true);
+});
+
+describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) => {
+  const defaults = { eventId: () => createId('event'), timestampMs: 0, nowMs: Date.now(), retentionDays: 30 };
+  const POISON = 'cut \ud83d \0 \ufffe';
+  const REPAIRED = 'cut \ufffd \ufffd \ufffd';
+  const FREE_TEXT = [
+    'jobName',
+    'environmentName',
+    'engineVersion',
+    'projectName',
+    'runStatus',
+    'runStatusMessage',
+    'runReason',
+  ];
+  const poison = Object.fromEntries(FREE_TEXT.map((field) => [field, POISON]));
+  const repaired = Object.fromEntries(FREE_TEXT.map((field) => [field, REPAIRED]));
+
+  test.each([
+    ['without the schema', { ...event, eventId: createId('event') }],
+    ['by the schema', { ...event, eventId: undefined }],
+  ])('is parsed with its texts repaired, %s', (_way, published) => {
+    const parsed = parseEvent({ ...published, data: { ...event.data, ...poison } }, defaults);
+    expect(parsed.event?.data).toEqual({ ...event.data, ...repaired });
+  });
+
+  test('from a row of an older release is rendered as I-JSON', () => {
+    const stored = { ...event, data: { ...event.data, ...poison } } as typeof event;
+    const body = renderPayload(stored, { id: 'wsu_1', name: POISON });
+    expect(hasInvalidText(body)).toBe(false);
+    expect(JSON.parse(body)).toMatchObject({ webhookName: REPAIRED, data: repaired });
+  });
+});
