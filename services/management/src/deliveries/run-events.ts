@@ -68,6 +68,7 @@ const SELECT_TOLD = `
 
 /** Undispatched events that are read; of an account with more, an event that is not among them counts as undispatched. */
 const OPEN_MAX = 10_000;
+// By the column: an expression over the JSON of these rows would fail for the whole account if one row is malformed.
 const OPEN = { event_type: column.text };
 const SELECT_OPEN = `
   SELECT e.event_type FROM (SELECT day, event_id FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u

@@ -450,6 +450,20 @@ describe('the events of a run', () => {
     expect(told(await events(runId))).toEqual(states.map((state) => [...state, 0]));
   });
 
+  test('are found although another event of the account cannot be read by PostgreSQL', async () => {
+    const jobId = await harness.newJob(account);
+    await report('', { job_id: jobId, run_id: 9, engine_version: '1.9' });
+    await report('', { job_id: jobId, run_id: 10, engine_version: '1.9' });
+    // As the release before stored it.
+    await harness.database.pool.query(
+      `UPDATE events SET data = replace(data::text, '"1.9"', '"1.9 \\ud83d"')::json WHERE account_id = $1 AND run_id = 10`,
+      [account.id],
+    );
+    expect(told(await events(9))).toEqual([['job.run.started', 'waiting', 0]]);
+    expect(told(await events(10))).toEqual([['job.run.started', 'waiting', 0]]);
+    expect((await events(4711)).status).toBe(404);
+  });
+
   test('are forgotten where the log does not reach back to the run', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 7, engine_version: '1.9' });
