@@ -21,6 +21,7 @@ const SHORT_FORM = new Set([
   'PostgreSQL takes no writes',
   'the disk of the log is full',
   "another account's path on the host hangs",
+  "another account's texts are what stores reject, then PostgreSQL, Redis and a dispatcher are killed",
 ]);
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];

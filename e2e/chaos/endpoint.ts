@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type ReceivedRequest, type Receiver, startReceiver } from '@runhook/testing';
+import { iJsonProblem } from './i-json.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /** One request that came in, as the ledger counts it. */
@@ -20,6 +21,8 @@ export interface Endpoint {
   /** Nobody listens there. */
   refusedUrl: string;
   arrivals: Arrival[];
+  /** Bodies that were not I-JSON, each in words. */
+  invalidBodies: string[];
   /** Resolves when no connection is open: what the dead have sent is in. */
   everyoneGone(): Promise<void>;
   /** From now on the hanging paths do not answer, until they are let go. */
@@ -57,6 +60,7 @@ const ANSWER_AFTER_MS = { min: 20, max: 120 };
 /** @param host where it listens; 127.0.0.1 when omitted */
 export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): Promise<Endpoint> {
   const arrivals: Arrival[] = [];
+  const invalidBodies: string[] = [];
   let held: Promise<void> | null = null;
   let letGo: () => void = () => undefined;
   const statusFor = (path: string) => {
@@ -65,6 +69,8 @@ export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): P
   };
   const respond = async ({ path, body, receivedAt }: ReceivedRequest) => {
     const { eventId, eventType, webhooksID, data } = JSON.parse(body.toString()) as DeliveryBody;
+    const problem = iJsonProblem(body.toString());
+    if (problem !== null) invalidBodies.push(`event ${eventId}: ${problem}`);
     const status = statusFor(path);
     const run = runKey(data.runId, eventType);
     arrivals.push({ eventId, run, subscriptionId: webhooksID, arrivedAtMs: receivedAt, status });
@@ -82,6 +88,7 @@ export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): P
     url,
     refusedUrl: 'http://127.0.0.1:1/',
     arrivals,
+    invalidBodies,
     everyoneGone: async () => await receiver?.everyoneGone(),
     hold: () => {
       held = new Promise((resolve) => {

@@ -4,6 +4,7 @@ import { shardPrefix } from '@runhook/contract';
 import { eventually } from '@runhook/testing';
 import { type Failover, failover, needsRedis, needsRedisCli } from './failover.ts';
 import { type PartitionServers, startPartitionServers, whyNoNetwork } from './partition.ts';
+import { POISON_FAILOVERS } from './poison.ts';
 import { type ClusterServers, startClusterServers } from './redis-cluster.ts';
 import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts';
 import { SHARDED } from './sharded.ts';
@@ -142,4 +143,11 @@ const PARTITION: Failover[] = [true, false].map((withRecord) =>
   }),
 );
 
-export const FAILOVERS: Failover[] = [...SENTINEL, ...CLUSTER, ...PARTITION, ...POSTGRES, ...SHARDED];
+export const FAILOVERS: Failover[] = [
+  ...SENTINEL,
+  ...CLUSTER,
+  ...PARTITION,
+  ...POSTGRES,
+  ...POISON_FAILOVERS,
+  ...SHARDED,
+];

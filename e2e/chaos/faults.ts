@@ -3,6 +3,7 @@ import type { MayLose } from './ledger.ts';
 import type { Load } from './load.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { NETWORK_FAULTS, VERSIONS } from './network-faults.ts';
+import { POISON } from './poison.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { BackendName, Servers, Stores } from './servers.ts';
 import { STORE_FAULTS } from './store-faults.ts';
@@ -129,4 +130,11 @@ const CRASHES: Fault[] = [
   },
 ];
 
-export const FAULTS: Fault[] = [...CRASHES, ...STORE_FAULTS, ...NEIGHBOURS, ...NETWORK_FAULTS, ...VERSIONS];
+export const FAULTS: Fault[] = [
+  ...CRASHES,
+  ...STORE_FAULTS,
+  ...NEIGHBOURS,
+  ...POISON,
+  ...NETWORK_FAULTS,
+  ...VERSIONS,
+];
