@@ -63,9 +63,18 @@ export {
   type QuarantineKind,
   rejectionReason,
   releaseQuarantined,
+  withdrawEvent,
   withoutQuarantined,
 } from './quarantine.ts';
 export { requirePreparedStatements } from './prepared-statements.ts';
+export {
+  probeWrite,
+  probeWriteElsewhere,
+  type RecordState,
+  RecordWrites,
+  type RecordWritesOptions,
+  WRITE_CHECK_EVERY_MS,
+} from './record-writes.ts';
 export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export { runEach } from './run-each.ts';

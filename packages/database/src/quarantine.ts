@@ -1,3 +1,4 @@
+import { type EventKey, idDay } from '@runhook/contract';
 import pg from 'pg';
 import { type Given, givenRows, givenSize, givenValues } from './given.ts';
 import type { Queryable } from './open-database.ts';
@@ -127,6 +128,13 @@ export async function releaseQuarantined(
   { accountId, kind, key }: QuarantineKey & { kind: QuarantineKind },
 ): Promise<void> {
   await runStatement(database, REMOVE, [accountId, kind, key]);
+}
+
+const WITHDRAW = 'DELETE FROM undispatched_events WHERE day = $1 AND event_id = $2 AND account_id = $3';
+
+/** No dispatcher dispatches the event any more. */
+export async function withdrawEvent(database: Queryable, { accountId, eventId }: EventKey): Promise<void> {
+  await runStatement(database, WITHDRAW, [idDay('event', eventId), eventId, accountId]);
 }
 
 const REMOVE_OLD = `

@@ -10,6 +10,8 @@ export type HealthKind = 'live' | 'ready';
 
 export interface HealthReport {
   ok: boolean;
+  /** Only where `ok` is true and a check that is not required fails. */
+  status?: 'degraded';
   /** By name of the check. `error` is a word or a code for an operator; the error itself is in the log. */
   checks: Record<string, CheckReport>;
 }
@@ -87,7 +89,9 @@ export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOpt
         report.checks[check.name] = outcomes[index] ?? { ok: false };
       // Asked after the checks, which take time in which a stop may begin.
       if (kind === 'ready' && lifecycle?.stopping) report.checks.lifecycle = { ok: false, error: 'stopping' };
-      report.ok = Object.values(report.checks).every(({ ok, required = true }) => ok || !required);
+      const outcomesOf = Object.values(report.checks);
+      report.ok = outcomesOf.every(({ ok, required = true }) => ok || !required);
+      if (report.ok && outcomesOf.some(({ ok }) => !ok)) report.status = 'degraded';
       return report;
     },
   };

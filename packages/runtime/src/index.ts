@@ -33,6 +33,7 @@ export {
   registerQuarantined,
   releaseVersion,
 } from './metrics.ts';
+export { registerRecordHealth, watchRecord } from './record-health.ts';
 export { Semaphore } from './semaphore.ts';
 export { type Clock, LOCAL_CLOCK, ServerClock } from './server-clock.ts';
 export { startFailure } from './start-failure.ts';

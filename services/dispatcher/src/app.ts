@@ -51,6 +51,7 @@ import type { DispatcherSettings } from './settings.ts';
 import { followShards, spreadAsSet } from './shards.ts';
 import { createBacklogMeasure } from './telemetry/backlog.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
+import { watchWrites } from './telemetry/record-writes.ts';
 import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
 import { createStrangersMeasure } from './telemetry/strangers.ts';
 import { watchWorkers } from './telemetry/worker-liveness.ts';
@@ -102,6 +103,7 @@ export async function startDispatcher(
     quarantine,
   });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
+  watchWrites(process, database);
   await startMail(process, database.pool, quarantine);
   openBacklog(process, database, queues);
   openWorkers(process, queues, dispatcher, upkeep, fitness);

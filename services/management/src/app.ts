@@ -50,6 +50,7 @@ import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { listen, type Patience } from './http/listen.ts';
 import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, type ManagementMetrics, measureDependencies } from './metrics.ts';
+import { openRecordWrites } from './record-writes.ts';
 import { Relay } from './runs/relay.ts';
 import { setAsideEvents } from './runs/set-aside.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
@@ -157,6 +158,7 @@ export async function createManagement(
     });
     const reads = openLaggingReads(surroundings, byName({ named, others: database.pool }));
     const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
+    const writes = openRecordWrites(surroundings, database.pool);
     measureRegularly(surroundings, database, queues.eventQueue);
     const { deliveryQueue } = queues;
     const resources = {
@@ -170,6 +172,7 @@ export async function createManagement(
       limitStore,
       egress,
       relay,
+      writes,
       changes,
       clock,
       timeouts,

@@ -1,4 +1,4 @@
-import { createSecretBox, type Pool } from '@runhook/database';
+import { createSecretBox, type Pool, type RecordWrites } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
@@ -10,6 +10,7 @@ import { ratesEndpoint } from './deliveries/rates.ts';
 import { recoveryEndpoints } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
+import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
 import { AccountPlaces, placesOf } from './http/account-places.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
@@ -54,6 +55,8 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
+  /** Notes whether reports can be written. */
+  writes: Pick<RecordWrites, 'track' | 'state'>;
   changes: ChangeStreams;
   timeouts: {
     /** A request for its answer; {@link DEADLINE_MS} when omitted. */
@@ -81,6 +84,7 @@ export function createEndpoints(
     limitStore,
     egress,
     relay,
+    writes,
     changes,
     timeouts,
   } = deps;
@@ -106,6 +110,7 @@ export function createEndpoints(
     reportPool,
     relay,
     onAccepted: (count: number) => metrics.accepted.inc(count),
+    trackWrite: <T>(work: () => Promise<T>) => writes.track(work),
     ...(traces && { traceContext: () => traces.carried() }),
   };
   const runs = createRuns(reported);
@@ -138,6 +143,7 @@ export function createEndpoints(
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),
+    serviceStateEndpoint({ prisma, writes }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs, reads),
     publishEndpoint({ published, retentionDays: settings.logRetentionDays }),

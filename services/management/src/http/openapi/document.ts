@@ -4,6 +4,7 @@ import { accountLogPaths, accountLogSchemas } from '../../deliveries/account-log
 import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
 import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
+import { serviceStatePaths, serviceStateSchemas } from '../../deliveries/service-state-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
@@ -29,6 +30,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...recoverySchemas,
   ...statisticsSchemas,
   ...incidentSchemas,
+  ...serviceStateSchemas,
   ...jobSchemas,
   ...projectSchemas,
   ...runSchemas,
@@ -81,6 +83,7 @@ const PATHS: Paths = {
   ...changesPaths,
   ...statisticsPaths,
   ...incidentPaths,
+  ...serviceStatePaths,
   ...recoveryPaths,
   ...jobPaths,
   ...projectPaths,

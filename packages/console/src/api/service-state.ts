@@ -1,0 +1,17 @@
+import { queryOptions } from '@tanstack/react-query';
+import { unlessLive } from './live.ts';
+import { request } from './request.ts';
+import { webhooksKey } from './subscriptions.ts';
+
+const SERVICE_STATE = '/api/v3/accounts/{account_id}/webhooks/service-state';
+const POLL_MS = 60_000;
+
+/** Whether the service can record anything, and which items of the account were set aside. */
+export function serviceStateQuery(accountId: number) {
+  return queryOptions({
+    queryKey: [...webhooksKey(accountId), 'service-state'],
+    queryFn: async ({ signal }) =>
+      (await request('get', SERVICE_STATE, { path: { account_id: accountId }, signal })).data,
+    refetchInterval: unlessLive(POLL_MS),
+  });
+}

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import {
+  type Database,
+  openDatabase,
+  probeWrite,
+  probeWriteElsewhere,
+  type RecordState,
+  RecordWrites,
+} from '@runhook/database';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+
+let testDatabase: TestDatabase;
+let database: Database;
+let nowMs = 0;
+let changes: RecordState[] = [];
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
+  nowMs = 0;
+  changes = [];
+});
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+const create = (isAlone = false) =>
+  new RecordWrites({
+    write: () => probeWrite(database.pool),
+    ...(!isAlone && { writeElsewhere: () => probeWriteElsewhere(testDatabase.url) }),
+    onChange: (state) => changes.push(state),
+    nowMs: () => nowMs,
+  });
+
+/** Of the sessions that begin after it, and of the one that there is. */
+async function setReadOnly(isReadOnly: boolean): Promise<void> {
+  const admin = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
+  const value = isReadOnly ? 'on' : 'off';
+  await admin.pool.query(`SET default_transaction_read_only = off`);
+  await admin.pool
+    .query(
+      `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ${value}', current_database()); END $$`,
+    )
+    .finally(admin.close);
+  await database.pool.query(`SET default_transaction_read_only = ${value}`);
+}
+
+async function checkedAt(writes: RecordWrites, seconds: number): Promise<RecordState> {
+  nowMs = seconds * 1_000;
+  await writes.check();
+  return writes.state;
+}
+
+test('a database that is read-only is not writable after 30 s, and is again with the first write', async () => {
+  const writes = create();
+  expect(await checkedAt(writes, 10)).toBe('writable');
+  await setReadOnly(true);
+  expect(await checkedAt(writes, 20)).toBe('writable');
+  expect(await checkedAt(writes, 39)).toBe('writable');
+  expect(await checkedAt(writes, 40)).toBe('unwritable');
+  await setReadOnly(false);
+  expect(await checkedAt(writes, 50)).toBe('writable');
+  expect(changes).toEqual(['unwritable', 'writable']);
+});
+
+test('connections that cannot write while another can are a fault of their process alone', async () => {
+  const writes = create();
+  await database.pool.query('SET default_transaction_read_only = on');
+  expect(await checkedAt(writes, 30)).toBe('own_fault');
+  expect(await checkedAt(create(true), 60)).toBe('writable');
+});
+
+test('a process whose own writes fail is not judged by a probe that succeeds', async () => {
+  const writes = create(true);
+  const revoked = () => database.pool.query('INSERT INTO events SELECT FROM no_such_table');
+  for (const seconds of [10, 20, 29]) {
+    await expect(writes.track(revoked)).rejects.toThrow();
+    expect(await checkedAt(writes, seconds)).toBe('writable');
+  }
+  await expect(writes.track(revoked)).rejects.toThrow();
+  expect(await checkedAt(writes, 30)).toBe('unwritable');
+  await writes.track(async () => undefined);
+  expect(await checkedAt(writes, 40)).toBe('writable');
+});
+
+test('data that PostgreSQL rejects says nothing about the record', async () => {
+  const writes = create(true);
+  const rejected = () => probeWrite(database.pool).then(() => database.pool.query(`SELECT '{'::jsonb`));
+  await expect(writes.track(rejected)).rejects.toThrow();
+  expect(await checkedAt(writes, 60)).toBe('writable');
+});

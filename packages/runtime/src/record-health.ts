@@ -1,0 +1,81 @@
+import type { Logger } from 'pino';
+import { Gauge, type Registry } from 'prom-client';
+import type { Health } from './health.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { startPeriodic } from './timers.ts';
+
+/** What `RecordWrites` of the database tells. */
+interface Writes {
+  readonly state: 'writable' | 'unwritable' | 'own_fault';
+  check(): Promise<void>;
+}
+
+interface RecordWatch {
+  health: Health;
+  registry: Registry;
+  lifecycle: Lifecycle;
+  logger: Pick<Logger, 'warn'>;
+  everyMs: number;
+}
+
+/** An error whose code and sentence a probe shows. */
+class NotWritableError extends Error {
+  readonly code: string;
+  readonly told: string;
+
+  constructor(code: string, told: string) {
+    super(told);
+    this.code = code;
+    this.told = told;
+  }
+}
+
+/** Checks regularly whether the record can be written, and reports it; see {@link registerRecordHealth}. */
+export function watchRecord(watch: RecordWatch, writes: Writes): void {
+  const { health, registry, lifecycle, logger, everyMs } = watch;
+  registerRecordHealth(health, registry, () => writes.state);
+  const checking = startPeriodic(
+    everyMs,
+    () => writes.check(),
+    (err) => logger.warn({ err }, 'whether the record can be written is unknown'),
+  );
+  lifecycle.onClose('record check', () => void checking.stop());
+}
+
+/**
+ * Reports whether the record can be written: as `degraded` when no connection can, which turns nothing red, since reads are
+ * served; and as not ready when only the connections of this process cannot.
+ */
+export function registerRecordHealth(
+  health: Health,
+  registry: Registry,
+  stateOf: () => Writes['state'],
+): void {
+  health.register(
+    'record',
+    'ready',
+    () => {
+      if (stateOf() === 'unwritable')
+        throw new NotWritableError(
+          'RECORD_NOT_WRITABLE',
+          'PostgreSQL has taken no write for 30 s: docs/runbook.md#runhookrecordnotwritable.',
+        );
+    },
+    { required: false },
+  );
+  health.register('record connections', 'ready', () => {
+    if (stateOf() === 'own_fault')
+      throw new NotWritableError(
+        'RECORD_WRITES_FAIL',
+        'The connections of this process cannot write to PostgreSQL, and a new one can: restart it.',
+      );
+  });
+  new Gauge({
+    name: 'runhook_record_writable',
+    help: 'Whether this process can write to PostgreSQL: 0 after 30 s without a write.',
+    registers: [registry],
+    collect() {
+      this.set(stateOf() === 'writable' ? 1 : 0);
+    },
+  });
+}

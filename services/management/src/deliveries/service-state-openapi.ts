@@ -1,0 +1,64 @@
+import { QUARANTINE_KINDS } from '@runhook/database';
+import {
+  answerObject,
+  count,
+  microsTime,
+  type Paths,
+  type Schema,
+  schemaRef,
+  text,
+} from '../http/openapi/field-schemas.ts';
+import { parameter } from '../http/openapi/parameters.ts';
+import { answers, success } from '../http/openapi/responses.ts';
+import { type ServiceStateView, SHOWN_MAX } from './service-state.ts';
+
+const EXAMPLE: ServiceStateView = {
+  record_writable: true,
+  set_aside_count: 1,
+  set_aside: [
+    {
+      kind: 'event',
+      id: 'wev_3MMmRIeb7hwtfgePeQ9Hc50jDdn',
+      reason: '22P05: unsupported Unicode escape sequence',
+      created_at: '1795168900123000',
+    },
+  ],
+};
+
+/** See docs/contract.md#service-state. */
+export const serviceStatePaths: Paths = {
+  '/api/v3/accounts/{account_id}/webhooks/service-state': {
+    parameters: [parameter('AccountId')],
+    get: {
+      operationId: 'getServiceState',
+      tags: ['Webhooks'],
+      summary: 'Get what an account must know of the service',
+      description:
+        'Whether the service can record anything now, and which events and deliveries of the account were set aside because a store rejects their data. Nothing else waits for those; an operator releases or removes them.',
+      responses: answers('account', {
+        200: success(200, 'The state.', schemaRef('ServiceState'), EXAMPLE),
+      }),
+    },
+  },
+};
+
+export const serviceStateSchemas: Record<string, Schema> = {
+  ServiceState: answerObject<ServiceStateView>('What an account must know of the service.', {
+    record_writable: {
+      type: 'boolean',
+      description:
+        'False after 30 s in which nothing could be recorded: reports get a 503, and deliveries wait.',
+    },
+    set_aside_count: count('Items of the account that were set aside.'),
+    set_aside: {
+      type: 'array',
+      description: `The newest ${SHOWN_MAX} of them.`,
+      items: answerObject<ServiceStateView['set_aside'][number]>('An item that was set aside.', {
+        kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'What it is.' },
+        id: text('Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status.'),
+        reason: text('Why the store rejects it.'),
+        created_at: microsTime('When it was set aside.'),
+      }),
+    },
+  }),
+};

@@ -1,0 +1,44 @@
+import type { QuarantineKind, RecordWrites } from '@runhook/database';
+import type { PrismaClient } from '@runhook/database/prisma';
+import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
+
+/** What an account must know of the service (docs/contract.md#service-state); times are microseconds since the epoch, as digits. */
+export interface ServiceStateView {
+  record_writable: boolean;
+  set_aside_count: number;
+  set_aside: { kind: QuarantineKind; id: string; reason: string; created_at: string }[];
+}
+
+export const SHOWN_MAX = 20;
+
+export interface ServiceStateDependencies {
+  prisma: PrismaClient;
+  writes: Pick<RecordWrites, 'state'>;
+}
+
+/** Whether what the account reports can be recorded, and which of its items were set aside, newest first. */
+export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencies): AccountEndpoint {
+  return {
+    method: 'GET',
+    path: '/api/v3/accounts/:account_id/webhooks/service-state',
+    access: READ_WEBHOOKS,
+    async handle({ account }) {
+      const where = { accountId: BigInt(account.id) };
+      const [rows, setAsideCount] = await Promise.all([
+        prisma.quarantinedItem.findMany({ where, orderBy: { createdAt: 'desc' }, take: SHOWN_MAX }),
+        prisma.quarantinedItem.count({ where }),
+      ]);
+      const data: ServiceStateView = {
+        record_writable: writes.state === 'writable',
+        set_aside_count: setAsideCount,
+        set_aside: rows.map(({ kind, key, reason, createdAt }) => ({
+          kind: kind as QuarantineKind,
+          id: key,
+          reason,
+          created_at: String(createdAt.getTime() * 1_000),
+        })),
+      };
+      return { code: 200, data };
+    },
+  };
+}

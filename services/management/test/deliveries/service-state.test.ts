@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { addQuarantined } from '@runhook/database';
+import { type Harness, startHarness, type TestAccount } from '../harness.ts';
+
+let harness: Harness;
+let account: TestAccount;
+beforeAll(async () => {
+  harness = await startHarness();
+  account = await harness.newAccount();
+});
+afterAll(() => harness.close());
+
+const state = async (of: TestAccount) =>
+  (await harness.call('GET', of.path('/service-state'), { token: of.token })).json.data;
+
+test('an account without set-aside items, of a service that can write, has nothing to know', async () => {
+  expect(await state(account)).toEqual({ record_writable: true, set_aside_count: 0, set_aside: [] });
+});
+
+test('an account sees its set-aside items with their reasons, newest first, and no other account does', async () => {
+  const item = { kind: 'event', accountId: account.id, reason: '22P05: unsupported' } as const;
+  for (const key of ['wev_1', 'wev_2'])
+    await addQuarantined(harness.database.pool, [{ ...item, key, message: { secret: 1 } }]);
+  expect(await state(account)).toEqual({
+    record_writable: true,
+    set_aside_count: 2,
+    set_aside: ['wev_2', 'wev_1'].map((id) => ({
+      kind: 'event',
+      id,
+      reason: item.reason,
+      created_at: expect.stringMatching(/^\d{16}$/),
+    })),
+  });
+  expect(await state(await harness.newAccount())).toMatchObject({ set_aside_count: 0 });
+});

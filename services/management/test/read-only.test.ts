@@ -1,0 +1,59 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { openDatabase, requireSchema } from '@runhook/database';
+import {
+  createHealth,
+  createHttpProbes,
+  createLogger,
+  createMetricsRegistry,
+  Lifecycle,
+  startProbeServer,
+} from '@runhook/runtime';
+import { createTestDatabase } from '@runhook/testing';
+import { openRecordWrites } from '../src/record-writes.ts';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const READ_ONLY = `DO $$ BEGIN
+  EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`;
+
+test('the probe of a read-only record is green and says degraded after 30 s, and the metric is 0', async () => {
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const admin = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
+  await admin.pool.query(READ_ONLY).finally(admin.close);
+
+  const { pool, close } = openDatabase({ url: testDatabase.url });
+  closers.push(close);
+  const logger = createLogger({ service: 'management', level: 'silent' });
+  const lifecycle = new Lifecycle({ logger });
+  closers.push(() => lifecycle.close('test'));
+  const registry = createMetricsRegistry({ service: 'management' });
+  const health = createHealth({ lifecycle, logger });
+  // Asks the database, as the service does.
+  health.register('database', 'ready', () => requireSchema(pool));
+  let nowMs = 0;
+  const writes = openRecordWrites({ health, registry, lifecycle, logger }, pool, () => nowMs);
+  const probes = createHttpProbes({ health, registry });
+  const server = await startProbeServer({ port: 0, host: '127.0.0.1', probes });
+  closers.push(() => server.close());
+  const get = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
+
+  await writes.check();
+  expect(await (await get('/readyz')).json()).not.toHaveProperty('status');
+  nowMs = 30_000;
+  await writes.check();
+  const response = await get('/readyz');
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({
+    ok: true,
+    status: 'degraded',
+    checks: {
+      database: { ok: true },
+      record: { ok: false, required: false, error: 'RECORD_NOT_WRITABLE' },
+    },
+  });
+  expect(await (await get('/metrics')).text()).toMatch(/^runhook_record_writable\{.*\} 0$/m);
+});
