@@ -58,6 +58,8 @@ export interface DeliveryQueue {
    * for all of them, of at most 50,000 entries: in a longer line every job that has a key counts.
    */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
+  /** Which of the lanes have a queued job, by job id. */
+  holdsLanes(lanes: readonly WokenLane[]): Promise<Set<string>>;
   /** Subscriptions whose lane's job a worker has in hand. */
   lanesAtWork(): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
@@ -93,6 +95,10 @@ export function openDeliveryQueue(
     holds: (deliveries) =>
       heldAnywhere(producer, deliveries, deliveryJobId, (queue, those) =>
         heldBy(backend, queue, those.map(deliveryJobId)),
+      ),
+    holdsLanes: (lanes) =>
+      heldAnywhere(producer, lanes, laneJobId, (queue, those) =>
+        heldBy(backend, queue, those.map(laneJobId)),
       ),
     async lanesAtWork() {
       const active = await producer.callEach((queue) => queue.getActive());

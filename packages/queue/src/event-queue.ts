@@ -12,6 +12,7 @@ import type { JobsOptions, Queue } from 'bullmq';
 import { type PeekedJob, QueueFullError, type RejectedJob, type Strangers } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import { type BurstLimiter, createBurstLimiter } from './burst-limiter.ts';
+import { type EventSample, sampleEvents, samplesTogether } from './event-sample.ts';
 import {
   addAsGuest,
   addInsteadOfFailed,
@@ -67,6 +68,8 @@ export interface EventQueue {
    * others the time decides: an event is not queued once every job in line was added {@link UNDER_WAY_MS} after it.
    */
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
+  /** The events of a part of the queue, read from its jobs; see {@link sampleEvents}. */
+  sample(options: { fraction: number; jobsMax: number }): Promise<EventSample>;
   /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
   counts(): Promise<Record<string, number>>;
   /** For publishers whose user may only add: they cannot write what BullMQ misses in an emptied queue. */
@@ -203,6 +206,8 @@ export function openEventQueue(
         );
         return new Set(held.map(eventJobId));
       }),
+    sample: async (options) =>
+      samplesTogether(await producer.callEach((queue) => sampleEvents(queue, options))),
     async counts() {
       const { prioritized = 0, ...counts } = await countsOf(producer);
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };

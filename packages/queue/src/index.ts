@@ -29,6 +29,7 @@ export {
   openEventQueue,
   UNDER_WAY_MS,
 } from './event-queue.ts';
+export type { EventSample } from './event-sample.ts';
 export type { JobInLine } from './producer.ts';
 export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
 export { openShardDesk, type ShardDesk, type ShardsTended } from './shard-desk.ts';

@@ -192,6 +192,7 @@ function upkeepMetrics(registers: Registry[]) {
       registers,
     }),
     quarantined: children(QUARANTINE_KINDS, (kind) => ({ kind }), registerQuarantined(registers)),
+    ...auditMetrics(registers),
     recovered: new Counter({
       name: 'runhook_recovered_deliveries_total',
       help: 'Deliveries that recoveries put back.',
@@ -216,6 +217,37 @@ function upkeepMetrics(registers: Registry[]) {
         labelNames: ['queue'] as const,
         registers,
       }),
+    ),
+  };
+}
+
+const AUDITED = ['delivery', 'event'] as const;
+
+function auditMetrics(registers: Registry[]) {
+  const byKind = (name: string, help: string) =>
+    children(
+      AUDITED,
+      (kind) => ({ kind }),
+      new Counter({ name, help, labelNames: ['kind'] as const, registers }),
+    );
+  return {
+    /** Of the last audit of this process. */
+    unowned: {
+      delivery: new Gauge({
+        name: 'runhook_unowned_deliveries',
+        help: 'Pending deliveries without an owner that the last audit found; a lane without its job counts as one.',
+        registers,
+      }),
+      event: new Gauge({
+        name: 'runhook_unowned_events',
+        help: 'Undispatched events without an owner that the last audit found.',
+        registers,
+      }),
+    },
+    audited: byKind('runhook_audited_total', 'Items that the audit has checked for an owner, by kind.'),
+    auditRepaired: byKind(
+      'runhook_audit_repaired_total',
+      'Items without an owner that the audit put back, by kind.',
     ),
   };
 }

@@ -8,6 +8,7 @@ import {
 import type { ShardDesk, UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { type AuditDependencies, auditTask } from './audit.ts';
 import { type HealthOptions, lookAfterHealth } from './health.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
 import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
@@ -28,6 +29,7 @@ const PURGE_EVERY_MS = 3_600_000;
 const SHARDS_EVERY_MS = 10_000;
 
 type UpkeepDependencies = ReconcileDependencies &
+  AuditDependencies &
   LanesDependencies &
   RecoverDependencies &
   PendingLimitOptions &
@@ -83,6 +85,7 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
           logger.warn(turn, 'lanes of accounts with too much waiting changed');
       },
     },
+    auditTask(dependencies),
     {
       name: 'recover',
       everyMs: RECOVER_EVERY_MS,

@@ -1,0 +1,103 @@
+import { batchedEvents, type EventKey, eventJobId } from '@runhook/contract';
+import type { Job, Queue } from 'bullmq';
+
+/** The events of a part of the queue, read from the jobs themselves: a job may have up to twenty. */
+export interface EventSample {
+  /** By {@link eventJobId}. */
+  ids: Set<string>;
+  /**
+   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; infinite where the
+   * end of the line was read.
+   */
+  sinceMs: number;
+  untilMs: number;
+  /** Jobs that were read. */
+  jobs: number;
+}
+
+const PAGE_SIZE = 500;
+/** Jobs that came back from a worker are at an end of the line, whatever their age. */
+const END_SIZE = 100;
+const LINES = ['waiting', 'prioritized'] as const;
+const COUNTED = { waiting: 'wait', prioritized: 'prioritized' } as const;
+
+/**
+ * Reads at most `jobsMax` jobs of each line, in pages, and the jobs at its ends, which are delayed or active. Each line is
+ * read from its newest job towards its oldest: jobs that are added meanwhile are read twice, and none is skipped. Active jobs are
+ * read last, since a job moves there.
+ * @param fraction how far from the newest job of a line the part is, from 0 to 1
+ */
+export async function sampleEvents<Data>(
+  queue: Queue<Data>,
+  { fraction, jobsMax }: { fraction: number; jobsMax: number },
+): Promise<EventSample> {
+  const sample: EventSample = {
+    ids: new Set(),
+    sinceMs: Number.NEGATIVE_INFINITY,
+    untilMs: Number.POSITIVE_INFINITY,
+    jobs: 0,
+  };
+  const counts = await queue.getJobCounts();
+  for (const line of LINES) {
+    const count = counts[line] ?? counts[COUNTED[line]] ?? 0;
+    if (count > 0) await sampleLine(queue, sample, { line, count, fraction, jobsMax });
+  }
+  if ((counts.delayed ?? 0) > jobsMax) sample.sinceMs = Number.POSITIVE_INFINITY;
+  else note(sample, await queue.getJobs(['delayed'], 0, jobsMax - 1));
+  note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1));
+  note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1, true));
+  note(sample, await queue.getJobs(['active']));
+  return sample;
+}
+
+interface Line {
+  line: (typeof LINES)[number];
+  count: number;
+  fraction: number;
+  jobsMax: number;
+}
+
+async function sampleLine<Data>(
+  queue: Queue<Data>,
+  sample: EventSample,
+  { line, count, fraction, jobsMax }: Line,
+): Promise<void> {
+  const start = Math.floor(fraction * Math.max(0, count - jobsMax));
+  let oldestMs = Number.POSITIVE_INFINITY;
+  let newestMs = Number.NEGATIVE_INFINITY;
+  for (let offset = 0; offset < jobsMax; offset += PAGE_SIZE) {
+    const end = Math.min(offset + PAGE_SIZE, jobsMax);
+    const jobs = await queue.getJobs([line], start + offset, start + end - 1);
+    note(sample, jobs);
+    for (const { timestamp } of jobs) {
+      oldestMs = Math.min(oldestMs, timestamp);
+      newestMs = Math.max(newestMs, timestamp);
+    }
+    if (jobs.length < end - offset) break;
+  }
+  if (start > 0) sample.untilMs = Math.min(sample.untilMs, newestMs);
+  if (start + jobsMax < count) sample.sinceMs = Math.max(sample.sinceMs, oldestMs);
+}
+
+function note<Data>(sample: EventSample, jobs: readonly (Job<Data> | undefined)[]): void {
+  // A job that ended meanwhile is absent.
+  for (const job of jobs) {
+    if (job?.data === undefined) continue;
+    sample.jobs += 1;
+    const events = batchedEvents(job.data) ?? [job.data as Partial<EventKey>];
+    for (const { eventId, accountId } of events)
+      if (eventId !== undefined && accountId !== undefined)
+        sample.ids.add(eventJobId({ eventId, accountId }));
+    if (job.id !== undefined) sample.ids.add(job.id);
+  }
+}
+
+/** The sample of several queues: complete where each of them is. */
+export function samplesTogether(samples: readonly EventSample[]): EventSample {
+  return {
+    ids: new Set(samples.flatMap(({ ids }) => [...ids])),
+    sinceMs: Math.max(...samples.map(({ sinceMs }) => sinceMs)),
+    untilMs: Math.min(...samples.map(({ untilMs }) => untilMs)),
+    jobs: samples.reduce((sum, { jobs }) => sum + jobs, 0),
+  };
+}

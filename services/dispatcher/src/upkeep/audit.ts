@@ -1,0 +1,272 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { attemptsLeft, deliveryJobId, eventJobId, laneJobId } from '@runhook/contract';
+import { type Pool, runStatement, withoutQuarantined } from '@runhook/database';
+import { type DeliveryQueue, type EventQueue, UNDER_WAY_MS, type UpkeepTask } from '@runhook/queue';
+import type { Logger } from '@runhook/runtime';
+import { waitingLanes } from '../record/parked.ts';
+import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { type EventOnRecord, putBackOnRecord, type ReconcileDependencies } from './reconcile.ts';
+
+/*
+ * The reconciler looks for items that are overdue and have no job. The audit does not rely on that: it checks a sample of all
+ * undispatched events and all pending deliveries, due or not, for an owner. An owner is a queued or active job that has the
+ * item, or a lane with a queued or active job.
+ */
+
+const EVERY_MS = 60_000;
+/** Items of a kind that one audit checks. */
+const SAMPLE_MAX = 1_000;
+/** Jobs of each line of events that one audit reads. */
+const JOBS_MAX = 1_000;
+/** After this time an item without an owner is checked again: its owner may have changed between two reads. */
+const CONFIRM_AFTER_MS = 2_000;
+
+type Kind = 'delivery' | 'event';
+
+/** Of each kind: how many items were checked, and how many of them had no owner and were put back. */
+export type AuditResult = Record<Kind, { checked: number; unowned: number }>;
+
+export interface AuditDependencies
+  extends Pick<ReconcileDependencies, 'pool' | 'quarantine' | 'retryPolicy' | 'graceMs' | 'eventGraceMs'> {
+  events: Pick<EventQueue, 'putBack' | 'holds' | 'sample'>;
+  deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'holdsLanes' | 'lanesAtWork' | 'putBackLanes'>;
+  /** From 0 to 1; `Math.random` when omitted. */
+  random?: () => number;
+  confirmAfterMs?: number;
+}
+
+/** The audit as a scheduled task. */
+export function auditTask(
+  dependencies: AuditDependencies & {
+    metrics: Pick<DispatcherMetrics, 'unowned' | 'audited' | 'auditRepaired'>;
+    logger: Pick<Logger, 'warn' | 'debug'>;
+  },
+): UpkeepTask {
+  const { metrics, logger } = dependencies;
+  return {
+    name: 'audit',
+    everyMs: EVERY_MS,
+    async run() {
+      const found = await audit(dependencies);
+      for (const kind of ['delivery', 'event'] as const) {
+        metrics.audited[kind].inc(found[kind].checked);
+        metrics.unowned[kind].set(found[kind].unowned);
+        metrics.auditRepaired[kind].inc(found[kind].unowned);
+      }
+      const level = found.delivery.unowned + found.event.unowned > 0 ? 'warn' : 'debug';
+      logger[level](found, 'audit: items without an owner were put back');
+    },
+  };
+}
+
+/** Checks a sample of each kind, and puts back what has no owner. Throws if a store is unavailable. */
+export async function audit(dependencies: AuditDependencies): Promise<AuditResult> {
+  const event = await auditEvents(dependencies);
+  const delivery = await auditDeliveries(dependencies);
+  const lanes = await auditLanes(dependencies);
+  return {
+    event,
+    delivery: {
+      checked: delivery.checked + lanes.checked,
+      unowned: delivery.unowned + lanes.unowned,
+    },
+  };
+}
+
+// --- Events
+
+interface UndispatchedEvent extends EventOnRecord {
+  [column: string]: unknown;
+  /** Milliseconds since the epoch. */
+  since_ms: number;
+}
+
+const UNDISPATCHED = `
+  SELECT day::text AS day, event_id AS id, account_id AS "accountId",
+    (extract(epoch FROM created_at) * 1000)::float8 AS since_ms
+  FROM undispatched_events
+  WHERE created_at < now() - $1::int * interval '1 millisecond'
+    AND created_at >= to_timestamp($2::float8 / 1000) AND created_at <= to_timestamp($3::float8 / 1000)
+  ORDER BY created_at LIMIT $4`;
+const STILL_UNDISPATCHED = `
+  SELECT i.n::int AS n FROM unnest($1::date[], $2::text[], $3::bigint[]) WITH ORDINALITY AS i (day, id, account_id, n)
+  JOIN undispatched_events o ON o.day = i.day AND o.event_id = i.id AND o.account_id = i.account_id`;
+
+const keyOf = ({ id, accountId }: EventOnRecord) => ({ eventId: id, accountId: Number(accountId) });
+const quarantineKeyOf = ({ id, accountId }: EventOnRecord) => ({ accountId: Number(accountId), key: id });
+const idOf = (event: EventOnRecord) => eventJobId(keyOf(event));
+
+/**
+ * Reads a part of the queue, and checks that each undispatched event that was committed in the time of that part is in it. An
+ * event reaches the queue within {@link UNDER_WAY_MS} of its commit, or later in a job of its own.
+ */
+async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
+  const { pool, events, eventGraceMs, random = Math.random } = dependencies;
+  const fraction = random();
+  const part = await events.sample({ fraction, jobsMax: JOBS_MAX });
+  const sinceMs = part.sinceMs + UNDER_WAY_MS;
+  const untilMs = part.untilMs - 2 * UNDER_WAY_MS;
+  if (sinceMs > untilMs) return { checked: 0, unowned: 0 };
+  const bounds = [Math.max(sinceMs, 0), Math.min(untilMs, Date.UTC(9_999, 0))];
+  const found = await runStatement<UndispatchedEvent>(pool, UNDISPATCHED, [
+    eventGraceMs,
+    ...bounds,
+    SAMPLE_MAX,
+  ]);
+  const checked = await withoutQuarantined(pool, 'event', found, quarantineKeyOf);
+  const suspects = await withoutOwnJob(
+    dependencies,
+    checked.filter((event) => !part.ids.has(idOf(event))),
+  );
+  if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
+  await confirmLater(dependencies);
+  const again = await events.sample({ fraction, jobsMax: JOBS_MAX });
+  const open = await stillUndispatched(pool, suspects);
+  const unowned = await withoutOwnJob(
+    dependencies,
+    open.filter((event) => !again.ids.has(idOf(event))),
+  );
+  await putBackOnRecord(dependencies, unowned);
+  return { checked: checked.length, unowned: unowned.length };
+}
+
+/** Those without a job of their own; `holds` is asked as if each were old, so that it does not infer a shared job. */
+async function withoutOwnJob<Event extends EventOnRecord>(
+  { events }: AuditDependencies,
+  suspects: readonly Event[],
+): Promise<Event[]> {
+  if (suspects.length === 0) return [];
+  const held = await events.holds(suspects.map((event) => ({ ...keyOf(event), sinceMs: 0 })));
+  return suspects.filter((event) => !held.has(idOf(event)));
+}
+
+async function stillUndispatched<Event extends EventOnRecord>(
+  pool: Pool,
+  suspects: readonly Event[],
+): Promise<Event[]> {
+  const rows = await runStatement<{ n: number }>(pool, STILL_UNDISPATCHED, [
+    suspects.map(({ day }) => day),
+    suspects.map(({ id }) => id),
+    suspects.map(({ accountId }) => accountId),
+  ]);
+  const open = new Set(rows.map(({ n }) => n - 1));
+  return suspects.filter((_, index) => open.has(index));
+}
+
+// --- Deliveries
+
+interface WaitingDelivery {
+  [column: string]: unknown;
+  day: string;
+  id: string;
+  /** Digits. */
+  accountId: string;
+  subscriptionId: string;
+  eventId: string;
+  cycle: number;
+  attemptCount: number;
+  /** Milliseconds from now until it is due; negative when it is overdue. */
+  dueInMs: number;
+  /** When it was due or will be, in milliseconds since the epoch. */
+  dueAtMs: number;
+}
+
+const COLUMNS = `d.day::text AS day, d.id, d.account_id AS "accountId", d.subscription_id AS "subscriptionId",
+    d.event_id AS "eventId", d.cycle, d.attempt_count AS "attemptCount",
+    (extract(epoch FROM d.next_attempt_at - now()) * 1000)::float8 AS "dueInMs",
+    (extract(epoch FROM d.next_attempt_at) * 1000)::float8 AS "dueAtMs"`;
+/** An index bounds both ends, so a random moment between them costs nothing. */
+const PENDING = `
+  WITH ends AS MATERIALIZED (
+    SELECT (SELECT next_attempt_at FROM deliveries WHERE status = 'pending' AND next_attempt_at IS NOT NULL
+            ORDER BY next_attempt_at LIMIT 1) AS first,
+           (SELECT next_attempt_at FROM deliveries WHERE status = 'pending' AND next_attempt_at IS NOT NULL
+            ORDER BY next_attempt_at DESC LIMIT 1) AS last
+  )
+  SELECT ${COLUMNS} FROM deliveries d
+  WHERE d.status = 'pending' AND d.next_attempt_at >= (SELECT first + $1::float8 * (last - first) FROM ends)
+  ORDER BY d.next_attempt_at LIMIT $2`;
+const STILL_PENDING = `
+  SELECT ${COLUMNS} FROM unnest($1::date[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS i (day, id, account_id, cycle, attempts)
+  JOIN deliveries d ON d.day = i.day AND d.id = i.id AND d.account_id = i.account_id
+  WHERE d.status = 'pending' AND d.parked_at IS NULL AND d.cycle = i.cycle AND d.attempt_count = i.attempts`;
+
+async function auditDeliveries(
+  dependencies: AuditDependencies,
+): Promise<{ checked: number; unowned: number }> {
+  const { pool, deliveries, retryPolicy, graceMs, random = Math.random } = dependencies;
+  const page = await runStatement<WaitingDelivery>(pool, PENDING, [random(), SAMPLE_MAX]);
+  // An attempt may be under way around the time that it is due.
+  const settled = page.filter(({ dueInMs }) => dueInMs < -graceMs || dueInMs > 0);
+  const checked = await withoutQuarantined(pool, 'delivery', settled, quarantineKeyOf);
+  const suspects = await withoutOwner(dependencies, checked);
+  if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
+  await confirmLater(dependencies);
+  const still = await runStatement<WaitingDelivery>(pool, STILL_PENDING, [
+    suspects.map(({ day }) => day),
+    suspects.map(({ id }) => id),
+    suspects.map(({ accountId }) => accountId),
+    suspects.map(({ cycle }) => cycle),
+    suspects.map(({ attemptCount }) => attemptCount),
+  ]);
+  const unowned = await withoutOwner(dependencies, still);
+  await deliveries.putBack(
+    unowned.map(({ id, accountId, cycle, attemptCount, dueInMs }) => ({
+      deliveryId: id,
+      cycle,
+      accountId: Number(accountId),
+      delayMs: Math.max(0, Math.round(dueInMs)),
+      attemptsLeft: attemptsLeft(retryPolicy, { cycle, attemptCount }),
+    })),
+  );
+  return { checked: checked.length, unowned: unowned.length };
+}
+
+/** A delivery of which one attempt at most was made may still be in the job of its event. */
+async function withoutOwner(
+  { deliveries, events }: AuditDependencies,
+  page: readonly WaitingDelivery[],
+): Promise<WaitingDelivery[]> {
+  if (page.length === 0) return [];
+  const ofEvents = page.filter(({ attemptCount }) => attemptCount <= 1);
+  const [held, heldEvents, lanes] = await Promise.all([
+    deliveries.holds(
+      page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
+    ),
+    events.holds(ofEvents.map((one) => ({ ...eventOf(one), sinceMs: one.dueAtMs }))),
+    deliveries.lanesAtWork(),
+  ]);
+  return page.filter(
+    (one) =>
+      !held.has(deliveryJobId({ deliveryId: one.id, cycle: one.cycle })) &&
+      !(one.attemptCount <= 1 && heldEvents.has(eventJobId(eventOf(one)))) &&
+      !lanes.has(one.subscriptionId),
+  );
+}
+
+const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, accountId: Number(accountId) });
+
+// --- Lanes
+
+/** A page of the lanes with parked deliveries, from a random place on. */
+async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
+  const { pool, deliveries, random = Math.random } = dependencies;
+  const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
+  const checked = await waitingLanes(pool, after, SAMPLE_MAX);
+  const withoutJob = async (lanes: typeof checked) => {
+    const held = lanes.length === 0 ? new Set() : await deliveries.holdsLanes(lanes);
+    return lanes.filter((lane) => !held.has(laneJobId(lane)));
+  };
+  const suspects = await withoutJob(checked);
+  if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
+  await confirmLater(dependencies);
+  const parked = await waitingLanes(pool, after, SAMPLE_MAX);
+  const names = new Set(parked.map(({ subscriptionId }) => subscriptionId));
+  const unowned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
+  await deliveries.putBackLanes(unowned);
+  return { checked: checked.length, unowned: unowned.length };
+}
+
+async function confirmLater({ confirmAfterMs = CONFIRM_AFTER_MS }: AuditDependencies): Promise<void> {
+  await sleep(confirmAfterMs);
+}

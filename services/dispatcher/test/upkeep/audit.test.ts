@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { deliveryIdFor, eventJobId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
+import {
+  createQueueBackend,
+  type DeliveryQueue,
+  type EventQueue,
+  openDeliveryQueue,
+  openEventQueue,
+} from '@runhook/queue';
+import { exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { commitFanOut } from '../../src/record/commit-fan-out.ts';
+import { audit } from '../../src/upkeep/audit.ts';
+import { type Harness, openHarness } from '../harness.ts';
+import { insertOpenEvent } from '../log-rows.ts';
+
+describe.each(queueBackends())('the audit, on $name', (backend) => {
+  let harness: Harness;
+  let events: EventQueue;
+  let deliveries: DeliveryQueue;
+  beforeEach(async () => {
+    harness = await openHarness(backend);
+    const queueBackend = createQueueBackend(harness.queueUrl);
+    events = openEventQueue(queueBackend, () => undefined);
+    deliveries = openDeliveryQueue(queueBackend, () => undefined);
+  });
+  afterEach(async () => {
+    await Promise.all([events.close(), deliveries.close()]);
+    await harness.close();
+  });
+
+  const query = (text: string, values: unknown[] = []) => harness.database.pool.query(text, values);
+  const run = () =>
+    audit({
+      pool: harness.database.pool,
+      events,
+      deliveries,
+      quarantine: harness.quarantine,
+      retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
+      graceMs: 0,
+      eventGraceMs: 0,
+      random: () => 0,
+      confirmAfterMs: 0,
+    });
+  const made = (count: number): JobRunEvent[] =>
+    Array.from({ length: count }, (_, run) =>
+      exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
+    );
+  /** A minute ago, so that the audit has no doubt that they had reached the queue. */
+  async function undispatched(some: readonly JobRunEvent[]): Promise<void> {
+    for (const event of some) await insertOpenEvent(harness.database, event);
+    await query(`UPDATE open_events SET created_at = now() - interval '1 minute'`);
+  }
+  /** Removes one event from the job that it shares with others, as a defect of the queue or of ours would. */
+  async function loseFromSharedJob(lost: JobRunEvent): Promise<void> {
+    const queue = createQueueBackend(harness.queueUrl).createQueue<{ events: JobRunEvent[] }>(JOB_RUN_EVENTS);
+    for (const job of await queue.getJobs(['waiting']))
+      await job.updateData({ events: job.data.events.filter(({ eventId }) => eventId !== lost.eventId) });
+    await queue.close();
+  }
+  async function pending(count: number, nextAttempt: string, isParked = false): Promise<string[]> {
+    const { id, name } = await seedSubscription(harness.database, {
+      accountId: harness.account.id,
+      clientUrl: harness.receiver.url,
+    });
+    const rows = made(count).map((event) => ({
+      event,
+      version: null,
+      deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked }],
+    }));
+    await commitFanOut(harness.database.pool, rows);
+    if (!isParked)
+      await query(`UPDATE deliveries SET attempt_count = 2, next_attempt_at = now() + $1::interval`, [
+        nextAttempt,
+      ]);
+    return rows.map(({ deliveries: [delivery] }) => delivery?.id ?? '');
+  }
+  const NOTHING = { checked: 0, unowned: 0 };
+
+  test('finds no fault with events that share jobs, and reports how many it has checked', async () => {
+    const some = made(60);
+    await undispatched(some);
+    await events.add(some);
+    expect(await run()).toEqual({ event: { checked: 60, unowned: 0 }, delivery: NOTHING });
+  });
+
+  test('finds an event that is missing from the job of its neighbours, and puts it back', async () => {
+    const some = made(20);
+    const lost = some[9] as JobRunEvent;
+    await undispatched(some);
+    await events.add(some);
+    await loseFromSharedJob(lost);
+    // By the time of the job alone, it would count as queued.
+    const sought = { eventId: lost.eventId, accountId: lost.accountId, sinceMs: Date.now() };
+    expect(await events.holds([sought])).toEqual(new Set([eventJobId(lost)]));
+    expect((await run()).event).toEqual({ checked: 20, unowned: 1 });
+    expect((await run()).event).toEqual({ checked: 20, unowned: 0 });
+    expect(await events.counts()).toMatchObject({ waiting: 2 });
+  });
+
+  test('finds a retry that is not due yet and has no job, and puts it back for its time', async () => {
+    const [held = '', lost = ''] = await pending(2, '1 hour');
+    const job = { cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 4 };
+    await deliveries.add([{ ...job, deliveryId: held }]);
+    expect((await run()).delivery).toEqual({ checked: 2, unowned: 1 });
+    expect(await deliveries.counts()).toMatchObject({ waiting: 0, delayed: 2 });
+    expect(await deliveries.holds([{ deliveryId: lost, cycle: 0, accountId: harness.account.id }])).toEqual(
+      new Set([`${lost}-0`]),
+    );
+    expect((await run()).delivery).toEqual({ checked: 2, unowned: 0 });
+  });
+
+  test('finds a lane with parked deliveries and no job, and wakes it', async () => {
+    await pending(3, '', true);
+    expect((await run()).delivery).toEqual({ checked: 1, unowned: 1 });
+    expect((await run()).delivery).toEqual({ checked: 1, unowned: 0 });
+    expect(await deliveries.counts()).toMatchObject({ waiting: 1 });
+  });
+
+  test('leaves alone what an operator has to release', async () => {
+    const [event] = made(1) as [JobRunEvent];
+    await undispatched([event]);
+    await harness.quarantine.setAsideEvent(event, new Error('rejected'));
+    expect(await run()).toEqual({ event: NOTHING, delivery: NOTHING });
+  });
+
+  test('reads a part of a long queue, and checks the events of its time alone', async () => {
+    const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
+    // A job a second: ten seconds at each side of the part are not judged.
+    const startMs = Date.now() - 3_600_000;
+    const some = made(1_500);
+    await queue.addBulk(
+      some.map((event, index) => ({
+        name: event.eventType,
+        data: event,
+        opts: { jobId: eventJobId(event), timestamp: startMs + index * 1_000 },
+      })),
+    );
+    await queue.close();
+    const sample = await events.sample({ fraction: 1, jobsMax: 200 });
+    expect(sample.sinceMs).toBe(Number.NEGATIVE_INFINITY);
+    expect(sample.untilMs).toBe(startMs + 199_000);
+    const middle = await events.sample({ fraction: 0.5, jobsMax: 200 });
+    expect([middle.sinceMs, middle.untilMs]).toEqual([startMs + 650_000, startMs + 849_000]);
+    for (const event of some.slice(650, 850)) expect(middle.ids.has(eventJobId(event))).toBe(true);
+    expect(middle.jobs).toBeLessThan(500);
+  });
+});
