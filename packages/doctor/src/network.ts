@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { createAddressGuard, type EgressRules } from '@runhook/egress';
-import { type Finding, failed, ok, reasonOf, skipped } from './finding.ts';
+import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
 
 /** Whether deliveries may go to a URL, and whether it can be connected to from here. Nothing is sent. */
 export async function examineEgress(
@@ -86,6 +86,8 @@ export async function* examineService(
 
 interface Readiness {
   ok: boolean;
+  /** `degraded` when reads are served and something that is not required fails. */
+  status?: string;
   checks: Record<string, { ok: boolean; error?: string; required?: boolean }>;
 }
 
@@ -108,6 +110,12 @@ async function examineReadiness(url: string, timeoutMs: number): Promise<Finding
       return failed(
         'service',
         `is not ready: ${names}`,
+        'The log of the service says more; docs/runbook.md.',
+      );
+    if (report.status === 'degraded')
+      return warning(
+        'service',
+        `is degraded: ${names}`,
         'The log of the service says more; docs/runbook.md.',
       );
     return ok('service', red.length === 0 ? 'is ready' : `is ready, without ${names}`);

@@ -15,6 +15,7 @@ import {
 import { inspectRedis } from '@runhook/queue/inspect';
 import { clockFinding, type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
 import { examinePooler } from './pooler.ts';
+import { examinePostgresSettings, POSTGRES_SETTINGS } from './postgres-settings.ts';
 
 export interface StoreOptions {
   databaseUrl: string | undefined;
@@ -31,7 +32,15 @@ const POSTGRES_MAJOR_MIN = 15;
 const REDIS_MAJOR_MIN = 7;
 
 /** What only an answering, migrated database can be asked. */
-const OF_DATABASE = ['pooler', 'schema', 'database clock', 'partitions', 'locks', 'keys'];
+const OF_DATABASE = [
+  'pooler',
+  'schema',
+  'database clock',
+  'partitions',
+  'locks',
+  'keys',
+  ...POSTGRES_SETTINGS,
+];
 
 export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Finding> {
   const { databaseUrl, now, timeoutMs } = options;
@@ -72,6 +81,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
     yield await examinePartitions(pool);
     yield await examineLocks(pool, options.logRetentionDays);
     yield await examineKeys(pool, options.encryptionKeys);
+    yield* examinePostgresSettings(pool);
   } finally {
     await close();
   }

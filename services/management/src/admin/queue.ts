@@ -1,3 +1,4 @@
+import { listQuarantined } from '@runhook/database';
 import {
   createQueueBackend,
   type FailedJob,
@@ -15,6 +16,7 @@ import {
   UsageError,
   valueOption,
 } from './command.ts';
+import { releaseSetAside, removeSetAside, setAsideView } from './set-aside.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 1_000;
@@ -41,9 +43,9 @@ const stats: Command<object> = {
 
 const failed: Command<{ limit?: number }> = {
   name: 'failed',
-  summary: 'show the messages that were given up',
+  summary: 'show the messages that were given up, and the items that were set aside',
   description:
-    'Shows the newest jobs that were given up: messages that are no events, of which the queue keeps 1,000, each for as long as the log. The document of --json has what was in them.',
+    'Shows the newest jobs that were given up: messages that are no events, of which the queue keeps 1,000, each for as long as the log, and items whose data a store rejected (`set aside`). The document of --json has what was in them.',
   options: [
     valueOption('--limit <count>', `how many, ${LIMIT_DEFAULT} when omitted`, (option) => (text: string) => {
       const limit = Number(text);
@@ -56,19 +58,20 @@ const failed: Command<{ limit?: number }> = {
   run: ({ limit = LIMIT_DEFAULT }, resources) =>
     withDesk(resources, async (desk) => {
       const jobs = await desk.failed(limit);
-      return { json: jobs.map(failedView), text: jobs.length === 0 ? 'No failed jobs.' : failedTable(jobs) };
+      const setAside = await listQuarantined(resources.pool, { limit });
+      const shown = [...jobs.map(failedView), ...setAside.map(setAsideView)]
+        .sort((one, other) => (one.failed_at < other.failed_at ? 1 : -1))
+        .slice(0, limit);
+      return { json: shown, text: shown.length === 0 ? 'No failed jobs.' : failedTable(shown) };
     }),
 };
 
 const retry: Command<{ id?: string[]; all?: boolean }> = {
   name: 'retry',
-  summary: 'put jobs that were given up back in line',
+  summary: 'put jobs that were given up, and items that were set aside, back in line',
   description:
-    'Puts jobs that were given up back in line, for a release that understands them. What is still no event is given up again. One of which only the beginning was kept stays as it is, and makes it end with 1.',
-  options: [
-    valueOption('--id <id>', 'of the job, as queue failed shows it; may be repeated', () => repeated),
-    flag('--all', 'all of them'),
-  ],
+    'Puts jobs that were given up back in line, for a release that understands them. What is still no event is given up again, and what a store still rejects is set aside again. One of which only the beginning was kept stays as it is, and makes it end with 1.',
+  options: [idsOption(), flag('--all', 'all of them')],
   examples: ['queue retry --id evt_…', 'queue retry --all'],
   needsQueue: true,
   check({ id, all }) {
@@ -76,17 +79,51 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
   },
   run: ({ id }, resources) =>
     withDesk(resources, async (desk) => {
-      const { retried, left } = await desk.retry(id ?? null);
+      const { queueUrl = '', pool } = resources;
+      const setAside = await releaseSetAside({ pool, queueUrl }, id ?? null);
+      const released = new Set([...setAside.released, ...setAside.left]);
+      const ids = id?.filter((one) => !released.has(one)) ?? null;
+      const ofQueue = ids?.length === 0 ? { retried: [], left: [] } : await desk.retry(ids);
+      const retried = [...ofQueue.retried, ...setAside.released];
+      const left = [...ofQueue.left, ...setAside.left];
       return {
         json: { retried, left },
         text: [
           `Back in line: ${retried.length}.`,
-          ...left.map((one) => `  ${printable(one)} stays: it is not there, or not all of it was kept`),
+          ...left.map(
+            (one) =>
+              `  ${printable(one)} stays: it is not there, not all of it was kept, or it is still rejected`,
+          ),
         ].join('\n'),
         exitCode: left.length === 0 ? 0 : 1,
       };
     }),
 };
+
+const remove: Command<{ id: string[] }> = {
+  name: 'remove',
+  summary: 'remove items that were set aside, for good',
+  description:
+    'Removes items that were set aside because a store rejected their data: an event is never delivered, a delivery is cancelled. Ends with 1 when an id is not among them.',
+  options: [idsOption().makeOptionMandatory()],
+  examples: ['queue remove --id evt_…'],
+  async run({ id }, { pool }) {
+    const removed = await removeSetAside(pool, id);
+    const unknown = id.filter((one) => !removed.includes(one));
+    return {
+      json: { removed, unknown },
+      text: [
+        `Removed: ${removed.length}.`,
+        ...unknown.map((one) => `  ${printable(one)} is not set aside`),
+      ].join('\n'),
+      exitCode: unknown.length === 0 ? 0 : 1,
+    };
+  },
+};
+
+function idsOption() {
+  return valueOption('--id <id>', 'of the item, as queue failed shows it; may be repeated', () => repeated);
+}
 
 function repeated(text: string, previous: unknown): string[] {
   return [...(Array.isArray(previous) ? previous : []), text];
@@ -156,23 +193,19 @@ function failedView({ failedAtMs, isShortened, ...job }: FailedJob) {
   return { ...job, failed_at: new Date(failedAtMs).toISOString(), is_shortened: isShortened };
 }
 
-function failedTable(jobs: readonly FailedJob[]): string {
+function failedTable(
+  jobs: readonly Pick<ReturnType<typeof failedView>, 'id' | 'queue' | 'name' | 'failed_at' | 'reason'>[],
+): string {
   const cut = (text: string) =>
     text.length > REASON_CHARACTERS_MAX ? `${text.slice(0, REASON_CHARACTERS_MAX)}…` : text;
   return table(
     ['ID', 'QUEUE', 'NAME', 'FAILED', 'REASON'],
-    jobs.map(({ id, queue, name, failedAtMs, reason }) => [
-      cut(id),
-      queue,
-      cut(name),
-      new Date(failedAtMs).toISOString(),
-      cut(reason),
-    ]),
+    jobs.map(({ id, queue, name, failed_at, reason }) => [cut(id), queue, cut(name), failed_at, cut(reason)]),
   );
 }
 
 export const queueGroup: CommandGroup = {
   name: 'queue',
   summary: 'the queue: what waits, and what was given up',
-  commands: [stats, failed, retry] as Command[],
+  commands: [stats, failed, retry, remove] as Command[],
 };

@@ -1,25 +1,30 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { addQuarantined } from '@runhook/database';
 import { createQueueBackend, openShardDesk, UnrecoverableError } from '@runhook/queue';
 import {
   createTestQueueUrl,
   eventually,
+  exampleEvent,
   queueBackends,
   seedAccount,
   seedSubscription,
+  type TestAccount,
 } from '@runhook/testing';
 import { type DeliveryFields, insertAttempt, insertDelivery } from '../deliveries/delivery-rows.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
 describe.each(queueBackends())('an operator, with the queue on $name', (backend) => {
   let line: CommandLine;
+  let account: TestAccount;
   let accountId: number;
   let subscriptionId: string;
   let env: { QUEUE_URL: string };
 
   beforeEach(async () => {
     line = await openCommandLine();
-    ({ id: accountId } = await seedAccount(line.database));
+    account = await seedAccount(line.database);
+    accountId = account.id;
     const clientUrl = 'https://receiver.example.com/hook';
     ({ id: subscriptionId } = await seedSubscription(line.database, { accountId, clientUrl }));
     env = { QUEUE_URL: await createTestQueueUrl(backend, line.env.DATABASE_URL) };
@@ -92,6 +97,47 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     expect((await line.run('queue failed', { env })).stdout).toMatch(
       /^ID .*REASON\nlong .*eventType is missing/,
     );
+  });
+
+  test('sees items that were set aside with their reasons, releases them, and removes them for good', async () => {
+    const pending = await insert({ status: 'pending' });
+    const event = {
+      ...exampleEvent('job.run.started', account.jobs[0] as never),
+      eventId: createId('event'),
+    };
+    const item = { accountId, reason: '22P05: unsupported Unicode escape sequence' };
+    await addQuarantined(line.database.pool, [
+      { ...item, kind: 'event', key: event.eventId, message: event },
+      { ...item, kind: 'delivery', key: pending.id },
+      { ...item, kind: 'lane', key: subscriptionId },
+    ]);
+    expect(await json('queue failed')).toContainEqual({
+      queue: 'set aside',
+      id: event.eventId,
+      name: 'event',
+      account_id: accountId,
+      reason: item.reason,
+      data: JSON.parse(JSON.stringify(event)),
+      failed_at: expect.stringMatching(/Z$/),
+      is_shortened: false,
+    });
+    expect((await line.run('queue failed', { env })).stdout).toMatch(
+      new RegExp(`^${pending.id} .*set aside.*delivery .*22P05`, 'm'),
+    );
+
+    const events = [event.eventId, subscriptionId];
+    const { retried, left } = await json(`queue retry --id ${events.join(' --id ')}`);
+    expect([retried.sort(), left]).toEqual([events.sort(), []]);
+    const queue = queueOf(JOB_RUN_EVENTS);
+    expect((await queue.getJobs()).map(({ data }) => data)).toEqual([JSON.parse(JSON.stringify(event))]);
+    await queue.close();
+
+    expect(await json(`queue remove --id ${pending.id}`)).toEqual({ removed: [pending.id], unknown: [] });
+    const { delivery } = await json(`delivery show --id ${pending.id}`);
+    expect(delivery).toMatchObject({ status: 'cancelled' });
+    expect(await json('queue failed')).toEqual([]);
+    const { code, stdout } = await line.run('queue remove --id odd --json', { env });
+    expect([code, JSON.parse(stdout)]).toEqual([1, { removed: [], unknown: ['odd'] }]);
   });
 
   test('finds a delivery by its id alone, sends it again, and cancels it', async () => {

@@ -1,0 +1,150 @@
+import { listQuarantined, type Pool, runStatement } from '@runhook/database';
+import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
+
+/** The checks of {@link examinePostgresSettings}, in order. */
+export const POSTGRES_SETTINGS = ['writes', 'jit', 'statistics', 'commit', 'set aside'];
+
+/**
+ * Checks what slows down or stops the record on any PostgreSQL, and what the services have set aside.
+ * @param nowMs milliseconds that only grow
+ */
+export async function* examinePostgresSettings(
+  pool: Pool,
+  nowMs = () => performance.now(),
+): AsyncGenerator<Finding> {
+  const [row] = await runStatement<Settings>(pool, SETTINGS, []);
+  const settings = row as Settings;
+  yield writesFinding(settings);
+  yield jitFinding(settings);
+  yield await examineStatistics(pool, settings);
+  yield isReadOnly(settings)
+    ? skipped('commit', 'nothing can be committed')
+    : await examineCommit(pool, nowMs);
+  yield await examineSetAside(pool);
+}
+
+interface Settings {
+  [column: string]: unknown;
+  database: string;
+  role: string;
+  is_standby: boolean;
+  is_read_only: boolean;
+  may_write: boolean;
+  has_jit: boolean;
+  has_autovacuum: boolean;
+}
+
+// `reset_val` is what a session of this role in this database begins with, whatever our pools set for theirs.
+const SETTINGS = `
+  SELECT quote_ident(current_database()) AS database, quote_ident(current_user) AS role,
+    pg_is_in_recovery() AS is_standby,
+    (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS is_read_only,
+    (SELECT bool_and(has_table_privilege(t, 'INSERT')) FROM unnest(ARRAY['events', 'deliveries', 'attempts']) AS t)
+      AS may_write,
+    (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'jit') AS has_jit,
+    (SELECT bool_and(setting = 'on') FROM pg_settings WHERE name IN ('autovacuum', 'track_counts')) AS has_autovacuum`;
+
+const isReadOnly = ({ is_standby, is_read_only, may_write }: Settings) =>
+  is_standby || is_read_only || !may_write;
+
+function writesFinding(settings: Settings): Finding {
+  const { database, role, is_standby, is_read_only } = settings;
+  if (!isReadOnly(settings)) return ok('writes', 'the record can be written');
+  if (is_standby)
+    return failed(
+      'writes',
+      'the server is a standby, which takes no writes',
+      'Name the primary in DATABASE_URL, or promote the standby: SELECT pg_promote();',
+    );
+  if (is_read_only)
+    return failed(
+      'writes',
+      'default_transaction_read_only is on',
+      `ALTER DATABASE ${database} RESET default_transaction_read_only; ALTER ROLE ${role} RESET default_transaction_read_only;`,
+    );
+  return failed(
+    'writes',
+    'the user of DATABASE_URL may not write events, deliveries or attempts',
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};`,
+  );
+}
+
+function jitFinding({ database, role, has_jit }: Settings): Finding {
+  if (!has_jit) return ok('jit', 'is off');
+  return warning(
+    'jit',
+    'is on: PostgreSQL may compile short statements for longer than it runs them',
+    `ALTER ROLE ${role} IN DATABASE ${database} SET jit = off;`,
+  );
+}
+
+// A partition without statistics has `reltuples` -1; below this size the planner's guesses do no harm.
+const SIZE_MIN_BYTES = 8 * 1024 * 1024;
+const WITHOUT_STATISTICS = `
+  SELECT c.oid::regclass::text AS name
+  FROM unnest(ARRAY['events', 'deliveries', 'attempts']) AS log CROSS JOIN LATERAL pg_partition_tree(log::regclass) p
+  JOIN pg_class c ON c.oid = p.relid
+  WHERE p.isleaf AND c.relkind = 'r' AND c.reltuples < 0 AND pg_relation_size(c.oid) >= $1
+  ORDER BY 1`;
+
+async function examineStatistics(pool: Pool, { has_autovacuum }: Settings): Promise<Finding> {
+  if (!has_autovacuum)
+    return warning(
+      'statistics',
+      'autovacuum or track_counts is off: day tables get no statistics, and are never vacuumed',
+      'ALTER SYSTEM SET autovacuum = on; ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();',
+    );
+  const missing = await runStatement<{ name: string }>(pool, WITHOUT_STATISTICS, [SIZE_MIN_BYTES]);
+  if (missing.length === 0) return ok('statistics', 'no day table is without them');
+  const names = missing.map(({ name }) => name);
+  return warning(
+    'statistics',
+    `are missing for ${names.length} day tables: the planner may choose the wrong index`,
+    `ANALYZE ${names.slice(0, 5).join(', ')}; autovacuum does so within autovacuum_naptime, if it keeps up.`,
+  );
+}
+
+const COMMITS = 5;
+const COMMIT_WARNING_MS = 20;
+/** Writes to the log of PostgreSQL and flushes it as every commit does, and changes nothing. */
+const COMMIT = `SELECT pg_logical_emit_message(true, 'runhook doctor', '')`;
+
+async function examineCommit(pool: Pool, nowMs: () => number): Promise<Finding> {
+  try {
+    const roundTripMs = await medianMs(pool, 'SELECT 1', nowMs);
+    const commitMs = Math.max(0, (await medianMs(pool, COMMIT, nowMs)) - roundTripMs);
+    const says = `${commitMs.toFixed(1)} ms to flush the log of PostgreSQL`;
+    if (commitMs < COMMIT_WARNING_MS) return ok('commit', `takes ${says}`);
+    return warning(
+      'commit',
+      `takes ${says}: each call that is answered waits for one`,
+      'Put pg_wal on storage that syncs faster (pg_test_fsync measures it). Until then: ALTER SYSTEM SET commit_delay = 2000; SELECT pg_reload_conf();',
+    );
+  } catch (error) {
+    return skipped('commit', `cannot be measured (${reasonOf(error)})`);
+  }
+}
+
+async function medianMs(pool: Pool, statement: string, nowMs: () => number): Promise<number> {
+  const times: number[] = [];
+  for (let count = 0; count < COMMITS; count += 1) {
+    const startMs = nowMs();
+    await runStatement(pool, statement, []);
+    times.push(nowMs() - startMs);
+  }
+  return times.sort((one, other) => one - other)[Math.floor(COMMITS / 2)] ?? 0;
+}
+
+const COUNTED_MAX = 1_000;
+
+async function examineSetAside(pool: Pool): Promise<Finding> {
+  const items = await listQuarantined(pool, { limit: COUNTED_MAX });
+  const [newest] = items;
+  if (newest === undefined) return ok('set aside', 'no item is');
+  const count = items.length === COUNTED_MAX ? `${COUNTED_MAX} or more` : String(items.length);
+  return warning(
+    'set aside',
+    `${count} items whose data a store rejected, the newest a ${newest.kind} of account ${newest.accountId}: ${newest.reason.slice(0, 120)}`,
+    '`npm run admin -- queue failed` lists them; `queue retry` and `queue remove` settle them.',
+  );
+}

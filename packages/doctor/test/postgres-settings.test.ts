@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { addQuarantined, openDatabase } from '@runhook/database';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { examinePostgresSettings } from '../src/postgres-settings.ts';
+
+let testDatabase: TestDatabase;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+});
+afterEach(() => testDatabase.drop());
+
+/** In a session that begins now, as the settings of a database concern those alone. */
+async function examine(nowMs?: () => number) {
+  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
+  try {
+    const found = [];
+    for await (const finding of examinePostgresSettings(pool, nowMs)) found.push(finding);
+    return Object.fromEntries(found.map(({ check, ...finding }) => [check, finding]));
+  } finally {
+    await close();
+  }
+}
+
+async function query(text: string): Promise<void> {
+  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
+  await pool.query(text).finally(close);
+}
+
+const set = (setting: string) =>
+  query(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET ${setting}', current_database()); END $$`);
+
+test('a database that is set up as it should be has no finding', async () => {
+  await set('jit = off');
+  const found = await examine(() => 0);
+  for (const { verdict } of Object.values(found)) expect(verdict).toBe('ok');
+});
+
+test('a database that is read-only fails, with the line that makes it writable', async () => {
+  await set('default_transaction_read_only = on');
+  const { writes, commit } = await examine();
+  expect(writes).toMatchObject({
+    verdict: 'failed',
+    todo: expect.stringContaining('RESET default_transaction_read_only'),
+  });
+  expect(commit).toMatchObject({ verdict: 'skipped' });
+});
+
+test('JIT that new sessions begin with is reported, though our own sessions switch it off', async () => {
+  await set('jit = on');
+  expect((await examine()).jit).toMatchObject({
+    verdict: 'warning',
+    todo: expect.stringMatching(/^ALTER ROLE .* IN DATABASE .* SET jit = off;$/),
+  });
+});
+
+test('a day table of some size without statistics is named, and one that was analysed is not', async () => {
+  await query('ALTER TABLE attempts SET (autovacuum_enabled = false)').catch(() => undefined);
+  await query(
+    `INSERT INTO attempts (day, account_id, delivery_id, number, trigger, started_at, duration_ms, http_status_code, request_headers, response_truncated, response_body)
+     SELECT current_date, 1, 'wdl_' || n, 1, 'automatic', now(), 1, 200, '{}', false, repeat(md5(n::text), 50)
+     FROM generate_series(1, 10000) AS n`,
+  );
+  expect((await examine()).statistics).toMatchObject({
+    verdict: 'warning',
+    todo: expect.stringMatching(/^ANALYZE attempts/),
+  });
+  await query('ANALYZE attempts');
+  expect((await examine()).statistics).toMatchObject({ verdict: 'ok' });
+});
+
+test('a slow commit is measured without the round trip, and has the line to set', async () => {
+  // Each reading of this clock is 30 ms later: a round trip takes as long as a commit.
+  let readings = 0;
+  expect((await examine(() => 30 * readings++)).commit).toMatchObject({ verdict: 'ok' });
+  // From the eleventh reading on, after five round trips, 100 ms later.
+  let ms = 0;
+  readings = 0;
+  const slow = () => {
+    ms += readings++ < 10 ? 10 : 100;
+    return ms;
+  };
+  expect((await examine(slow)).commit).toMatchObject({
+    verdict: 'warning',
+    says: expect.stringContaining('90.0 ms'),
+    todo: expect.stringContaining('commit_delay'),
+  });
+});
+
+test('items that were set aside are counted, with the reason of the newest', async () => {
+  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
+  const item = { kind: 'event', accountId: 1, reason: 'a reason' } as const;
+  await addQuarantined(pool, [
+    { ...item, key: 'one' },
+    { ...item, key: 'two' },
+  ]).finally(close);
+  expect((await examine())['set aside']).toMatchObject({
+    verdict: 'warning',
+    says: expect.stringMatching(/^2 items .*a reason$/),
+  });
+});
