@@ -52,6 +52,7 @@ export {
   type Statement,
   type Transaction,
 } from './open-database.ts';
+export { requirePreparedStatements } from './prepared-statements.ts';
 export {
   addQuarantined,
   deleteOldQuarantined,
@@ -66,7 +67,6 @@ export {
   withdrawEvent,
   withoutQuarantined,
 } from './quarantine.ts';
-export { requirePreparedStatements } from './prepared-statements.ts';
 export {
   probeWrite,
   probeWriteElsewhere,

@@ -7,6 +7,7 @@ import { type RunScriptOptions, runScript, ScriptError } from './migration-scrip
 import { withSchemaEngine } from './schema-engine.ts';
 
 export { disableJit } from './disable-jit.ts';
+export { type RewrittenTable, rewriteLog } from './rewrite-log/rewrite-log.ts';
 export { withSchemaEngine } from './schema-engine.ts';
 
 const LOCKFILE = 'migration_lock.toml';

@@ -13,15 +13,21 @@ const MISSING = `
     SELECT FROM _prisma_migrations m
     WHERE m.migration_name = known.name AND m.finished_at IS NOT NULL AND m.rolled_back_at IS NULL)
   ORDER BY known.position`;
+/** The mark that the migration of 0.2.0 leaves until {@link rewriteLog} has ended. */
+export const REWRITE_IS_PENDING = `obj_description(to_regclass('events'), 'pg_class') = 'rewrite pending'`;
+const PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
 const UNDEFINED_TABLE = '42P01';
 
 /**
- * Passes when every migration of this build is applied; one query, which tells as well that the database answers.
- * @throws SchemaBehindError naming the first that is missing, or DatabaseUnreachableError
+ * Passes when every migration of this build is applied and the log is rewritten.
+ * @throws SchemaBehindError naming the first migration that is missing, or DatabaseUnreachableError
  */
 export async function requireSchema(database: Queryable): Promise<void> {
   const [missing] = await missingMigrations(database);
   if (missing !== undefined) throw new SchemaBehindError(`The migration ${missing} is not applied.`);
+  const [row] = await runStatement<{ isPending: boolean | null }>(database, PENDING, []);
+  if (row?.isPending)
+    throw new SchemaBehindError('The rewrite of the log is not finished: run migrate again.');
 }
 
 async function missingMigrations(database: Queryable): Promise<readonly string[]> {

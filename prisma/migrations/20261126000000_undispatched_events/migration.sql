@@ -56,3 +56,15 @@ DROP INDEX "events_created_at_idx";
 -- AlterTable
 -- allows ban-drop-column: services stand still for this one, and nothing else reads these columns.
 ALTER TABLE "events" DROP COLUMN "unmatched", DROP COLUMN "unfinished", ADD COLUMN "run_id" BIGINT;
+
+-- What Prisma's schema cannot say
+
+-- Rows of the log have the names of their values from this release on: migrate rewrites existing rows after the migrations, in batches,
+-- and then deletes this mark. Services do not start before.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM "events") THEN
+    COMMENT ON TABLE "events" IS 'rewrite pending';
+  END IF;
+END
+$$;

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { connectionSentence, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
-import { disableJit, migrate } from '@runhook/database/migrate';
+import { disableJit, migrate, rewriteLog } from '@runhook/database/migrate';
 import { migrateQueue, queueBackendName } from '@runhook/queue';
 import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -20,6 +20,7 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),
   });
   logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema was up to date');
+  await rewriteOldRows(databaseUrl, logger);
   if (!(await disableJit(databaseUrl)))
     logger.warn(
       {},
@@ -29,6 +30,22 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
   const queueSchemaVersion = await migrateQueue(queueUrl);
   if (queueSchemaVersion !== null)
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
+}
+
+/** Rewrites rows of releases before 0.2.0 (docs/upgrading.md); it continues after an interruption. */
+async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>): Promise<void> {
+  const database = openDatabase({ url, connectionsMax: 2 });
+  try {
+    await rewriteLog(database.pool, {
+      onTable({ table, rewritten, setAside }) {
+        logger.info({ table, rewritten }, 'rows of the log rewritten');
+        if (setAside > 0)
+          logger.warn({ table, setAside }, 'rows of the log could not be rewritten: see admin queue failed');
+      },
+    });
+  } finally {
+    await database.close();
+  }
 }
 
 const { logLevel, parsedBy, postgresUrl, wholeNumber } = environmentRules;

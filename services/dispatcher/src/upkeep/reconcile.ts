@@ -1,10 +1,4 @@
-import {
-  attemptsLeft,
-  deliveryJobId,
-  type EventKey,
-  eventJobId,
-  type JobRunEvent,
-} from '@runhook/contract';
+import { attemptsLeft, deliveryJobId, type EventKey, eventJobId, type JobRunEvent } from '@runhook/contract';
 import {
   isItemFault,
   type Pool,

@@ -8,10 +8,9 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { commitFanOut } from '../../src/record/commit-fan-out.ts';
 import { audit } from '../../src/upkeep/audit.ts';
 import { type Harness, openHarness } from '../harness.ts';
-import { insertOpenEvent } from '../log-rows.ts';
+import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 describe.each(queueBackends())('the audit, on $name', (backend) => {
   let harness: Harness;
@@ -47,8 +46,8 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     );
   /** A minute ago, so that the audit has no doubt that they had reached the queue. */
   async function undispatched(some: readonly JobRunEvent[]): Promise<void> {
-    for (const event of some) await insertOpenEvent(harness.database, event);
-    await query(`UPDATE open_events SET created_at = now() - interval '1 minute'`);
+    for (const event of some) await insertUndispatched(harness.database, event);
+    await query(`UPDATE undispatched_events SET created_at = now() - interval '1 minute'`);
   }
   /** Removes one event from the job that it shares with others, as a defect of the queue or of ours would. */
   async function loseFromSharedJob(lost: JobRunEvent): Promise<void> {
@@ -67,7 +66,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
       version: null,
       deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked }],
     }));
-    await commitFanOut(harness.database.pool, rows);
+    await commitResults(harness.database.pool, rows);
     if (!isParked)
       await query(`UPDATE deliveries SET attempt_count = 2, next_attempt_at = now() + $1::interval`, [
         nextAttempt,

@@ -117,7 +117,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
 
   test('repairs the text of a row of an older release when it puts the event back', async () => {
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
-    await insertOpenEvent(harness.database, {
+    await insertUndispatched(harness.database, {
       ...event,
       data: { ...event.data, runReason: 'cut \ud83d' },
     } as never);

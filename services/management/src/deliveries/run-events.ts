@@ -8,12 +8,7 @@ import {
   RUN_TIMES,
   type RunStatus,
 } from '@runhook/contract';
-import {
-  column,
-  type Pool,
-  queryRows,
-  type RowOf,
-} from '@runhook/database';
+import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';

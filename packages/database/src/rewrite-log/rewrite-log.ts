@@ -1,0 +1,237 @@
+import { storedEventData } from '../event-data.ts';
+import type { Pool } from '../open-database.ts';
+import { REWRITE_IS_PENDING } from '../schema.ts';
+import { runStatement } from '../statements.ts';
+import { eventOfOldRow, headersOfOldRow } from './old-rows.ts';
+
+/** Rows of one transaction. */
+const BATCH_ROWS = 1_000;
+
+export interface RewrittenTable {
+  table: string;
+  rewritten: number;
+  /** Rows that could not be read: events in quarantine, exchanges without headers. */
+  setAside: number;
+}
+
+export interface RewriteOptions {
+  /** Called after each partition in which a row was rewritten. */
+  onTable?: (result: RewrittenTable) => void;
+}
+
+/**
+ * Rewrites rows of the log that releases before 0.2.0 wrote, so that data and headers have their names (docs/upgrading.md). It goes
+ * partition by partition in batches, each a transaction: after an interruption it continues with what is left. Does nothing unless
+ * the migration of 0.2.0 found rows. Services must not run meanwhile.
+ */
+export async function rewriteLog(pool: Pool, { onTable }: RewriteOptions = {}): Promise<RewrittenTable[]> {
+  const [mark] = await runStatement<{ isPending: boolean | null }>(pool, IS_PENDING, []);
+  if (!mark?.isPending) return [];
+  const results: RewrittenTable[] = [];
+  for (const [parent, rewrite] of [
+    ['events', EVENTS],
+    ['deliveries', DELIVERIES],
+    ['attempts', ATTEMPTS],
+  ] as const) {
+    for (const { name } of await runStatement<{ name: string }>(pool, PARTITIONS, [parent])) {
+      const result = await rewriteTable(pool, name, rewrite);
+      if (result.rewritten + result.setAside === 0) continue;
+      results.push(result);
+      onTable?.(result);
+    }
+  }
+  await runStatement(pool, 'COMMENT ON TABLE events IS NULL', []);
+  return results;
+}
+
+const IS_PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
+
+// Leaves only: a day may be divided again.
+const PARTITIONS = `
+  SELECT c.oid::regclass::text AS name FROM pg_partition_tree($1::regclass) p JOIN pg_class c ON c.oid = p.relid
+  WHERE p.isleaf ORDER BY 1`;
+
+/** How the rows of a table are read and written. */
+interface Rewrite {
+  /** Key columns with their types, in the order of the primary key. */
+  key: Readonly<Record<string, string>>;
+  /** SQL after SELECT and the key, of the table `t`. */
+  columns: string;
+  join?: string;
+  /** SQL: whether a row is in the old form. */
+  isOld: string;
+  /** Columns that are written, with their types, and their values. */
+  written: Readonly<Record<string, string>>;
+  values: (row: Row) => (string | null)[];
+  /** Values of a row that cannot be read. */
+  unreadable: (string | null)[];
+  quarantine?: (pool: Pool, row: Row, reason: string) => Promise<void>;
+}
+
+interface Row {
+  [column: string]: string | Date | null;
+}
+
+const text = (row: Row, name: string) => row[name] as string;
+
+const EVENTS: Rewrite = {
+  key: { day: 'date', id: 'text', account_id: 'bigint' },
+  columns: `t.event_type, t."timestamp", t.data::text AS data`,
+  isOld: 't.run_id IS NULL',
+  written: { timestamp: 'text', data: 'json', run_id: 'bigint' },
+  values(row) {
+    const event = eventOfOldRow({
+      id: text(row, 'id'),
+      accountId: text(row, 'account_id'),
+      eventType: text(row, 'event_type'),
+      timestamp: text(row, 'timestamp'),
+      data: text(row, 'data'),
+    });
+    return [event.timestamp, storedEventData(event), event.data.runId];
+  },
+  // Keeps its data: no run has the number 0.
+  unreadable: [null, null, '0'],
+  async quarantine(pool, row, reason) {
+    const key = [row.account_id, row.id];
+    await runStatement(pool, QUARANTINE, [...key, reason]);
+    await runStatement(pool, 'DELETE FROM undispatched_events WHERE account_id = $1 AND event_id = $2', key);
+  },
+};
+
+const QUARANTINE = `
+  INSERT INTO quarantined_items (account_id, kind, key, reason) VALUES ($1, 'event', $2, $3)
+  ON CONFLICT (account_id, kind, key) DO NOTHING`;
+
+const HEADERS = { request_headers: 'json', response_headers: 'json' };
+const HEADER_COLUMNS = `t.started_at, t.request_headers::text AS request_headers, t.response_headers::text AS response_headers`;
+const OLD_HEADERS = `t.started_at IS NOT NULL
+  AND (json_typeof(t.request_headers) = 'string' OR json_typeof(t.response_headers) = 'array')`;
+const NO_HEADERS = ['{}', null];
+
+function headerValues(row: Row): (string | null)[] {
+  const headers = headersOfOldRow({
+    eventId: text(row, 'event_id'),
+    startedAt: row.started_at as Date,
+    requestHeaders: text(row, 'request_headers'),
+    responseHeaders: row.response_headers as string | null,
+  });
+  return [headers.requestHeaders, headers.responseHeaders];
+}
+
+const DELIVERIES: Rewrite = {
+  key: { day: 'date', id: 'text', account_id: 'bigint' },
+  columns: `t.event_id, ${HEADER_COLUMNS}`,
+  isOld: OLD_HEADERS,
+  written: HEADERS,
+  values: headerValues,
+  unreadable: NO_HEADERS,
+};
+
+const ATTEMPTS: Rewrite = {
+  key: { day: 'date', delivery_id: 'text', number: 'int', account_id: 'bigint' },
+  columns: `d.event_id, ${HEADER_COLUMNS}`,
+  join: 'JOIN deliveries d ON d.day = t.day AND d.id = t.delivery_id AND d.account_id = t.account_id',
+  isOld: OLD_HEADERS,
+  written: HEADERS,
+  values: headerValues,
+  unreadable: NO_HEADERS,
+};
+
+async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promise<RewrittenTable> {
+  const result: RewrittenTable = { table, rewritten: 0, setAside: 0 };
+  for (let after: Row | null = null; ; ) {
+    const rows: Row[] = await runStatement<Row>(pool, selectOf(table, rewrite, after), keyOf(rewrite, after));
+    await writeRows(pool, table, rewrite, rows, result);
+    if (rows.length < BATCH_ROWS) return result;
+    after = rows.at(-1) as Row;
+  }
+}
+
+const keyOf = ({ key }: Rewrite, row: Row | null) =>
+  row === null ? [] : Object.keys(key).map((name) => row[name]);
+
+function selectOf(table: string, { key, columns, join = '', isOld }: Rewrite, after: Row | null): string {
+  const names = Object.keys(key).map((name) => `t.${name}`);
+  const parameters = Object.values(key).map((type, index) => `$${index + 1}::${type}`);
+  const next = after === null ? '' : `AND (${names.join(', ')}) > (${parameters.join(', ')})`;
+  // Dates and numbers as text, in which they are parameters again.
+  const selected = Object.keys(key).map((name) => `t.${name}::text AS ${name}`);
+  return `
+    SELECT ${selected.join(', ')}, ${columns} FROM ${table} t ${join}
+    WHERE ${isOld} ${next} ORDER BY ${names.join(', ')} LIMIT ${BATCH_ROWS}`;
+}
+
+/** Writes rows; a batch that PostgreSQL rejects is halved until the rejected row is alone, which is set aside. */
+async function writeRows(
+  pool: Pool,
+  table: string,
+  rewrite: Rewrite,
+  rows: readonly Row[],
+  result: RewrittenTable,
+): Promise<void> {
+  const readable: { row: Row; values: (string | null)[] }[] = [];
+  for (const row of rows) {
+    try {
+      readable.push({ row, values: rewrite.values(row) });
+    } catch (error) {
+      await setAside(pool, table, rewrite, row, error, result);
+    }
+  }
+  await writeHalves(readable);
+
+  async function writeHalves(some: typeof readable): Promise<void> {
+    if (some.length === 0) return;
+    try {
+      await write(pool, table, rewrite, some);
+      result.rewritten += some.length;
+    } catch (error) {
+      if (!isDataRejected(error)) throw error;
+      const [first] = some;
+      if (some.length === 1 && first) return await setAside(pool, table, rewrite, first.row, error, result);
+      const middle = Math.ceil(some.length / 2);
+      await writeHalves(some.slice(0, middle));
+      await writeHalves(some.slice(middle));
+    }
+  }
+}
+
+/** Data exceptions and limits of a row: the same row is rejected again. */
+function isDataRejected(error: unknown): boolean {
+  return /^(22|54)/.test((error as { code?: string }).code ?? '');
+}
+
+async function write(
+  pool: Pool,
+  table: string,
+  { key, written }: Rewrite,
+  rows: readonly { row: Row; values: (string | null)[] }[],
+): Promise<void> {
+  const columns = { ...key, ...written };
+  const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`);
+  const names = Object.keys(columns).map((name) => `"${name}"`);
+  const sets = Object.keys(written).map((name) => `"${name}" = coalesce(i."${name}", t."${name}")`);
+  const matches = Object.keys(key).map((name) => `t.${name} = i.${name}`);
+  await runStatement(
+    pool,
+    `UPDATE ${table} t SET ${sets.join(', ')} FROM unnest(${arrays.join(', ')}) AS i (${names.join(', ')})
+     WHERE ${matches.join(' AND ')}`,
+    [
+      ...Object.keys(key).map((name) => rows.map(({ row }) => row[name])),
+      ...Object.keys(written).map((_, index) => rows.map(({ values }) => values[index])),
+    ],
+  );
+}
+
+async function setAside(
+  pool: Pool,
+  table: string,
+  rewrite: Rewrite,
+  row: Row,
+  error: unknown,
+  result: RewrittenTable,
+): Promise<void> {
+  const reason = `The row of ${table} could not be rewritten: ${(error as Error).message}`;
+  await rewrite.quarantine?.(pool, row, reason);
+  await write(pool, table, rewrite, [{ row, values: rewrite.unreadable }]);
+  result.setAside += 1;
+}

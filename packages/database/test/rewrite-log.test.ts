@@ -1,0 +1,124 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createId, deliveryIdFor, idDay } from '@runhook/contract';
+import { type Database, openDatabase, requireSchema } from '@runhook/database';
+import { rewriteLog } from '@runhook/database/migrate';
+import { createTestDatabase, type TestDatabase } from '@runhook/testing';
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url });
+  await sql(`COMMENT ON TABLE events IS 'rewrite pending'`);
+});
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+const sql = async (text: string, values: unknown[] = []) => (await database.pool.query(text, values)).rows;
+
+/** A row of `events` as releases before 0.2.0 wrote it, undispatched; `data` is JSON text. */
+async function insertOld(data: string, eventType = 'job.run.errored'): Promise<string> {
+  const id = createId('event');
+  await sql(
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data) VALUES ($1, $2, 1, $3, '1795428672.345', $4)`,
+    [idDay('event', id), id, eventType, data],
+  );
+  await sql('INSERT INTO undispatched_events (account_id, day, event_id) VALUES (1, $1, $2)', [
+    idDay('event', id),
+    id,
+  ]);
+  return id;
+}
+
+const OLD_DATA = (message: string) =>
+  `["12","Nightly build",42,4,"Production","1.9.2","Analytics",3,20,0,"${message}","Scheduled",1795428600,1795428672]`;
+const eventOf = async (id: string) => (await sql('SELECT * FROM events WHERE id = $1', [id]))[0];
+
+test('rewrites the data of an event with its names, repairs its text, and fills the run', async () => {
+  const id = await insertOld(OLD_DATA('cut \\ud83d, NUL \\u0000'));
+  const [result] = await rewriteLog(database.pool);
+  expect(result).toMatchObject({ rewritten: 1, setAside: 0 });
+  expect(await eventOf(id)).toMatchObject({
+    run_id: '42',
+    timestamp: '2026-11-23T10:11:12.345000000Z',
+    data: {
+      jobId: '12',
+      jobName: 'Nightly build',
+      runId: '42',
+      environmentId: '4',
+      projectId: '3',
+      runStatus: 'Errored',
+      runStatusCode: 20,
+      runStatusMessage: 'cut \uFFFD, NUL \uFFFD',
+      runStartedAt: '2026-11-23T10:10:00Z',
+      runErroredAt: '2026-11-23T10:11:12Z',
+    },
+  });
+});
+
+test('sets an event aside that cannot be read, and rewrites the others', async () => {
+  const [unreadable, readable] = [await insertOld('"no event"'), await insertOld(OLD_DATA('None'))];
+  expect(await rewriteLog(database.pool)).toMatchObject([{ rewritten: 1, setAside: 1 }]);
+  expect(await sql('SELECT kind, key FROM quarantined_items')).toEqual([{ kind: 'event', key: unreadable }]);
+  expect(await sql('SELECT event_id FROM undispatched_events')).toEqual([{ event_id: readable }]);
+  expect(await eventOf(unreadable)).toMatchObject({ run_id: '0', data: 'no event' });
+});
+
+test('rewrites more rows than a batch has, and continues where an interrupted call ended', async () => {
+  const ids = Array.from({ length: 1_002 }, () => createId('event'));
+  await sql(
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+     SELECT current_date, id, 1, 'job.run.errored', '1795428672', $2::json FROM unnest($1::text[]) AS id`,
+    [ids, OLD_DATA('None')],
+  );
+  await sql('UPDATE events SET run_id = 42 WHERE id = $1', [ids[500]]);
+  expect(await rewriteLog(database.pool)).toMatchObject([{ rewritten: 1_001, setAside: 0 }]);
+  expect(await sql('SELECT FROM events WHERE run_id IS NULL')).toEqual([]);
+});
+
+test('rewrites the headers of exchanges, of deliveries and of attempts', async () => {
+  const eventId = await insertOld(OLD_DATA('None'));
+  const day = idDay('event', eventId);
+  const [one, other] = [deliveryIdFor(eventId, 'wsu_1'), deliveryIdFor(eventId, 'wsu_2')];
+  const exchange = [`"Runhook/0.1.0"`, `[0,"2",5,-1,"x-own","value",36,"https://a.example/"]`];
+  await sql(
+    `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
+                             started_at, request_headers, response_headers)
+     VALUES ($1, $2, 1, 'wsu_1', $4, 'job.run.errored', 12, 42, 'x', '2026-11-23T10:11:12.7Z', $5, $6),
+            ($1, $3, 1, 'wsu_2', $4, 'job.run.errored', 12, 42, 'x', NULL, NULL, NULL)`,
+    [day, one, other, eventId, ...exchange],
+  );
+  await sql(
+    `INSERT INTO attempts (day, delivery_id, account_id, number, trigger, started_at, duration_ms, http_status_code,
+                           request_headers, response_headers, response_truncated)
+     VALUES ($1, $2, 1, 1, 'automatic', '2026-11-23T10:11:12.7Z', 5, 500, $3, $4, false)`,
+    [day, other, ...exchange],
+  );
+  await rewriteLog(database.pool);
+  const headers = {
+    request_headers: {
+      'content-type': 'application/json',
+      'user-agent': 'Runhook/0.1.0',
+      authorization: '***',
+      'webhook-id': eventId,
+      'webhook-timestamp': '1795428672',
+      'webhook-signature': '***',
+    },
+    response_headers: {
+      date: 'Mon, 23 Nov 2026 10:11:14 GMT',
+      'content-type': 'application/json',
+      'x-own': 'value',
+      pragma: 'https://a.example/',
+    },
+  };
+  expect(await sql('SELECT * FROM deliveries WHERE id = $1', [one])).toMatchObject([headers]);
+  expect(await sql('SELECT * FROM attempts')).toMatchObject([headers]);
+});
+
+test('services do not start before the rewrite has ended', async () => {
+  await expect(requireSchema(database.pool)).rejects.toThrow('The rewrite of the log is not finished');
+  await rewriteLog(database.pool);
+  await requireSchema(database.pool);
+});
