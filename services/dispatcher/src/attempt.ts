@@ -85,10 +85,12 @@ async function send(
   const headers = deliveryHeaders({
     body,
     eventId: delivery.event.eventId,
-    hmacSecrets: secretsAt(target.secret, sentAt.getTime(), (ciphertext) => secrets.read(ciphertext)),
+    hmacSecrets: secretsAt(target.secret, sentAt.getTime(), secrets.decrypt),
     sentAt,
     signatureHeader: target.signatureHeader,
-    ...(target.headersCiphertext !== null && { ownHeaders: secrets.headers(target.headersCiphertext) }),
+    ...(target.headersCiphertext !== null && {
+      ownHeaders: JSON.parse(secrets.decrypt(target.headersCiphertext)),
+    }),
   });
   Object.assign(headers, traceHeaders);
   metrics.inFlight.attempts += 1;

@@ -1,4 +1,4 @@
-import { createSecretBox, type Database } from '@runhook/database';
+import { createSecretBox, type Database, type SecretBox } from '@runhook/database';
 import { type Egress, egressRules } from '@runhook/egress';
 import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
@@ -7,7 +7,6 @@ import { DeliveryEnqueuer } from './enqueue.ts';
 import { InHand } from './policy/in-hand.ts';
 import { LaneLimits } from './policy/lane-limits.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
-import { SecretReader } from './record/accounts.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
 import type { Quarantine } from './record/quarantine.ts';
 import type { DispatcherSettings } from './settings.ts';
@@ -20,7 +19,7 @@ export interface Dispatcher {
   quarantine: Quarantine;
   queue: DeliveryEnqueuer;
   egress: Egress;
-  secrets: SecretReader;
+  secrets: SecretBox;
   retryPolicy: RetryPolicy;
   /** Of attempts in one lane. */
   limits: LaneLimits;
@@ -99,7 +98,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     quarantine,
     queue: new DeliveryEnqueuer({ deliveryQueue, stopping, metrics, spans, logger }),
     egress,
-    secrets: new SecretReader(createSecretBox(settings.encryptionKeys)),
+    secrets: createSecretBox(settings.encryptionKeys),
     retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
     limits: new LaneLimits({
       concurrency: settings.deliveryConcurrency,

@@ -1,5 +1,5 @@
 import type { EventType } from '@runhook/contract';
-import { type Queryable, runStatement, type SecretBox } from '@runhook/database';
+import { type Queryable, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import type { AccountSubscriptions } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
@@ -91,35 +91,5 @@ export class SubscriptionCache {
       .finally(() => this.#loading.delete(accountId));
     this.#loading.set(accountId, loading);
     return loading;
-  }
-}
-
-const SECRETS_MAX = 10_000;
-
-/** Decrypts what deliveries are made with, remembering what is in use; what changes has another ciphertext. */
-export class SecretReader {
-  readonly #remembered: LRUCache<string, string>;
-  readonly #headers: LRUCache<string, Record<string, string>>;
-
-  constructor(secrets: SecretBox) {
-    this.#remembered = new LRUCache({
-      maxSize: SECRETS_MAX,
-      sizeCalculation: () => 1,
-      memoMethod: (ciphertext) => secrets.decrypt(ciphertext),
-    });
-    this.#headers = new LRUCache({
-      maxSize: SECRETS_MAX,
-      sizeCalculation: () => 1,
-      memoMethod: (ciphertext) => JSON.parse(secrets.decrypt(ciphertext)),
-    });
-  }
-
-  read(ciphertext: string): string {
-    return this.#remembered.memo(ciphertext);
-  }
-
-  /** Of a subscriber's own, by name. */
-  headers(ciphertext: string): Readonly<Record<string, string>> {
-    return this.#headers.memo(ciphertext);
   }
 }
