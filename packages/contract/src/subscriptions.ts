@@ -152,13 +152,17 @@ function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
  * means all jobs of the account (docs/contract.md#events). An inactive subscription fires for nothing.
  */
 export function subscriptionMatches(
-  subscription: { active: boolean; eventTypes: readonly string[]; jobIds: readonly string[] },
+  subscription: {
+    active: boolean;
+    eventTypes: readonly string[];
+    jobIds: Pick<ReadonlySet<string>, 'size' | 'has'>;
+  },
   event: { eventType: EventType; jobId: string },
 ): boolean {
   return (
     subscription.active &&
     subscription.eventTypes.includes(event.eventType) &&
-    (subscription.jobIds.length === 0 || subscription.jobIds.includes(event.jobId))
+    (subscription.jobIds.size === 0 || subscription.jobIds.has(event.jobId))
   );
 }
 

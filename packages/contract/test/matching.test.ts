@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { subscriptionMatches, webhooksUnavailableReason } from '@runhook/contract';
 
-const subscription = { active: true, eventTypes: ['job.run.errored'], jobIds: ['7', '8'] };
+const subscription = { active: true, eventTypes: ['job.run.errored'], jobIds: new Set(['7', '8']) };
 const event = { eventType: 'job.run.errored', jobId: '7' } as const;
 
 test.each([
   ['its job and event type', {}, true],
-  ['all jobs when it names none', { jobIds: [] }, true],
-  ['no other job', { jobIds: ['70'] }, false],
+  ['all jobs when it names none', { jobIds: new Set() }, true],
+  ['no other job', { jobIds: new Set(['70']) }, false],
   ['no other event type', { eventTypes: ['job.run.completed'] }, false],
   ['nothing while inactive', { active: false }, false],
 ])('a subscription fires for %s', (_case, change, fires) => {

@@ -7,6 +7,7 @@ import {
   webhooksUnavailableReason,
 } from '@runhook/contract';
 import type { Target } from '../target.ts';
+import type { JobIds } from './job-ids.ts';
 
 /** An account with its active subscriptions, as they were at one moment. */
 export interface AccountSubscriptions {
@@ -20,10 +21,11 @@ export interface AccountSubscriptions {
 
 export interface KnownSubscription {
   id: string;
+  /** `<id> <version>`: another one as soon as anything changes that is here. */
+  versionedId: string;
   name: string;
   eventTypes: readonly EventType[];
-  /** Empty means all jobs. */
-  jobIds: readonly string[];
+  jobIds: JobIds;
   /** Too much of the account waits, and this lane has its share of it: what finds no slot is cancelled, not parked. */
   isFull: boolean;
   target: Target;

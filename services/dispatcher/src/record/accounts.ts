@@ -1,95 +1,193 @@
 import type { EventType } from '@runhook/contract';
 import { type Queryable, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
-import type { AccountSubscriptions } from '../policy/next-step.ts';
+import { JobIds } from '../policy/job-ids.ts';
+import type { AccountSubscriptions, KnownSubscription } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-interface Row extends TargetRow {
-  account_id: string;
-  version: string;
-  id: string | null;
-  name: string;
-  event_types: EventType[];
-  job_ids: string[];
-  full: boolean;
+/** An account with the versions of its active subscriptions, which say what of a cached account is still current. */
+export interface AccountVersions extends Omit<AccountSubscriptions, 'subscriptions'> {
+  /** `<id> <version>` of each. */
+  subscriptionVersions: readonly string[];
 }
 
-const SELECT = `
-  SELECT a.id AS account_id, a.version, s.id, s.name, s.event_types, s.job_ids::text[] AS job_ids,
-    s.lane_full_since IS NOT NULL AS full, ${TARGET_COLUMNS}
+interface VersionsRow extends Pick<AccountVersions, 'version' | 'plan' | 'deployment'> {
+  [column: string]: unknown;
+  id: string;
+  /** Separated by commas; null without any. */
+  versions: string | null;
+}
+
+const VERSIONED_ID = `s.id || ' ' || s.version`;
+const IS_ACTIVE = 's.active AND s.deleted_at IS NULL';
+
+// One text: the driver parses an array of a thousand elements at a multiple of the cost.
+const SELECT_VERSIONS = `
+  SELECT a.id, a.version, a.plan, a.deployment,
+    (SELECT string_agg(${VERSIONED_ID}, ',') FROM subscriptions s WHERE s.account_id = a.id AND ${IS_ACTIVE}) AS versions
   FROM accounts a
-  LEFT JOIN subscriptions s ON s.account_id = a.id AND s.active AND s.deleted_at IS NULL
   WHERE a.id = ANY($1::bigint[])`;
 
-/** One query for all; the answer is in the order of the ids, null where there is no such account. */
-export async function loadAccountSubscriptions(
+/** One query for all; the result is in the order of the ids, null where there is no such account. */
+export async function loadAccountVersions(
   database: Queryable,
   accountIds: readonly number[],
-): Promise<(AccountSubscriptions | null)[]> {
-  const rows = await runStatement<Row>(database, SELECT, [accountIds], 'load-account-subscriptions');
-  const accounts = new Map<number, AccountSubscriptions>();
-  for (const row of rows) {
-    const accountId = Number(row.account_id);
-    const { version, plan, deployment } = row;
-    const account = accounts.get(accountId) ?? {
-      accountId,
-      version,
-      plan,
-      deployment,
-      subscriptions: [],
-    };
-    accounts.set(accountId, account);
-    const target = targetOf(row);
-    if (row.id === null || target === null) continue;
-    const { id, name, event_types: eventTypes, job_ids: jobIds, full: isFull } = row;
-    account.subscriptions.push({ id, name, eventTypes, jobIds, isFull, target });
+): Promise<(AccountVersions | null)[]> {
+  const rows = await runStatement<VersionsRow>(database, SELECT_VERSIONS, [accountIds], 'account-versions');
+  const accounts = new Map<number, AccountVersions>();
+  for (const { id, version, plan, deployment, versions } of rows) {
+    const accountId = Number(id);
+    const subscriptionVersions = versions?.split(',') ?? [];
+    accounts.set(accountId, { accountId, version, plan, deployment, subscriptionVersions });
   }
   return accountIds.map((accountId) => accounts.get(accountId) ?? null);
 }
 
+interface SubscriptionRow extends TargetRow {
+  id: string;
+  versioned_id: string;
+  name: string;
+  event_types: EventType[];
+  /** As PostgreSQL writes an array. */
+  job_ids: string;
+  full: boolean;
+}
+
+const SELECT_SUBSCRIPTIONS = `
+  SELECT s.id, ${VERSIONED_ID} AS versioned_id, s.name, s.event_types, s.job_ids::text AS job_ids,
+    s.lane_full_since IS NOT NULL AS full, ${TARGET_COLUMNS}
+  FROM subscriptions s JOIN accounts a ON a.id = s.account_id
+  WHERE s.id = ANY($1::text[]) AND ${IS_ACTIVE}`;
+
+/** One query for all; the result is in the order of the ids, null where the subscription is not active any more. */
+export async function loadSubscriptions(
+  database: Queryable,
+  ids: readonly string[],
+): Promise<(KnownSubscription | null)[]> {
+  const rows = await runStatement<SubscriptionRow>(
+    database,
+    SELECT_SUBSCRIPTIONS,
+    [ids],
+    'load-subscriptions',
+  );
+  const subscriptions = new Map<string, KnownSubscription>();
+  for (const row of rows) {
+    const { id, versioned_id: versionedId, name, event_types: eventTypes, full: isFull } = row;
+    const target = targetOf(row);
+    if (target === null) continue;
+    const jobIds = new JobIds(row.job_ids);
+    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, isFull, target });
+  }
+  return ids.map((id) => subscriptions.get(id) ?? null);
+}
+
+/** Bytes of an object with its properties, and of the references to it, roughly. */
+const OBJECT_BYTES = 400;
+
+/** Returns about how much memory a cached account takes, on the safe side: two bytes for each character. */
+export function bytesOf({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
+  let bytes = OBJECT_BYTES;
+  for (const { id, versionedId, name, jobIds, target } of subscriptions) {
+    const { clientUrl, endpoint, secret, signatureHeader, headersCiphertext } = target;
+    const texts = [
+      id,
+      versionedId,
+      name,
+      clientUrl,
+      endpoint,
+      secret.current,
+      secret.rotation?.next,
+      signatureHeader,
+      headersCiphertext,
+    ];
+    bytes += OBJECT_BYTES + jobIds.bytes;
+    for (const text of texts) bytes += 2 * (text?.length ?? 0);
+  }
+  return bytes;
+}
+
 export interface SubscriptionCacheOptions {
-  load: (accountId: number) => Promise<AccountSubscriptions | null>;
-  /** How much is kept, in accounts and subscriptions together; what was used longest ago goes first. */
-  sizeMax: number;
+  /** Null when there is no such account. */
+  loadVersions: (accountId: number) => Promise<AccountVersions | null>;
+  /** Null when the subscription is not active any more. */
+  loadSubscription: (id: string) => Promise<KnownSubscription | null>;
+  /** Memory of all that is cached, by {@link bytesOf}; the account that was used longest ago is evicted first. */
+  bytesMax: number;
+}
+
+interface Entry {
+  account: AccountSubscriptions;
+  /** Whether the account has another version by now. */
+  isOutdated: boolean;
 }
 
 /**
- * Accounts with their subscriptions, kept while nobody says that they changed. The cache itself never asks: every
- * fan-out is committed under the condition that the account still has the version that the plan was made with, and
- * whoever finds that it has another calls `forget` and plans again.
+ * Accounts with their subscriptions, cached until a commit finds that one has changed. The cache itself never asks: every
+ * fan-out is committed under the condition that the account still has the version that the plan was made with, and a caller
+ * that finds another version calls `forget` and plans again. What is loaded then is what has changed: the subscriptions whose
+ * version is not the cached one.
  */
 export class SubscriptionCache {
-  readonly #load: SubscriptionCacheOptions['load'];
-  readonly #kept: LRUCache<number, AccountSubscriptions>;
+  readonly #options: SubscriptionCacheOptions;
+  readonly #entries: LRUCache<number, Entry>;
   readonly #loading = new Map<number, Promise<AccountSubscriptions | null>>();
 
-  constructor({ load, sizeMax }: SubscriptionCacheOptions) {
-    this.#load = load;
-    this.#kept = new LRUCache({
-      maxSize: sizeMax,
-      sizeCalculation: ({ subscriptions }) => 1 + subscriptions.length,
+  constructor(options: SubscriptionCacheOptions) {
+    this.#options = options;
+    this.#entries = new LRUCache({
+      maxSize: options.bytesMax,
+      sizeCalculation: ({ account }) => bytesOf(account),
     });
   }
 
-  /** At once if it is known. Null when there is no such account; that is not remembered. */
+  /** Not a promise if it is cached. Null when there is no such account, which is not cached. */
   of(accountId: number): AccountSubscriptions | Promise<AccountSubscriptions | null> {
-    return this.#kept.get(accountId) ?? this.#loading.get(accountId) ?? this.#loadOnce(accountId);
+    const entry = this.#entries.get(accountId);
+    if (entry && !entry.isOutdated) return entry.account;
+    return this.#loading.get(accountId) ?? this.#loadOnce(accountId, entry?.account);
   }
 
-  /** Only what has this version: somebody else may have loaded the account anew meanwhile. */
+  /** Only what has this version: the account may have been reloaded meanwhile. */
   forget({ accountId, version }: Pick<AccountSubscriptions, 'accountId' | 'version'>): void {
-    if (this.#kept.peek(accountId)?.version === version) this.#kept.delete(accountId);
+    const entry = this.#entries.peek(accountId);
+    if (entry?.account.version === version) entry.isOutdated = true;
   }
 
-  /** For all who ask meanwhile. */
-  #loadOnce(accountId: number): Promise<AccountSubscriptions | null> {
-    const loading = this.#load(accountId)
-      .then((account) => {
-        if (account) this.#kept.set(accountId, account);
-        return account;
-      })
-      .finally(() => this.#loading.delete(accountId));
+  /** One load for all callers that need the account meanwhile. */
+  #loadOnce(accountId: number, outdated?: AccountSubscriptions): Promise<AccountSubscriptions | null> {
+    const loading = this.#load(accountId, outdated).finally(() => this.#loading.delete(accountId));
     this.#loading.set(accountId, loading);
     return loading;
   }
+
+  async #load(accountId: number, outdated?: AccountSubscriptions): Promise<AccountSubscriptions | null> {
+    const versions = await this.#options.loadVersions(accountId);
+    if (versions === null) {
+      this.#entries.delete(accountId);
+      return null;
+    }
+    const { subscriptionVersions, ...account } = versions;
+    const cached = reusable(account, outdated);
+    const subscriptions: KnownSubscription[] = [];
+    const changed: string[] = [];
+    for (const versionedId of subscriptionVersions) {
+      const unchanged = cached.get(versionedId);
+      if (unchanged) subscriptions.push(unchanged);
+      else changed.push(versionedId.split(' ', 1)[0] as string);
+    }
+    for (const loaded of await Promise.all(changed.map(this.#options.loadSubscription)))
+      if (loaded !== null) subscriptions.push(loaded);
+    const current = { ...account, subscriptions };
+    this.#entries.set(accountId, { account: current, isOutdated: false });
+    return current;
+  }
+}
+
+/** The plan and the deployment of the account are part of each subscription's target. */
+function reusable(
+  { plan, deployment }: Pick<AccountSubscriptions, 'plan' | 'deployment'>,
+  outdated?: AccountSubscriptions,
+): Map<string, KnownSubscription> {
+  if (outdated?.plan !== plan || outdated.deployment !== deployment) return new Map();
+  return new Map(outdated.subscriptions.map((subscription) => [subscription.versionedId, subscription]));
 }

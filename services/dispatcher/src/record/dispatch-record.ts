@@ -8,9 +8,14 @@ import {
 } from '@runhook/contract';
 import { isDatabaseRefusing, isItemFault, type Pool } from '@runhook/database';
 import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
-import type { AccountSubscriptions, Delivery } from '../policy/next-step.ts';
+import type { Delivery, KnownSubscription } from '../policy/next-step.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { loadAccountSubscriptions, SubscriptionCache } from './accounts.ts';
+import {
+  type AccountVersions,
+  loadAccountVersions,
+  loadSubscriptions,
+  SubscriptionCache,
+} from './accounts.ts';
 import {
   type AttemptRecord,
   recordAttempts,
@@ -46,8 +51,8 @@ const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 
  * a quiet service more than the delivery. Not when there is enough, which a busy one always has.
  */
 const SENT = { ms: 40, enough: 20 };
-/** About a kilobyte each. */
-const CACHED_SUBSCRIPTIONS_MAX = 50_000;
+/** An account with a thousand webhooks of a thousand jobs takes 10 MB, one whose webhooks have the longest headers, too, 70 MB. */
+const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
 const STATUS_PERIOD_MS = 2_000;
 /** Statements of one item each, at once: a thousand lanes that look for what is parked leave connections to the batches. */
 const SINGLE_MAX = 3;
@@ -78,7 +83,8 @@ export class DispatchRecord {
   /** The accounts' subscriptions, from memory where they are known. */
   readonly accounts: SubscriptionCache;
   readonly #options: DispatchRecordOptions;
-  readonly #accountLoads: MicroBatcher<number, AccountSubscriptions | null>;
+  readonly #accountLoads: MicroBatcher<number, AccountVersions | null>;
+  readonly #subscriptionLoads: MicroBatcher<string, KnownSubscription | null>;
   readonly #states: MicroBatcher<PlannedEvent, EventState>;
   readonly #commits: MicroBatcher<EventCommit, CommitOutcome>;
   readonly #commitsAttempted: MicroBatcher<EventCommit, CommitOutcome>;
@@ -95,7 +101,8 @@ export class DispatchRecord {
   constructor(options: DispatchRecordOptions) {
     const { pool, logger } = options;
     this.#options = options;
-    this.#accountLoads = this.#batcher('match', (ids) => loadAccountSubscriptions(pool, ids));
+    this.#accountLoads = this.#batcher('match', (ids) => loadAccountVersions(pool, ids));
+    this.#subscriptionLoads = this.#batcher('match', (ids) => loadSubscriptions(pool, ids));
     this.#states = this.#batcher('look', (events) => eventStates(pool, events));
     this.#commits = this.#batcher('commit', (commits) => commitEach(pool, commits));
     this.#loads = this.#batcher('load', (keys) => loadDeliveries(pool, keys));
@@ -137,8 +144,9 @@ export class DispatchRecord {
       onRejected: ({ subscriptionId }, error) => options.quarantine.setAsideStatus(subscriptionId, error),
     });
     this.accounts = new SubscriptionCache({
-      load: (accountId) => this.#accountLoads.add(accountId),
-      sizeMax: CACHED_SUBSCRIPTIONS_MAX,
+      loadVersions: (accountId) => this.#accountLoads.add(accountId),
+      loadSubscription: (id) => this.#subscriptionLoads.add(id),
+      bytesMax: CACHED_BYTES_MAX,
     });
   }
 

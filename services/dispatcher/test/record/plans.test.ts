@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, idDay } from '@runhook/contract';
 import { ensureDayPartitions, openDatabase } from '@runhook/database';
 import { createTestDatabase, EXAMPLE_JOB, exampleEvent, type TestDatabase } from '@runhook/testing';
-import { loadAccountSubscriptions } from '../../src/record/accounts.ts';
+import { loadAccountVersions, loadSubscriptions } from '../../src/record/accounts.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
 import { loadDeliveries } from '../../src/record/deliveries.ts';
 import { eventStates } from '../../src/record/event-states.ts';
@@ -10,8 +10,9 @@ import { commitResults } from '../log-rows.ts';
 
 /** Of the statements that read subscriptions at all. */
 const READS_OF_SUBSCRIPTIONS: Record<string, number> = {
-  'load-account-subscriptions': 1,
+  'account-versions': 1,
   'load-deliveries': 1,
+  'load-subscriptions': 1,
 };
 
 /** Of an event that is delivered at the first attempt: reported over REST, or published. */
@@ -41,7 +42,8 @@ async function prepareAll(): Promise<Prepared[]> {
   // One connection: prepared statements are its own.
   const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex: true });
   try {
-    await loadAccountSubscriptions(pool, [1]);
+    await loadAccountVersions(pool, [1]);
+    await loadSubscriptions(pool, ['wsu_x']);
     // Of an account that there is not, so that each statement is asked and none commits.
     const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: 1 });
     const id = deliveryIdFor(event.eventId, 'wsu_x');
@@ -74,11 +76,12 @@ test('what a statement prepared at an empty table does later reads no whole tabl
   // Left to itself PostgreSQL plans the first calls one by one, and small batches always.
   expect(prepared.filter(({ replanned }) => replanned !== '0')).toEqual([]);
   expect(prepared.map(({ name }) => name)).toEqual([
+    'account-versions',
     'claim-events',
     'event-states',
     'insert-events',
-    'load-account-subscriptions',
     'load-deliveries',
+    'load-subscriptions',
     'record-attempts',
   ]);
   for (const { name, plan } of prepared) {

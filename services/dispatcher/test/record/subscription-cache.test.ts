@@ -9,7 +9,10 @@ import {
   seedSubscription,
   testSecrets,
 } from '@runhook/testing';
-import { SubscriptionCache } from '../../src/record/accounts.ts';
+import { JobIds } from '../../src/policy/job-ids.ts';
+import type { KnownSubscription } from '../../src/policy/next-step.ts';
+import { bytesOf, SubscriptionCache } from '../../src/record/accounts.ts';
+import type { Target } from '../../src/target.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
@@ -127,31 +130,45 @@ describe.each(queueBackends())('with subscriptions in memory, on $name', (backen
 });
 
 describe('the cache', () => {
-  const account = (accountId: number, subscriptions = 1, version = '1') => ({
+  const OF_ACCOUNT = 3;
+  const subscription = (id: string): KnownSubscription => ({
+    id,
+    versionedId: `${id} 1`,
+    name: 'x',
+    eventTypes: ['job.run.errored'],
+    jobIds: new JobIds('{}'),
+    isFull: false,
+    target: { clientUrl: '', endpoint: '', secret: { current: '', rotation: null } } as Target,
+  });
+  const versionsOf = (accountId: number, version = '1') => ({
     accountId,
     version,
     plan: 'team' as const,
     deployment: 'multi_tenant' as const,
-    subscriptions: Array.from({ length: subscriptions }, () => ({}) as never),
+    subscriptionVersions: Array.from({ length: OF_ACCOUNT }, (_, n) => `wsu_${accountId}_${n} 1`),
   });
-  function setUp(sizeMax: number, subscriptions = 1) {
+  /** @param accountsMax that find room */
+  function setUp(accountsMax = 10) {
     const loaded: number[] = [];
-    const load = async (id: number) => {
+    const loadVersions = async (id: number) => {
       loaded.push(id);
-      return id === 404 ? null : account(id, subscriptions);
+      return id === 404 ? null : versionsOf(id);
     };
-    return { loaded, cache: new SubscriptionCache({ load, sizeMax }) };
+    const loadSubscription = async (id: string) => subscription(id);
+    const subscriptions = Array.from({ length: OF_ACCOUNT }, (_, n) => subscription(`wsu_1_${n}`));
+    const bytesMax = accountsMax * bytesOf({ subscriptions });
+    return { loaded, cache: new SubscriptionCache({ loadVersions, loadSubscription, bytesMax }) };
   }
 
   test('events that come at the same time share one load, and later ones need none', async () => {
-    const { loaded, cache } = setUp(10);
+    const { loaded, cache } = setUp();
     await Promise.all([cache.of(1), cache.of(1), cache.of(2)]);
     await cache.of(1);
     expect(loaded).toEqual([1, 2]);
   });
 
-  test('is bounded by accounts and subscriptions; what was used longest ago goes', async () => {
-    const { loaded, cache } = setUp(6);
+  test('is bounded, and the account that was used longest ago is evicted', async () => {
+    const { loaded, cache } = setUp(3);
     for (const id of [1, 2, 3, 1, 4]) await cache.of(id);
     await cache.of(1);
     expect(loaded).toEqual([1, 2, 3, 4]);
@@ -160,19 +177,19 @@ describe('the cache', () => {
   });
 
   test('an account that does not exist is asked for again', async () => {
-    const { loaded, cache } = setUp(6);
+    const { loaded, cache } = setUp();
     expect(await cache.of(404)).toBeNull();
     expect(await cache.of(404)).toBeNull();
     expect(loaded).toEqual([404, 404]);
   });
 
-  test('who comes late with an old version does not throw away what was loaded since', async () => {
-    const { loaded, cache } = setUp(6);
+  test('a caller that comes late with an old version does not discard what was loaded since', async () => {
+    const { loaded, cache } = setUp();
     await cache.of(1);
-    cache.forget(account(1, 1, '0'));
+    cache.forget(versionsOf(1, '0'));
     await cache.of(1);
     expect(loaded).toEqual([1]);
-    cache.forget(account(1));
+    cache.forget(versionsOf(1));
     await cache.of(1);
     expect(loaded).toEqual([1, 1]);
   });
