@@ -8,7 +8,7 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { PendingLimit } from '../src/upkeep/pending-limit.ts';
+import { limitPending } from '../src/upkeep/pending-limit.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
@@ -51,7 +51,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
     harness.startDispatcher({ deliveryTimeoutMs: 120_000, pendingDeliveriesPerAccount: LIMIT });
 
   const limit = (pendingMax = LIMIT, options = {}) =>
-    new PendingLimit({ pool: harness.database.pool, pendingMax, ...options });
+    limitPending({ pool: harness.database.pool, pendingMax, ...options });
 
   async function query<Row>(sql: string, values: unknown[] = []): Promise<Row[]> {
     return (await harness.database.pool.query(sql, values)).rows as Row[];
@@ -132,7 +132,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
     await publish(UNPROVEN + 5, other);
     await wait(dead.id, UNPROVEN + LIMIT + 1);
     await wait(others.id, UNPROVEN + 5);
-    await limit().turn();
+    await limit();
     expect(await fullLanes()).toEqual([dead.id]);
 
     await publish(30);
@@ -157,7 +157,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
 
     release();
     await become(dead.id, { delivered: UNPROVEN + LIMIT + 1, cancelled: 30 });
-    await limit().turn();
+    await limit();
     expect(await fullLanes()).toEqual([]);
     await publish(10);
     await become(dead.id, { delivered: UNPROVEN + LIMIT + 11, cancelled: 30 });
@@ -180,7 +180,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
       const { parked = 0 } = await counts(dead.id);
       expect(parked + inFlight()).toBe(100);
     });
-    await limit().turn();
+    await limit();
     const { parked: before = 0 } = await counts(dead.id);
     await publish(100);
     await eventually(async () => {
@@ -217,7 +217,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
       const [row] = await query<{ parked: number }>('SELECT count(parked_at)::int AS parked FROM deliveries');
       expect((row?.parked ?? 0) + harness.receiver.requests.length).toBe(COUNT);
     });
-    await limit().turn();
+    await limit();
     expect(await fullLanes()).toHaveLength(COUNT);
     const [event] = events(1);
     await harness.publisher.publishMany(event ? [event] : []);
@@ -233,7 +233,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
   test('has the lanes full that hold their share of the limit, down to nine tenths of it', async () => {
     const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
     const other = await subscribe('/4', (await seedAccount(harness.database)).id);
-    const turn = () => limit().turn();
+    const turn = () => limit();
     await parked(one, LIMIT);
     expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
     await parked(two, 5);
@@ -261,7 +261,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
     expect(await fullLanes()).not.toContain(other.id);
   });
 
-  test('is counted a bounded number of deliveries at a time, each account in its turn', async () => {
+  test('is counted a bounded number of deliveries at a time, and the next pass of any process goes on from there', async () => {
     const lanes: { id: string; name: string }[] = [];
     for (const path of ['/1', '/2', '/3']) {
       const account = await seedAccount(harness.database);
@@ -276,10 +276,10 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
         [lane.id],
       );
     }
-    const bounded = limit(LIMIT, { costMax: 2 * 1_000 });
-    expect(await bounded.turn()).toEqual({ accounts: 2, filled: 2, reopened: 0 });
-    expect(await bounded.turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    const bounded = () => limit(LIMIT, { costMax: 2 * 1_000 });
+    expect(await bounded()).toEqual({ accounts: 2, filled: 2, reopened: 0 });
+    expect(await bounded()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual(lanes.map(({ id }) => id).sort());
-    expect(await bounded.turn()).toEqual({ accounts: 2, filled: 0, reopened: 0 });
+    expect(await bounded()).toEqual({ accounts: 2, filled: 0, reopened: 0 });
   });
 });

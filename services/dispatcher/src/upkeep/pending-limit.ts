@@ -34,36 +34,44 @@ const BEGINNING = '0';
  * lanes go on until they have their share: one dead endpoint leaves the rest of its account as it was, and all together
  * hold twice the limit at most, and what comes between two counts. What is parked is what is counted: retries in the
  * queue are few, since a lane that fails is probed.
+ *
+ * The account at which a pass ends is stored in PostgreSQL: the next pass may be made by another process.
  */
-export class PendingLimit {
-  readonly #options: PendingLimitOptions;
-  /** The account that the last turn ended at. */
-  #after = BEGINNING;
-
-  constructor(options: PendingLimitOptions) {
-    this.#options = options;
-  }
-
-  async turn(): Promise<PendingLimitTurn> {
-    const { pool, pendingMax, stopping, costMax = COST_MAX } = this.#options;
-    const turn: PendingLimitTurn = { accounts: 0, filled: 0, reopened: 0 };
-    let cost = 0;
-    while (true) {
-      const page = await accountsThatWait(pool, this.#after, PAGE_SIZE);
-      for (const accountId of page) {
-        const { parked, filled, reopened } = await judgeLanes(pool, accountId, pendingMax);
-        this.#after = accountId;
-        turn.accounts += 1;
-        turn.filled += filled;
-        turn.reopened += reopened;
-        cost += parked + ACCOUNT_COST;
-        if (cost >= costMax || stopping?.aborted) return turn;
+export async function limitPending(options: PendingLimitOptions): Promise<PendingLimitTurn> {
+  const { pool, pendingMax, stopping, costMax = COST_MAX } = options;
+  const turn: PendingLimitTurn = { accounts: 0, filled: 0, reopened: 0 };
+  let after = await readCursor(pool);
+  let cost = 0;
+  while (true) {
+    const page = await accountsThatWait(pool, after, PAGE_SIZE);
+    for (const accountId of page) {
+      const { parked, filled, reopened } = await judgeLanes(pool, accountId, pendingMax);
+      after = accountId;
+      turn.accounts += 1;
+      turn.filled += filled;
+      turn.reopened += reopened;
+      cost += parked + ACCOUNT_COST;
+      if (cost >= costMax || stopping?.aborted) {
+        await runStatement(pool, STORE_CURSOR, [after], 'store-pending-limit-cursor');
+        return turn;
       }
-      if (page.length < PAGE_SIZE) break;
     }
-    this.#after = BEGINNING;
-    return turn;
+    if (page.length < PAGE_SIZE) break;
   }
+  await runStatement(pool, CLEAR_CURSOR, [], 'clear-pending-limit-cursor');
+  return turn;
+}
+
+const READ_CURSOR = `SELECT after_id AS after FROM reconciler_places WHERE half = 'pending_limit'`;
+const STORE_CURSOR = `
+  INSERT INTO reconciler_places (half, after_moment, after_id) VALUES ('pending_limit', now(), $1)
+  ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id`;
+const CLEAR_CURSOR = `DELETE FROM reconciler_places WHERE half = 'pending_limit'`;
+
+/** Returns the id of the account that the last pass ended at, if it did not reach the end. */
+async function readCursor(pool: Pool): Promise<string> {
+  const [row] = await runStatement<{ after: string }>(pool, READ_CURSOR, [], 'read-pending-limit-cursor');
+  return row?.after ?? BEGINNING;
 }
 
 // From one account to the next by the index, however much each has parked.

@@ -11,7 +11,7 @@ import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type AuditDependencies, auditTask } from './audit.ts';
 import { type HealthOptions, lookAfterHealth } from './health.ts';
 import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
-import { PendingLimit, type PendingLimitOptions } from './pending-limit.ts';
+import { limitPending, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { type RecoverDependencies, recover } from './recover.ts';
@@ -44,7 +44,6 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
     if (changed > 0) logger.info({ [action]: changed }, 'day partitions were made or dropped');
     if (waiting.length > 0) logger.warn({ waiting }, 'day partitions wait for a lock on the log');
   };
-  const pendingLimit = new PendingLimit(dependencies);
   return [
     {
       name: 'reconcile',
@@ -80,7 +79,7 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'pending-limit',
       everyMs: PENDING_LIMIT_EVERY_MS,
       async run() {
-        const turn = await pendingLimit.turn();
+        const turn = await limitPending(dependencies);
         if (turn.filled + turn.reopened > 0)
           logger.warn(turn, 'lanes of accounts with too much waiting changed');
       },

@@ -26,7 +26,7 @@ import {
 import { eventStates } from '../../src/record/event-states.ts';
 import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
 import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
-import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
+import { limitPending } from '../../src/upkeep/pending-limit.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { recover } from '../../src/upkeep/recover.ts';
 import { testQuarantine } from '../harness.ts';
@@ -207,7 +207,7 @@ async function runHotStatements(): Promise<void> {
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
   await committed({ isParked: true });
   // Full, so that nobody else's account has to be looked at.
-  await new PendingLimit({ pool, pendingMax: 100 }).turn();
+  await limitPending({ pool, pendingMax: 100 });
   await lookAfterLanes({ pool, deliveries: queue });
   await database.pool.query(
     `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
