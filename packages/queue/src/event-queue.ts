@@ -231,13 +231,20 @@ export function openEventQueue(
 /** From an event's commit to its place in line, while the queue is there: after it the reconciler looks for the event. */
 export const UNDER_WAY_MS = 5_000;
 
-/** When the oldest job that waits or is worked on was added, in milliseconds since the epoch; null when there is none. */
+/** Of each state: a job that ends while the oldest are read must not leave none. */
+const OLDEST_READ = 10;
+
+/**
+ * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null when there is none. The states
+ * are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of them.
+ */
 async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
-  const firsts = await Promise.all(
-    (['waiting', 'prioritized', 'active'] as const).map((state) => queue.getJobs([state], 0, 0, true)),
-  );
-  const added = firsts.flat().map(({ timestamp }) => timestamp);
-  return added.length === 0 ? null : Math.min(...added);
+  let oldestMs: number | null = null;
+  for (const state of ['waiting', 'prioritized', 'active'] as const) {
+    const jobs = await queue.getJobs([state], 0, OLDEST_READ - 1, true);
+    for (const { timestamp } of jobs) oldestMs = Math.min(oldestMs ?? timestamp, timestamp);
+  }
+  return oldestMs;
 }
 
 /**

@@ -201,6 +201,19 @@ interface BackendConnection {
   waitUntilReady(): Promise<void>;
 }
 
+const oldestFirst = (where: string, order: string) => `
+  SELECT id FROM ${POSTGRES_SCHEMA}.job WHERE queue = $1 AND ${where} ORDER BY ${order} OFFSET $2 LIMIT $3`;
+const OLDEST_WAITING = oldestFirst(`state = 'waiting' AND priority = 0`, 'priority, seq');
+/**
+ * BullMQ's function ignores that the oldest are asked for, of these types: the first page of the oldest was the newest jobs. So an
+ * event in the oldest job seemed to be in none, and the reconciler put it on the queue again while a dispatcher had it.
+ */
+const OLDEST_FIRST: Readonly<Record<string, string>> = {
+  wait: OLDEST_WAITING,
+  waiting: OLDEST_WAITING,
+  active: oldestFirst(`state = 'active'`, 'seq'),
+};
+
 const RETRY_MS = 500;
 
 /**
@@ -225,6 +238,18 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
       streamOf(client).destroy(error as Error);
       throw error;
     }
+  };
+  const getRanges = backend.getRanges.bind(backend);
+  backend.getRanges = async (types, start = 0, end = -1, asc = false) => {
+    if (!asc || end < 0) return await getRanges(types, start, end, asc);
+    const ranges = types.map(async (type) => {
+      const text = OLDEST_FIRST[type];
+      if (text === undefined) return (await getRanges([type], start, end, asc))[0] ?? [];
+      const { rows } = await connection.pool.query<{ id: string }>(text, [name, start, end - start + 1]);
+      // The caller reverses what it takes for a range of a list of Redis, the newest first.
+      return rows.map(({ id }) => id).reverse();
+    });
+    return await Promise.all(ranges);
   };
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {

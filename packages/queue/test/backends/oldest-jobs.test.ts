@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { EVENT_BATCH, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
+import {
+  createQueueBackend,
+  type EventQueue,
+  openEventQueue,
+  type QueueBackend,
+  UNDER_WAY_MS,
+} from '@runhook/queue';
+import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+
+/** Between two jobs: longer than an event may be on its way to the queue. */
+const LATER_MS = 2 * UNDER_WAY_MS;
+const COUNT = 3;
+
+describe.each(queueBackends())('events in jobs with others, on $name', (kind) => {
+  let backend: QueueBackend;
+  let events: EventQueue;
+  const closers: (() => Promise<unknown>)[] = [];
+  const firstMs = Date.now() - COUNT * LATER_MS;
+
+  beforeEach(async () => {
+    const database = await createTestDatabase();
+    closers.push(() => database.drop());
+    backend = createQueueBackend(await createTestQueueUrl(kind, database.url), { callMs: IN_VAIN_MS });
+    events = openEventQueue(backend, () => undefined);
+    closers.push(() => events.close());
+    const queue = backend.createQueue<object>(JOB_RUN_EVENTS);
+    closers.push(() => queue.close());
+    for (let n = 0; n < COUNT; n += 1)
+      await queue.add(
+        EVENT_BATCH,
+        { events: [] },
+        { jobId: `batch_${n}`, timestamp: firstMs + n * LATER_MS },
+      );
+  });
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  const oldest = { eventId: 'wev_000000000000000000000000000', accountId: 1, sinceMs: firstMs };
+  const heldIds = async () => [...(await events.holds([oldest]))];
+
+  test('count as queued while the oldest job waits, whatever was added later', async () => {
+    expect(await heldIds()).toEqual([eventJobId(oldest)]);
+    expect((await events.firstInLine())?.id).toBe('batch_0');
+  });
+
+  test('count as queued while the oldest job is active, whatever was taken later', async () => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let taken = 0;
+    const allTaken = new Promise<void>((resolve) => {
+      const worker = backend.createWorker(
+        JOB_RUN_EVENTS,
+        async () => {
+          taken += 1;
+          if (taken === COUNT) resolve();
+          await ended;
+        },
+        { concurrency: COUNT },
+      );
+      closers.push(() => worker.close());
+    });
+    await allTaken;
+    expect(await heldIds()).toEqual([eventJobId(oldest)]);
+    end();
+  });
+
+  test('count as lost once every open job was added later', async () => {
+    const sinceMs = firstMs - LATER_MS;
+    expect([...(await events.holds([{ ...oldest, sinceMs }]))]).toEqual([]);
+  });
+});
