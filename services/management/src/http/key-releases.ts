@@ -12,6 +12,8 @@ export interface Claim {
 /** How long a claim holds its key at most. */
 export const CLAIM_MS = 60_000;
 const RETRY_MS = 500;
+/** Some 200 bytes each. Claims beyond it expire by themselves. */
+const PENDING_MAX = 10_000;
 
 /**
  * Frees the keys of requests that have ended without a commit. While the database is away, they are kept here and
@@ -44,6 +46,7 @@ export class KeyReleases {
   }
 
   releaseLater(claim: Claim): void {
+    if (this.#pending.size >= PENDING_MAX) return;
     this.#pending.set(claim, performance.now() + CLAIM_MS);
     this.#schedule();
   }
