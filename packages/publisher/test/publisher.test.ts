@@ -74,13 +74,38 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(ids.toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
   });
 
-  test('events that are long share no job', async () => {
+  test('events with much text share no job: what counts is bytes', async () => {
     const long = () => {
       const event = exampleEvent('job.run.started', EXAMPLE_JOB);
-      return { ...event, data: { ...event.data, runReason: 'x'.repeat(40_000) } } as typeof event;
+      return { ...event, data: { ...event.data, runReason: '🚀'.repeat(10_000) } } as typeof event;
     };
     await publisherOf(queueUrl).publishMany([long(), long()]);
     expect((await waiting()).map(({ name }) => name)).toEqual(['job.run.started', 'job.run.started']);
+  });
+
+  test('texts that no JSON may carry are repaired, and keep no other event of the call back', async () => {
+    const whole = exampleEvent('job.run.started', EXAMPLE_JOB);
+    const data = { ...whole.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
+    const cut = { ...exampleEvent('job.run.started', EXAMPLE_JOB), data } as typeof whole;
+    await publisherOf(queueUrl).publishMany([whole, cut]);
+    const [job] = await waiting();
+    const events = batchedEvents(job?.data) ?? [];
+    expect(events.map(({ eventId }) => eventId)).toEqual([whole.eventId, cut.eventId]);
+    expect(events[1]?.data).toMatchObject({
+      jobName: 'a\ufffdb',
+      runReason: 'cut \ufffd',
+      runStatusMessage: '\ufffd',
+    });
+  });
+
+  test('events at their longest are published, however many bytes they have together', async () => {
+    const text = '🚀'.repeat(65_536);
+    const longest = () => {
+      const event = exampleEvent('job.run.started', EXAMPLE_JOB);
+      return { ...event, data: { ...event.data, runReason: text, runStatusMessage: text } } as typeof event;
+    };
+    await publisherOf(queueUrl).publishMany(Array.from({ length: 17 }, longest));
+    expect(await waiting()).toHaveLength(17);
   });
 
   test('an invalid event names its problems, and nothing of its call is published', async () => {

@@ -34,11 +34,11 @@ test('events published straight onto the queue record their run, step by step', 
       erroredAt: null,
     },
   ]);
-  await commit(event('job.run.errored', { runStatusMessage: 'No such\0table' }));
+  await commit(event('job.run.errored', { runStatusMessage: 'No such table' }));
   expect(await runs()).toMatchObject([
     {
       status: 'Errored',
-      statusMessage: 'No such\uFFFDtable',
+      statusMessage: 'No such table',
       erroredAt: new Date('2026-01-31T19:31:19Z'),
       finishedAt: null,
     },

@@ -40,7 +40,7 @@ async function get(rest: string, subscription = subscriptionId) {
 const idsOf = ({ json }: Json) => json.data.map((one: Json) => one.id);
 
 describe('the list', () => {
-  test('has each delivery to the field', async () => {
+  test('has each delivery to the field, its text repaired', async () => {
     const { id, event } = await insert({
       jobName: 'Nightly \0 build',
       runId: 77,
@@ -62,7 +62,7 @@ describe('the list', () => {
             event_id: event.eventId,
             event_type: 'job.run.completed',
             job_id: event.data.jobId,
-            job_name: 'Nightly \0 build',
+            job_name: 'Nightly \ufffd build',
             run_id: '77',
             status: 'delivered',
             reason: null,
