@@ -15,7 +15,7 @@ export interface EventSample {
   jobs: number;
 }
 
-const PAGE_SIZE = 500;
+const PAGE_SIZE = 250;
 /** Jobs that came back from a worker are at an end of the line, whatever their age. */
 const END_SIZE = 100;
 const LINES = ['waiting', 'prioritized'] as const;

@@ -17,7 +17,7 @@ const EVERY_MS = 60_000;
 /** Items of a kind that one audit checks. */
 const SAMPLE_MAX = 1_000;
 /** Jobs of each line of events that one audit reads. */
-const JOBS_MAX = 1_000;
+const JOBS_MAX = 500;
 /** After this time an item without an owner is checked again: its owner may have changed between two reads. */
 const CONFIRM_AFTER_MS = 2_000;
 
