@@ -8,8 +8,8 @@ const OLDEST_SUPPORTED = 15;
 export const NO_SYSTEM_POSTGRES = `${FOLDER} has no server of version ${OLDEST_SUPPORTED} or newer (apt-get install postgresql)`;
 
 /**
- * Finds a PostgreSQL of the system's packages. It differs from npm's in what operators meet: Debian builds it with JIT,
- * which is on by default, and its release has an older version.
+ * Finds a PostgreSQL of the system's packages. Debian builds it with JIT, which is on by default, and its version is older than
+ * npm's.
  *
  * @param {{ major?: string, folder?: string }} [options] `major`: this version only; the oldest supported one when omitted
  * @returns {{ folder: string, version: string, hasJit: boolean } | null} `folder` holds bin/ and lib/

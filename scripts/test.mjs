@@ -11,7 +11,7 @@ import { root } from './workspace.mjs';
 
 /**
  * Tests that `npm test` runs a second time, on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the
- * oldest version that is supported: the plans of the statements, and what the services make of them.
+ * oldest version that is supported. They cover the plans of the statements and the story of the services.
  */
 const ON_SYSTEM_POSTGRES = ['services/dispatcher/test/record/plans', 'e2e/story\\.test'];
 

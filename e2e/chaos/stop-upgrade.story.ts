@@ -18,7 +18,7 @@ const OLDER = process.env.UPGRADE_FROM ?? '';
 /** How long each state of the system is under load. */
 const UNDER_LOAD_MS = 3_000;
 const DRAIN_TIMEOUT_MS = 240_000;
-/** Half of a surrogate pair, and NUL: PostgreSQL stores either in a column of JSON, and rejects every read of it as text. */
+/** Half of a surrogate pair, and NUL: PostgreSQL stores either in a column of type json, and rejects every read of a field of it. */
 const POISON = JSON.stringify('cut \ud83d \u0000').slice(1, -1);
 const UNDISPATCHED = 10;
 /** The run of the first undispatched event that has such a text. */
@@ -102,7 +102,7 @@ async function startAll(world: World): Promise<void> {
   await Promise.all([world.startManagement(), world.startDispatcher(0), world.startDispatcher(1)]);
 }
 
-/** Where the data of an event has its run, in the rows of the release before. */
+/** The index of the run in the data of an event, as the release before stores it. */
 const RUN_INDEX = 2;
 const POISON_RECORDED = `
   UPDATE events e SET data = replace(data::text, 'Model orders failed', $2)::json

@@ -11,13 +11,13 @@ import {
 import { DISTRIBUTED_TABLES } from './spread-postgres.ts';
 
 /*
- * The statements that Citus rejects, as read from the parse trees of plain PostgreSQL: a developer has no Citus. Each rule was
- * tried on Citus 13.0.3, whose message is given as `Citus: …`. `npm run prove-citus` runs the statements on Citus itself.
+ * Finds the statements that Citus rejects in the parse trees of plain PostgreSQL, because no developer runs Citus routinely. Each
+ * rule was tried on Citus 13.0.3, whose message its comment quotes. `npm run prove-citus` runs the statements on Citus itself.
  */
 
 const DISTRIBUTED_VIEWS = ['logged_attempts'];
 
-/** What the rules read of the catalog. */
+/** The part of the catalog that the rules use. */
 interface Catalog {
   /** By oid: `i` immutable, `s` stable, `v` volatile. */
   functions: Map<string, { name: string; volatility: string }>;
@@ -35,7 +35,7 @@ export async function citusRestrictions(pool: pg.Pool, text: string): Promise<st
     const distributed = queries.filter((query) => distributedTables(query, catalog).length > 0);
     if (distributed.length === 0) return [];
     const rules = [...MODIFICATION_RULES];
-    // What names one account everywhere is sent to one worker as it is, but for the coordinator's tables in it.
+    // Citus sends a statement that names one account to one worker unchanged, except for the coordinator's tables in it.
     const isOfOneAccount = distributed.every((query) => namesOneAccount(query, catalog));
     if (!isOfOneAccount) rules.push(...SELECTION_RULES);
     if (!isOfOneAccount || queries.some((query) => readsCoordinator(query, catalog))) rules.push(columnless);
