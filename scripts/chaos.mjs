@@ -10,13 +10,14 @@ import { buildOlder, lastTag, whyNotBeside } from './older-release.mjs';
 import { runJest } from './run-jest.mjs';
 
 const TOPOLOGIES = ['sentinel', 'cluster', 'partition', 'postgres', 'shards', 'all'];
-const USAGE = `npm run chaos [-- --seed <n> --seeds <n> --only <text> --older <tag or commit> --topology <name>]
+const USAGE = `npm run chaos [-- --seed <n> --seeds <n> --only <text> --older <tag or commit> --topology <name> --default-mb <n>]
 
 --seed      brings the moments of a run back
 --seeds     goes on with as many seeds; 1 when omitted
 --only      the faults whose name holds it
 --older     the release that works beside this one; the last tag when omitted
---topology  servers take the place of others instead: ${TOPOLOGIES.join(', ')}`;
+--topology  servers take the place of others instead: ${TOPOLOGIES.join(', ')}
+--default-mb  the size of the default partition that is converted under load; 1024 when omitted`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -25,10 +26,12 @@ const { values } = readArguments(USAGE, {
     only: { type: 'string' },
     older: { type: 'string' },
     topology: { type: 'string' },
+    'default-mb': { type: 'string' },
   },
 });
 const first = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, { min: 0, isWhole: true });
 const seeds = readNumber('--seeds', values.seeds, { isWhole: true });
+const defaultMb = readNumber('--default-mb', values['default-mb'] ?? '1024', { isWhole: true });
 const isFailover = values.topology !== undefined;
 if (isFailover) requireChoice('--topology', values.topology, TOPOLOGIES);
 const release = isFailover ? null : (values.older ?? lastTag());
@@ -69,6 +72,7 @@ try {
       environment: {
         CHAOS: 'long',
         CHAOS_SEED: String(seed),
+        CHAOS_DEFAULT_MB: String(defaultMb),
         ...(isFailover ? { CHAOS_TOPOLOGY: values.topology, CHAOS_NO_NETWORK: network.reason ?? '' } : {}),
         ...(values.only === undefined ? {} : { CHAOS_ONLY: values.only }),
         ...(older === null ? {} : { CHAOS_OLDER: older }),

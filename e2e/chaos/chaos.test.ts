@@ -22,6 +22,7 @@ const SHORT_FORM = new Set([
   'the disk of the log is full',
   "another account's path on the host hangs",
   "another account's texts are what stores reject, then PostgreSQL, Redis and a dispatcher are killed",
+  'a default partition has grown',
 ]);
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { GROWN_DEFAULT } from './grown-default.ts';
 import type { MayLose } from './ledger.ts';
 import type { Load } from './load.ts';
 import { NEIGHBOURS } from './neighbours.ts';
@@ -28,6 +29,8 @@ export interface Fault<Of extends Stores = Servers> {
   losesLocks?: (world: World<Of>) => boolean;
   /** What is counted as lost instead of missing; nothing when omitted. */
   mayLose?: MayLose;
+  /** Milliseconds between two runs of the load; as many as the load's default when omitted. */
+  runEveryMs?: number;
   /** It is in the network: the services reach their stores by way of proxies. */
   byProxy?: boolean;
   /** From the fault's end until nothing waits, on a machine that does nothing else. */
@@ -137,4 +140,5 @@ export const FAULTS: Fault[] = [
   ...POISON,
   ...NETWORK_FAULTS,
   ...VERSIONS,
+  GROWN_DEFAULT,
 ];

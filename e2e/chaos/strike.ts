@@ -31,8 +31,8 @@ export async function strike<Of extends Stores>(
   world.inFlightAtKills.clear();
   world.killedAtMs = 0;
   world.endpoint.arrivals.length = 0;
-  const { publishesDirectly = true, repeatsCalls = false, mayLose = 'nothing' } = fault;
-  const load = await startLoad(world, { publishesDirectly, repeatsCalls });
+  const { publishesDirectly = true, repeatsCalls = false, mayLose = 'nothing', runEveryMs } = fault;
+  const load = await startLoad(world, { publishesDirectly, repeatsCalls, runEveryMs });
   const beforeMs = random.between(BEFORE_MS.min, BEFORE_MS.max);
   const leaving = wait(random.between(500, beforeMs + 500)).then(() => load.leave());
   try {

@@ -1,4 +1,10 @@
 import pg from 'pg';
+import {
+  convertDefaultPartition,
+  DEFAULT_BYTES_MAX,
+  defaultPartitionBytes,
+  LOG_TABLES,
+} from './default-partition.ts';
 import type { Pool } from './open-database.ts';
 import { runEach } from './run-each.ts';
 import { type BatchOptions, runInBatches } from './run-in-batches.ts';
@@ -19,33 +25,53 @@ const MISSING = `
   FROM unnest(ARRAY['events', 'deliveries', 'attempts']) WITH ORDINALITY AS parents (parent, position),
     generate_series((now() AT TIME ZONE 'UTC')::date - 1, (now() AT TIME ZONE 'UTC')::date + $1::int, interval '1 day')
       AS day
-  WHERE to_regclass(parent || '_' || to_char(day, 'YYYYMMDD')) IS NULL
+  WHERE NOT has_day_partition(parent, parent || '_' || to_char(day, 'YYYYMMDD'))
   ORDER BY day, position`;
 
 /**
- * Makes the missing day partitions from yesterday to a week ahead. Safe to repeat, and to be called by several. Whoever
- * reads the log for long keeps none of it from anybody else: what he is in the way of waits for the next round. Until a
- * day has its partition its rows are in the default one.
+ * Makes the missing day partitions from yesterday to a week ahead. Until a day has its partition, its rows are in the
+ * default partition; one that exceeds `defaultBytesMax` is converted first. Safe to repeat, and to run concurrently. A
+ * table that another session reads for long waits for the next round, and no other session waits for it.
  */
-export async function ensureDayPartitions(pool: Pool): Promise<DayPartitionsRound> {
+export async function ensureDayPartitions(
+  pool: Pool,
+  { defaultBytesMax = DEFAULT_BYTES_MAX }: { defaultBytesMax?: number } = {},
+): Promise<DayPartitionsRound> {
+  const converted = await convertGrown(pool, defaultBytesMax);
   const missing = await runStatement<DayPartition>(pool, MISSING, [DAYS_AHEAD]);
-  return await changeEach(pool, missing, 'SELECT make_day_partition($1, $2::date) AS changed');
+  return await changeEach(pool, missing, 'SELECT make_day_partition($1, $2::date) AS changed', converted);
+}
+
+async function convertGrown(pool: Pool, bytesMax: number): Promise<DayPartitionsRound> {
+  const round: DayPartitionsRound = { changed: 0, waiting: [] };
+  const bytes = await defaultPartitionBytes(pool);
+  for (const parent of LOG_TABLES) {
+    if (bytes[parent] <= bytesMax) continue;
+    try {
+      if ((await convertDefaultPartition(pool, parent)) !== null) round.changed += 1;
+    } catch (error) {
+      if (!isNotNow(error)) throw error;
+      round.waiting.push(`${parent}_default`);
+    }
+  }
+  return round;
 }
 
 const OLD = `
   WITH days AS MATERIALIZED (
-    SELECT parent.relname AS parent, right(child.relname, 8) AS day
+    SELECT parent.relname AS parent, substr(child.relname, length(parent.relname) + 2, 8) AS day,
+      right(child.relname, 8) AS last_day
     FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid JOIN pg_class parent ON parent.oid = i.inhparent
     WHERE i.inhparent IN ('events'::regclass, 'deliveries'::regclass, 'attempts'::regclass)
-      AND child.relname ~ ('^' || parent.relname || '_[0-9]{8}$')
+      AND child.relname ~ ('^' || parent.relname || '_[0-9]{8}(_[0-9]{8})?$')
   )
   SELECT parent, to_date(day, 'YYYYMMDD')::text AS day FROM days
-  WHERE day < to_char((now() AT TIME ZONE 'UTC')::date - $1::int, 'YYYYMMDD')
+  WHERE last_day < to_char((now() AT TIME ZONE 'UTC')::date - $1::int, 'YYYYMMDD')
   ORDER BY day, parent`;
 
 /**
- * Drops the days of the log that are older than the retention. A day is stored for as long as any part of it is within
- * the retention. A partition that another session reads waits for the next round.
+ * Drops the partitions of the log whose last day is older than the retention. A day is stored for as long as any part of
+ * it is within the retention. A partition that another session reads waits for the next round.
  */
 export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<DayPartitionsRound> {
   const old = await runStatement<DayPartition>(pool, OLD, [retentionDays]);
@@ -89,23 +115,25 @@ interface DayPartition extends pg.QueryResultRow {
   day: string;
 }
 
-/** A lock that did not come, or a circle of them; and a default partition that holds too much. */
+/** A lock timeout, a deadlock, and a default partition that is too large. */
 const NOT_NOW = new Set(['55P03', '40P01', '55000']);
+const isNotNow = (error: unknown) => error instanceof pg.DatabaseError && NOT_NOW.has(error.code ?? '');
 
 /** One transaction for each, so that none holds its locks while another waits for its own. */
 async function changeEach(
   pool: Pool,
   partitions: readonly DayPartition[],
   change: string,
+  { changed, waiting }: DayPartitionsRound = { changed: 0, waiting: [] },
 ): Promise<DayPartitionsRound> {
-  const round: DayPartitionsRound = { changed: 0, waiting: [] };
+  const round = { changed, waiting: [...waiting] };
   const inTheWay = new Set<string>();
   for (const { parent, day } of partitions) {
     try {
       if (inTheWay.has(parent)) round.waiting.push(nameOf(parent, day));
-      else if (await changed(pool, change, [parent, day])) round.changed += 1;
+      else if (await hasChanged(pool, change, [parent, day])) round.changed += 1;
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError && NOT_NOW.has(error.code ?? ''))) throw error;
+      if (!isNotNow(error)) throw error;
       // What is in the way of one day is in the way of the next; each further try would let others wait as well.
       inTheWay.add(parent);
       round.waiting.push(nameOf(parent, day));
@@ -114,7 +142,7 @@ async function changeEach(
   return round;
 }
 
-async function changed(pool: Pool, change: string, values: string[]): Promise<boolean> {
+async function hasChanged(pool: Pool, change: string, values: string[]): Promise<boolean> {
   const [row] = await runStatement<{ changed: boolean }>(pool, change, values);
   return row?.changed === true;
 }

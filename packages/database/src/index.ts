@@ -12,6 +12,7 @@ export {
   ensureDayPartitions,
   missingDayPartitions,
 } from './day-partitions.ts';
+export { defaultPartitionBytes, isConversionRejection } from './default-partition.ts';
 export {
   eventDataSha256,
   GIVEN_EVENT,

@@ -113,21 +113,6 @@ test('a day that somebody reads is dropped once he is done, and stops nobody unt
   expect(await dropOldDayPartitions(database.pool, 39)).toEqual({ changed: 2, waiting: [] });
 });
 
-test('rows that no partition was made for in time stay where they are when there are many, and go with their day', async () => {
-  await database.pool.query(
-    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
-     SELECT current_date + n % 2 * -40, 'e' || n, 1, 'x', repeat('x', 900), '{}' FROM generate_series(1, 22000) n`,
-  );
-  const round = await ensureDayPartitions(database.pool);
-  expect(round.changed).toBe(9 * 2);
-  expect(round.waiting).toHaveLength(9);
-  const left = async () => (await database.pool.query('SELECT count(*)::int FROM events')).rows[0].count;
-  await deleteOldUnpartitioned(database.pool, 30, { passMaxMs: 0 });
-  expect(await left()).toBe(21_000);
-  await deleteOldUnpartitioned(database.pool, 30);
-  expect(await left()).toBe(11_000);
-});
-
 test('partitions are made once, however many processes ask', async () => {
   const rounds = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
   // What one found another at for too long it leaves to the next round.

@@ -1,5 +1,6 @@
 import {
   decryptsNewest,
+  defaultPartitionBytes,
   type EncryptionKey,
   isDatabaseUnavailable,
   KeysUnknownError,
@@ -134,13 +135,27 @@ async function examineSchema(pool: Pool): Promise<Finding> {
 
 async function examinePartitions(pool: Pool): Promise<Finding> {
   const missing = await missingDayPartitions(pool);
-  if (missing.length === 0) return ok('partitions', 'are there up to a week ahead');
+  if (missing.length === 0) return await examineDefaultPartitions(pool);
   const names = missing.slice(0, 3).join(', ');
   const more = missing.length > 3 ? ` and ${missing.length - 3} more` : '';
   return failed(
     'partitions',
     `are missing: ${names}${more}`,
     'A dispatcher makes them within minutes: is one running, and may its user create tables? Long readers of the log hold it up.',
+  );
+}
+
+const DEFAULT_BYTES_WARNING = 4 * 1024 * 1024;
+
+async function examineDefaultPartitions(pool: Pool): Promise<Finding> {
+  const bytes = Object.entries(await defaultPartitionBytes(pool));
+  const grown = bytes.filter(([, size]) => size > DEFAULT_BYTES_WARNING);
+  if (grown.length === 0) return ok('partitions', 'are there up to a week ahead');
+  const sizes = grown.map(([table, size]) => `${table}_default ${Math.round(size / 1024 / 1024)} MB`);
+  return warning(
+    'partitions',
+    `do not contain every row: ${sizes.join(', ')}`,
+    'A dispatcher converts a default partition above 16 MB: docs/runbook.md, RunhookDefaultPartition.',
   );
 }
 

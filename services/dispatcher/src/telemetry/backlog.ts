@@ -1,5 +1,5 @@
 import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
+import { defaultPartitionBytes, type Pool, runStatement } from '@runhook/database';
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
@@ -74,6 +74,13 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
     registers: [registry],
   });
 
+  const defaultBytes = new Gauge({
+    name: 'runhook_default_partition_bytes',
+    help: 'Size of the default partition of each table of the log: rows of days that have no partition.',
+    labelNames: ['table'] as const,
+    registers: [registry],
+  });
+
   async function measureQueue(): Promise<number | null> {
     try {
       const [eventCounts, deliveryCounts, first] = await Promise.all([
@@ -100,6 +107,8 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
       parked.set(Math.max(0, row?.parkedSeconds ?? 0));
       accountsOver.set(row?.accountsOver ?? 0);
       lanes.set((await waitingLanes(pool, '', LANES_COUNTED_MAX)).length);
+      for (const [table, bytes] of Object.entries(await defaultPartitionBytes(pool)))
+        defaultBytes.set({ table }, bytes);
       dependencies.note('database', true);
       return { deliverySeconds: row?.deliverySeconds ?? 0, eventSeconds: row?.eventSeconds ?? 0 };
     } catch {

@@ -72,7 +72,6 @@ const OF_ALL_ACCOUNTS = [
 const NOT_OF_THE_LOG = [
   'account-of-lane',
   'cancel-recovery',
-  'delete-old-recoveries',
   'forgotten-events',
   'judge-lanes',
   'note-recovery',

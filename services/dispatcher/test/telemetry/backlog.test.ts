@@ -51,6 +51,18 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
   const ages = () => samples('runhook_backlog_oldest_due_age_seconds');
   const jobs = () => samples('runhook_backlog_jobs');
 
+  test('reports the size of the default partition of each table', async () => {
+    const bytes = () => samples('runhook_default_partition_bytes');
+    await measure();
+    expect(await bytes()).toEqual({ events: 0, deliveries: 0, attempts: 0 });
+    await harness.database.pool.query(
+      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+       VALUES (current_date - 90, 'old', 1, 'x', 'x', '{}')`,
+    );
+    await measure();
+    expect(await bytes()).toEqual({ events: 8_192, deliveries: 0, attempts: 0 });
+  });
+
   test('is nothing while nothing waits', async () => {
     await measure();
     expect(await ages()).toEqual({ 'webhook-deliveries': 0, 'job-run-events': 0 });

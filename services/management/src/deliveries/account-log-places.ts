@@ -69,7 +69,7 @@ const OLDEST = { oldest: column.text };
 const OLDEST_DAY = `
   SELECT least(
     (SELECT min(day) FROM deliveries_default),
-    (SELECT min(to_date(right(child.relname, 8), 'YYYYMMDD'))
+    (SELECT min(to_date(substring(child.relname FROM '_([0-9]{8})'), 'YYYYMMDD'))
      FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
      WHERE i.inhparent = 'deliveries'::regclass AND child.relname <> 'deliveries_default'),
     (now() AT TIME ZONE 'UTC')::date

@@ -45,7 +45,7 @@ const TIMES = ['created_at', 'finished_at', 'errored_at', 'artifacts_ingested_at
 const SELECT_RUN = `
   SELECT status, start_reported, ${TIMES.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
     created_at >= coalesce((
-      SELECT min(to_date(right(child.relname, 8), 'YYYYMMDD'))
+      SELECT min(to_date(substring(child.relname FROM '_([0-9]{8})'), 'YYYYMMDD'))
       FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
       WHERE i.inhparent = 'deliveries'::regclass AND child.relname <> 'deliveries_default')::timestamp, '-infinity') AS has_log
   FROM runs WHERE account_id = $1 AND id = $2`;

@@ -1,4 +1,4 @@
-import { isDatabaseUnavailable } from '@runhook/database';
+import { isConversionRejection, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
 import type { ErrorRequestHandler, Response } from 'express';
 import {
@@ -121,7 +121,8 @@ export function mapErrors(log: Log): ErrorRequestHandler {
 
 function apiErrorFor(thrown: unknown, requestId: string): ApiError {
   if (thrown instanceof ApiError) return thrown;
-  if (isDatabaseUnavailable(thrown) || thrown instanceof QueueUnavailableError) return new UnavailableError();
+  if (isDatabaseUnavailable(thrown) || isConversionRejection(thrown)) return new UnavailableError();
+  if (thrown instanceof QueueUnavailableError) return new UnavailableError();
   // Express decodes path parameters; one that does not decode names nothing.
   if (thrown instanceof URIError) return new NotFoundError();
   return bodyError(thrown) ?? new UnexpectedFaultError(requestId);

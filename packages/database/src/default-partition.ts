@@ -1,0 +1,242 @@
+import pg from 'pg';
+import { inTransaction, type Pool, type Transaction } from './open-database.ts';
+import { runStatement } from './statements.ts';
+
+/** Tables of the log, each partitioned by day. */
+export const LOG_TABLES = ['events', 'deliveries', 'attempts'] as const;
+export type LogTable = (typeof LOG_TABLES)[number];
+
+/** First and last day, both included, as `YYYY-MM-DD`. */
+export interface DayRange {
+  first: string;
+  last: string;
+}
+
+/** Size of a default partition above which moving a day out of it would hold its lock for too long. */
+export const DEFAULT_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Returns the size of each default partition in bytes. */
+export async function defaultPartitionBytes(pool: Pool): Promise<Record<LogTable, number>> {
+  const rows = await runStatement<{ parent: string; bytes: string }>(pool, BYTES, [LOG_TABLES]);
+  const bytes = new Map(rows.map((row) => [row.parent, Number(row.bytes)]));
+  const bytesOf = (parent: LogTable) => bytes.get(parent) ?? 0;
+  return { events: bytesOf('events'), deliveries: bytesOf('deliveries'), attempts: bytesOf('attempts') };
+}
+
+const BYTES = 'SELECT parent, default_partition_bytes(parent) AS bytes FROM unnest($1::text[]) AS parent';
+
+/**
+ * Turns a default partition into a partition of the days that it contains, and attaches a new default partition. Rows
+ * are visible at all times, and no lock that stops reads or writes is held while rows are scanned:
+ *
+ * 1. A CHECK constraint of the range is added NOT VALID. It covers every day that new rows can have, unless these days
+ *    are on both sides of an existing partition: rows of the other side are rejected until step 3
+ *    ({@link isConversionRejection}), without affecting other rows, and their jobs are retried.
+ * 2. VALIDATE CONSTRAINT scans the table under a lock that stops neither reads nor writes.
+ * 3. One transaction detaches the table, attaches it by its range (the constraint saves the scan), and attaches the new
+ *    default partition. Rows of other days move there before, in the same transaction.
+ *
+ * Safe to repeat after an interruption at any step, and to run concurrently.
+ * @returns the name of the new partition, or null when the default partition is empty
+ * @throws pg.DatabaseError 55P03 or 40P01 when a lock was not available
+ */
+export async function convertDefaultPartition(pool: Pool, parent: LogTable): Promise<string | null> {
+  const range = await constrainDays(pool, parent);
+  if (range === null) return null;
+  if (!(await hasOtherDays(pool, parent, range)))
+    await inTransaction(pool, (transaction) => validate(transaction, parent));
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await inTransaction(pool, (transaction) => swap(transaction, parent));
+    } catch (error) {
+      if (!isLockTimeout(error) || attempt === SWAP_ATTEMPTS) throw error;
+    }
+  }
+}
+
+/**
+ * Whether a row was rejected because a default partition is being converted. It concerns that row only, so a batch is
+ * split as for invalid data, and the row can be written some seconds later.
+ */
+export function isConversionRejection(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /_default_\d{8}_\d{8}$/.test(error.constraint ?? '');
+}
+
+/** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */
+const SWAP_ATTEMPTS = 10;
+const LOCK_MS = 100;
+/** For locks whose waiters block no reads or writes. PostgreSQL cancels an autovacuum in the way after 1 s. */
+const PATIENT_LOCK_MS = 10_000;
+const SCAN_MAX_MS = 3_600_000;
+const ADVISORY_LOCK = `SELECT pg_advisory_xact_lock(hashtext('runhook.ensure_day_partitions'))`;
+
+function isLockTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === '55P03' || error.code === '40P01');
+}
+
+/** Adds the constraint of step 1, or keeps one that an interrupted conversion left behind if it still fits. */
+async function constrainDays(pool: Pool, parent: LogTable): Promise<DayRange | null> {
+  const table = `${parent}_default`;
+  return await inTransaction(pool, async (transaction) => {
+    await begin(transaction, parent);
+    const range = rangeOfDefault(await readDays(transaction, parent));
+    if (range === null) return null;
+    const existing = await readConstraint(transaction, parent);
+    if (existing && existing.first <= range.first && existing.last >= range.last) return existing;
+    const drop = existing ? `DROP CONSTRAINT ${constraintName(parent, existing)}, ` : '';
+    await run(transaction, `SET LOCAL lock_timeout = ${LOCK_MS}`);
+    await run(
+      transaction,
+      `ALTER TABLE ${table} ${drop}ADD CONSTRAINT ${constraintName(parent, range)}
+       CHECK (day >= '${range.first}'::date AND day < '${dayAfter(range.last)}'::date) NOT VALID`,
+    );
+    return range;
+  });
+}
+
+async function hasOtherDays(pool: Pool, parent: LogTable, { first, last }: DayRange): Promise<boolean> {
+  const sql = `SELECT 1 FROM ${parent}_default WHERE day < $1::date OR day > $2::date LIMIT 1`;
+  return (await runStatement(pool, sql, [first, last])).length > 0;
+}
+
+async function validate(transaction: Transaction, parent: LogTable): Promise<void> {
+  await begin(transaction, parent);
+  const range = await readConstraint(transaction, parent);
+  if (!range) return;
+  const name = constraintName(parent, range);
+  await run(transaction, `ALTER TABLE ${parent}_default VALIDATE CONSTRAINT ${name}`);
+}
+
+/** Step 3. Returns null when another process has converted the table meanwhile. */
+async function swap(transaction: Transaction, parent: LogTable): Promise<string | null> {
+  await begin(transaction, parent);
+  const range = await readConstraint(transaction, parent);
+  if (!range) return null;
+  const old = `${parent}_default`;
+  const next = `${parent}_default_next`;
+  const name = partitionName(parent, range);
+  await run(
+    transaction,
+    `CREATE TABLE ${next} (LIKE ${parent} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)`,
+  );
+  // The constraint rejects updates of these rows since step 1, so no update can miss a row that moves.
+  await run(
+    transaction,
+    `WITH moved AS (
+       DELETE FROM ${old} WHERE day < '${range.first}' OR day > '${range.last}' RETURNING *)
+     INSERT INTO ${next} SELECT * FROM moved`,
+  );
+  await run(transaction, `ALTER TABLE ${old} VALIDATE CONSTRAINT ${constraintName(parent, range)}`);
+  await run(transaction, `SET LOCAL lock_timeout = ${LOCK_MS}`);
+  await run(transaction, `ALTER TABLE ${parent} DETACH PARTITION ${old}`);
+  await run(transaction, `ALTER TABLE ${old} RENAME TO ${name}`);
+  await run(
+    transaction,
+    `ALTER TABLE ${parent} ATTACH PARTITION ${name}
+     FOR VALUES FROM ('${range.first}') TO ('${dayAfter(range.last)}')`,
+  );
+  await run(transaction, `ALTER TABLE ${name} DROP CONSTRAINT ${constraintName(parent, range)}`);
+  await run(transaction, `ALTER TABLE ${next} RENAME TO ${old}`);
+  await run(transaction, `ALTER TABLE ${parent} ATTACH PARTITION ${old} DEFAULT`);
+  return name;
+}
+
+/** Serializes with other changes of partitions, and keeps autovacuum away from the table. */
+async function begin(transaction: Transaction, parent: LogTable): Promise<void> {
+  await run(transaction, `SET LOCAL statement_timeout = ${SCAN_MAX_MS}`);
+  await run(transaction, `SET LOCAL lock_timeout = ${PATIENT_LOCK_MS}`);
+  await run(transaction, ADVISORY_LOCK);
+  await run(transaction, `LOCK TABLE ONLY ${parent}_default IN SHARE UPDATE EXCLUSIVE MODE`);
+}
+
+/** A scan of a large table takes longer than the pool waits for a response. */
+async function run<Row extends pg.QueryResultRow>(
+  transaction: Transaction,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  return await runStatement<Row>(transaction, text, values, undefined, SCAN_MAX_MS);
+}
+
+export interface DaysOfDefault {
+  /** UTC. */
+  today: string;
+  /** Days with rows in the default partition, ascending. */
+  days: readonly { day: string; rows: number }[];
+  /** Other partitions of the table. */
+  partitions: readonly DayRange[];
+}
+
+async function readDays(transaction: Transaction, parent: LogTable): Promise<DaysOfDefault> {
+  const days = await run<{ day: string; rows: number }>(
+    transaction,
+    `SELECT day::text, count(*)::int AS rows FROM ${parent}_default GROUP BY 1 ORDER BY 1`,
+  );
+  const [row] = await run<{ today: string }>(transaction, TODAY);
+  const partitions = await readRanges(transaction, PARTITION_NAMES, parent, `^${parent}_${RANGE_PATTERN}$`);
+  return { today: row?.today ?? '', days, partitions };
+}
+
+const TODAY = `SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`;
+
+/** Rows may carry a time up to a day ahead; one day more, so that midnight may pass before step 3. */
+const DAYS_AHEAD = 2;
+
+/**
+ * Chooses the range: of the days between two existing partitions those with the most rows, up to two days ahead if
+ * these days have no partition.
+ */
+export function rangeOfDefault({ today, days, partitions }: DaysOfDefault): DayRange | null {
+  const gaps = new Map<string | undefined, DayRange & { rows: number }>();
+  const firsts = partitions.map(({ first }) => first).sort();
+  for (const { day, rows } of days) {
+    const next = firsts.find((first) => first > day);
+    const gap = gaps.get(next) ?? { first: day, last: day, rows: 0 };
+    gaps.set(next, { first: gap.first, last: day, rows: gap.rows + rows });
+  }
+  const [largest] = [...gaps].sort(([, a], [, b]) => b.rows - a.rows);
+  if (!largest) return null;
+  const [next, { first, last }] = largest;
+  const beforeNext = next === undefined ? '9999-12-31' : addDays(next, -1);
+  const [, wanted = last] = [last, addDays(today, DAYS_AHEAD)].sort();
+  const [end = last] = [wanted, beforeNext].sort();
+  return { first, last: end };
+}
+
+const RANGE_PATTERN = '[0-9]{8}(_[0-9]{8})?';
+const PARTITION_NAMES = `
+  SELECT child.relname AS name FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
+  WHERE i.inhparent = $1::regclass AND child.relname ~ $2`;
+const CONSTRAINT_NAMES = `
+  SELECT conname AS name FROM pg_constraint WHERE conrelid = $1::regclass AND conname ~ $2`;
+
+async function readRanges(
+  transaction: Transaction,
+  statement: string,
+  table: string,
+  pattern: string,
+): Promise<DayRange[]> {
+  const rows = await run<{ name: string }>(transaction, statement, [table, pattern]);
+  return rows.map(({ name }) => {
+    const [first = '', last = first] = (/\d{8}(?:_\d{8})?$/.exec(name)?.[0] ?? '').split('_').map(isoDay);
+    return { first, last };
+  });
+}
+
+async function readConstraint(transaction: Transaction, parent: LogTable): Promise<DayRange | undefined> {
+  const pattern = `^${parent}_default_[0-9]{8}_[0-9]{8}$`;
+  return (await readRanges(transaction, CONSTRAINT_NAMES, `${parent}_default`, pattern))[0];
+}
+
+const digits = (day: string) => day.replaceAll('-', '');
+const isoDay = (day: string) => `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`;
+const partitionName = (parent: string, { first, last }: DayRange) =>
+  `${parent}_${digits(first)}_${digits(last)}`;
+const constraintName = (parent: string, range: DayRange) => partitionName(`${parent}_default`, range);
+const dayAfter = (day: string) => addDays(day, 1);
+
+function addDays(day: string, count: number): string {
+  const date = new Date(`${day}T00:00:00Z`);
+  date.setUTCDate(date.getUTCDate() + count);
+  return date.toISOString().slice(0, 10);
+}

@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  type Database,
+  dropOldDayPartitions,
+  ensureDayPartitions,
+  isConversionRejection,
+  isDatabaseUnavailable,
+  missingDayPartitions,
+  openDatabase,
+} from '@runhook/database';
+import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { convertDefaultPartition, rangeOfDefault } from '../src/default-partition.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase({ hasDays: false });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+});
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+const TODAY = `(now() AT TIME ZONE 'UTC')::date`;
+const insertEvents = (daysFromToday: number, count: number) =>
+  database.pool.query(
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+     SELECT ${TODAY} + $1::int, $1 || '/' || n, 1, 'x', repeat('x', 900), '{}' FROM generate_series(1, $2::int) n`,
+    [daysFromToday, count],
+  );
+const makeDay = (daysFromToday: number) =>
+  database.pool.query(`SELECT make_day_partition('events', ${TODAY} + $1::int)`, [daysFromToday]);
+const day = (daysFromToday: number) =>
+  new Date(Date.now() + daysFromToday * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '');
+/** Rows of each partition that has any. */
+const rowsByPartition = async () => {
+  const { rows } = await database.pool.query(
+    `SELECT tableoid::regclass::text AS name, count(*)::int AS rows FROM events GROUP BY 1`,
+  );
+  return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]));
+};
+const GROWN = { defaultBytesMax: 1_000_000 };
+/** What an interrupted conversion leaves behind. */
+const constrain = (first: number, last: number) =>
+  database.pool.query(
+    `ALTER TABLE events_default ADD CONSTRAINT events_default_${day(first)}_${day(last)}
+     CHECK (day >= '${day(first)}'::date AND day < '${day(last + 1)}'::date) NOT VALID`,
+  );
+
+test('a default partition of more than 16 MB becomes a partition of its days, and the next days are made', async () => {
+  await insertEvents(-3, 11_000);
+  await insertEvents(0, 11_000);
+  const round = await ensureDayPartitions(database.pool);
+  expect(round).toEqual({ changed: 9 * 2 + 1 + 5, waiting: [] });
+  expect(await rowsByPartition()).toEqual({ [`events_${day(-3)}_${day(2)}`]: 22_000 });
+  await insertEvents(1, 1);
+  await insertEvents(3, 1);
+  await insertEvents(-9, 1);
+  expect(await rowsByPartition()).toEqual({
+    [`events_${day(-3)}_${day(2)}`]: 22_001,
+    [`events_${day(3)}`]: 1,
+    events_default: 1,
+  });
+  expect(await missingDayPartitions(database.pool)).toEqual([]);
+  expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
+});
+
+test('rows on the other side of an existing partition move to the new default partition', async () => {
+  await makeDay(-5);
+  await insertEvents(-9, 3);
+  await insertEvents(-5, 2);
+  await insertEvents(-4, 3_000);
+  expect((await ensureDayPartitions(database.pool, GROWN)).waiting).toEqual([]);
+  expect(await rowsByPartition()).toEqual({
+    events_default: 3,
+    [`events_${day(-5)}`]: 2,
+    [`events_${day(-4)}_${day(2)}`]: 3_000,
+  });
+});
+
+test('a long reader delays the conversion to a later round, and rows are visible meanwhile', async () => {
+  await insertEvents(0, 3_000);
+  const reader = await database.pool.connect();
+  await reader.query('BEGIN; SELECT count(*) FROM events');
+  const round = await ensureDayPartitions(database.pool, GROWN);
+  expect(round.waiting).toContain('events_default');
+  expect(await rowsByPartition()).toEqual({ events_default: 3_000 });
+  await reader.query('COMMIT');
+  reader.release();
+  expect((await ensureDayPartitions(database.pool, GROWN)).waiting).toEqual([]);
+  expect(await rowsByPartition()).toEqual({ [`events_${day(0)}_${day(2)}`]: 3_000 });
+});
+
+describe('an interrupted conversion', () => {
+  test('is completed with the range that it had chosen', async () => {
+    await insertEvents(0, 3_000);
+    await constrain(-2, 3);
+    await ensureDayPartitions(database.pool, GROWN);
+    expect(await rowsByPartition()).toEqual({ [`events_${day(-2)}_${day(3)}`]: 3_000 });
+  });
+
+  test('is completed with another range when that one no longer contains every day', async () => {
+    await insertEvents(0, 3_000);
+    await constrain(-2, 1);
+    await ensureDayPartitions(database.pool, GROWN);
+    expect(await rowsByPartition()).toEqual({ [`events_${day(0)}_${day(2)}`]: 3_000 });
+    const constraints = `SELECT conname FROM pg_constraint WHERE conname LIKE 'events_default_2%'`;
+    expect((await database.pool.query(constraints)).rows).toEqual([]);
+  });
+
+  test('rejects rows of other days with an error that concerns the row only', async () => {
+    await constrain(0, 2);
+    const error = await insertEvents(-9, 1).catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: '23514' });
+    expect([isConversionRejection(error), isDatabaseUnavailable(error)]).toEqual([true, false]);
+  });
+});
+
+test('two processes convert a default partition once', async () => {
+  await insertEvents(0, 3_000);
+  const names = await Promise.all([
+    convertDefaultPartition(database.pool, 'events'),
+    convertDefaultPartition(database.pool, 'events'),
+  ]);
+  expect(names.filter((name) => name !== null)).toEqual([`events_${day(0)}_${day(2)}`]);
+  expect(await rowsByPartition()).toEqual({ [`events_${day(0)}_${day(2)}`]: 3_000 });
+});
+
+test('a partition of several days is dropped when its last day is older than the retention', async () => {
+  await database.pool.query(
+    `CREATE TABLE events_${day(-40)}_${day(-31)} PARTITION OF events FOR VALUES FROM ('${day(-40)}') TO ('${day(-30)}')`,
+  );
+  expect(await dropOldDayPartitions(database.pool, 31)).toEqual({ changed: 0, waiting: [] });
+  expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 1, waiting: [] });
+});
+
+const rows = (...days: [string, number][]) => days.map(([day, rows]) => ({ day, rows }));
+const of = (...days: string[]) => days.map((day) => ({ first: day, last: day }));
+
+test.each([
+  ['an empty table has no range', [], [], null],
+  ['it ends two days ahead', rows(['2026-03-01', 1], ['2026-03-04', 1]), [], ['2026-03-01', '2026-03-07']],
+  ['it ends with the latest day', rows(['2026-03-09', 1]), [], ['2026-03-09', '2026-03-09']],
+  [
+    'it ends before the next partition',
+    rows(['2026-03-04', 1]),
+    of('2026-03-06'),
+    ['2026-03-04', '2026-03-05'],
+  ],
+  [
+    'it is the side of a partition with the most rows',
+    rows(['2026-02-01', 5], ['2026-02-03', 5], ['2026-03-04', 9]),
+    of('2026-02-09'),
+    ['2026-02-01', '2026-02-08'],
+  ],
+] as const)('the range of a default partition: %s', (_, days, partitions, range) => {
+  const found = rangeOfDefault({ today: '2026-03-05', days, partitions });
+  expect(found && [found.first, found.last]).toEqual(range);
+});
