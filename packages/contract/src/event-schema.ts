@@ -58,7 +58,19 @@ export function parseEvent(published: unknown, defaults: EventDefaults): EventPa
 
 const DAY_MS = 86_400_000;
 
-function eventIdAgeProblem(eventId: string, { nowMs, retentionDays }: EventDefaults): string | null {
+/** The clock and the retention that an event's id is held to. */
+export type EventIdLimits = Pick<EventDefaults, 'nowMs' | 'retentionDays'>;
+
+/** Whether it is the id of an event whose time the log cannot take: its publisher has a wrong clock. */
+export function isEventIdOutOfRange(eventId: unknown, limits: EventIdLimits): boolean {
+  return (
+    typeof eventId === 'string' &&
+    idTimeMs('event', eventId) !== null &&
+    eventIdAgeProblem(eventId, limits) !== null
+  );
+}
+
+function eventIdAgeProblem(eventId: string, { nowMs, retentionDays }: EventIdLimits): string | null {
   const timeMs = idTimeMs('event', eventId) ?? Number.NaN;
   if (timeMs < nowMs - retentionDays * DAY_MS)
     return `eventId is older than the ${retentionDays} days of the log`;

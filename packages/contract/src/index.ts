@@ -2,7 +2,14 @@ export {
   HEADER_LIMITS,
   MASK,
 } from './delivery-headers.ts';
-export { EVENT_LIMITS, type EventDefaults, type EventParsing, parseEvent } from './event-schema.ts';
+export {
+  EVENT_LIMITS,
+  type EventDefaults,
+  type EventIdLimits,
+  type EventParsing,
+  isEventIdOutOfRange,
+  parseEvent,
+} from './event-schema.ts';
 export {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,

@@ -1,5 +1,5 @@
 import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
-import { createQueueBackend, openEventQueue, openQueueTelemetry } from '@runhook/queue';
+import { createQueueBackend, openEventQueue, openQueueTelemetry, ServerClock } from '@runhook/queue';
 
 export {
   type EventType,
@@ -52,26 +52,30 @@ export interface EventPublisherOptions {
 
 /**
  * Publishes onto `job-run-events` (queue contract, docs/contract.md#queue): job name = event type, job id = `<eventId>-<accountId>`.
- * `eventId` and `timestamp` are made here where an event has none. Calls throw {@link InvalidEventError};
+ * `eventId` and `timestamp` are made here where an event has none, by the clock of the queue's server: the host's own may be wrong. Calls throw {@link InvalidEventError};
  * `QueueUnavailableError` when the queue did not take the call, which may be repeated with the same ids; and of those
  * `QueueFullError` when it has no room: whoever can, waits before the next one.
  */
 export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
+  // Asks the queue, which is opened below.
+  const clock: ServerClock = new ServerClock({ read: () => queue.serverTimeMs() });
   const queue = openEventQueue(
-    createQueueBackend(options.queueUrl),
+    createQueueBackend(options.queueUrl, { clock }),
     options.onError ?? (() => undefined),
     options.traces ? openQueueTelemetry : undefined,
   );
   const retentionDays = options.retentionDays ?? 30;
 
   async function publishMany(published: readonly PublishedEvent[]): Promise<string[]> {
+    const unavailable = await measured(clock);
+    const nowMs = clock.nowMs();
+    const defaults = { eventId: () => createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
     const events = published.map((candidate, index) => {
-      const nowMs = Date.now();
-      const defaults = { eventId: () => createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
       const { event, problems } = parseEvent(candidate, defaults);
       if (problems) throw new InvalidEventError(index, problems);
       return event;
     });
+    if (unavailable !== null) throw unavailable;
     await queue.add(events);
     return events.map(({ eventId }) => eventId);
   }
@@ -83,7 +87,23 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
   };
 }
 
-/** An id for an event, for whoever must know it before it is published: to publish it again after a fault, say. */
+const MEASURED_FOR_MS = 60_000;
+
+/** Measures the clock of the queue's server if that is due. Returns the error of a queue that is away, null otherwise. */
+async function measured(clock: ServerClock): Promise<unknown> {
+  if (clock.isMeasuredWithin(MEASURED_FOR_MS)) return null;
+  try {
+    await clock.measure();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+/**
+ * An id for an event that must be known before it is published, to publish the event again after a fault, say. It has the time of this
+ * host's clock: `publish` rejects it if that is more than a day ahead of the queue's server, or behind it by more than the retention.
+ */
 export function createEventId(): string {
   return createId('event');
 }

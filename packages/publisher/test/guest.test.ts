@@ -196,9 +196,11 @@ async function urlOfUser(
     closers.push(() => Promise.all([desk.close(), events.close()]));
     await events.keepSettings();
     const [, ...rules] = await documentedRules();
-    const formerRules = rules.map((rule) =>
-      rule.replaceAll('{runhook*}', '{runhook}').replace(' %R~{runhook}:shards', ''),
-    );
+    // Without the clock of the server, too: ids go by that of the host then.
+    const formerRules = rules
+      .filter((rule) => rule !== '+time')
+      .map((rule) => rule.replaceAll('{runhook*}', '{runhook}').replace(' %R~{runhook}:shards', ''));
+    expect(formerRules.length).toBe(rules.length - 1);
     expect(formerRules.join()).not.toContain('shards');
     const publisherOf = async (index: number, of: readonly string[]) => {
       const queueUrl = await urlOfUser(own, ownUrl, names[index] as string, of);

@@ -1,6 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { batchedEvents, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
-import { createEventPublisher, InvalidEventError, QueueUnavailableError } from '@runhook/publisher';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { batchedEvents, eventJobId, idTimeMs, JOB_RUN_EVENTS } from '@runhook/contract';
+import {
+  createEventId,
+  createEventPublisher,
+  InvalidEventError,
+  QueueUnavailableError,
+} from '@runhook/publisher';
 import { createQueueBackend, queueBackendName } from '@runhook/queue';
 import {
   createTestDatabase,
@@ -10,6 +15,9 @@ import {
   queueBackends,
   startTcpProxy,
 } from '@runhook/testing';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 describe.each(queueBackends())('on $name', (backend) => {
   let queueUrl: string;
@@ -120,6 +128,36 @@ describe.each(queueBackends())('on $name', (backend) => {
       problems: [{ field: 'data.jobId', message: 'data.jobId must be a string' }],
     });
     expect(await waiting()).toEqual([]);
+  });
+
+  describe.each([
+    ['two days ahead', 2 * DAY_MS, 'eventId carries a time more than a day ahead'],
+    ['forty days behind', -40 * DAY_MS, 'eventId is older than the 30 days of the log'],
+  ])('on a host whose clock is %s', (_name, aheadMs, problem) => {
+    const { now } = Date;
+    beforeEach(() => {
+      jest.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs);
+    });
+    afterEach(() => {
+      jest.restoreAllMocks();
+    });
+
+    test('an id, a time and a job that are made have the time of the queue', async () => {
+      const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
+      const eventId = await publisherOf(queueUrl).publish(anonymous as never);
+      const [queued] = (await waiting()) as unknown as [{ timestamp: number; data: { timestamp: string } }];
+      for (const timeMs of [idTimeMs('event', eventId), Date.parse(queued.data.timestamp), queued.timestamp])
+        expect(Math.abs((timeMs ?? 0) - now())).toBeLessThan(HOUR_MS);
+    });
+
+    test('an id that was made by its clock is rejected, by the rule of the dispatchers', async () => {
+      const event = { ...exampleEvent('job.run.started', EXAMPLE_JOB), eventId: createEventId() };
+      await expect(publisherOf(queueUrl).publish(event)).rejects.toMatchObject({
+        code: 'invalid_event',
+        problems: [{ field: 'eventId', message: problem }],
+      });
+      expect(await waiting()).toEqual([]);
+    });
   });
 
   test('while the queue is away a call fails in time, and the next one works when it is back', async () => {

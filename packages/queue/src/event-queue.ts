@@ -74,6 +74,8 @@ export interface EventQueue {
   counts(): Promise<Record<string, number>>;
   /** For publishers whose user may only add: they cannot write what BullMQ misses in an emptied queue. */
   keepSettings(): Promise<void>;
+  /** The time of the queue's server, in milliseconds since the epoch; that of this host for a user who may only add events. */
+  serverTimeMs(): Promise<number>;
   /** What publishers have left that are not set up for this queue. */
   strangers(): Promise<Strangers>;
   /** The job that waits longest; null when none waits. */
@@ -213,6 +215,15 @@ export function openEventQueue(
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
     keepSettings: async () => void (await producer.callEach((queue) => backend.keepSettings(queue))),
+    serverTimeMs: () =>
+      producer.call(async (queue) => {
+        try {
+          return await backend.serverTimeMs(queue);
+        } catch (error) {
+          if (backend.isForbidden(error)) return Date.now();
+          throw error;
+        }
+      }),
     async strangers() {
       const [first, ...others] = await producer.callEach(async (queue, shard) =>
         shard === 0

@@ -1,3 +1,4 @@
+export { ServerClock } from '@runhook/runtime/server-clock';
 export { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
 export {
   type JobState,

@@ -1,4 +1,10 @@
-import { batchedEvents, eventIdForJob, type JobRunEvent, parseEvent } from '@runhook/contract';
+import {
+  batchedEvents,
+  eventIdForJob,
+  isEventIdOutOfRange,
+  type JobRunEvent,
+  parseEvent,
+} from '@runhook/contract';
 import { isItemFault } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
@@ -16,9 +22,12 @@ type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
   opts?: { priority?: number };
 };
 
-/** Why a message cannot be delivered. `conflict`: another event of its id is on record, with another type or other data. */
+/**
+ * Why a message cannot be delivered. `conflict`: another event of its id is on record, with another type or other data.
+ * `out_of_range`: its id carries a time that the log cannot take.
+ */
 export interface Rejection {
-  result: 'malformed' | 'conflict';
+  result: 'malformed' | 'conflict' | 'out_of_range';
   problem: string;
 }
 
@@ -63,13 +72,14 @@ async function processEvent(
   const entering = inHand.acquire((opts?.priority ?? 0) > 0);
   if (entering) await entering;
   try {
-    const { event, problems } = parseEvent(message, {
-      eventId: () => eventIdForJob(id ?? '', timestamp),
-      timestampMs: timestamp,
-      nowMs: clock.nowMs(),
-      retentionDays,
-    });
-    if (problems) return malformed(problems.map(({ message }) => message).join('; '));
+    const ownId = () => eventIdForJob(id ?? '', timestamp);
+    const limits = { nowMs: clock.nowMs(), retentionDays };
+    const { event, problems } = parseEvent(message, { eventId: ownId, timestampMs: timestamp, ...limits });
+    if (problems) {
+      const problem = problems.map(({ message }) => message).join('; ');
+      const { eventId = ownId() } = (message ?? {}) as { eventId?: unknown };
+      return { result: isEventIdOutOfRange(eventId, limits) ? 'out_of_range' : 'malformed', problem };
+    }
     const result = await dispatch(dispatcher, event, attemptsStarted > 1).catch(async (error: unknown) => {
       if (attemptsStarted <= UNSETTLED_TRIES || !isItemFault(error)) throw error;
       await dispatcher.quarantine.setAsideEvent(event, error);

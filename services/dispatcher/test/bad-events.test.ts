@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
+import { createId, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
@@ -70,6 +70,30 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(30);
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     expect(metrics).toMatch(/^runhook_events_total\{result="malformed".*\} 1$/m);
+    await queue.close();
+  });
+
+  test('a message whose id carries a time that the log cannot take is set aside, and counted apart', async () => {
+    const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
+    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
+    const event = exampleEvent('job.run.started', job);
+    const at = (days: number) => createId('event', Date.now() + days * 86_400_000);
+    await queue.add('job.run.started', { ...event, eventId: at(2) });
+    await queue.add('job.run.started', { ...event, eventId: at(-40) });
+    const { eventId: _none, ...anonymous } = event;
+    await queue.add('job.run.started', anonymous, { timestamp: Date.now() + 2 * 86_400_000 });
+    const { port } = await harness.startDispatcher();
+    await eventually(async () => {
+      const failed = await queue.getFailed();
+      expect(failed.map(({ failedReason }) => failedReason).sort()).toEqual([
+        'eventId carries a time more than a day ahead',
+        'eventId carries a time more than a day ahead',
+        'eventId is older than the 30 days of the log',
+      ]);
+    });
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/^runhook_events_total\{result="out_of_range".*\} 3$/m);
+    expect(metrics).not.toMatch(/^runhook_events_total\{result="malformed".*\} [1-9]/m);
     await queue.close();
   });
 

@@ -2,7 +2,7 @@ import { createSecretBox, type Pool, type RecordWrites } from '@runhook/database
 import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
-import type { Logger, Traces } from '@runhook/runtime';
+import type { Clock, Logger, Traces } from '@runhook/runtime';
 import { auditEndpoint } from './audit/routes.ts';
 import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
@@ -57,6 +57,8 @@ export interface EndpointDependencies {
   relay: Relay;
   /** Notes whether reports can be written. */
   writes: Pick<RecordWrites, 'track' | 'state'>;
+  /** PostgreSQL's. */
+  clock: Clock;
   changes: ChangeStreams;
   timeouts: {
     /** A request for its answer; {@link DEADLINE_MS} when omitted. */
@@ -86,6 +88,7 @@ export function createEndpoints(
     relay,
     writes,
     changes,
+    clock,
     timeouts,
   } = deps;
   const { prisma, pool } = database;
@@ -113,7 +116,7 @@ export function createEndpoints(
     trackWrite: <T>(work: () => Promise<T>) => writes.track(work),
     ...(traces && { traceContext: () => traces.carried() }),
   };
-  const runs = createRuns(reported);
+  const runs = createRuns({ ...reported, nowMs: () => clock.nowMs() });
   const published = createPublishedEvents(reported);
   const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
@@ -146,7 +149,7 @@ export function createEndpoints(
     serviceStateEndpoint({ prisma, writes }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs, reads),
-    publishEndpoint({ published, retentionDays: settings.logRetentionDays }),
+    publishEndpoint({ published, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),

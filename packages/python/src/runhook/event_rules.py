@@ -29,12 +29,16 @@ _INVALID = re.compile(f"[\0\ud800-\udfff\ufdd0-\ufdef{_LAST_TWO_OF_PLANES}]")
 _SECONDS_UTC = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.ASCII)
 
 
-def checked_events(published: Sequence[PublishedEvent], retention_days: float) -> list[dict[str, Any]]:
+def checked_events(
+    published: Sequence[PublishedEvent], retention_days: float, now: float | None = None
+) -> list[dict[str, Any]]:
     """Complete events, as the queue and the API take them: unknown fields dropped, `timestamp` with nine digits.
+
+    now: seconds since the epoch, for what is made here and for the age of ids; the clock of the host when omitted.
 
     Raises `InvalidEventError` for the first that does not fit, with all that is wrong with it.
     """
-    now = time.time()
+    now = time.time() if now is None else now
     events = []
     for index, one in enumerate(published):
         event = published_form(one) if isinstance(one, Event) else one

@@ -17,7 +17,8 @@ _EPOCH_SECONDS = 1_400_000_000
 def create_event_id(now: float | None = None) -> str:
     """An id for an event, for whoever must know it before it is published: to publish it again after a fault, say.
 
-    `now` is in seconds since the epoch; the clock when omitted.
+    `now` is in seconds since the epoch; the clock of the host when omitted. `publish` refuses an id that is
+    more than a day ahead of the queue's server, or older than the retention.
     """
     seconds = int(time.time() if now is None else now) - _EPOCH_SECONDS
     if not 0 <= seconds < 1 << (_BITS - _PAYLOAD_BITS):

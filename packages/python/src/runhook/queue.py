@@ -16,6 +16,7 @@ from runhook.errors import QueueFullError, QueueUnavailableError
 from runhook.event_jobs import BATCH, BurstLimiter, Job, jobs_of
 from runhook.event_rules import PublishedEvent, checked_events
 from runhook.queue_url import open_client, parse_queue_url
+from runhook.server_clock import ServerClock
 from runhook.shards import ShardMaps, is_forbidden, prefix_of
 
 _QUEUE = "job-run-events"
@@ -40,6 +41,7 @@ class AsyncEventPublisher:
         self._burst = BurstLimiter()
         self._client: Any = None
         self._maps = ShardMaps()
+        self._clock = ServerClock(self._server_time)
         self._queues: dict[int, Any] = {}
         self._has_settings: set[int] = set()
         self._looked_at = float("-inf")
@@ -49,7 +51,14 @@ class AsyncEventPublisher:
         return (await self.publish_many([event]))[0]
 
     async def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
-        checked = checked_events(events, self._retention_days)
+        unavailable = None
+        try:
+            await self._within_call_timeout(self._clock.measure_if_due())
+        except QueueUnavailableError as error:
+            unavailable = error
+        checked = checked_events(events, self._retention_days, self._clock.now())
+        if unavailable is not None:
+            raise unavailable
         for start in range(0, len(checked), _BULK_SIZE):
             await self._within_call_timeout(self._add(checked[start : start + _BULK_SIZE]))
         return [event["eventId"] for event in checked]
@@ -68,9 +77,23 @@ class AsyncEventPublisher:
     ) -> None:
         await self.close()
 
+    async def _server_time(self) -> float | None:
+        """None for a user who may only add events."""
+        _queue_class()
+        try:
+            told = await self._open_client().time()
+        except Exception as error:
+            if is_forbidden(error):
+                return None
+            raise
+        # A cluster's client has one for each node.
+        seconds, micros = next(iter(told.values())) if isinstance(told, dict) else told
+        return float(seconds) + float(micros) / 1_000_000
+
     def _options_of(self, account_id: int) -> Job:
         # BullMQ takes jobs without a priority before any that has one.
-        return {"removeOnComplete": True, **({} if self._burst.take(account_id) else {"priority": 1})}
+        behind = {} if self._burst.take(account_id) else {"priority": 1}
+        return {"removeOnComplete": True, "timestamp": round(self._clock.now() * 1_000), **behind}
 
     def _open(self, shard: int) -> Any:
         """All shards are added to over one client."""
@@ -150,6 +173,8 @@ class EventPublisher:
 
     queue_url: the services' own `QUEUE_URL`: Redis in any of its forms.
     retention_days: `LOG_RETENTION_DAYS` of the service; ids older than that are refused.
+
+    Ids and timestamps that are made here go by the clock of the queue's server, as does the age of ids that are given.
 
     Calls raise `InvalidEventError`; `QueueUnavailableError` when the queue did not take the call, which may be repeated
     with the same ids; and of those `QueueFullError` when it has no room: whoever can, waits before the next one.

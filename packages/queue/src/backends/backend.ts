@@ -66,6 +66,8 @@ export interface Connector {
   isForbidden(error: unknown): boolean;
   /** Writes what BullMQ keeps of the queue's settings, if somebody has emptied the server since the queue was opened. */
   keepSettings<Data>(queue: Queue<Data>): Promise<void>;
+  /** The time of the queue's server, in milliseconds since the epoch. */
+  serverTimeMs<Data>(queue: Queue<Data>): Promise<number>;
   /** What others have left on the server that does not fit; a look at a part of it, which the next goes on from. */
   strangers<Data>(queue: Queue<Data>): Promise<Strangers>;
   /** As {@link Strangers.version}. */

@@ -80,6 +80,10 @@ function connect(connectionString: string, connectMs: number): Connector {
     present: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
     isForbidden: () => false,
     keepSettings: async () => undefined,
+    async serverTimeMs(queue) {
+      const { rows } = await poolOf(queue).query<{ ms: number }>(SERVER_TIME);
+      return Number(rows[0]?.ms);
+    },
     strangers: async () => ({ elsewhere: [], version: null }),
     strangeVersion: async () => null,
     // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
@@ -184,6 +188,8 @@ async function failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]):
   const { rows } = await poolOf(queue).query<{ id: string }>(FAILED_AMONG, [queue.name, jobIds]);
   return new Set(rows.map(({ id }) => id));
 }
+
+const SERVER_TIME = `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms`;
 
 const poolOf = <Data>(queue: Queue<Data>) =>
   (queue.getBackend() as unknown as { connection: BackendConnection }).connection.pool;

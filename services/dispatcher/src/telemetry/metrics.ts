@@ -11,7 +11,14 @@ export interface InFlight {
   attempts: number;
 }
 
-const EVENT_RESULTS = ['fanned_out', 'duplicate', 'resumed', 'malformed', 'conflict'] as const;
+const EVENT_RESULTS = [
+  'fanned_out',
+  'duplicate',
+  'resumed',
+  'malformed',
+  'conflict',
+  'out_of_range',
+] as const;
 const ROUTES = ['in_place', 'parked', 'cancelled'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
@@ -66,7 +73,7 @@ function flowMetrics(registers: Registry[]) {
       (result) => ({ result }),
       new Counter({
         name: 'runhook_events_total',
-        help: 'Event jobs by what became of them: fanned_out, duplicate, resumed, malformed, conflict.',
+        help: 'Event jobs by result: fanned_out, duplicate, resumed, malformed, conflict, out_of_range.',
         labelNames: ['result'] as const,
         registers,
       }),

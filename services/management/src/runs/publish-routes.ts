@@ -1,5 +1,6 @@
 import {
   createId,
+  type EventIdLimits,
   isId,
   type JobRunEvent,
   nanosecondTimestamp,
@@ -10,6 +11,7 @@ import {
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import { storedEventData } from '@runhook/database';
+import type { Clock } from '@runhook/runtime';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, REPORT_RUNS } from '../http/endpoint.ts';
@@ -45,12 +47,14 @@ export interface Publishing {
  * `POST …/events/` (docs/contract.md#publishing-over-rest): what the queue takes, for runners that speak no BullMQ. An event
  * that does not fit keeps none of the others back; when none fits, nothing is done, and it is a 400.
  * @param deps.retentionDays ids older than that are refused, as on the queue
+ * @param deps.clock PostgreSQL's
  */
 export function publishEndpoint(deps: {
   published: PublishedEvents;
   retentionDays: number;
+  clock: Clock;
 }): AccountEndpoint {
-  const { published, retentionDays } = deps;
+  const { published, retentionDays, clock } = deps;
   return {
     method: 'POST',
     path: '/api/v2/accounts/:account_id/events',
@@ -59,7 +63,8 @@ export function publishEndpoint(deps: {
     bodyBytesMax: BODY_BYTES_MAX.events,
     bodyValuesMax: VALUES_MAX,
     async handle({ account, body, version, keep }) {
-      const checked = parseEvents(body).map((event) => checkedEvent(event, account.id, retentionDays));
+      const limits = { nowMs: clock.nowMs(), retentionDays };
+      const checked = parseEvents(body).map((event) => checkedEvent(event, account.id, limits));
       const refused = checked.filter(({ problems }) => problems !== undefined);
       if (refused.length === checked.length) throw new InvalidRequestError(toldOf(checked));
       const distinct = new Map<string, JobRunEvent>();
@@ -87,13 +92,12 @@ type Checked =
   | { event: JobRunEvent; problems?: never }
   | { event?: never; eventId: string | null; problems: Problem[] };
 
-function checkedEvent(published: unknown, accountId: number, retentionDays: number): Checked {
-  const nowMs = Date.now();
+function checkedEvent(published: unknown, accountId: number, limits: EventIdLimits): Checked {
+  const { nowMs } = limits;
   const { event, problems } = parseEvent(completed(published, nowMs), {
     eventId: () => createId('event', nowMs),
     timestampMs: nowMs,
-    nowMs,
-    retentionDays,
+    ...limits,
   });
   if (event?.accountId === accountId) return { event };
   const message = `accountId must be ${accountId}, the account of the path`;

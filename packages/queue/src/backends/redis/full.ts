@@ -27,6 +27,7 @@ interface Commands {
   lrange(key: string, start: number, end: number): Promise<string[]>;
   lrem(key: string, count: number, value: string): Promise<number>;
   pipeline(): ChainableCommander;
+  time(): Promise<(string | number)[]>;
   zcard(key: string): Promise<number>;
   zrange(key: string, start: number, end: number): Promise<string[]>;
   zrem(key: string, member: string): Promise<number>;

@@ -48,6 +48,10 @@ function connect(url: string, connectMs: number): Connector {
     async hasFailed(queue) {
       return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
     },
+    async serverTimeMs(queue) {
+      const [seconds, micros] = await (await clientOf(queue)).time();
+      return Number(seconds) * 1_000 + Number(micros) / 1_000;
+    },
     async keepSettings(queue) {
       const { maxLen } = EVENT_STREAM.events;
       await (await clientOf(queue)).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from test_receiving import EVENT
+
+from runhook.errors import InvalidEventError
+from runhook.event_rules import checked_events
+from runhook.ids import create_event_id, event_id_time
+from runhook.server_clock import ServerClock
+
+DAY = 86_400.0
+WITHOUT_ID = {name: value for name, value in EVENT.items() if name != "eventId"}
+
+
+class World:
+    """A server whose clock is 1,000,000,000 s when the monotonic one is at 0, and a host whose clock is ahead of it."""
+
+    def __init__(self, ahead: float) -> None:
+        self.ahead = ahead
+        self.elapsed = 0.0
+        self.reads = 0
+        self.clock = ServerClock(
+            self.read, local=lambda: self.server() + self.ahead, monotonic=lambda: self.elapsed
+        )
+
+    def server(self) -> float:
+        return 1_700_000_000 + self.elapsed
+
+    async def read(self) -> float:
+        self.reads += 1
+        self.elapsed += 0.1
+        told = self.server()
+        self.elapsed += 0.1
+        return told
+
+
+@pytest.mark.parametrize("ahead", [2 * DAY, -40 * DAY])
+def test_an_id_that_is_made_here_has_the_time_of_the_queue_and_not_of_the_host(ahead: float) -> None:
+    world = World(ahead)
+    asyncio.run(world.clock.measure_if_due())
+    (event,) = checked_events([WITHOUT_ID], 30, world.clock.now())
+    made = event_id_time(event["eventId"])
+    assert made is not None
+    assert abs(made - world.server()) < 2
+
+
+@pytest.mark.parametrize(("ahead", "words"), [(2 * DAY, "more than a day ahead"), (-40 * DAY, "older than")])
+def test_an_id_that_is_given_is_refused_when_it_is_out_of_range(ahead: float, words: str) -> None:
+    world = World(ahead)
+    asyncio.run(world.clock.measure_if_due())
+    given = create_event_id(world.server() + ahead)
+    with pytest.raises(InvalidEventError, match=words):
+        checked_events([{**EVENT, "eventId": given}], 30, world.clock.now())
+
+
+def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_s() -> None:
+    world = World(0)
+    asyncio.run(world.clock.measure_if_due())
+    asyncio.run(world.clock.measure_if_due())
+    assert world.reads == 1
+    world.elapsed += 61
+    asyncio.run(world.clock.measure_if_due())
+    assert world.reads == 2
+    world.ahead = DAY
+    asyncio.run(world.clock.measure_if_due())
+    assert world.reads == 3
+    assert abs(world.clock.now() - world.server()) < 0.001
