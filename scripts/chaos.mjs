@@ -68,7 +68,11 @@ try {
     const { isSuccess } = await runJest({
       args: isFailover
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
-        : ['e2e/chaos/chaos.test.ts', '--runInBand'],
+        : [
+            'e2e/chaos/chaos.test.ts',
+            ...(values.only === undefined ? ['e2e/chaos/clocks.test.ts'] : []),
+            '--runInBand',
+          ],
       environment: {
         CHAOS: 'long',
         CHAOS_SEED: String(seed),

@@ -2,12 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { TcpProxy } from '@runhook/testing';
 import type { Fault } from './faults.ts';
-import { isLong, type Proxies, type World } from './world.ts';
+import { isLong, type OtherDispatcher, type Proxies, type World } from './world.ts';
 
 const STALLS_FOR_MS = isLong ? 8_000 : 1_000;
 const LOSES_FOR_MS = 3_000;
 const RUNS_BESIDE_MS = 4_000;
-const CLOCK_AHEAD_MS = 30_000;
+const HOUR_MS = 3_600_000;
 const CLOCK_AHEAD = new URL('./clock-ahead.mjs', import.meta.url);
 
 /** What the services hear of their stores, and what they do not. */
@@ -45,16 +45,14 @@ export const NETWORK_FAULTS: Fault[] = [
 /** Dispatchers that are not of one mind. */
 export const VERSIONS: Fault[] = [
   {
-    name: "a dispatcher's clock is 30 s ahead",
-    // What it has put off is due by its own clock, and it leaves before that.
+    name: "a dispatcher's clock is an hour ahead",
     drainedWithinSeconds: 120,
-    strike: (world) =>
-      replaceOne(world, {
-        environment: {
-          NODE_OPTIONS: `--import ${fileURLToPath(CLOCK_AHEAD)}`,
-          CLOCK_AHEAD_MS: String(CLOCK_AHEAD_MS),
-        },
-      }),
+    strike: (world) => replaceOne(world, clockAhead(HOUR_MS)),
+  },
+  {
+    name: "a dispatcher's clock is an hour behind",
+    drainedWithinSeconds: 120,
+    strike: (world) => replaceOne(world, clockAhead(-HOUR_MS)),
   },
   {
     name: 'an older release works beside this one',
@@ -64,6 +62,12 @@ export const VERSIONS: Fault[] = [
     strike: (world) => replaceOne(world, { checkout: OLDER_RELEASE as string }),
   },
 ];
+
+function clockAhead(aheadMs: number): OtherDispatcher {
+  return {
+    environment: { NODE_OPTIONS: `--import ${fileURLToPath(CLOCK_AHEAD)}`, CLOCK_AHEAD_MS: String(aheadMs) },
+  };
+}
 
 /** Where `npm run chaos` built it. */
 const OLDER_RELEASE = process.env.CHAOS_OLDER;
