@@ -26,7 +26,7 @@ const LABELS: Record<string, RegExp> = {
   server: /^(replica|primary)$/,
   queue: /^(job-run-events|webhook-deliveries)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
-  result: /^(fanned_out|duplicate|resumed|malformed|sent|left|set_aside)$/,
+  result: /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left|set_aside)$/,
   route: /^(in_place|parked|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,

@@ -6,15 +6,14 @@ import {
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
 import type { QueueBackend } from './backends/index.ts';
+import { firstsInLine, type JobInLine } from './first-in-line.ts';
 import {
   addInBulks,
   addInsteadOfOrphans,
   countsOf,
   createProducer,
-  firstsInLine,
   heldAnywhere,
   heldBy,
-  type JobInLine,
   policyOfAny,
   type TelemetrySource,
 } from './producer.ts';

@@ -9,26 +9,25 @@ import {
   type PublishedEvent,
 } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
-import { type PeekedJob, QueueFullError, type RejectedJob, type Strangers } from './backends/backend.ts';
+import type { PeekedJob, RejectedJob, Strangers } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import { type BurstLimiter, createBurstLimiter } from './burst-limiter.ts';
 import { type EventSample, sampleEvents, samplesTogether } from './event-sample.ts';
+import { firstOfAll, firstsInLine, type JobInLine } from './first-in-line.ts';
 import {
   addAsGuest,
   addInsteadOfFailed,
   addJobs,
   countsOf,
   createProducer,
-  firstOfAll,
-  firstsInLine,
   heldAnywhere,
   heldBy,
-  type JobInLine,
   jobIdOf,
   type NewJob,
   requireNone,
   type TelemetrySource,
 } from './producer.ts';
+import { Room } from './room.ts';
 
 /** Bulk calls of so many usual events stay under 50 ms on Redis. Bytes of text as UTF-8 bound what the longest ones hold in memory. */
 const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
@@ -327,33 +326,4 @@ function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<Event
   const ids = events.map(eventJobId).join(' ');
   const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
   return { name: EVENT_BATCH, data: { events }, opts: { jobId, ...options } };
-}
-
-/** Above this share of its memory a queue takes no more events. */
-const HIGH_WATER = 0.85;
-const LOOK_EVERY_MS = 1_000;
-
-/** What each server uses, asked for once a second: the shards of a cluster may be on several. */
-class Room {
-  readonly #backend: QueueBackend;
-  readonly #looks = new WeakMap<object, { usedShare: number; atMs: number }>();
-
-  constructor(backend: QueueBackend) {
-    this.#backend = backend;
-  }
-
-  /** Throws `QueueFullError` when there is little left. */
-  async require(queue: Queue<EventMessage>): Promise<void> {
-    const nowMs = performance.now();
-    const server = this.#backend.isSpread ? queue : this.#backend;
-    const look = this.#looks.get(server) ?? { usedShare: 0, atMs: Number.NEGATIVE_INFINITY };
-    if (nowMs - look.atMs >= LOOK_EVERY_MS) {
-      look.atMs = nowMs;
-      this.#looks.set(server, look);
-      look.usedShare = await this.#backend.usedShare(queue);
-    }
-    if (look.usedShare <= HIGH_WATER) return;
-    const percent = Math.floor(look.usedShare * 100);
-    throw new QueueFullError(`The queue takes no more: its server uses ${percent} % of its memory.`);
-  }
 }

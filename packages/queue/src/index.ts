@@ -31,7 +31,7 @@ export {
   UNDER_WAY_MS,
 } from './event-queue.ts';
 export type { EventSample } from './event-sample.ts';
-export type { JobInLine } from './producer.ts';
+export type { JobInLine } from './first-in-line.ts';
 export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
 export { openShardDesk, type ShardDesk, type ShardsTended } from './shard-desk.ts';
 export { parseShards, ShardWorkers } from './shard-workers.ts';

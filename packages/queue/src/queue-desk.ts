@@ -1,7 +1,8 @@
 import { JOB_RUN_EVENTS, SHARDS_MAX, shardsInUse, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import type { Job, Queue } from 'bullmq';
 import type { QueueBackend, QueueBackendName } from './backends/index.ts';
-import { createProducer, firstInLine, type Producer, policyOfAny, summed } from './producer.ts';
+import { firstInLine } from './first-in-line.ts';
+import { createProducer, type Producer, policyOfAny, summed } from './producer.ts';
 
 /** The queues whose jobs are work for endpoints; upkeep's come again by themselves. */
 const QUEUES = [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const;

@@ -27,12 +27,12 @@ export {
   createMetricsRegistry,
   type DependencyMetrics,
   registerBlockedAddresses,
-  registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
   registerQuarantined,
   releaseVersion,
 } from './metrics.ts';
+export { type OpenServerClockOptions, openServerClock } from './open-server-clock.ts';
 export { registerRecordHealth, watchRecord } from './record-health.ts';
 export { Semaphore } from './semaphore.ts';
 export { type Clock, LOCAL_CLOCK, ServerClock } from './server-clock.ts';

@@ -3,7 +3,6 @@ import {
   type Database,
   ensureDayPartitions,
   openDatabase,
-  readServerTimeMs,
   requireKeys,
   requirePreparedStatements,
   requireSchema,
@@ -34,14 +33,13 @@ import {
   type Lifecycle,
   type Logger,
   openTraces,
-  registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
-  ServerClock,
   startPeriodic,
   startProbeServer,
 } from '@runhook/runtime';
 import type { Registry } from 'prom-client';
+import { openDatabaseClock } from './database-clock.ts';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
 import { type Fitness, openFitness, warnOfLocks } from './fitness.ts';
@@ -63,7 +61,6 @@ import { startDeliveryWorkers, startEventWorkers } from './worker.ts';
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
 const STRANGERS_EVERY_MS = 15_000;
-const CLOCK_EVERY_MS = 10_000;
 
 /** A collector that is away must not hold up a stop. */
 const TRACES_FLUSH_MS = 3_000;
@@ -92,7 +89,7 @@ export async function startDispatcher(
   const port = await openProbes(process);
   const database = openDispatchDatabase(process);
   const fitness = await openFit(process, database);
-  const clock = await openClock(process, database);
+  const clock = await openDatabaseClock(process, database);
   const quarantine = new Quarantine({ ...process, pool: database.pool });
   const queues = await openQueues(process, clock, quarantine);
   const dispatcher = openDispatcher({
@@ -204,20 +201,6 @@ async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
   await retryWhileUnavailable(process, () => ensureDayPartitions(pool));
   await warnOfLocks(process, pool);
   return fitness;
-}
-
-/** PostgreSQL's clock, by which deliveries are due: jobs are added and taken by it. */
-async function openClock(process: Process, { pool }: Database): Promise<ServerClock> {
-  const { lifecycle, logger, registry } = process;
-  const clock = new ServerClock({ read: () => readServerTimeMs(pool) });
-  registerClockMetrics(registry, clock);
-  await retryWhileUnavailable(process, () => clock.measure());
-  const measure = () => clock.measure();
-  const measuring = startPeriodic(CLOCK_EVERY_MS, measure, (err) =>
-    logger.warn({ err }, 'the clock of the database could not be read'),
-  );
-  lifecycle.onClose('clock', () => void measuring.stop());
-  return clock;
 }
 
 interface Queues {

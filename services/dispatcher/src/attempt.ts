@@ -104,8 +104,6 @@ async function send(
     random: Math.random(),
   });
   const { response } = result;
-  // The request was timed by the clock of this host.
-  const startedAt = new Date(result.startedAt.getTime() + clock.nowMs() - Date.now());
   return {
     outcome,
     costly: result.costly,
@@ -115,7 +113,7 @@ async function send(
       day: delivery.day,
       number,
       trigger: nextTrigger(delivery),
-      startedAt,
+      startedAt: sentAt,
       durationMs: result.durationMs,
       ...report,
       requestHeaders: maskedHeaders(headers),

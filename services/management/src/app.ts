@@ -32,12 +32,11 @@ import {
   Lifecycle,
   type Logger,
   type LoggerOptions,
+  openServerClock,
   openTraces,
   registerBlockedAddresses,
-  registerClockMetrics,
   registerDependencyMetrics,
   registerPoolMetrics,
-  ServerClock,
   startPeriodic,
   startProbeServer,
   type Traces,
@@ -59,7 +58,6 @@ import { ChangeStreams } from './subscriptions/changes.ts';
 /** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCIES_EVERY_MS = 5_000;
-const CLOCK_EVERY_MS = 10_000;
 /** Reports that are recorded together, three batches at a time; and one of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Less than a caller waits: what it is not refused for any more is on its way to be committed. */
@@ -143,7 +141,7 @@ export async function createManagement(
     const surroundings = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
     const database = openServiceDatabase(surroundings);
     await requireLogin(database.requireUsable, logger);
-    const clock = openClock(surroundings, database);
+    const clock = openServerClock({ ...surroundings, read: () => readServerTimeMs(database.pool) });
     const queues = openQueues(surroundings, clock);
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
@@ -264,18 +262,6 @@ async function requireLogin(requireUsable: () => Promise<void>, logger: Logger):
     const reason = problem?.sentence ?? 'The database did not answer in time.';
     logger.warn({ reason }, 'requests are answered with 503 until the database is there');
   }
-}
-
-/** PostgreSQL's clock, as the dispatchers use it. */
-function openClock({ lifecycle, logger, registry }: Surroundings, { pool }: PrismaDatabase): ServerClock {
-  const clock = new ServerClock({ read: () => readServerTimeMs(pool) });
-  registerClockMetrics(registry, clock);
-  const measure = () => clock.measure();
-  const measuring = startPeriodic(CLOCK_EVERY_MS, measure, (err) =>
-    logger.warn({ err }, 'the clock of the database could not be read'),
-  );
-  lifecycle.onClose('clock', () => void measuring.stop());
-  return clock;
 }
 
 function openQueues(

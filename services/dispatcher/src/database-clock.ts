@@ -1,0 +1,13 @@
+import { type Database, readServerTimeMs } from '@runhook/database';
+import { type Clock, type OpenServerClockOptions, openServerClock } from '@runhook/runtime';
+import { retryWhileUnavailable, type Waiting } from './record/retry-while-unavailable.ts';
+
+/** PostgreSQL's clock, by which deliveries are due: jobs are added and taken by it. Measured when this resolves. */
+export async function openDatabaseClock(
+  process: Omit<OpenServerClockOptions, 'read'> & Waiting,
+  { pool }: Database,
+): Promise<Clock> {
+  const clock = openServerClock({ ...process, read: () => readServerTimeMs(pool) });
+  await retryWhileUnavailable(process, () => clock.measure());
+  return clock;
+}
