@@ -5,6 +5,7 @@ export {
   connectionProblem,
   connectionSentence,
 } from './connection-problem.ts';
+export { distinctDays, inDays } from './days-of-log.ts';
 export {
   type DayPartitionsRound,
   deleteOldUnpartitioned,

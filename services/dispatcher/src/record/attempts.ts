@@ -1,4 +1,4 @@
-import { type Given, type Pool, runStatement } from '@runhook/database';
+import { distinctDays, type Given, inDays, type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
 /** One attempt for the log, and what it makes of its delivery. */
@@ -37,6 +37,7 @@ const RECORD_ATTEMPTS = `
       AS i (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code, error_message,
             request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms,
             dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
+    WHERE ${inDays('$23', 'i')}
   ), updated AS (
     UPDATE deliveries d
     SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
@@ -44,24 +45,26 @@ const RECORD_ATTEMPTS = `
         completed_at = i.completed_at, next_attempt_at = i.next_attempt_at, parked_at = NULL
     FROM input i
     WHERE d.day = i.day AND d.id = i.delivery_id AND d.account_id = i.account_id AND d.attempt_count < i.number
-    RETURNING d.id, d.attempt_count
+      AND ${inDays('$23', 'd')}
+    RETURNING i.*
   )
   INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
                         error_message, request_headers, response_headers, response_body, response_truncated,
                         dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
-  SELECT i.day, i.delivery_id, i.number, i.trigger, i.started_at, i.duration_ms, i.http_status_code, i.error_code,
-         i.error_message, i.request_headers, i.response_headers, i.response_body, i.response_truncated,
-         i.dns_ms, i.connect_ms, i.tls_ms, i.first_byte_ms, i.total_ms, i.account_id
-  FROM input i JOIN updated u ON u.id = i.delivery_id AND u.attempt_count = i.number
+  SELECT day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
+         error_message, request_headers, response_headers, response_body, response_truncated,
+         dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id
+  FROM updated
   ON CONFLICT (day, delivery_id, number, account_id) DO NOTHING`;
 
 export async function recordAttempts(pool: Pool, records: readonly AttemptRecord[]): Promise<void> {
   const column = <T>(read: (record: AttemptRecord) => T): T[] => records.map(read);
+  const days = column(({ day }) => day);
   await runStatement(
     pool,
     RECORD_ATTEMPTS,
     [
-      column(({ day }) => day),
+      days,
       column(({ deliveryId }) => deliveryId),
       column(({ number }) => number),
       column(({ trigger }) => trigger),
@@ -83,6 +86,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
       column(({ timings }) => timings?.firstByteMs ?? null),
       column(({ timings }) => timings?.totalMs ?? null),
       column(({ accountId }) => accountId),
+      distinctDays(days),
     ],
     'record-attempts',
   );

@@ -1,5 +1,11 @@
 import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
-import { type Pool, runStatement, type StoredEventData } from '@runhook/database';
+import {
+  distinctDays,
+  inDays,
+  type Pool,
+  runStatement,
+  type StoredEventData,
+} from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
@@ -37,27 +43,26 @@ export const DELIVERY_JOINS = `
 const LOAD_DELIVERIES = `
   SELECT ${DELIVERY_COLUMNS}
   FROM unnest($1::date[], $2::text[], $3::bigint[]) AS k (day, id, account_id)
-  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = k.account_id ${DELIVERY_JOINS}`;
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = k.account_id ${DELIVERY_JOINS}
+  WHERE ${inDays('$4', 'k', 'd', 'e')}`;
 
 /** Names a delivery: its day is in its id. */
 export type DeliveryKey = Required<Pick<DeliveryJob, 'deliveryId' | 'accountId'>>;
 
 /** One query for all of them; the answer is in their order, null where retention took the delivery. */
 export async function loadDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<(Delivery | null)[]> {
-  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, columnsOf(keys), 'load-deliveries');
+  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, valuesOfKeys(keys), 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
   return keys.map(({ deliveryId }) => deliveriesById.get(deliveryId) ?? null);
 }
 
-/** The arguments that name deliveries in their partitions. */
-export function columnsOf(
+/** The first four parameters of a statement over deliveries: their keys in columns, and the days for {@link inDays}. */
+export function valuesOfKeys(
   keys: readonly DeliveryKey[],
-): [days: string[], ids: string[], accountIds: number[]] {
-  return [
-    keys.map(({ deliveryId }) => idDay('delivery', deliveryId)),
-    keys.map(({ deliveryId }) => deliveryId),
-    keys.map(({ accountId }) => accountId),
-  ];
+): [days: string[], ids: string[], accountIds: number[], distinctDays: string[]] {
+  const days = keys.map(({ deliveryId }) => idDay('delivery', deliveryId));
+  const ids = keys.map(({ deliveryId }) => deliveryId);
+  return [days, ids, keys.map(({ accountId }) => accountId), distinctDays(days)];
 }
 
 const ACCOUNT_OF_DELIVERY = 'SELECT account_id AS "accountId" FROM deliveries WHERE day = $1 AND id = $2';
@@ -140,8 +145,9 @@ export const STILL_PENDING = `d.status NOT IN ('delivered', 'failed', 'cancelled
 const CANCEL_DELIVERIES = `
   UPDATE deliveries d
   SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
-  FROM unnest($1::date[], $2::text[], $3::bigint[], $4::text[]) AS i (day, id, account_id, reason)
-  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
+  FROM unnest($1::date[], $2::text[], $3::bigint[], $5::text[]) AS i (day, id, account_id, reason)
+  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}
+    AND ${inDays('$4', 'i', 'd')}`;
 
 export interface Cancellation extends DeliveryKey {
   reason: string;
@@ -151,7 +157,7 @@ export async function cancelDeliveries(pool: Pool, cancellations: readonly Cance
   await runStatement(
     pool,
     CANCEL_DELIVERIES,
-    [...columnsOf(cancellations), cancellations.map(({ reason }) => reason)],
+    [...valuesOfKeys(cancellations), cancellations.map(({ reason }) => reason)],
     'cancel-deliveries',
   );
 }

@@ -1,5 +1,6 @@
 import { type EventKey, idDay, type JobRunEvent, orderedData } from '@runhook/contract';
 import {
+  distinctDays,
   eventDataSha256,
   GIVEN_EVENT,
   type Given,
@@ -7,6 +8,7 @@ import {
   givenSize,
   givenValues,
   hasOtherData,
+  inDays,
   type Pool,
   type Queryable,
   runStatement,
@@ -48,7 +50,7 @@ const PLANNED_COLUMNS: Given<PlannedEvent> = {
 export const sameUndispatched = (day: string, eventId: string, accountId: string) =>
   `u.day = ${day} AND u.event_id = ${eventId} AND u.account_id = ${accountId}`;
 
-// The days are a parameter of their own, by which planning leaves out all other partitions.
+const DAYS = `$${1 + givenSize(PLANNED_COLUMNS)}`;
 const STATES = `
   SELECT i.n::int, e."timestamp",
     CASE WHEN i.version IS NOT NULL AND a.version IS DISTINCT FROM i.version THEN 'outdated'
@@ -59,9 +61,9 @@ const STATES = `
   FROM ${givenRows(PLANNED_COLUMNS, 1, 'i', 'n')}
   LEFT JOIN accounts a ON a.id = i.account_id
   LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-    AND e.day = ANY($${1 + givenSize(PLANNED_COLUMNS)}::date[])
+    AND ${inDays(DAYS, 'e')}
   LEFT JOIN undispatched_events u ON ${sameUndispatched('i.day', 'i.id', 'i.account_id')}
-  WHERE i.day = ANY($${1 + givenSize(PLANNED_COLUMNS)}::date[])`;
+  WHERE ${inDays(DAYS, 'i')}`;
 
 /** Returns the state of each event, in input order, by one statement. */
 export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
@@ -79,14 +81,14 @@ export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): 
 
 /** The days of events, each once. */
 function daysOf(events: readonly Pick<EventKey, 'eventId'>[]): string[] {
-  return [...new Set(events.map(({ eventId }) => idDay('event', eventId)))];
+  return distinctDays(events.map(({ eventId }) => idDay('event', eventId)));
 }
 
 const LOAD_EVENTS = `
   SELECT e.id AS "eventId", e.event_type AS "eventType", e.account_id AS "accountId", e."timestamp", e.data
   FROM unnest($1::date[], $2::text[], $3::bigint[]) WITH ORDINALITY AS i (day, id, account_id, n)
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-  WHERE i.day = ANY($4::date[]) AND e.day = ANY($4::date[])
+  WHERE ${inDays('$4', 'i', 'e')}
   ORDER BY i.n`;
 
 interface EventRow {

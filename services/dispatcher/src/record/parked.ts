@@ -1,14 +1,14 @@
 import type { LaneJob } from '@runhook/contract';
-import { type Pool, runStatement } from '@runhook/database';
+import { inDays, type Pool, runStatement } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import {
-  columnsOf,
   DELIVERY_COLUMNS,
   DELIVERY_JOINS,
   type DeliveryKey,
   type DeliveryRow,
   STILL_PENDING,
   toDelivery,
+  valuesOfKeys,
 } from './deliveries.ts';
 
 /*
@@ -21,14 +21,16 @@ const PARK = `
   WITH i AS MATERIALIZED (
     SELECT day, id, account_id, now() AS at
     FROM unnest($1::date[], $2::text[], $3::bigint[]) AS u (day, id, account_id)
+    WHERE ${inDays('$4', 'u')}
   )
   UPDATE deliveries d
   SET parked_at = coalesce(d.parked_at, i.at), next_attempt_at = NULL
   FROM i
-  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}`;
+  WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}
+    AND ${inDays('$4', 'd')}`;
 
 export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {
-  await runStatement(pool, PARK, columnsOf(keys), 'park-deliveries');
+  await runStatement(pool, PARK, valuesOfKeys(keys), 'park-deliveries');
 }
 
 // The partitions are in the order of their days, so the first pages of the index answer. What is locked is parked still, and is
@@ -44,11 +46,12 @@ const TAKE = `
   ), d AS (
     UPDATE deliveries d
     SET parked_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
-    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id
+    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id AND d.account_id = $4
     RETURNING d.*
   )
   SELECT ${DELIVERY_COLUMNS}
   FROM d ${DELIVERY_JOINS}
+  WHERE e.account_id = $4
   ORDER BY d.day, d.created_at, d.id`;
 
 /** The lane of a subscription, which is found in its account's part of the log. */
@@ -110,7 +113,7 @@ const EXPIRE = `
   ), expired AS (
     UPDATE deliveries d
     SET status = 'failed', reason = $3, completed_at = now(), parked_at = NULL
-    FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id
+    FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id AND d.account_id = $4
     RETURNING 1
   )
   SELECT count(*)::int AS expired FROM expired`;

@@ -189,7 +189,7 @@ interface ForgottenEvent extends Place, Columns, EventOnRecord {
 
 /** Events that management committed and nobody fanned out: it died with them, or its queue was away for long. */
 const FORGOTTEN = `
-  SELECT day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
+  SELECT day::text AS day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
   FROM undispatched_events
   WHERE created_at < now() - $1::int * interval '1 millisecond'

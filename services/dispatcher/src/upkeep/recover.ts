@@ -173,6 +173,7 @@ const BEGIN_PAGE = `
       next_attempt_at = now(), recovery_id = $11
     FROM page
     WHERE d.day = page.day AND d.id = page.id AND d.account_id = $1 AND d.status = $3
+      AND d.day >= $7::date AND d.day <= ($5::timestamptz AT TIME ZONE 'UTC')::date + 1
       AND d.completed_at <= $6::timestamptz
     RETURNING d.id, d.account_id, d.cycle
   )

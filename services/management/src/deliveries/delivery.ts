@@ -34,10 +34,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled']
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/**
- * SQL for a status of `deliveries d`. By its name: of a parameter, a plan for any value cannot tell whether it may use an index
- * of a part of the statuses.
- */
+/** SQL for a status of `deliveries d`, as a literal: a generic plan cannot use a partial index for a parameter. */
 export function statusIs(status: DeliveryStatus): string {
   return `d.status = '${status}'`;
 }
@@ -80,13 +77,12 @@ export const DELIVERY_COLUMNS = `
   ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
 /**
- * A column of the event of `deliveries d`, read by the event's key. No join: as long as nobody has analysed a day, PostgreSQL would take
- * all that the account has in it for a row, and read that for each delivery.
- *
+ * A column of the event of `deliveries d`, read by the event's key.
  * @param accountId the account's, or the placeholder for it
+ * @param day the placeholder for the day, where all deliveries are of one: planning opens that alone
  */
-const ofEvent = (column: 'data' | '"timestamp"', accountId: string): string =>
-  `(SELECT e.${column} FROM events e WHERE e.day = d.day AND e.id = d.event_id AND e.account_id = ${accountId})`;
+const ofEvent = (column: 'data' | '"timestamp"', accountId: string, day = 'd.day'): string =>
+  `(SELECT e.${column} FROM events e WHERE e.day = ${day} AND e.id = d.event_id AND e.account_id = ${accountId})`;
 
 /** Deliveries that `keys` names by day and id, each read by its key with its event's data and the `columns`; `where` names the account. */
 export const rowsOfKeys = (
@@ -105,7 +101,7 @@ export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
 
 const SELECT_ONE = `
   SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id,
-    ${ofEvent('"timestamp"', '$4')} AS event_timestamp, ${ofEvent('data', '$4')} AS event_data
+    ${ofEvent('"timestamp"', '$4', '$1')} AS event_timestamp, ${ofEvent('data', '$4', '$1')} AS event_data
   FROM deliveries d
   WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3`;
 

@@ -2,6 +2,7 @@
 import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
+  distinctDays,
   eventDataSha256,
   GIVEN_EVENT,
   type Given,
@@ -9,6 +10,7 @@ import {
   givenSize,
   givenValues,
   hasOtherData,
+  inDays,
   inTransaction,
   isItemFault,
   type Queryable,
@@ -215,13 +217,12 @@ const SAME_ID: Given<PublishedRow> = {
 const CONFLICTING = `
   SELECT i.id, i.account_id FROM ${givenRows(SAME_ID, 1, 'i')}
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-  WHERE i.day = ANY($${1 + givenSize(SAME_ID)}::date[]) AND e.day = ANY($${1 + givenSize(SAME_ID)}::date[])
-    AND ${hasOtherData('e', 'i')}`;
+  WHERE ${inDays(`$${1 + givenSize(SAME_ID)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
 
 /** Returns the keys ({@link eventJobId}) of the events that are on record with other data. */
 async function conflictingOf(database: Queryable, rows: readonly PublishedRow[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
-  const days = [...new Set(rows.map(({ event }) => idDay('event', event.eventId)))];
+  const days = distinctDays(rows.map(({ event }) => idDay('event', event.eventId)));
   const columns = { id: column.text, account_id: column.digits };
   const found = await queryRows(database, columns, CONFLICTING, [...givenValues(SAME_ID, rows), days]);
   return new Set(
