@@ -43,11 +43,9 @@ export {
 export { createJob, insertJob, type JobView, jobView } from './jobs.ts';
 export { lockRoom } from './lock-room.ts';
 export {
-  byName,
   type Database,
   type DatabaseOptions,
   inTransaction,
-  NAMED_CONNECTIONS,
   openDatabase,
   type Pool,
   type Queryable,

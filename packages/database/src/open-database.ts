@@ -4,7 +4,7 @@ import { DatabaseUnreachableError, runStatement } from './statements.ts';
 export type Pool = pg.Pool;
 export type Transaction = pg.PoolClient;
 
-/** A statement, and its name where it is planned once for a connection. */
+/** A statement, and its name where a connection prepares it once. */
 export interface Statement {
   text: string;
   values: unknown[];
@@ -13,20 +13,9 @@ export interface Statement {
   query_timeout?: number;
 }
 
-/** What statements are asked of: a pool, a transaction, or what chooses between pools for whoever only reads. */
+/** What statements are asked of: a pool, a transaction, or what chooses between servers for whoever only reads. */
 export interface Queryable {
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }>;
-}
-
-/** Of a pool for what has a name and is asked by people, a page at a time. */
-export const NAMED_CONNECTIONS = 4;
-
-/**
- * Asks what has a name of one pool, to be planned once there ({@link DatabaseOptions.plansByIndex}), and the rest of another:
- * what has none is planned for its values, and the setting, which is one of the session, would take that from it.
- */
-export function byName({ named, others }: { named: Queryable; others: Queryable }): Queryable {
-  return { query: (statement) => (statement.name === undefined ? others : named).query(statement) };
 }
 
 /** The database for SQL by hand; for Prisma Client too, see `openPrismaDatabase`. `close` waits for queries in flight. */
@@ -46,11 +35,11 @@ const STATEMENT_TIMEOUT_MS = QUERY_TIMEOUT_MS - 2_000;
 /** What holds a lock of ours for this long is a migration or somebody's hand; a pool has ten connections to wait on. */
 const LOCK_TIMEOUT_MS = 5_000;
 
-function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS, plansByIndex }: DatabaseOptions): string {
+/** JIT is off, because compiling takes longer than any statement of ours. */
+function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS }: DatabaseOptions): string {
   const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS, statementTimeoutMs);
-  const settings = `SET TIME ZONE 'UTC'; SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
-  if (!plansByIndex) return settings;
-  return `${settings}; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; SET join_collapse_limit = 1`;
+  const timeouts = `SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
+  return `SET TIME ZONE 'UTC'; SET jit = off; ${timeouts}`;
 }
 
 export interface DatabaseOptions {
@@ -59,15 +48,6 @@ export interface DatabaseOptions {
   connectionsMax?: number;
   /** How long a query waits for a connection before the database counts as unavailable; 3 s when omitted. */
   connectTimeoutMs?: number | undefined;
-  /**
-   * Never to read a whole table where an index will do, nor to plan a prepared statement twice. For statements that are
-   * prepared once and run all day. A plan that was made while a table was empty, as each day's partition is at midnight,
-   * is kept until the next ANALYZE, and would read all of the day for each batch. Left to itself PostgreSQL plans again
-   * with each call whatever is given a few rows: it takes them for cheaper than the ten that it expects of an array
-   * (docs/adr/0029-plans-and-batches.md). Tables are joined in the order in which a statement names them: without statistics, as
-   * each day is for its first minutes, PostgreSQL takes all that an account has in a day for one row, and joins by that first.
-   */
-  plansByIndex?: boolean;
   /** How long a statement may take on the server; 18 s when omitted. */
   statementTimeoutMs?: number;
   /** How long an answer is waited for; 20 s when omitted. */

@@ -1,9 +1,7 @@
 import type pg from 'pg';
 import {
-  byName,
   type Database,
   type DatabaseOptions,
-  NAMED_CONNECTIONS,
   openDatabase,
   type Pool,
   type Queryable,
@@ -21,7 +19,7 @@ export interface ReplicaOptions {
   lagMaxMs: number;
   /** For what the replica cannot answer now. */
   primary: Queryable;
-  /** Connections for reads without a name at most; 10 when omitted. */
+  /** Connections for reads at most; 10 when omitted. */
   connectionsMax?: number;
   /** Told when reads begin to go elsewhere, and why; null when they go to the replica. */
   onChange?: (state: ReplicaState, reason: Error | null) => void;
@@ -58,8 +56,6 @@ interface Mark {
 export class Replica {
   readonly #options: ReplicaOptions;
   readonly #reads: Database;
-  readonly #namedReads: Database;
-  readonly #asked: Queryable;
   readonly #looks: { primary: Database; replica: Database };
   readonly #openedAtMs = performance.now();
   readonly #underWay = new Set<(error: Error) => void>();
@@ -86,8 +82,6 @@ export class Replica {
     const forLooks = { connectionsMax: 1, queryTimeoutMs: LOOK_TIMEOUT_MS };
     this.#looks = { primary: open(primaryUrl, forLooks), replica: open(replicaUrl, forLooks) };
     this.#reads = open(replicaUrl, connectionsMax === undefined ? {} : { connectionsMax });
-    this.#namedReads = open(replicaUrl, { connectionsMax: NAMED_CONNECTIONS, plansByIndex: true });
-    this.#asked = byName({ named: this.#namedReads.pool, others: this.#reads.pool });
     this.#looking = this.#lookOn();
   }
 
@@ -111,7 +105,7 @@ export class Replica {
     clearTimeout(this.#timer);
     await this.#looking;
     const { primary, replica } = this.#looks;
-    await Promise.all([primary.close(), replica.close(), this.#reads.close(), this.#namedReads.close()]);
+    await Promise.all([primary.close(), replica.close(), this.#reads.close()]);
   }
 
   #shows(wroteAtMs: number): boolean {
@@ -140,7 +134,7 @@ export class Replica {
   #ask<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }> {
     return new Promise((resolve, reject) => {
       this.#underWay.add(reject);
-      this.#asked
+      this.#reads.pool
         .query<Row>(statement)
         .then(resolve, reject)
         .finally(() => this.#underWay.delete(reject));

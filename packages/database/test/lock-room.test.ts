@@ -4,7 +4,7 @@ import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
 
 test('a statement over all days takes as many locks as are told, and a year of them needs more than the server has', async () => {
   const testDatabase = await createTestDatabase();
-  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS, plansByIndex: true });
+  const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   try {
     const { pool } = database;
     const days = 20;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { byName, createAccount, createServiceToken, openDatabase } from '@runhook/database';
+import { createAccount, createServiceToken, openDatabase } from '@runhook/database';
 import {
   containing,
   inPrismaTransaction,
@@ -22,17 +22,16 @@ afterEach(async () => {
 const newAccount = (name = 'A') =>
   createAccount(database.prisma, { name, plan: 'team', deployment: 'multi_tenant' });
 
-test('what has a name is planned once, and what has none for its values', async () => {
-  const named = openDatabase({ url: testDatabase.url, plansByIndex: true });
+test('every connection, of Prisma Client too, has JIT off and the planner as the server has it', async () => {
+  const settings = `SELECT name, setting FROM pg_settings
+    WHERE name = 'jit' OR source = 'session' AND category LIKE 'Query Tuning%' ORDER BY name`;
+  const off = [{ name: 'jit', setting: 'off' }];
+  expect(await database.prisma.$queryRawUnsafe(settings)).toEqual(off);
+  const plain = openDatabase({ url: testDatabase.url });
   try {
-    const reads = byName({ named: named.pool, others: database.pool });
-    const statement = { text: `SELECT current_setting('plan_cache_mode') AS mode`, values: [] };
-    expect((await reads.query({ ...statement, name: 'mode' })).rows).toEqual([
-      { mode: 'force_generic_plan' },
-    ]);
-    expect((await reads.query(statement)).rows).toEqual([{ mode: 'auto' }]);
+    expect((await plain.pool.query(settings)).rows).toEqual(off);
   } finally {
-    await named.close();
+    await plain.close();
   }
 });
 

@@ -54,11 +54,12 @@ export async function leafOf(pool: Pool, accountId: number): Promise<number> {
   return rows[0]?.leaf ?? Number.NaN;
 }
 
-/** What a statement opened when it was run by a plan of either kind. */
+/** What a statement opened when it was executed. */
 export interface OpenedLeaves {
   /** The statement's name, or its text. */
   statement: string;
-  plan: 'generic' | 'custom';
+  /** The first execution is planned for the values; before a later one PostgreSQL has considered a generic plan. */
+  execution: 'first' | 'later';
   /** The partitions of the log that were read, as `events_20260131_2`; sorted. */
   leaves: string[];
 }
@@ -77,7 +78,7 @@ export interface RestrictedStatement {
 }
 
 /**
- * Runs what it is given on the pool, and before that, to be undone, by `EXPLAIN (ANALYZE)` with each kind of plan.
+ * Runs what it is given on the pool, and before that, to be undone, by `EXPLAIN (ANALYZE)`: the first execution and a later one.
  *
  * @param onRestricted called once for each statement that Citus would reject
  */
@@ -95,12 +96,8 @@ export function explainingPool(
       if (reasons.length > 0) onRestricted({ statement: statement.name ?? statement.text, reasons });
     }
     if (!OF_LOG.test(statement.text)) return;
-    for (const plan of ['generic', 'custom'] as const)
-      onOpened({
-        statement: statement.name ?? statement.text,
-        plan,
-        leaves: await opened(pool, statement, plan),
-      });
+    for (const one of await opened(pool, statement))
+      onOpened({ statement: statement.name ?? statement.text, ...one });
   };
   return {
     query: async (statement: Statement) => {
@@ -127,22 +124,32 @@ export function explainingPool(
 const PREPARABLE = /^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|VALUES)\b/;
 const OF_LOG = /\b(events|deliveries|attempts|logged_attempts)\b/;
 
+/** Five of them are planned for the values, whatever a generic plan would cost. */
+const EXECUTIONS = 7;
+
 async function opened(
   pool: Pool,
   { text, values = [] }: Statement,
-  plan: OpenedLeaves['plan'],
-): Promise<string[]> {
+): Promise<Pick<OpenedLeaves, 'execution' | 'leaves'>[]> {
   const client = await pool.connect();
   const literals = values.map(literal).join(', ');
+  const explain = `EXPLAIN (ANALYZE, COSTS off, TIMING off, FORMAT JSON) EXECUTE explained ${literals === '' ? '' : `(${literals})`}`;
+  const found: string[][] = [];
   try {
-    await client.query(`BEGIN; SET LOCAL plan_cache_mode = force_${plan}_plan`);
+    await client.query('BEGIN');
     await client.query(`PREPARE explained AS ${text}`);
-    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(
-      `EXPLAIN (ANALYZE, COSTS off, TIMING off, FORMAT JSON) EXECUTE explained ${literals === '' ? '' : `(${literals})`}`,
-    );
-    const leaves = new Set<string>();
-    for (const { Plan } of rows[0]?.['QUERY PLAN'] ?? []) collect(Plan, leaves);
-    return [...leaves].sort();
+    for (let execution = 0; execution < EXECUTIONS; execution += 1) {
+      await client.query('SAVEPOINT explained');
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(explain);
+      await client.query('ROLLBACK TO explained');
+      const leaves = new Set<string>();
+      for (const { Plan } of rows[0]?.['QUERY PLAN'] ?? []) collect(Plan, leaves);
+      found.push([...leaves].sort());
+    }
+    return [
+      { execution: 'first', leaves: found[0] ?? [] },
+      { execution: 'later', leaves: found.at(-1) ?? [] },
+    ];
   } finally {
     await client.query('ROLLBACK');
     await client.query('DEALLOCATE ALL');

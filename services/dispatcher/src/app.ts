@@ -173,7 +173,6 @@ function openDispatchDatabase(process: Process): Database {
   const database = openDatabase({
     url: settings.databaseUrl,
     connectionsMax: DATABASE_CONNECTIONS,
-    plansByIndex: true,
     onConnectionError: (error) => logger.warn({ err: error }, 'database connection lost'),
   });
   lifecycle.onClose('database', () => database.close());

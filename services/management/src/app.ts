@@ -1,8 +1,6 @@
 import {
-  byName,
   type ConnectionProblem,
   connectionProblem,
-  NAMED_CONNECTIONS,
   openDatabase,
   type Pool,
   readServerTimeMs,
@@ -147,14 +145,8 @@ export async function createManagement(
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue, database.pool);
     // A list that takes long is in no runner's way.
-    const reportPool = openPlannedPool(surroundings, 'report database', {
-      connectionsMax: REPORT_CONNECTIONS,
-      statementTimeoutMs: REPORT_TIMEOUT_MS,
-    });
-    const named = openPlannedPool(surroundings, 'database of named reads', {
-      connectionsMax: NAMED_CONNECTIONS,
-    });
-    const reads = openLaggingReads(surroundings, byName({ named, others: database.pool }));
+    const reportPool = openReportPool(surroundings);
+    const reads = openLaggingReads(surroundings, database.pool);
     const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
     const writes = openRecordWrites(surroundings, database.pool);
     measureRegularly(surroundings, database, queues.eventQueue);
@@ -333,23 +325,16 @@ function openRelay(
   return relay;
 }
 
-/**
- * Apart from the pool of all other requests, and planned once. Opened when it is first needed, as every connection of a pool.
- * @param name for the log of a stop
- */
-function openPlannedPool(
-  { settings, logger, lifecycle, timeouts }: Surroundings,
-  name: string,
-  options: { connectionsMax: number; statementTimeoutMs?: number },
-): Pool {
+/** Separate from the pool of all other requests. */
+function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
-    plansByIndex: true,
+    connectionsMax: REPORT_CONNECTIONS,
+    statementTimeoutMs: REPORT_TIMEOUT_MS,
     onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
-    ...options,
   });
-  lifecycle.onClose(name, () => database.close());
+  lifecycle.onClose('report database', () => database.close());
   return database.pool;
 }
 

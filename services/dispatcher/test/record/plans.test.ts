@@ -1,125 +1,238 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, idDay } from '@runhook/contract';
-import { ensureDayPartitions, openDatabase } from '@runhook/database';
-import { createTestDatabase, EXAMPLE_JOB, exampleEvent, type TestDatabase } from '@runhook/testing';
-import { loadAccountVersions, loadSubscriptions } from '../../src/record/accounts.ts';
+import { type Database, ensureDayPartitions, openDatabase, type Pool } from '@runhook/database';
+import {
+  createTestDatabase,
+  EXAMPLE_JOB,
+  type ExecutedPlan,
+  exampleEvent,
+  explainedConnection,
+  rowsRead,
+  type TestDatabase,
+} from '@runhook/testing';
 import { recordAttempts } from '../../src/record/attempts.ts';
-import { loadDeliveries } from '../../src/record/deliveries.ts';
+import { commitEvents } from '../../src/record/commit-events.ts';
+import {
+  accountOf,
+  cancelDeliveries,
+  type DeliveryKey,
+  loadDeliveries,
+  pendingDeliveriesOf,
+} from '../../src/record/deliveries.ts';
 import { eventStates } from '../../src/record/event-states.ts';
-import { commitResults } from '../log-rows.ts';
+import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
+import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
+import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { testQuarantine } from '../harness.ts';
 
-/** Of the statements that read subscriptions at all. */
-const READS_OF_SUBSCRIPTIONS: Record<string, number> = {
-  'account-versions': 1,
-  'load-deliveries': 1,
-  'load-subscriptions': 1,
+/*
+ * PostgreSQL chooses how to plan (`plan_cache_mode = auto`): a statement that names its days is planned for its values, and
+ * opens these days only. What it reads is counted in rows, on a log without statistics and with them.
+ */
+
+const ACCOUNT_ID = 1;
+const SUBSCRIPTION_ID = 'wsu_000000000000000000000000000';
+const DAY_MS = 86_400_000;
+/** Executions before PostgreSQL considers a generic plan: five. */
+const EXECUTIONS = 7;
+const BATCH = 20;
+/** Of each key, in each table. A partition of a few pages is read as fast as an index, and has no more than these. */
+const ROWS_MAX = 64;
+/** Of a lane, and of what is overdue; the rest of the log is delivered. */
+const PARKED = 10;
+
+/** Statements that name their days, and over which tables. */
+const OF_NAMED_DAYS = [
+  'account-of-delivery',
+  'cancel-deliveries',
+  'event-states',
+  'load-deliveries',
+  'load-events',
+  'park-deliveries',
+  'pending-of-event',
+  'record-attempts',
+];
+/** Statements over all days of an account, or of all accounts. */
+const OF_ALL_DAYS = ['count-parked', 'has-parked', 'overdue-deliveries', 'take-parked'];
+/** Of an event that is delivered at the first attempt: these open no day, except that of what they insert. */
+const OF_NO_DAY = ['claim-events', 'insert-events'];
+
+interface Log {
+  keys: DeliveryKey[];
+  eventIds: string[];
+}
+
+const attemptOf = (key: DeliveryKey) => ({
+  ...key,
+  day: idDay('delivery', key.deliveryId),
+  number: 1,
+  trigger: 'automatic' as const,
+  startedAt: new Date(),
+  durationMs: 5,
+  httpStatusCode: 500,
+  error: { code: 'unsuccessful_status', message: 'x' },
+  requestHeaders: {},
+  response: null,
+  timings: null,
+  status: 'failed' as const,
+  reason: 'x',
+  nextDelayMs: null,
+});
+
+const queue = {
+  putBack: async () => {},
+  holds: async () => new Set<string>(),
+  lanesAtWork: async () => new Set<string>(),
 };
 
-/** Of an event that is delivered at the first attempt: reported over REST, or published. */
-const USUAL = ['claim-events', 'insert-events'];
-
-/** In an index of the log by (day, id, account_id): the whole day of an account, of which a join throws away all but a row. */
-const WHOLE_DAY = /Index Cond: \(\(day = [^()]+\) AND \(account_id = [^()]+\)\)$/m;
-
-let testDatabase: TestDatabase;
-beforeAll(async () => {
-  testDatabase = await createTestDatabase();
-  const { pool, close } = openDatabase({ url: testDatabase.url });
-  await ensureDayPartitions(pool);
-  await close();
-});
-afterAll(() => testDatabase.drop());
-
-interface Prepared {
-  name: string;
-  /** Times that it was planned for its values alone. */
-  replanned: string;
-  plan: string;
+/** Executes each statement once, over the keys. */
+async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
+  const [key] = keys;
+  const [eventId] = eventIds;
+  if (key === undefined || eventId === undefined) throw new Error('a log without deliveries');
+  const lane = { subscriptionId: SUBSCRIPTION_ID, accountId: ACCOUNT_ID };
+  await loadDeliveries(pool, keys);
+  await accountOf(pool, { deliveryId: key.deliveryId, cycle: 0 });
+  await pendingDeliveriesOf(pool, { eventId, accountId: ACCOUNT_ID }, 0);
+  await hasParked(pool, lane);
+  await takeParked(pool, { ...lane, limit: 1, attemptMs: 0 });
+  await new PendingLimit({ pool, pendingMax: 100 }).turn();
+  const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
+  const grace = { graceMs: 0, eventGraceMs: 0 };
+  const quarantine = testQuarantine(pool);
+  await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
+  await parkDeliveries(pool, keys);
+  await recordAttempts(pool, keys.map(attemptOf));
+  await cancelDeliveries(
+    pool,
+    keys.map((one) => ({ ...one, reason: 'x' })),
+  );
+  // Of an account that does not exist, so that nothing is committed.
+  const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: 9 });
+  const delivery = { id: deliveryIdFor(event.eventId, 'wsu_x'), subscriptionId: 'wsu_x', webhookName: 'x' };
+  const deliveries = [{ ...delivery, isParked: false }];
+  const commit = { event, version: '1', deliveries };
+  await commitEvents(pool, [{ ...commit, isRecorded: true }]);
+  await commitEvents(pool, [commit]);
+  const planned = eventIds.slice(0, BATCH).map((id) => ({ event: { ...event, eventId: id }, version: null }));
+  await eventStates(
+    pool,
+    planned.map((one) => ({ ...one, event: { ...one.event, accountId: ACCOUNT_ID } })),
+  );
 }
 
-/** The statements of an event and its deliveries, as a connection that is new prepares them. */
-async function prepareAll(): Promise<Prepared[]> {
-  // One connection: prepared statements are its own.
-  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex: true });
-  try {
-    await loadAccountVersions(pool, [1]);
-    await loadSubscriptions(pool, ['wsu_x']);
-    // Of an account that there is not, so that each statement is asked and none commits.
-    const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: 1 });
-    const id = deliveryIdFor(event.eventId, 'wsu_x');
-    const delivery = { id, subscriptionId: 'wsu_x', webhookName: 'x', isParked: false };
-    const recorded = { event, version: '1', deliveries: [delivery], isRecorded: true };
-    const inserted = { ...recorded, event: { ...event, eventId: createId('event') }, isRecorded: false };
-    expect(await commitResults(pool, [recorded, inserted])).toEqual(['outdated', 'outdated']);
-    await eventStates(pool, []);
-    await recordAttempts(pool, []);
-    const key = { deliveryId: 'wdl_000000000000000000000000000', accountId: 1 };
-    await loadDeliveries(pool, [key]);
-    const { rows } = await pool.query<{ name: string; parameters: number; replanned: string }>(
-      `SELECT name, cardinality(parameter_types) AS parameters, custom_plans AS replanned
-       FROM pg_prepared_statements ORDER BY name`,
-    );
-    const prepared: Prepared[] = [];
-    for (const { name, parameters, replanned } of rows) {
-      const nothing = Array.from({ length: parameters }, () => "'{}'").join(', ');
-      const explained = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN EXECUTE "${name}"(${nothing})`);
-      prepared.push({ name, replanned, plan: explained.rows.map((row) => row['QUERY PLAN']).join('\n') });
-    }
-    return prepared;
-  } finally {
-    await close();
-  }
+/** Writes deliveries of one account with their events, all delivered except for a few that are parked or overdue. */
+async function fill(pool: Pool, count: number, timeMs: number): Promise<Log> {
+  const eventIds = Array.from({ length: count }, () => createId('event', timeMs));
+  const ids = eventIds.map((id) => deliveryIdFor(id, SUBSCRIPTION_ID));
+  const day = idDay('event', eventIds[0] ?? '');
+  await pool.query(INSERT_EVENTS, [day, eventIds, ACCOUNT_ID]);
+  await pool.query(INSERT_DELIVERIES, [day, ids, eventIds, ACCOUNT_ID, SUBSCRIPTION_ID, PARKED]);
+  await pool.query(INSERT_UNDISPATCHED, [day, eventIds.slice(0, PARKED), ACCOUNT_ID]);
+  const some = ids.slice(0, BATCH).map((deliveryId) => ({ deliveryId, accountId: ACCOUNT_ID }));
+  return { keys: some, eventIds };
 }
-
-test('what a statement prepared at an empty table does later reads no whole table', async () => {
-  const prepared = await prepareAll();
-  // Left to itself PostgreSQL plans the first calls one by one, and small batches always.
-  expect(prepared.filter(({ replanned }) => replanned !== '0')).toEqual([]);
-  expect(prepared.map(({ name }) => name)).toEqual([
-    'account-versions',
-    'claim-events',
-    'event-states',
-    'insert-events',
-    'load-deliveries',
-    'load-subscriptions',
-    'record-attempts',
-  ]);
-  for (const { name, plan } of prepared) {
-    expect(plan).toMatch(/deliveries|accounts/);
-    expect(plan).not.toMatch(/Seq Scan/);
-    expect(plan).not.toMatch(WHOLE_DAY);
-    // Those of the usual way are planned over no day at all, however long the log is: only what they insert finds its own.
-    if (USUAL.includes(name)) expect(plan).not.toMatch(/(events|deliveries|attempts)_(\d{8}|default)/);
-    // However many subscriptions an account has: each is read once to load it, and none to see whether it changed.
-    const reads = plan.match(/ on subscriptions/g) ?? [];
-    expect({ name, reads: reads.length }).toEqual({ name, reads: READS_OF_SUBSCRIPTIONS[name] ?? 0 });
-  }
-});
-
-// As after midnight: a minute or more passes before PostgreSQL has statistics of a day, and without any it takes an account for a row.
-test.each([60, 250, 3_000])(
-  'nor does one of a day with %i events that nobody has analysed',
-  async (count) => {
-    const { pool, close } = openDatabase({ url: testDatabase.url });
-    try {
-      await pool.query('TRUNCATE events, deliveries');
-      await pool.query(INSERT_EVENTS, [idDay('event', createId('event')), count]);
-      await pool.query(INSERT_DELIVERIES);
-    } finally {
-      await close();
-    }
-    for (const { name, plan } of await prepareAll()) {
-      expect({ name, plan }).not.toEqual({ name, plan: expect.stringMatching(WHOLE_DAY) });
-      expect(plan).not.toMatch(/Seq Scan/);
-    }
-  },
-);
 
 const INSERT_EVENTS = `
-  INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
-  SELECT $1::date, 'wev_' || n, 1, 'job.run.started', 0, '{}', now() FROM generate_series(1, $2::int) AS n`;
+  INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+  SELECT $1::date, id, $3::bigint, 'job.run.started', '2026-01-31T19:28:07.000000000Z',
+    json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', '7', 'environmentId', '4', 'environmentName', 'Production',
+      'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3', 'runStatus', 'Running', 'runStatusCode', 3,
+      'runStatusMessage', 'None', 'runReason', 'x', 'runStartedAt', '2026-01-31T19:28:07Z')
+  FROM unnest($2::text[]) AS id`;
 const INSERT_DELIVERIES = `
-  INSERT INTO deliveries (day, id, account_id, subscription_id, webhook_name, event_id, event_type, status, trigger,
-    cycle, attempt_count, created_at, job_id, run_id)
-  SELECT day, 'wdl_' || e.id || n, account_id, 'wsu_' || n, 'x', e.id, event_type, 'pending', 'automatic', 0, 0, now(), 1, 1
-  FROM events e, generate_series(1, 3) AS n`;
+  INSERT INTO deliveries (day, id, account_id, subscription_id, webhook_name, event_id, event_type, job_id, run_id, status,
+    parked_at, next_attempt_at, attempt_count)
+  SELECT $1::date, id, $4::bigint, $5::text, 'x', event_id, 'job.run.started', 1, n,
+    CASE WHEN n <= 2 * $6::int THEN 'pending' ELSE 'delivered' END, CASE WHEN n <= $6::int THEN now() END,
+    CASE WHEN n > $6::int AND n <= 2 * $6::int THEN now() - interval '1 hour' END, 0
+  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS d (id, event_id, n)`;
+const INSERT_UNDISPATCHED = `
+  INSERT INTO undispatched_events (day, event_id, account_id, created_at)
+  SELECT $1::date, id, $3::bigint, now() - interval '1 hour' FROM unnest($2::text[]) AS id`;
+
+const compact = (day: string) => day.replaceAll('-', '');
+/** Partitions in a plan, whether they were opened or not. */
+const daysOf = (plan: ExecutedPlan): string[] => [
+  ...new Set(
+    JSON.stringify(plan).match(/(?<="(?:events|deliveries|attempts)_)(?:\d{8}|default)(?=")/g) ?? [],
+  ),
+];
+
+describe.each([10, 40])('on a log of %i partitions', (partitions) => {
+  let testDatabase: TestDatabase;
+  let admin: Database;
+  beforeAll(async () => {
+    testDatabase = await createTestDatabase();
+    admin = openDatabase({ url: testDatabase.url });
+    await ensureDayPartitions(admin.pool);
+    const more = `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - $1::int, (now() AT TIME ZONE 'UTC')::date)`;
+    await admin.pool.query(more, [partitions - 9]);
+    const { rows } = await admin.pool.query(
+      `SELECT count(*)::int AS count FROM pg_inherits WHERE inhparent = 'deliveries'::regclass`,
+    );
+    expect(rows[0].count).toBe(partitions);
+  });
+  afterAll(async () => {
+    await admin.close();
+    await testDatabase.drop();
+  });
+
+  test.each([60, 250, 3_000])(
+    'what is planned while a day is empty reads its rows by key among %i',
+    async (count) => {
+      const { pool } = admin;
+      await pool.query('TRUNCATE events, deliveries, attempts, undispatched_events');
+      await fill(pool, 100, Date.now() - DAY_MS);
+      const none = { deliveryId: deliveryIdFor(createId('event'), SUBSCRIPTION_ID), accountId: ACCOUNT_ID };
+      const connection = await explainedConnection(testDatabase.url);
+      try {
+        for (let execution = 0; execution < EXECUTIONS; execution += 1)
+          await executeAll(connection.pool, { keys: [none], eventIds: [createId('event')] });
+        for (const isAnalysed of [false, true]) {
+          await pool.query('DELETE FROM undispatched_events');
+          const log = await fill(pool, count, Date.now());
+          if (isAnalysed) await pool.query('ANALYZE events, deliveries, attempts');
+          const plans = await connection.explain(() => executeAll(connection.pool, log));
+          const names = plans.map(({ name }) => name);
+          expect(names).toEqual(expect.arrayContaining([...OF_NAMED_DAYS, ...OF_ALL_DAYS, ...OF_NO_DAY]));
+          for (const { name, plan, isCustom } of plans) {
+            const of = { name, isAnalysed };
+            const rows = rowsRead(plan, /^(events|deliveries|attempts)_/);
+            expect({ ...of, jit: plan.JIT }).toEqual({ ...of, jit: undefined });
+            if (OF_NO_DAY.includes(name)) expect({ ...of, days: daysOf(plan) }).toEqual({ ...of, days: [] });
+            if (!OF_NAMED_DAYS.includes(name) && !OF_ALL_DAYS.includes(name)) continue;
+            // Two tables, and what is updated is found once more.
+            const most = ROWS_MAX * BATCH * 3;
+            if (!(rows <= most))
+              throw new Error(`${JSON.stringify(of)}: ${rows} rows of ${JSON.stringify(plan)}`);
+            if (!OF_NAMED_DAYS.includes(name)) continue;
+            const today = compact(new Date().toISOString().slice(0, 10));
+            expect({ ...of, isCustom, days: daysOf(plan) }).toEqual({ ...of, isCustom: true, days: [today] });
+          }
+        }
+      } finally {
+        await connection.close();
+      }
+    },
+  );
+
+  test('a batch of two days opens these two', async () => {
+    const [before, now] = [
+      await fill(admin.pool, BATCH, Date.now() - DAY_MS),
+      await fill(admin.pool, BATCH, Date.now()),
+    ];
+    const keys = [...before.keys, ...now.keys];
+    const connection = await explainedConnection(testDatabase.url);
+    try {
+      for (let execution = 0; execution < EXECUTIONS; execution += 1)
+        await loadDeliveries(connection.pool, keys);
+      const [loaded] = await connection.explain(() => loadDeliveries(connection.pool, keys));
+      const days = [...new Set(keys.map(({ deliveryId }) => compact(idDay('delivery', deliveryId))))];
+      expect(loaded).toMatchObject({ name: 'load-deliveries', isCustom: true });
+      expect(daysOf(loaded?.plan as ExecutedPlan).sort()).toEqual(days.sort());
+    } finally {
+      await connection.close();
+    }
+  });
+});

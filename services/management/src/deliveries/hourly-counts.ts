@@ -163,16 +163,12 @@ export async function countHours(
         count(*) AS deliveries
       FROM deliveries d WHERE ${where} AND ${one} GROUP BY 1, 2, 3`,
   );
-  // What each page of a long log asks: the hours that are not over, in every day that there is.
-  const isOfPages = since !== null && until === null && !query.byEventType && status !== 'not delivered';
-  const name = `open-hours ${status ?? 'all'}${eventType === null ? '' : ' of-type'}`;
   return await queryRows(
     database,
     HOUR_COUNT,
     `SELECT day::text, (extract(epoch FROM hour) / 3600)::int AS hour, event_type AS "eventType", deliveries::int
      FROM (${counted.join(' UNION ALL ')}) counted`,
     values,
-    isOfPages ? name : undefined,
   );
 }
 

@@ -64,19 +64,8 @@ function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): 
   return offset + limit >= READ_COUNT_MAX;
 }
 
-/**
- * Of a page that reads every day: it is planned once for a connection, as planning takes several times as long as reading.
- * Not where the values decide what is read: a window leaves most days alone, a run is in one or two, and what is pending may
- * be much or nothing.
- */
-function nameOf(kind: string, { filters }: DeliveryQuery): string | undefined {
-  const { status, eventType, runId, since, until } = filters;
-  if (runId !== null || since !== null || until !== null || status === 'pending') return undefined;
-  return `${kind} ${status ?? 'all'}${eventType === null ? '' : ' of-type'}`;
-}
-
-// The keys come first, from the index alone; only the rows of the page are read, each by its key: a plan that does not
-// know how long the page is would read whole days for them. The day leads the order: it lets a page end after the newest
+// The keys come first, from the index alone; only the rows of the page are read, each by its key: a join would read whole days for them
+// while these have no statistics. The day leads the order: it lets a page end after the newest
 // partition that fills it.
 const PAGE_OF = (keys: string, parts: string) =>
   rowsOfKeys(`${keys} ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2`, {
@@ -105,7 +94,6 @@ async function readPage(database: Queryable, query: DeliveryQuery): Promise<Deli
      LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofParts)}) page ON true
      ORDER BY ${NEWEST_FIRST}`,
     [limit, offset, ...valuesOf(conditions)],
-    isFarBack(query) ? undefined : nameOf('log-page-counted', query),
   );
   const [first] = rows;
   return {
@@ -127,7 +115,7 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
     values.push(...valuesOf(part));
     return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofParts };
   });
-  // Each ends by itself: a plan for a page of any length sorts them together, all of a day for one that goes across midnight.
+  // Each part has its own limit, so that no plan sorts a whole day for a page that goes across midnight.
   const keys = parts
     .map((part) => `(${part.keys} ${KEYS_NEWEST_FIRST} LIMIT $1::bigint + $2::bigint)`)
     .join(' UNION ALL ');
@@ -137,7 +125,6 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
     DELIVERY_WITH_DATA,
     `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `${where.ofParts} AND (${days})`)} ORDER BY ${NEWEST_FIRST}`,
     values,
-    nameOf(`log-page ${seek.parts.map((part) => part.length).join(' ')}`, query),
   );
   return { rows, totalCount };
 }

@@ -22,6 +22,8 @@ import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
 const COUNT = 3_000;
 /** Of them. */
 const FEW = COUNT / 24;
+/** A day of a few pages may be read as a whole: that costs as much as an index. The oldest day of the log has less than this. */
+const SMALL_DAY = COUNT / 10;
 const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
 const ALL_OF_ACCOUNT: AccountLogFilters = {
   ...ALL,
@@ -88,11 +90,10 @@ interface Scan {
   rows: number;
 }
 
-/** What a statement reads: by the plan that is kept for it, or for its values where it has no name. */
+/** What a statement reads, by the plan for its values. */
 async function scansOf(statement: Statement | undefined): Promise<Scan[]> {
   if (statement === undefined) throw new Error('nothing was asked');
-  const plansByIndex = statement.name !== undefined;
-  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1, plansByIndex });
+  const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
   try {
     await pool.query(`PREPARE explained AS ${statement.text}`);
     const literal = (value: unknown) => (Array.isArray(value) ? `'{${value.join()}}'` : `'${value}'`);
@@ -207,7 +208,10 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     const page = await readAccountLog(watched, { accountId, webhooks, filters, from: null, limit: 7 });
     expect(page.rows).toHaveLength(2);
     const scans = await scansOf(statements[0]);
-    expect(rowsOf(scans)).toBe(3 * page.rows.length);
+    const bySmallDay = scans.filter(({ type, rows }) => type === 'Seq Scan' && rows < SMALL_DAY);
+    expect(bySmallDay.filter(({ rows }) => rows > 0).length).toBeLessThan(2);
+    const byIndex = scans.filter((one) => !bySmallDay.includes(one));
+    expect(rowsOf(byIndex)).toBeLessThanOrEqual(3 * page.rows.length);
   });
 
   test('what failed: by the index of it alone, and each row by its key', async () => {
@@ -226,8 +230,10 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     const byKey = scans.filter(({ name }) => name.endsWith('_pkey'));
     // A day that has a few is read by either.
     expect(rowsOf(byKey)).toBeLessThan(FEW);
-    for (const scan of scans.filter((one) => !byKey.includes(one)))
-      expect(indexes.rows).toContainEqual({ name: scan.name });
+    for (const scan of scans.filter((one) => !byKey.includes(one))) {
+      if (scan.type === 'Seq Scan') expect(scan.rows).toBeLessThan(SMALL_DAY);
+      else expect(indexes.rows).toContainEqual({ name: scan.name });
+    }
   });
 });
 
@@ -356,12 +362,13 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   expect((await listDeliveries(watched, waiting, { ...newest, filters: DELIVERED })).totalCount).toBe(
     READ_COUNT_MAX,
   );
-  expect(statements.map(({ name }) => name)).toEqual([
-    'log-page-counted all',
-    'log-page 0 all',
-    'log-page 0 all',
-    'log-page-counted all of-type',
-    'log-page-counted delivered',
+  // Whether a statement counts as well.
+  expect(statements.map(({ text }) => text.includes('total_count'))).toEqual([
+    true,
+    false,
+    false,
+    true,
+    true,
   ]);
   const second = await listDeliveries(database.pool, hours, newest);
   expect(second.totalCount).toBe(count);

@@ -72,7 +72,6 @@ export async function startRunsServer(
     url: testDatabase.url,
     connectionsMax: 3,
     connectTimeoutMs: IN_VAIN_MS,
-    plansByIndex: true,
   });
   const handedOver: (readonly CommittedEvent[])[] = [];
   const relay = {

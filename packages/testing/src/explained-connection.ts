@@ -1,0 +1,109 @@
+import { openDatabase, type Pool } from '@runhook/database';
+import pg from 'pg';
+
+/** What `EXPLAIN (ANALYZE, FORMAT JSON)` says of an execution. */
+export interface ExecutedPlan {
+  Plan: PlanNode;
+  /** Present if any of it was compiled. */
+  JIT?: unknown;
+  'Planning Time': number;
+  'Execution Time': number;
+}
+
+interface PlanNode {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  Plans?: PlanNode[];
+}
+
+export interface ExplainedStatement {
+  name: string;
+  /** Planned for its values, not by a generic plan. */
+  isCustom: boolean;
+  plan: ExecutedPlan;
+}
+
+/** One connection with the settings of a service, which can say how its prepared statements are executed. */
+export interface ExplainedConnection {
+  /** For one caller at a time. */
+  pool: Pool;
+  /** Executes what `work` asks, and each named statement before that, to be undone, by its prepared statement. */
+  explain(work: () => Promise<unknown>): Promise<ExplainedStatement[]>;
+  close(): Promise<void>;
+}
+
+interface Statement {
+  name?: string;
+  text: string;
+  values?: unknown[];
+}
+
+export async function explainedConnection(url: string): Promise<ExplainedConnection> {
+  const database = openDatabase({ url, connectionsMax: 1 });
+  const client = await database.pool.connect();
+  const found: ExplainedStatement[] = [];
+  let isExplaining = false;
+  let isInTransaction = false;
+
+  async function explained({ name = '', values = [] }: Statement): Promise<ExplainedStatement> {
+    const literals = values.length === 0 ? '' : `(${values.map(literal).join(', ')})`;
+    await client.query(isInTransaction ? 'SAVEPOINT explained' : 'BEGIN');
+    const before = await customPlans(name);
+    const { rows } = await client.query(
+      `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE ${pg.escapeIdentifier(name)}${literals}`,
+    );
+    const isCustom = (await customPlans(name)) > before;
+    await client.query(isInTransaction ? 'ROLLBACK TO explained' : 'ROLLBACK');
+    return { name, isCustom, plan: rows[0]['QUERY PLAN'][0] };
+  }
+
+  async function customPlans(name: string): Promise<number> {
+    const text = 'SELECT custom_plans::int AS count FROM pg_prepared_statements WHERE name = $1';
+    return (await client.query<{ count: number }>(text, [name])).rows[0]?.count ?? 0;
+  }
+
+  const query = async (statement: Statement | string) => {
+    const text = typeof statement === 'string' ? statement : statement.text;
+    if (isExplaining && typeof statement === 'object' && statement.name !== undefined)
+      found.push(await explained(statement));
+    if (text.startsWith('BEGIN')) isInTransaction = true;
+    if (/^(COMMIT|ROLLBACK)/.test(text)) isInTransaction = false;
+    return await client.query(statement as pg.QueryConfig);
+  };
+  const connected = { query, on: () => {}, off: () => {}, release: () => {} };
+  return {
+    pool: { ...connected, connect: async () => connected } as unknown as Pool,
+    async explain(work) {
+      found.length = 0;
+      isExplaining = true;
+      await work().finally(() => {
+        isExplaining = false;
+      });
+      return [...found];
+    },
+    async close() {
+      client.release(true);
+      await database.close();
+    },
+  };
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  return pg.escapeLiteral(String(value));
+}
+
+/** Number of rows that scans of the tables read, with those that a filter removed. */
+export function rowsRead({ Plan }: ExecutedPlan, table: RegExp): number {
+  const readBy = (node: PlanNode): number => {
+    const below = (node.Plans ?? []).reduce((sum, child) => sum + readBy(child), 0);
+    if (!node['Node Type'].endsWith('Scan') || !table.test(node['Relation Name'] ?? '')) return below;
+    const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
+    return below + (node['Actual Rows'] + removed) * node['Actual Loops'];
+  };
+  return readBy(Plan);
+}
