@@ -3,6 +3,7 @@ import {
   ensureDayPartitions,
   missingDayPartitions,
   type Pool,
+  type Transaction,
 } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import type { Fault } from './faults.ts';

@@ -5,7 +5,6 @@ export {
   connectionProblem,
   connectionSentence,
 } from './connection-problem.ts';
-export { distinctDays, inDays } from './days-of-log.ts';
 export {
   type DayPartitionsRound,
   deleteOldUnpartitioned,
@@ -13,6 +12,7 @@ export {
   ensureDayPartitions,
   missingDayPartitions,
 } from './day-partitions.ts';
+export { distinctDays, inDays } from './days-of-log.ts';
 export { defaultPartitionBytes, isConversionRejection } from './default-partition.ts';
 export {
   eventDataSha256,

@@ -10,7 +10,6 @@ const ALLOWED = ['jit'];
 
 /** Settings that are left, by file. */
 const LEFT: Record<string, string[]> = {
-  'packages/database/src/open-database.ts': ['enable_seqscan', 'join_collapse_limit', 'plan_cache_mode'],
   // Of connections on which BullMQ's own functions run, which plan their statements once while its tables are empty.
   'packages/queue/src/backends/postgres.ts': ['enable_seqscan'],
 };

@@ -8,7 +8,7 @@ CREATE TABLE "undispatched_events" (
     "event_id" TEXT NOT NULL,
     "created_at" TIMESTAMPTZ(6) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
-    CONSTRAINT "undispatched_events_pkey" PRIMARY KEY ("day","event_id","account_id")
+    CONSTRAINT "undispatched_events_pkey" PRIMARY KEY ("event_id","account_id","day")
 );
 
 -- What Prisma's schema cannot say

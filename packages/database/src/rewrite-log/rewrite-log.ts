@@ -75,7 +75,7 @@ interface Row {
 const text = (row: Row, name: string) => row[name] as string;
 
 const EVENTS: Rewrite = {
-  key: { day: 'date', id: 'text', account_id: 'bigint' },
+  key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_type, t."timestamp", t.data::text AS data`,
   isOld: 't.run_id IS NULL',
   written: { timestamp: 'text', data: 'json', run_id: 'bigint' },
@@ -119,7 +119,7 @@ function headerValues(row: Row): (string | null)[] {
 }
 
 const DELIVERIES: Rewrite = {
-  key: { day: 'date', id: 'text', account_id: 'bigint' },
+  key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_id, ${HEADER_COLUMNS}`,
   isOld: OLD_HEADERS,
   written: HEADERS,
@@ -128,7 +128,7 @@ const DELIVERIES: Rewrite = {
 };
 
 const ATTEMPTS: Rewrite = {
-  key: { day: 'date', delivery_id: 'text', number: 'int', account_id: 'bigint' },
+  key: { delivery_id: 'text', number: 'int', account_id: 'bigint', day: 'date' },
   columns: `d.event_id, ${HEADER_COLUMNS}`,
   join: 'JOIN deliveries d ON d.day = t.day AND d.id = t.delivery_id AND d.account_id = t.account_id',
   isOld: OLD_HEADERS,

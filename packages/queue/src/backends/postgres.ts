@@ -255,7 +255,8 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
       // The caller reverses what it takes for a range of a list of Redis, the newest first.
       return rows.map(({ id }) => id).reverse();
     });
-    return await Promise.all(ranges);
+    // BullMQ declares a range of ids as a tuple of one.
+    return (await Promise.all(ranges)) as [string][];
   };
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {

@@ -1,11 +1,5 @@
 import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
-import {
-  distinctDays,
-  inDays,
-  type Pool,
-  runStatement,
-  type StoredEventData,
-} from '@runhook/database';
+import { distinctDays, inDays, type Pool, runStatement, type StoredEventData } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 

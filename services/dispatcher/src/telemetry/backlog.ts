@@ -13,7 +13,7 @@ const OLDEST_DUE = `
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
      WHERE status = 'pending' AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT 1) AS "deliverySeconds",
     (SELECT extract(epoch FROM now() - created_at)::float8 FROM undispatched_events
-     ORDER BY day, event_id LIMIT 1) AS "eventSeconds",
+     ORDER BY event_id LIMIT 1) AS "eventSeconds",
     (SELECT extract(epoch FROM now() - parked_at)::float8 FROM deliveries
      WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds",
     (SELECT count(DISTINCT account_id)::int FROM subscriptions WHERE lane_full_since IS NOT NULL) AS "accountsOver"`;

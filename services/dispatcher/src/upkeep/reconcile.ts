@@ -67,7 +67,7 @@ type PutBackPage = (dependencies: ReconcileDependencies, database: Queryable, af
 
 /**
  * In the order of when it was due: microseconds since the epoch as digits, and the id to part those of one moment. Events
- * are in the order of their days and ids.
+ * are in the order of their ids, which begin with a time.
  */
 interface Place {
   micros: string;
@@ -152,7 +152,7 @@ async function putBackEvents(
   after: Place,
 ): Promise<Page> {
   const { events, eventGraceMs } = dependencies;
-  const values = [eventGraceMs, after.micros, after.id, PAGE_SIZE];
+  const values = [eventGraceMs, after.id, PAGE_SIZE];
   const found = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
   const page = await withoutQuarantined(database, 'event', found, quarantineKeyOf);
   const held = await events.holds(
@@ -193,9 +193,9 @@ const FORGOTTEN = `
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
   FROM undispatched_events
   WHERE created_at < now() - $1::int * interval '1 millisecond'
-    AND (day, event_id) > ((timestamp 'epoch' + $2::bigint * interval '1 microsecond')::date, $3)
-  ORDER BY day, event_id
-  LIMIT $4`;
+    AND event_id > $2
+  ORDER BY event_id
+  LIMIT $3`;
 
 /** An event may have 524 KB of text. */
 const EVENTS_LOADED = 25;

@@ -21,7 +21,7 @@ import {
 } from '../../src/record/deliveries.ts';
 import { eventStates } from '../../src/record/event-states.ts';
 import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
-import { PendingLimit } from '../../src/upkeep/pending-limit.ts';
+import { limitPending } from '../../src/upkeep/pending-limit.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { testQuarantine } from '../harness.ts';
 
@@ -96,7 +96,7 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   await pendingDeliveriesOf(pool, { eventId, accountId: ACCOUNT_ID }, 0);
   await hasParked(pool, lane);
   await takeParked(pool, { ...lane, limit: 1, attemptMs: 0 });
-  await new PendingLimit({ pool, pendingMax: 100 }).turn();
+  await limitPending({ pool, pendingMax: 100 });
   const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
   const grace = { graceMs: 0, eventGraceMs: 0 };
   const quarantine = testQuarantine(pool);

@@ -29,7 +29,7 @@ export class ReportRecorder {
 
   /**
    * In order, one for each. In a transaction nothing of it stands until that is committed.
-   * @param isTogether no report waits for who holds the run of another; the pool must plan by index
+   * @param isTogether no report waits for a run that another transaction has locked
    */
   async record(
     database: Queryable,
@@ -40,7 +40,7 @@ export class ReportRecorder {
     let waiting = await this.#numbered(database, reports);
     while (waiting.length > 0) {
       const { round, later } = oneOfEachRun(waiting);
-      const planned = await this.#plan(database, round, isTogether);
+      const planned = await this.#plan(database, round);
       const writes: PlannedWrite[] = [];
       for (const one of planned) {
         if (one.write === undefined) results[one.open.index] = { outcome: one.outcome, events: [] };
@@ -75,11 +75,11 @@ export class ReportRecorder {
     return numbered;
   }
 
-  async #plan(database: Queryable, round: readonly Open[], isTogether: boolean): Promise<Planned[]> {
+  async #plan(database: Queryable, round: readonly Open[]): Promise<Planned[]> {
     const starts = round.filter(({ report, isTaken }) => report.told.call === 'start' && !isTaken);
     const planned = starts.length > 0 ? await this.#planStarts(database, starts) : [];
     const others = round.filter((open) => !starts.includes(open));
-    return others.length > 0 ? [...planned, ...(await planOthers(database, others, isTogether))] : planned;
+    return others.length > 0 ? [...planned, ...(await planOthers(database, others))] : planned;
   }
 
   async #planStarts(database: Queryable, starts: readonly Open[]): Promise<Planned[]> {
@@ -122,13 +122,9 @@ function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] 
 }
 
 /** Changes of runs, and starts whose number is taken: both need the run as it is. */
-async function planOthers(
-  database: Queryable,
-  others: readonly Open[],
-  isTogether: boolean,
-): Promise<Planned[]> {
+async function planOthers(database: Queryable, others: readonly Open[]): Promise<Planned[]> {
   const wanted = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
-  const { version, found } = await findRuns(database, wanted, isTogether);
+  const { version, found } = await findRuns(database, wanted);
   return others.map((open) => planWithRun(open, found.get(nameOf(open)), version));
 }
 

@@ -97,14 +97,9 @@ const RUNS = `
     JOIN runs ON runs.account_id = wanted.account_id AND runs.id = wanted.id
   ) AS found ON true`;
 
-/** @param isPrepared for a pool that plans by index */
-export async function findRuns(
-  database: Queryable,
-  wanted: readonly Named[],
-  isPrepared: boolean,
-): Promise<AtVersion<RunView>> {
+export async function findRuns(database: Queryable, wanted: readonly Named[]): Promise<AtVersion<RunView>> {
   const values = [wanted.map(({ accountId }) => accountId), wanted.map(({ id }) => id)];
-  const rows = await queryRows(database, RUN_OR_NONE, RUNS, values, isPrepared ? 'reported-runs' : undefined);
+  const rows = await queryRows(database, RUN_OR_NONE, RUNS, values, 'reported-runs');
   const found = new Map<string, RunView>();
   for (const row of rows) {
     if (row.id === null) continue;
@@ -253,7 +248,7 @@ const RECORDED = {
 
 /**
  * Returns the keys of the runs that were written with their events ({@link keyOf}). Runs must not repeat within a call.
- * @param isTogether waits for nobody who holds a run; prepared, for a pool that plans by index
+ * @param isTogether does not wait for a run that another transaction has locked
  */
 export async function recordRuns(
   database: Queryable,

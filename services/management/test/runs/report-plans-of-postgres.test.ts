@@ -82,7 +82,7 @@ test('a report reads its own runs, however many there are by then', async () => 
       writes.map((write) => ({ ...write, version: '-1' })),
       true,
     );
-  await findRuns(client, [], true);
+  await findRuns(client, []);
   await client.query(
     `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
                        engine_version, started_at, status)
@@ -94,14 +94,10 @@ test('a report reads its own runs, however many there are by then', async () => 
   await recordRuns(explained(plans), [start(900_001), start(900_002), change(100_007)], true);
   await recordRuns(explained(plans), [start(900_003)], true);
   await recordRuns(explained(plans), [change(100_008)], true);
-  await findRuns(
-    explained(plans),
-    [
-      { accountId: view.account_id, id: 100_009 },
-      { accountId: view.account_id, id: 900_001 },
-    ],
-    true,
-  );
+  await findRuns(explained(plans), [
+    { accountId: view.account_id, id: 100_009 },
+    { accountId: view.account_id, id: 900_001 },
+  ]);
   const after = await client.query(`SELECT id FROM runs WHERE id > 900000 OR status = 'Success' ORDER BY id`);
   expect(after.rows.map(({ id }) => Number(id))).toEqual([100_007, 100_008, 900_001, 900_002, 900_003]);
   expect(plans).toHaveLength(4);
