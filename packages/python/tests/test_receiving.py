@@ -146,7 +146,7 @@ def test_what_is_wrong_with_an_event_is_told_all_at_once_with_the_path_of_each_f
         **EVENT,
         "eventId": create_event_id(1_600_000_000),
         "accountId": True,
-        "data": {**DATA, "jobName": "x" * 1_025, "runReason": "\U0001f680" * 32_769, "runId": "²"},
+        "data": {**DATA, "jobName": "x" * 1_025, "runReason": "\U0001f680" * 65_537, "runId": "²"},
     }
     with pytest.raises(InvalidEventError) as caught:
         checked_events([EVENT, bad], 30)

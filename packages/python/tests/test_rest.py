@@ -48,7 +48,7 @@ def test_many_events_go_in_calls_of_500_and_of_less_than_two_megabytes_each_with
         assert calls[0][:2] == ("/api/v2/accounts/1/events", "Token rhs_1")
         assert [one for call in calls for one in call[2]] == [event["eventId"] for event in events]
 
-        long = {**EVENT["data"], "runReason": "\U0001f680" * 32_768, "runStatusMessage": "ä" * 65_536}
+        long = {**EVENT["data"], "runReason": "\U0001f680" * 65_536, "runStatusMessage": "ä" * 65_536}
         ids = publisher.publish_many([{**EVENT, "eventId": new_id(), "data": long} for _ in range(3)])
         assert [len(call[2]) for call in calls] == [500, 1, 1, 1, 1]
         assert len(set(ids)) == 3
