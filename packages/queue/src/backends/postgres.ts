@@ -250,12 +250,13 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
     if (!asc || end < 0) return await getRanges(types, start, end, asc);
     const ranges = types.map(async (type) => {
       const text = OLDEST_FIRST[type];
-      if (text === undefined) return (await getRanges([type], start, end, asc))[0] ?? [];
+      if (text === undefined) return (await getRanges([type], start, end, asc)).flat();
+      await connection.waitUntilReady();
       const { rows } = await connection.pool.query<{ id: string }>(text, [name, start, end - start + 1]);
       // The caller reverses what it takes for a range of a list of Redis, the newest first.
       return rows.map(({ id }) => id).reverse();
     });
-    // BullMQ declares a range of ids as a tuple of one.
+    // Typed as tuples of one id by BullMQ, for ranges of any length.
     return (await Promise.all(ranges)) as [string][];
   };
   let readiness: Promise<void> | null = null;
