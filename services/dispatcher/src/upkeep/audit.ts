@@ -27,7 +27,10 @@ type Kind = 'delivery' | 'event';
 export type AuditResult = Record<Kind, { checked: number; unowned: number }>;
 
 export interface AuditDependencies
-  extends Pick<ReconcileDependencies, 'pool' | 'quarantine' | 'retryPolicy' | 'graceMs' | 'eventGraceMs'> {
+  extends Pick<
+    ReconcileDependencies,
+    'pool' | 'quarantine' | 'retryPolicy' | 'graceMs' | 'eventGraceMs' | 'stopping'
+  > {
   events: Pick<EventQueue, 'putBack' | 'holds' | 'sample'>;
   deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'holdsLanes' | 'lanesAtWork' | 'putBackLanes'>;
   /** From 0 to 1; `Math.random` when omitted. */
@@ -119,7 +122,7 @@ async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: 
     checked.filter((event) => !part.ids.has(idOf(event))),
   );
   if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
-  await confirmLater(dependencies);
+  if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
   const again = await events.sample({ fraction, jobsMax: JOBS_MAX });
   const open = await stillUndispatched(pool, suspects);
   const unowned = await withoutOwnJob(
@@ -201,7 +204,7 @@ async function auditDeliveries(
   const checked = await withoutQuarantined(pool, 'delivery', settled, quarantineKeyOf);
   const suspects = await withoutOwner(dependencies, checked);
   if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
-  await confirmLater(dependencies);
+  if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
   const still = await runStatement<WaitingDelivery>(pool, STILL_PENDING, [
     suspects.map(({ day }) => day),
     suspects.map(({ id }) => id),
@@ -259,7 +262,7 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   };
   const suspects = await withoutJob(checked);
   if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
-  await confirmLater(dependencies);
+  if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
   const parked = await waitingLanes(pool, after, SAMPLE_MAX);
   const names = new Set(parked.map(({ subscriptionId }) => subscriptionId));
   const unowned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
@@ -267,6 +270,11 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   return { checked: checked.length, unowned: unowned.length };
 }
 
-async function confirmLater({ confirmAfterMs = CONFIRM_AFTER_MS }: AuditDependencies): Promise<void> {
-  await sleep(confirmAfterMs);
+/** Resolves with false if the dispatcher stops meanwhile: nothing is judged then. */
+async function confirmLater({
+  confirmAfterMs = CONFIRM_AFTER_MS,
+  stopping,
+}: AuditDependencies): Promise<boolean> {
+  const options = stopping ? { signal: stopping } : {};
+  return await sleep(confirmAfterMs, true, options).catch(() => false);
 }
