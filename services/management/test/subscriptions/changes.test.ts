@@ -149,7 +149,7 @@ test('the head is out once there is a look to compare with, so that whatever is 
 
 test('when the first look fails the stream begins all the same, and everything is told', async () => {
   const listening = await listenLocked(async ({ pid, release }) => {
-    await harness.database.pool.query('SELECT pg_terminate_backend($1)', [pid]);
+    await harness.database.pool.query('SELECT pg_terminate_backend($1::int)', [pid]);
     await release();
   });
   await eventually(() => expect(listening.told()).toEqual([id]));
