@@ -15,10 +15,10 @@ import {
   type WebhookState,
 } from './account-log-places.ts';
 import {
-  DELIVERY_WITH_DATA,
-  type DeliveryRow,
   type DeliveryView,
   deliveryView,
+  type LogRow,
+  ROW_KEY,
   rowsOfKeys,
   timestampOf,
 } from './delivery.ts';
@@ -39,20 +39,7 @@ export interface AccountLogPage {
   isCut: boolean;
 }
 
-const ORDER = 'day DESC, created_at DESC, id DESC';
-const FOUND = { ...DELIVERY_WITH_DATA, webhook_name: column.text, ordered_day: column.text };
-
-type FoundRow = DeliveryRow & { webhook_name: string; ordered_day: string };
-
-// Keys first; only the rows of the page are read whole, with their events, each by its key.
-const rowsOf = (keys: string, accountId: string) => `
-  ${rowsOfKeys(keys, {
-    accountId,
-    columns: 'd.webhook_name, d.day::text AS ordered_day',
-    where: `d.account_id = ${accountId}`,
-  })}
-  ORDER BY k.day DESC, k.created_at DESC, k.id DESC`;
-
+const ORDER = 'd.day DESC, d.created_at DESC, d.id DESC';
 /** Of one page. */
 const LIMITS = { atOnce: 10_000, inAll: 50_000 };
 
@@ -67,7 +54,7 @@ export async function readAccountLog(
   limits = LIMITS,
 ): Promise<AccountLogPage> {
   const { filters, from, limit, webhooks } = query;
-  const found: FoundRow[] = [];
+  const found: LogRow[] = [];
   let next: DayPlace | null = null;
   if (webhooks.size === 0) return { rows: [], next: null, isCut: false };
   if (filters.runId !== null || filters.eventId !== null) {
@@ -76,7 +63,7 @@ export async function readAccountLog(
     const stretches = stretchesOf(await spanOf(database, filters), from);
     const isExact = rowConditions(new Values(), filters).length === 0;
     const span = windowOf(filters);
-    next = await walk<FoundRow[]>(stretches, {
+    next = await walk<LogRow[]>(stretches, {
       read: (stretch, max) => readStretch(database, { ...query, stretch, span, max: isExact ? null : max }),
       take: (rows) => found.push(...rows) > limit,
       limits,
@@ -87,7 +74,7 @@ export async function readAccountLog(
   const isFull = found.length > limit && last !== undefined;
   return {
     rows: rows.map((row) => accountDeliveryView(row, webhooks)),
-    next: isFull ? { day: last.ordered_day, createdAt: BigInt(last.created_at), id: last.id } : next,
+    next: isFull ? { day: last.day, createdAt: BigInt(last.created_at), id: last.id } : next,
     isCut: !isFull && next !== null,
   };
 }
@@ -96,7 +83,7 @@ function windowOf({ since, until }: AccountLogFilters): Pick<Span, 'since' | 'un
   return { since: since === null ? null : BigInt(since), until: until === null ? null : BigInt(until) };
 }
 
-function accountDeliveryView(row: FoundRow, webhooks: ReadonlyMap<string, Webhook>): AccountDeliveryView {
+function accountDeliveryView(row: LogRow, webhooks: ReadonlyMap<string, Webhook>): AccountDeliveryView {
   const webhook = webhooks.get(row.subscription_id);
   return {
     ...deliveryView(row),
@@ -108,7 +95,7 @@ function accountDeliveryView(row: FoundRow, webhooks: ReadonlyMap<string, Webhoo
 async function readNamed(
   database: Queryable,
   query: AccountLogQuery & { from: DayPlace | null; limit: number },
-): Promise<FoundRow[]> {
+): Promise<LogRow[]> {
   const values = new Values();
   const { from, limit } = query;
   const conditions = namedConditions(values, query);
@@ -120,14 +107,9 @@ async function readNamed(
     ];
     conditions.push(`(d.day, d.created_at, d.id) < (${day}::date, ${createdAt}, ${id}::text)`);
   }
-  const keys = `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${conditions.join(' AND ')}
+  const text = `SELECT d.day::text AS day, d.id FROM deliveries d WHERE ${conditions.join(' AND ')}
     ORDER BY ${ORDER} LIMIT ${values.$(limit + 1)}`;
-  return (await queryRows(
-    database,
-    FOUND,
-    rowsOf(keys, values.$(query.accountId)),
-    values.all,
-  )) as FoundRow[];
+  return await rowsOfKeys(database, query.accountId, await queryRows(database, ROW_KEY, text, values.all));
 }
 
 interface StretchQuery extends AccountLogQuery {
@@ -142,31 +124,29 @@ interface StretchQuery extends AccountLogQuery {
 async function readStretch(
   database: Queryable,
   query: StretchQuery,
-): Promise<{ count: number; found: FoundRow[] }> {
+): Promise<{ count: number; found: LogRow[] }> {
   const { filters, limit, max } = query;
   const values = new Values();
   const wanted = values.$(limit + 1);
   const read = sourcesOf(filters).map((source) => scanOf(values, query, source, wanted));
   const scanned = `SELECT * FROM (${read.join(' UNION ALL ')}) read ${max === null ? '' : `LIMIT ${values.$(max + 1)}`}`;
   const matching = [`true`, ...rowConditions(values, filters)].join(' AND ');
-  const page = rowsOf(
-    `SELECT d.day, d.created_at, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`,
-    values.$(query.accountId),
-  );
+  const page = `SELECT d.day, d.created_at, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`;
   const rows = await runStatement(
     database,
     `WITH scanned AS MATERIALIZED (${scanned})
-     SELECT total.read_count, page.* FROM (SELECT count(*)::int AS read_count FROM scanned) total
-     LEFT JOIN (${page}) page ON true
-     ORDER BY page.ordered_day DESC, page.created_at::bigint DESC, page.id DESC`,
+     SELECT total.read_count, d.day::text AS day, d.id
+     FROM (SELECT count(*)::int AS read_count FROM scanned) total LEFT JOIN (${page}) d ON true
+     ORDER BY ${ORDER}`,
     values.all,
   );
   const [first] = rows;
+  const keys = rows.filter(({ id }) => id !== null).filter((row) => requireColumns(row, ROW_KEY));
   return {
     // The exact ones cost no more than the page that they are of.
     count:
       max !== null && first && requireColumns(first, { read_count: column.integer }) ? first.read_count : 0,
-    found: rows.filter(({ id }) => id !== null).filter((row) => requireColumns(row, FOUND)),
+    found: await rowsOfKeys(database, query.accountId, keys),
   };
 }
 

@@ -2,8 +2,11 @@
 import { idDay, wellFormedText } from '@runhook/contract';
 import {
   column,
+  distinctDays,
+  inDays,
   isStoredEventData,
   type Pool,
+  type Queryable,
   queryRows,
   type RowOf,
   type StoredEventData,
@@ -59,7 +62,7 @@ export const DELIVERY = {
 };
 
 /** Null when the event is gone, which its retention does a moment before or after the delivery's. */
-export const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(isStoredEventData) };
+const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(isStoredEventData) };
 
 const DELIVERY_WITH_EVENT = {
   ...DELIVERY_WITH_DATA,
@@ -76,33 +79,45 @@ export const DELIVERY_COLUMNS = `
   d.reason, d.attempt_count, d.http_status_code, d.error_code, ${microsOf('d.created_at')} AS created_at,
   ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
-/**
- * A column of the event of `deliveries d`, read by the event's key.
- * @param accountId the account's, or the placeholder for it
- * @param day the placeholder for the day, where all deliveries are of one: planning opens that alone
- */
-const ofEvent = (column: 'data' | '"timestamp"', accountId: string, day = 'd.day'): string =>
-  `(SELECT e.${column} FROM events e WHERE e.day = ${day} AND e.id = d.event_id AND e.account_id = ${accountId})`;
+/** Names a row of the log. */
+export const ROW_KEY = { day: column.text, id: column.text };
+export type RowKey = RowOf<typeof ROW_KEY>;
 
-/** Deliveries that `keys` names by day and id, each read by its key with its event's data and the `columns`; `where` names the account. */
-export const rowsOfKeys = (
-  keys: string,
-  { columns, where, accountId }: Record<'columns' | 'where' | 'accountId', string>,
-): string => `
-  SELECT found.*
-  FROM (${keys}) k
-  CROSS JOIN LATERAL (
-    SELECT ${DELIVERY_COLUMNS}, ${ofEvent('data', accountId)} AS event_data, ${columns}
-    FROM deliveries d
-    WHERE d.day = k.day AND d.id = k.id AND ${where} LIMIT 1) found`;
+const LOG_ROW = { ...DELIVERY_WITH_DATA, webhook_name: column.text, day: column.text };
+export type LogRow = RowOf<typeof LOG_ROW>;
+
+const SELECT_BY_KEYS = `
+  SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.day::text AS day,
+    (SELECT e.data FROM events e
+     WHERE e.day = d.day AND e.id = d.event_id AND e.account_id = $3 AND ${inDays('$4', 'e')}) AS event_data
+  FROM unnest($1::date[], $2::text[]) AS k (day, id)
+  JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = $3
+  WHERE ${inDays('$4', 'k', 'd')}`;
+
+/**
+ * Reads deliveries of an account by their keys, with the data of their events, in the order of the keys; those that are gone are left
+ * out. A statement of its own, so that planning opens the days of these rows only.
+ */
+export async function rowsOfKeys(
+  database: Queryable,
+  accountId: number,
+  keys: readonly RowKey[],
+): Promise<LogRow[]> {
+  if (keys.length === 0) return [];
+  const days = keys.map(({ day }) => day);
+  const values = [days, keys.map(({ id }) => id), accountId, distinctDays(days)];
+  const rows = await queryRows(database, LOG_ROW, SELECT_BY_KEYS, values);
+  const rowsById = new Map(rows.map((row) => [row.id, row]));
+  return keys.flatMap(({ id }) => rowsById.get(id) ?? []);
+}
 
 /** A delivery with what its body is rendered from. */
 export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
 
 const SELECT_ONE = `
   SELECT ${DELIVERY_COLUMNS}, d.webhook_name, d.account_id::text AS account_id,
-    ${ofEvent('"timestamp"', '$4', '$1')} AS event_timestamp, ${ofEvent('data', '$4', '$1')} AS event_data
-  FROM deliveries d
+    e."timestamp" AS event_timestamp, e.data AS event_data
+  FROM deliveries d LEFT JOIN events e ON e.day = $1 AND e.id = d.event_id AND e.account_id = $4
   WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3`;
 
 export async function findDelivery(

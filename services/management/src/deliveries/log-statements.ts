@@ -1,6 +1,6 @@
 // SQL by hand: the log, whose pages are found among millions by their place.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
-import { DELIVERY_WITH_DATA, type DeliveryRow, type LogKey, rowsOfKeys } from './delivery.ts';
+import { type DeliveryRow, type LogKey, ROW_KEY, rowsOfKeys } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type DeliveryFilters,
@@ -64,41 +64,31 @@ function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): 
   return offset + limit >= READ_COUNT_MAX;
 }
 
-// The keys come first, from the index alone; only the rows of the page are read, each by its key: a join would read whole days for them
-// while these have no statistics. The day leads the order: it lets a page end after the newest
-// partition that fills it.
-const PAGE_OF = (keys: string, parts: string) =>
-  rowsOfKeys(`${keys} ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2`, {
-    // The first of the conditions, after limit and offset.
-    accountId: '$3',
-    columns: 'd.day AS ordered_day, d.created_at AS ordered_at',
-    where: parts,
-  });
-
+// The keys come first, from the index alone, and the rows of the page by their keys. The day leads the order: it lets a page end after
+// the newest partition that fills it.
 const KEYS_NEWEST_FIRST = 'ORDER BY day DESC, created_at DESC, id DESC';
-const NEWEST_FIRST = 'ordered_day DESC, ordered_at DESC, id DESC';
-
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
 
-/** Counts and reads at once. */
+/** Counts, and finds the keys of the page, in one statement. */
 async function readPage(database: Queryable, query: DeliveryQuery): Promise<DeliveryPage> {
-  const { limit, offset } = query;
+  const { accountId, limit, offset } = query;
   const conditions = deliveryConditions(query, query.filters);
   const where = whereOf(conditions, 2);
   const countMax = isFarBack(query) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
-  const rows = await runStatement(
+  const found = await runStatement(
     database,
-    `SELECT total.total_count, page.*
+    `SELECT total.total_count, k.day::text AS day, k.id
      FROM (SELECT count(*)::int AS total_count
-       FROM (SELECT 1 FROM deliveries d WHERE ${where.all} LIMIT ${countMax}) matching) total
-     LEFT JOIN (${PAGE_OF(KEYS_OF(where.all), where.ofParts)}) page ON true
-     ORDER BY ${NEWEST_FIRST}`,
+       FROM (SELECT 1 FROM deliveries d WHERE ${where} LIMIT ${countMax}) matching) total
+     LEFT JOIN (${KEYS_OF(where)} ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2) k ON true
+     ORDER BY k.day DESC, k.created_at DESC, k.id DESC`,
     [limit, offset, ...valuesOf(conditions)],
   );
-  const [first] = rows;
+  const [first] = found;
+  // One row of nulls stands for an empty page.
+  const keys = found.filter(({ id }) => id !== null).filter((row) => requireColumns(row, ROW_KEY));
   return {
-    // One row of nulls stands for an empty page.
-    rows: rows.filter(({ id }) => id !== null).filter((row) => requireColumns(row, DELIVERY_WITH_DATA)),
+    rows: await rowsOfKeys(database, accountId, keys),
     totalCount: first && requireColumns(first, { total_count: column.integer }) ? first.total_count : 0,
   };
 }
@@ -110,21 +100,19 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
   const shared = deliveryConditions(query, query.filters);
   const values = [query.limit, seek.offset, ...valuesOf(shared)];
   const where = whereOf(shared, 2);
+  // Each part has its own limit, so that no plan sorts a whole day for a page that goes across midnight.
   const parts = seek.parts.map((part) => {
     const ofPart = whereOf(part, values.length);
     values.push(...valuesOf(part));
-    return { keys: KEYS_OF(`${where.all} AND ${ofPart.all}`), days: ofPart.ofParts };
+    return `(${KEYS_OF(`${where} AND ${ofPart}`)} ${KEYS_NEWEST_FIRST} LIMIT $1::bigint + $2::bigint)`;
   });
-  // Each part has its own limit, so that no plan sorts a whole day for a page that goes across midnight.
-  const keys = parts
-    .map((part) => `(${part.keys} ${KEYS_NEWEST_FIRST} LIMIT $1::bigint + $2::bigint)`)
-    .join(' UNION ALL ');
-  const days = parts.map((part) => `(${part.days})`).join(' OR ');
-  const rows = await queryRows(
+  const keys = await queryRows(
     database,
-    DELIVERY_WITH_DATA,
-    `${PAGE_OF(`SELECT * FROM (${keys}) matching`, `${where.ofParts} AND (${days})`)} ORDER BY ${NEWEST_FIRST}`,
+    ROW_KEY,
+    `SELECT k.day::text AS day, k.id
+     FROM (SELECT * FROM (${parts.join(' UNION ALL ')}) matching ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2) k
+     ORDER BY k.day DESC, k.created_at DESC, k.id DESC`,
     values,
   );
-  return { rows, totalCount };
+  return { rows: await rowsOfKeys(database, query.accountId, keys), totalCount };
 }

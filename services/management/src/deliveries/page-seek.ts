@@ -60,7 +60,6 @@ function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
   const day = (operator: string, value: string): Condition => ({
     sql: (parameter) => `d.day ${operator} ${parameter}::date`,
     value,
-    isOfPart: true,
   });
   const created = (operator: string, value: string): Condition => ({
     sql: (parameter) => `d.created_at ${operator} ${timestampOf(parameter)}`,
@@ -163,8 +162,6 @@ export const DAY_MICROS = 86_400_000_000n;
 export interface Condition {
   sql: (parameter: string) => string;
   value?: string | number;
-  /** Whether it tells the server which partitions to leave alone. */
-  isOfPart?: boolean;
 }
 
 /**
@@ -179,19 +176,17 @@ export function deliveryConditions(
   const { status, eventType, runId, since, until } = filters;
   const isRecoverable = status === 'failed' || status === 'cancelled';
   const { firstDay, lastDay } = daysOf(filters);
-  const conditions: [Condition['sql'], string | number | null, isOfPart?: true][] = [
-    [(parameter) => `d.account_id = ${parameter}`, accountId, true],
+  const conditions: [Condition['sql'], string | number | null][] = [
+    [(parameter) => `d.account_id = ${parameter}`, accountId],
     [(parameter) => `d.subscription_id = ${parameter}`, subscriptionId],
     [(parameter) => `d.event_type = ${parameter}`, eventType],
     [(parameter) => `d.run_id = ${parameter}`, runId],
     [(parameter) => `d.created_at >= ${timestampOf(parameter)}`, since],
     [(parameter) => `d.created_at < ${timestampOf(parameter)}`, until],
-    [(parameter) => `d.day >= ${parameter}::date`, isRecoverable ? null : firstDay, true],
-    [(parameter) => `d.day <= ${parameter}::date`, lastDay, true],
+    [(parameter) => `d.day >= ${parameter}::date`, isRecoverable ? null : firstDay],
+    [(parameter) => `d.day <= ${parameter}::date`, lastDay],
   ];
-  const asked = conditions.flatMap(([sql, value, isOfPart = false]): Condition[] =>
-    value === null ? [] : [{ sql, value, isOfPart }],
-  );
+  const asked = conditions.flatMap(([sql, value]): Condition[] => (value === null ? [] : [{ sql, value }]));
   return status === null ? asked : [...asked, { sql: () => statusIs(status) }];
 }
 
@@ -217,15 +212,14 @@ export function dayOf(micros: bigint): string {
 /** In the last day of the year 9999. */
 export const LAST_MICROS = 253_402_300_799_000_000n;
 
-/** The conditions in SQL, and those of parts by themselves. @param taken how many parameters the statement has before theirs */
-export function whereOf(conditions: readonly Condition[], taken: number): { all: string; ofParts: string } {
+/** The conditions in SQL. @param taken how many parameters the statement has before theirs */
+export function whereOf(conditions: readonly Condition[], taken: number): string {
   let number = taken;
-  const parts = conditions.map(({ sql, value, isOfPart }) => {
+  const parts = conditions.map(({ sql, value }) => {
     if (value !== undefined) number += 1;
-    return { isOfPart, text: sql(`$${number}`) };
+    return sql(`$${number}`);
   });
-  const joined = (some: typeof parts) => some.map(({ text }) => text).join(' AND ') || 'true';
-  return { all: joined(parts), ofParts: joined(parts.filter(({ isOfPart }) => isOfPart)) };
+  return parts.join(' AND ') || 'true';
 }
 
 /** For the parameters of {@link whereOf}. */
