@@ -70,6 +70,9 @@ const OF_ALL_ACCOUNTS = [
 
 /** Stand beside those of the log, and read other tables. */
 const NOT_OF_THE_LOG = [
+  'clear-pending-limit-cursor',
+  'read-pending-limit-cursor',
+  'store-pending-limit-cursor',
   'account-of-lane',
   'cancel-recovery',
   'forgotten-events',
