@@ -69,8 +69,11 @@ try {
       args: isFailover
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
         : [
-            'e2e/chaos/chaos.test.ts',
-            ...(values.only === undefined ? ['e2e/chaos/clocks.test.ts'] : []),
+            '--testMatch',
+            '**/e2e/chaos/chaos.test.ts',
+            ...(values.only === undefined
+              ? ['**/e2e/chaos/clocks.test.ts', '**/e2e/chaos/killed-pages.story.ts']
+              : []),
             '--runInBand',
           ],
       environment: {

@@ -8,10 +8,8 @@ import type { Connector, PeekedJob } from '../backend.ts';
  */
 
 const FULL = /\bOOM command not allowed\b/;
-/** Redis has no code for invalid data: `ERR` without one of the phrases by which it rejects any call. */
-const DATA = /^ERR /;
-const SERVER =
-  /max number of clients|unknown command|wrong number of arguments|not allowed|AUTH|disabled|compiling/;
+/** Redis has no code for invalid data, and takes any bytes up to a size: only these phrases of its replies are about a job's data. */
+const DATA = /^ERR .*(string exceeds maximum allowed size|invalid bulk length|cmsgpack|cjson)/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;
 const POLICY = /^maxmemory_policy:([\w-]+)/m;
@@ -50,11 +48,7 @@ export const FULL_REDIS: Pick<
 > = {
   isFull: (error) => error instanceof Error && FULL.test(error.message),
 
-  isJobFault: (error) =>
-    error instanceof Error &&
-    error.name === 'ReplyError' &&
-    DATA.test(error.message) &&
-    !SERVER.test(error.message),
+  isJobFault: (error) => error instanceof Error && error.name === 'ReplyError' && DATA.test(error.message),
 
   async usedShare(queue) {
     const memory = await memoryOf(queue);

@@ -1,0 +1,84 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import { createEventPublisher } from '@runhook/publisher';
+import {
+  eventually,
+  exampleEvent,
+  queueBackends,
+  seedAccount,
+  seedSubscription,
+  startReceiver,
+} from '@runhook/testing';
+import { startService } from '../services.ts';
+import { Releases } from './releases.ts';
+import { startServers } from './servers.ts';
+
+const WEBHOOKS = 1_000;
+/** Requests after which the dispatcher is killed: its pages are still being processed. */
+const REQUESTS_AT_KILL = 275;
+/** What was sent this long before a kill is in the log (docs/reliability.md). */
+const RECORDED_WITHIN_MS = 500;
+
+const releases: Releases[] = [];
+afterEach(async () => {
+  for (const each of releases.splice(0)) await each.run();
+});
+
+test.each(queueBackends())(
+  'a dispatcher that is killed among the pages of an event repeats at most what it sent in the last half second, queue on $name',
+  async ({ name }) => {
+    const opened = new Releases();
+    releases.push(opened);
+    const servers = await startServers(name);
+    opened.add(() => servers.close());
+    const receiver = await startReceiver();
+    opened.add(() => receiver.close());
+    const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+    opened.add(() => database.close());
+    const account = await seedAccount(database);
+    await seedSubscription(database, { accountId: account.id, clientUrl: receiver.url });
+    await database.pool.query(
+      `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext)
+       SELECT left(s.id, 20) || lpad(n::text, 11, '0'), account_id, name || n, description, event_types, job_ids,
+              client_url, active, hmac_secret_ciphertext
+       FROM subscriptions s, generate_series(1, ${WEBHOOKS - 1}) AS n`,
+    );
+    // An endpoint of another host: the requests of a page take longer than its commit.
+    receiver.respondWith(() => ({ status: 200, delayMs: 20 }));
+    // The second dispatcher leaves requests to the first for as long as an attempt may take.
+    const environment = {
+      DATABASE_URL: servers.databaseUrl,
+      QUEUE_URL: servers.queueUrl,
+      DELIVERY_TIMEOUT_MS: '2000',
+    };
+    const first = await startService('dispatcher', environment);
+    opened.add(() => first.kill());
+    const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
+    opened.add(() => publisher.close());
+    await publisher.publish(exampleEvent('job.run.started', account.jobs[0] as never));
+    await receiver.waitFor(REQUESTS_AT_KILL);
+    await first.kill();
+    const killedAtMs = Date.now();
+    const sent = [...receiver.requests];
+    const second = await startService('dispatcher', environment);
+    opened.add(() => second.stop());
+    await eventually(async () => {
+      const { rows } = await database.pool.query(
+        `SELECT count(*)::int AS count FROM deliveries WHERE status = 'delivered'`,
+      );
+      expect(rows).toEqual([{ count: WEBHOOKS }]);
+    });
+    const webhookOf = ({ body }: (typeof sent)[number]) => JSON.parse(String(body)).webhooksID as string;
+    const counts = new Map<string, number>();
+    for (const request of receiver.requests)
+      counts.set(webhookOf(request), (counts.get(webhookOf(request)) ?? 0) + 1);
+    const repeated = sent.filter((request) => (counts.get(webhookOf(request)) ?? 0) > 1);
+    const early = repeated.filter(({ receivedAt }) => receivedAt < killedAtMs - RECORDED_WITHIN_MS);
+    process.stderr.write(
+      `queue on ${name}: ${sent.length} sent before the kill, over ${killedAtMs - (sent[0]?.receivedAt ?? 0)} ms; ${repeated.length} repeated, ${early.length} of them sent earlier than ${RECORDED_WITHIN_MS} ms before\n`,
+    );
+    expect(counts.size).toBe(WEBHOOKS);
+    expect(early).toHaveLength(0);
+  },
+  300_000,
+);
