@@ -8,7 +8,7 @@ import { root } from './workspace.mjs';
  * The newest migration that was there before this check. Some before it take columns away or write a table anew; what comes
  * after it may not.
  */
-export const BASELINE = '20261123010000_incidents';
+export const BASELINE = '20261126060000_ids_first_in_keys';
 
 /** The oldest PostgreSQL that is supported. */
 const POSTGRES_VERSION = '15.0';

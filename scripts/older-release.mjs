@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { BASELINE } from './migration-rules.mjs';
 import { root } from './workspace.mjs';
 
-/** Stands for the release before while there is no tag: with an earlier one beside it the database is busy with that one's retries. */
-const BEFORE_THE_FIRST_TAG = '974ff84';
+/** Stands for the release before while there is no tag: the first commit whose services work on this schema. */
+const BEFORE_THE_FIRST_TAG = 'cfda713';
 
 /** The commit before the last release for which services stop, 0.2.0: its migrations, and what publishers of it put onto a queue. */
 const BEFORE_THE_LAST_STOP = '40efb05';

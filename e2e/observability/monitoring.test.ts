@@ -25,6 +25,7 @@ const LABELS: Record<string, RegExp> = {
   service: /^(management|dispatcher)$/,
   server: /^(replica|primary)$/,
   queue: /^(job-run-events|webhook-deliveries)$/,
+  table: /^(events|deliveries|attempts)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
   result: /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left|set_aside)$/,
   route: /^(in_place|parked|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,

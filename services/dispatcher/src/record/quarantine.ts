@@ -78,6 +78,7 @@ export function withEventQuarantine(events: EventQueue, quarantine: Quarantine):
     add: (added, traceContexts) =>
       settingAside(added, eventJobId, setAside, () => events.add(added, traceContexts)),
     addEach: (added) => settingAside(added, eventJobId, setAside, () => events.addEach(added)),
+    putBack: (added) => settingAside(added, eventJobId, setAside, () => events.putBack(added)),
   };
 }
 
@@ -89,7 +90,10 @@ export function withDeliveryQuarantine(deliveries: DeliveryQueue, quarantine: Qu
   return {
     ...deliveries,
     add: (added) => settingAside(added, deliveryJobId, setAside, () => deliveries.add(added)),
+    putBack: (added) => settingAside(added, deliveryJobId, setAside, () => deliveries.putBack(added)),
     wakeLanes: (lanes) => settingAside(lanes, laneJobId, setAsideLane, () => deliveries.wakeLanes(lanes)),
+    putBackLanes: (lanes) =>
+      settingAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
   };
 }
 

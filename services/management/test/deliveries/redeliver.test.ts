@@ -85,10 +85,10 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
   });
 
   test('the only attempt of one that succeeded at once keeps its place in the log', async () => {
-    const { id, event } = await insert({ status: 'delivered', attemptCount: 1, httpStatusCode: 204 });
+    const { id } = await insert({ status: 'delivered', attemptCount: 1, httpStatusCode: 204 });
     await harness.database.pool.query(
       `UPDATE deliveries SET duration_ms = 12, started_at = '2026-11-20T10:00:00.123456Z', total_ms = 11,
-         request_headers = '"Runhook/9.9.9"', response_headers = '{"x-of": "it"}', response_body = 'ok',
+         request_headers = '{"user-agent": "Runhook/9.9.9", "authorization": "***"}', response_headers = '{"x-of": "it"}', response_body = 'ok',
          response_truncated = false
        WHERE id = $1`,
       [id],
@@ -104,14 +104,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
         duration_ms: 12,
         http_status_code: '204',
         error: null,
-        request_headers: {
-          'content-type': 'application/json',
-          'user-agent': 'Runhook/9.9.9',
-          authorization: '***',
-          'webhook-id': event.eventId,
-          'webhook-timestamp': '1795168800',
-          'webhook-signature': '***',
-        },
+        request_headers: { 'user-agent': 'Runhook/9.9.9', authorization: '***' },
         response_headers: { 'x-of': 'it' },
         response_body: 'ok',
         response_truncated: false,
