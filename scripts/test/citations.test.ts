@@ -85,9 +85,8 @@ test('every file that the pages on the code name is there', () => {
 });
 
 test('every decision that is cited by its number is on record', () => {
-  const numbers = new Set(
-    files.map((path) => /^docs\/adr\/0*(\d+)-/.exec(path)?.[1]).filter((number) => number !== undefined),
-  );
+  const list = files.flatMap((path) => /^docs\/adr\/0*(\d+)-/.exec(path)?.[1] ?? []);
+  const numbers = new Set(list);
   const wrong = files
     .flatMap(linesOf)
     .flatMap(({ line, where }) =>
@@ -95,9 +94,8 @@ test('every decision that is cited by its number is on record', () => {
     )
     .filter(({ number }) => !numbers.has(number as string));
   expect(wrong).toEqual([]);
-  expect([...numbers].map(Number).sort((a, b) => a - b)).toEqual(
-    Array.from({ length: numbers.size }, (_, index) => index + 1),
-  );
+  // A deleted record leaves its number unused.
+  expect(list).toHaveLength(numbers.size);
 });
 
 test('nothing refers to a page that the repository does not hold', () => {

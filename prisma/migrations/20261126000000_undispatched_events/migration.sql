@@ -42,15 +42,15 @@ $$;
 -- DropTable
 -- allows ban-drop-table: services stand still for this one, and the rows are in undispatched_events.
 DROP TABLE "open_events";
--- allows ban-drop-table: as above.
+-- allows ban-drop-table: services stand still for this one, and nothing reads the table any more.
 DROP TABLE "open_events_whole";
--- allows ban-drop-table: as above.
+-- allows ban-drop-table: services stand still for this one, and nothing reads the table any more.
 DROP TABLE "open_events_checkpoint";
 
 -- DropIndex
 -- allows require-concurrent-index-deletion: services stand still for this one.
 DROP INDEX "events_unfinished_idx";
--- allows require-concurrent-index-deletion: as above.
+-- allows require-concurrent-index-deletion: services stand still for this one.
 DROP INDEX "events_created_at_idx";
 
 -- AlterTable

@@ -152,7 +152,6 @@ export class DispatchRecord {
 
   /** Reads whether the event is on record and dispatched, and whether its account has the version of the plan. */
   stateOf(event: PlannedEvent): Promise<EventState> {
-    this.#lastBesideMs = performance.now();
     return this.#states.add(event);
   }
 
