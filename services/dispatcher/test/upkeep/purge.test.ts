@@ -30,6 +30,7 @@ const NOTHING = {
   runs: 0,
   subscriptions: 0,
   auditEntries: 0,
+  quarantinedItems: 0,
 };
 
 const run = (changed: object = {}) =>
