@@ -40,7 +40,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-/** What a program of ours writes to standard error, or else to standard output, and its exit code. */
+/** Runs a program of this checkout. Returns its standard error, or if that is empty its standard output, and its exit code. */
 async function run(file: string, args: string[], url: string) {
   const environment = { DATABASE_URL: url, QUEUE_URL: queueUrl, PORT: '0', OPERATIONS_PORT: '0' };
   const child = spawn(process.execPath, [join(CHECKOUT, file), ...args], {

@@ -270,7 +270,7 @@ function goldenShards() {
   };
 }
 
-/** Texts for the rule of docs/contract.md#text, as code units: what is invalid has no form in the JSON of most languages. */
+/** Texts for the rule of docs/contract.md#text, as code units: JSON of most languages cannot represent invalid text. */
 const TEXTS = {
   ASCII: 'Daily build',
   'every plane that has letters': 'Zo\u00eb \u65e5\u672c \u{1f680} \u{20000}',
@@ -286,7 +286,7 @@ const TEXTS = {
   'a half behind a pair': '\u{1f680}\ude80',
   'the first and the last half': '\ud800\u0020\udbff\u0020\udc00\u0020\udfff',
   'U+FFFE and U+FFFF': '\ufffe\uffff',
-  'what is beside them, which is valid': '\ufffc\ufffd',
+  'their valid neighbours': '\ufffc\ufffd',
   'the noncharacters of the first plane': '\ufdcf\ufdd0\ufddf\ufdef\ufdf0',
   'the last two of each plane': Array.from({ length: 17 }, (_, plane) =>
     String.fromCodePoint(plane * 0x10000 + 0xfffe, plane * 0x10000 + 0xffff),
@@ -296,7 +296,7 @@ const TEXTS = {
 
 function goldenTexts() {
   const texts = Object.entries(TEXTS).map(([name, text]) => {
-    // By the words of the contract, not by the code that is tested against this.
+    // Computed by the rules of the contract, not by the code that is tested against these vectors.
     const codePoints = [...text].map((character) => character.codePointAt(0));
     const repaired = codePoints.map((point) => (isInvalid(point) ? 0xfffd : point));
     const utf16 = Buffer.from(text, 'utf16le').swap16().toString('hex');

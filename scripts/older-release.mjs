@@ -9,7 +9,7 @@ import { root } from './workspace.mjs';
 /** Stands for the release before while there is no tag: the first commit whose services work on this schema. */
 const BEFORE_THE_FIRST_TAG = 'cfda713';
 
-/** The commit before the last release for which services stop, 0.2.0: its migrations, and what publishers of it put onto a queue. */
+/** The commit before 0.2.0, the last release for which services stop. Tests use its migrations and its publishers. */
 const BEFORE_THE_LAST_STOP = '40efb05';
 
 /** The release that an upgrade with a stop comes from. */

@@ -46,7 +46,7 @@ export async function startTestServers({ folder, runId }) {
     return postgres.url;
   }
 
-  /** A second PostgreSQL, of other programs, with their defaults but for what makes tests fast. */
+  /** Starts a second PostgreSQL with other programs. It has their default settings except for those that make tests fast. */
   async function openSystemPostgres(binaries) {
     const postgres = await step(`starting the system's PostgreSQL ${binaries.version}`, () =>
       startPostgres({

@@ -1,5 +1,5 @@
-// npm run upgrade: from the release before to this one under load, and back, with the ledger of what was published. With --stop
-// services stop for the migration, and there is no way back.
+// npm run upgrade: upgrades from the previous release to this one under load, and back, with the ledger of published events. With
+// --stop the services stop for the migration, and the upgrade cannot be reversed.
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import { runJest } from './run-jest.mjs';
 
 const USAGE = `npm run upgrade [-- --from <tag or commit> --built <folder> --stop]
 
---from   the release before; when omitted, the last tag, or with --stop the commit before the release that wants the stop
---built  one that is built there already
+--from   the previous release; when omitted, the last tag, or with --stop the commit before the release that requires the stop
+--built  folder in which that release is already built
 --stop   services stop, PostgreSQL crashes, the log is migrated, this release starts; publishers go on throughout`;
 
 const { values } = readArguments(USAGE, {

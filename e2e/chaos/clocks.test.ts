@@ -50,7 +50,7 @@ test.each(queueBackends())(
       expect(attempts).toBe(COUNT);
       expect(earliestMs).toBeGreaterThan(-EARLY_MAX_MS);
       expect(calls).toBeLessThan(2 * right.calls);
-      // A machine that does something else as well is late with clocks that are right, too.
+      // A busy machine is late even if all clocks are right.
       expect(latestMs).toBeLessThan(Math.max(LATE_MAX_MS, 2 * right.latestMs));
     }
   },
@@ -59,7 +59,7 @@ test.each(queueBackends())(
 
 interface Made {
   attempts: number;
-  /** Of the arrivals at the endpoint, relative to when they were due. */
+  /** When the requests arrived at the endpoint, relative to when they were due. */
   earliestMs: number;
   latestMs: number;
   /** Commands that Redis ran, or transactions of PostgreSQL, from the first retry that was queued to the last that arrived. */

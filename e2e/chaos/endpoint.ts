@@ -21,7 +21,7 @@ export interface Endpoint {
   /** Nobody listens there. */
   refusedUrl: string;
   arrivals: Arrival[];
-  /** Bodies that were not I-JSON, each in words. */
+  /** A description of each body that was not I-JSON. */
   invalidBodies: string[];
   /** Resolves when no connection is open: what the dead have sent is in. */
   everyoneGone(): Promise<void>;

@@ -11,7 +11,7 @@ import { isLong } from './world.ts';
 
 /** `npm run chaos -- --default-mb <n>`; in `npm test` a small one. */
 const SIZE_BYTES = Number(process.env.CHAOS_DEFAULT_MB ?? (isLong ? 1_024 : 4)) * 1024 * 1024;
-/** That of the dispatchers, or less in a small form. */
+/** The limit of the dispatchers; a lower one in `npm test`. */
 const BYTES_MAX = Math.min(SIZE_BYTES / 4, 16 * 1024 * 1024);
 const BATCH_ROWS = 10_000;
 /** 300 events a second; in `npm test` as many as for other faults. */

@@ -16,7 +16,7 @@ import { startServers } from './servers.ts';
 const WEBHOOKS = 1_000;
 /** Requests after which the dispatcher is killed: its pages are still being processed. */
 const REQUESTS_AT_KILL = 700;
-/** What was sent this long before a kill is in the log (docs/reliability.md). */
+/** Attempts that were made at least this long before a kill are in the log (docs/reliability.md). */
 const RECORDED_WITHIN_MS = 500;
 
 const releases: Releases[] = [];

@@ -27,7 +27,7 @@ const TEXTS = [
   '"\\\u2028\ufeff\u0001</script>',
 ];
 
-/** JSON of an event's code, or more of the event, that a parser may read in another way or not at all; and whether it is an event. */
+/** JSON of an event's code, or of further fields, that parsers read differently or not at all; and whether it is a valid event. */
 const ODD_JSON: readonly { code?: string; more?: string; isEvent: boolean }[] = [
   { code: '-0', isEvent: true },
   { code: '3.0', isEvent: true },
@@ -36,10 +36,10 @@ const ODD_JSON: readonly { code?: string; more?: string; isEvent: boolean }[] = 
   { code: '3,"jobName":"the second \\ud83d","jobName":"the third \\ude80"', isEvent: true },
   { more: `,"more":${'['.repeat(15)}${']'.repeat(15)}`, isEvent: true },
 ];
-/** Deeper than the body of a request may be, which the queue cannot know. */
+/** Nested more deeply than the body of a request may be; the queue does not check that. */
 const DEPTH = 5_000;
 
-/** Everything that a tenant can send, by every entry point. What is accepted must be delivered, and nothing else may suffer. */
+/** Sends what a tenant can send, by every entry point. Accepted events must be delivered, and other tenants must not be affected. */
 class PoisonedTenant {
   readonly #world: World;
   readonly #account: TestAccount;
@@ -83,7 +83,7 @@ class PoisonedTenant {
     await this.#addJobs();
   }
 
-  /** What is wrong, in words, once nothing waits. */
+  /** Returns a description of each fault, once no event and no delivery waits. */
   async problems(): Promise<string[]> {
     const { database, endpoint } = this.#world;
     const { rows } = await database.pool.query<{ status: string; count: number }>(
@@ -131,7 +131,7 @@ class PoisonedTenant {
     }
   }
 
-  /** As a publisher does that is not ours. PostgreSQL rejects some of these jobs in this call, and then nothing was accepted. */
+  /** Adds the job as a foreign publisher does. PostgreSQL rejects some of these jobs in this call, and then nothing was accepted. */
   async #addJobs(): Promise<void> {
     const queue = createQueueBackend(this.#world.servers.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     try {

@@ -1,5 +1,5 @@
 // Seeds the record and publishes with the code of another release, for release-client.ts: calls come in as lines of JSON, and each
-// is replied to with a line of the same id. Ends with its input.
+// gets a reply with the same id. Exits when its input ends.
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';

@@ -43,7 +43,7 @@ export function openReleaseClient({ database, servers }: World<Stores>): Release
 }
 
 /**
- * Uses the code of another release, in a process of its own: its Prisma Client knows its schema, and its publisher writes its
+ * Uses the code of another release in a separate process: its Prisma Client knows its schema, and its publisher writes its
  * messages.
  *
  * @param checkout where that release was built

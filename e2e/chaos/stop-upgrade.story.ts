@@ -27,7 +27,7 @@ const POISONED_FROM = 2_000_001;
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
 test('an upgrade for which services stop loses no event, though the log has unreadable text and PostgreSQL crashed', async () => {
-  // Each to its end, so that what one has started is stopped before the other fails the test.
+  // Both run to their end, so that the processes of one are stopped before the other fails the test.
   const ended = await Promise.allSettled(backends.map(upgradeWithStop));
   const rows = ended.map((end) => {
     if (end.status === 'rejected') throw end.reason;

@@ -202,7 +202,7 @@ async function repeated<T>(
     } catch (error) {
       if (!(error instanceof RunhookError) || tries >= retriesMax) throw error;
       const { status, retryAfterSeconds } = error;
-      // Of a 409 with Retry-After the first request with the key is still running.
+      // A 409 with Retry-After means that the first request with the key is still running.
       const isKeyInUse = status === 409 && retryAfterSeconds !== null;
       if (status !== 429 && !isKeyInUse && !(mayRepeat && (status === 0 || status === 503))) throw error;
       if ((retryAfterSeconds ?? 0) > retryAfterSecondsMax) throw error;

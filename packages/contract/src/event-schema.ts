@@ -38,7 +38,8 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
 
 /**
  * A complete event from what was published, the data of a job on `job-run-events`: unknown fields dropped, `timestamp`
- * padded to nine digits, `data` in the order of docs/contract.md#events, its text well-formed. Or every problem, each with its field.
+ * padded to nine digits, `data` in the order of docs/contract.md#events, its text well-formed. Returns every problem with its field instead
+ * if the event is invalid.
  * Called where an event is published and again where it is consumed.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
@@ -58,10 +59,10 @@ export function parseEvent(published: unknown, defaults: EventDefaults): EventPa
 
 const DAY_MS = 86_400_000;
 
-/** The clock and the retention that an event's id is held to. */
+/** The clock and the retention by which the time in an event's id is checked. */
 export type EventIdLimits = Pick<EventDefaults, 'nowMs' | 'retentionDays'>;
 
-/** Whether it is the id of an event whose time the log cannot take: its publisher has a wrong clock. */
+/** Whether this is the id of an event whose time is outside the log, because its publisher has a wrong clock. */
 export function isEventIdOutOfRange(eventId: unknown, limits: EventIdLimits): boolean {
   return (
     typeof eventId === 'string' &&

@@ -1,7 +1,7 @@
 // The rule for text at every entry point (docs/contract.md#text). Needs no Node.js, so that the console uses it, too.
 
 /**
- * What I-JSON (RFC 7493) and PostgreSQL exclude from text: NUL, surrogates without their pair, and noncharacters
+ * Matches what I-JSON (RFC 7493) and PostgreSQL exclude from text: NUL, unpaired surrogates, and noncharacters
  * (U+FDD0 to U+FDEF, and the last two code points of each plane). With the flag `u` a complete pair is one character.
  */
 const INVALID = /[\0\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
@@ -27,7 +27,7 @@ export function codePointLength(text: string): number {
   return text.length - (text.match(HIGH_SURROGATES)?.length ?? 0);
 }
 
-/** Whether the text has more code points than `charactersMax`. Counts only a text that the number of its UTF-16 units leaves open. */
+/** Whether the text has more code points than `charactersMax`. Counts them only if the number of UTF-16 units does not decide it. */
 export function isLongerThan(text: string, charactersMax: number): boolean {
   if (text.length <= charactersMax) return false;
   return text.length > 2 * charactersMax || codePointLength(text) > charactersMax;

@@ -13,7 +13,7 @@ export interface Statement {
   query_timeout?: number;
 }
 
-/** What statements are asked of: a pool, a transaction, or what chooses between servers for whoever only reads. */
+/** Runs statements: a pool, a transaction, or a router of reads between the primary and a replica. */
 export interface Queryable {
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }>;
 }

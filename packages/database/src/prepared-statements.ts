@@ -3,14 +3,14 @@ import { type DatabaseOptions, openDatabase, type Queryable } from './open-datab
 import { DatabaseUnreachableError, runStatement } from './statements.ts';
 
 const NAME = 'runhook-prepared-statements';
-/** In no regular alternation, for a pooler that hands out its connections of the server in turn. */
+/** The order in which the two connections run the statement; irregular, for a pooler that hands out its server connections in turn. */
 const CLIENTS_IN_ORDER = [0, 1, 1, 0, 0, 1, 0, 1, 1];
 
 /**
  * Checks that a statement which was prepared on a connection stays there: runs one named statement over two connections,
  * several times. A pooler in transaction mode that does not track prepared statements gives both the same connection of
  * the server, and PostgreSQL refuses to prepare the name again (42P05), or does not know it (26000).
- * @throws the error of PostgreSQL, of which `connectionProblem` says what to set, or DatabaseUnreachableError
+ * @throws the error of PostgreSQL, for which `connectionProblem` says what to set, or DatabaseUnreachableError
  */
 export async function requirePreparedStatements(
   options: Pick<DatabaseOptions, 'url' | 'connectTimeoutMs'>,

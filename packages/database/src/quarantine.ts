@@ -19,7 +19,7 @@ export interface QuarantinedItem extends QuarantineKey {
   kind: QuarantineKind;
   /** Why it was rejected; see {@link rejectionReason}. */
   reason: string;
-  /** An event that is not on record: without it, nothing would have it any more. */
+  /** The message of an event that is not on record: this is its only copy. */
   message?: unknown;
 }
 
@@ -104,7 +104,7 @@ interface ListRow {
   created_at_ms: number;
 }
 
-/** Returns the items that are set aside, newest first: of one account or of all, with these keys or with any. */
+/** Returns the items that are set aside, newest first, optionally only those of one account or with these keys. */
 export async function listQuarantined(
   database: Queryable,
   { accountId, keys, limit }: { accountId?: number; keys?: readonly string[]; limit: number },
@@ -144,7 +144,7 @@ const REMOVE_OLD = `
   RETURNING kind`;
 const OLD_BATCH = 1_000;
 
-/** Deletes what was set aside before the retention of the log began, in batches. Returns how many rows. */
+/** Deletes items that were set aside before the retention of the log began, in batches. Returns the number of rows. */
 export async function deleteOldQuarantined(database: Queryable, retentionDays: number): Promise<number> {
   for (let deleted = 0; ; ) {
     const rows = await runStatement(database, REMOVE_OLD, [retentionDays, OLD_BATCH]);

@@ -66,7 +66,7 @@ export class RecordWrites {
     return this.#state;
   }
 
-  /** Runs work that writes to the record, and notes whether it could. */
+  /** Runs work that writes to the record, and notes whether the write was possible. */
   async track<T>(work: () => Promise<T>): Promise<T> {
     try {
       const result = await work();
@@ -75,7 +75,7 @@ export class RecordWrites {
       this.#isNoted = true;
       return result;
     } catch (error) {
-      // The record rejects what is invalid while it takes everything else.
+      // A rejection of invalid data does not mean that the record takes no writes.
       if (!isItemFault(error)) {
         this.#error = error;
         this.#isNoted = true;

@@ -94,7 +94,7 @@ export class DatabaseUnreachableError extends Error {
 }
 
 /**
- * Runs one statement. The driver gives a lost connection no code of its own, so whatever is neither an answer of
+ * Runs one statement. The driver gives a lost connection no error code, so an error that is neither a response of
  * PostgreSQL nor a value that cannot be encoded becomes a {@link DatabaseUnreachableError}.
  * @param timeoutMs how long its answer is waited for; as long as the pool waits when omitted
  */

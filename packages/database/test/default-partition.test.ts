@@ -41,7 +41,7 @@ const rowsByPartition = async () => {
   return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]));
 };
 const GROWN = { defaultBytesMax: 1_000_000 };
-/** What an interrupted conversion leaves behind. */
+/** Adds the constraint that an interrupted conversion leaves behind. */
 const constrain = (first: number, last: number) =>
   database.pool.query(
     `ALTER TABLE events_default ADD CONSTRAINT events_default_${day(first)}_${day(last)}

@@ -8,15 +8,15 @@ import { createTestDatabase } from '@runhook/testing';
 /** Compiling plans is disabled everywhere; it decides no plan. */
 const ALLOWED = ['jit'];
 
-/** Settings that are left, by file. */
+/** Remaining settings, by file. */
 const LEFT: Record<string, string[]> = {
-  // Of connections on which BullMQ's own functions run, which plan their statements once while its tables are empty.
+  // Set for connections on which BullMQ's own functions run, which plan their statements once while its tables are empty.
   'packages/queue/src/backends/postgres.ts': ['enable_seqscan'],
 };
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** The product's code. packages/testing is not of it: it explains statements with either kind of plan. */
+/** The product's code. packages/testing is not part of it: it explains statements with either kind of plan. */
 function* sources(): Generator<string> {
   for (const folder of ['packages', 'services', 'prisma']) {
     for (const path of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {

@@ -32,7 +32,7 @@ const create = (isAlone = false) =>
     nowMs: () => nowMs,
   });
 
-/** Of the sessions that begin after it, and of the one that there is. */
+/** Changes the setting for later sessions of the database, and for the open one. */
 async function setReadOnly(isReadOnly: boolean): Promise<void> {
   const admin = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
   const value = isReadOnly ? 'on' : 'off';

@@ -13,7 +13,7 @@ export interface EgressResponse {
   headers: Record<string, string>;
   /** The first bytes of the body as they came: not decompressed, not decoded. */
   body: Buffer;
-  /** Whether `body` is not the complete body: it went on, or it was cut off before its end. */
+  /** Whether `body` is incomplete: the response was longer than is retained, or was cut off before its end. */
   truncated: boolean;
 }
 

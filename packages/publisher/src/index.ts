@@ -52,12 +52,13 @@ export interface EventPublisherOptions {
 
 /**
  * Publishes onto `job-run-events` (queue contract, docs/contract.md#queue): job name = event type, job id = `<eventId>-<accountId>`.
- * `eventId` and `timestamp` are made here where an event has none, by the clock of the queue's server: the host's own may be wrong. Calls throw {@link InvalidEventError};
+ * `eventId` and `timestamp` are made here where an event has none, by the clock of the queue's server, because the host's clock may be
+ * wrong. Calls throw {@link InvalidEventError};
  * `QueueUnavailableError` when the queue did not take the call, which may be repeated with the same ids; and of those
  * `QueueFullError` when it has no room: whoever can, waits before the next one.
  */
 export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
-  // Asks the queue, which is opened below.
+  // Reads the clock of the queue, which is opened below.
   const clock: ServerClock = new ServerClock({ read: () => queue.serverTimeMs() });
   const queue = openEventQueue(
     createQueueBackend(options.queueUrl, { clock }),

@@ -196,7 +196,7 @@ async function urlOfUser(
     closers.push(() => Promise.all([desk.close(), events.close()]));
     await events.keepSettings();
     const [, ...rules] = await documentedRules();
-    // Without the clock of the server, too: ids go by that of the host then.
+    // The user may not read the server's clock either: ids then go by the clock of the host.
     const formerRules = rules
       .filter((rule) => rule !== '+time')
       .map((rule) => rule.replaceAll('{runhook*}', '{runhook}').replace(' %R~{runhook}:shards', ''));

@@ -31,9 +31,9 @@ class World:
     async def read(self) -> float:
         self.reads += 1
         self.elapsed += 0.1
-        told = self.server()
+        server_time = self.server()
         self.elapsed += 0.1
-        return told
+        return server_time
 
 
 @pytest.mark.parametrize("ahead", [2 * DAY, -40 * DAY])

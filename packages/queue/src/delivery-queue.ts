@@ -43,7 +43,7 @@ export interface DeliveryQueue {
   /** Sees that each lane has its job; one that has it already gets no other. Throws `QueueUnavailableError`. */
   wakeLanes(lanes: readonly WokenLane[]): Promise<void>;
   /**
-   * Adds deliveries that the queue has lost; what is left of an orphaned job is removed first, so that its id can be added again. One that is
+   * Adds deliveries that the queue has lost; the key of an orphaned job is removed first, so that its id can be added again. One that is
    * queued adds nothing. Throws `QueueUnavailableError`.
    */
   putBack(deliveries: readonly QueuedDelivery[]): Promise<void>;
@@ -53,8 +53,8 @@ export interface DeliveryQueue {
   shed(count: number): Promise<number>;
   /**
    * Which of the deliveries' cycles are queued in any shard, by job id: their job is in a list or set that workers take from, or a
-   * worker has it. A key without a place in any list does not count. Costs one call for each thousand, and one pass over the wait list
-   * for all of them, of at most 50,000 entries: in a longer line every job that has a key counts.
+   * worker has it. An orphaned key, which is in no list, does not count. Costs one call for each thousand, and one pass over the wait list
+   * for all of them, of at most 50,000 entries: if the list is longer, every job that has a key counts.
    */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   /** Which of the lanes have a queued job, by job id. */

@@ -29,7 +29,7 @@ import {
 } from './producer.ts';
 import { Room } from './room.ts';
 
-/** Bulk calls of so many usual events stay under 50 ms on Redis. Bytes of text as UTF-8 bound what the longest ones hold in memory. */
+/** A bulk call of this many usual events takes less than 50 ms on Redis. The bytes of text as UTF-8 bound the memory of the longest ones. */
 const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
 
 /** An event with its identity settled, ready for the queue. */
@@ -55,7 +55,7 @@ export interface EventQueue {
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
   /** As `add`, each in a job of its own: for those that need their own tries, or stay as failed. */
   addEach(events: readonly IdentifiedEvent[]): Promise<void>;
-  /** As `addEach`, for events that the queue has lost: what is left of their orphaned jobs is removed first. */
+  /** As `addEach`, for events that the queue has lost: the keys of their orphaned jobs are removed first. */
   putBack(events: readonly IdentifiedEvent[]): Promise<void>;
   /** Events that wait, the first in line first, as a queue that is full can still tell; see `Connector.peek`. */
   peek(count: number): Promise<PeekedJob<unknown>[]>;
@@ -63,8 +63,8 @@ export interface EventQueue {
   discard(jobs: readonly Pick<PeekedJob<unknown>, 'id' | 'shard'>[]): Promise<void>;
   /**
    * Which of the events are queued, by {@link eventJobId}: their job is in a list or set that workers take from, or a worker has it. A job that
-   * is retained as failed does not count, and neither does a key without a place in any list. Of events that may share a job with
-   * others the time decides: an event is not queued once every job in line was added {@link UNDER_WAY_MS} after it.
+   * is retained as failed does not count, and neither does an orphaned key, which is in no list. An event that may share a job with
+   * others is judged by its time: it is not queued once every queued job was added {@link UNDER_WAY_MS} after it.
    */
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
   /** The events of a part of the queue, read from its jobs; see {@link sampleEvents}. */
@@ -117,7 +117,7 @@ export function openEventQueue(
     }
   }
 
-  /** Several events to a job. Those of a job that is rejected get jobs of their own, so that one rejects no other. */
+  /** Adds several events per job. The events of a rejected job get separate jobs, so that one invalid event rejects no other. */
   async function addShared(
     queue: Queue<EventMessage>,
     added: readonly PlacedEvent[],
@@ -241,7 +241,7 @@ export function openEventQueue(
 /** From an event's commit to its place in line, while the queue is there: after it the reconciler looks for the event. */
 export const UNDER_WAY_MS = 5_000;
 
-/** Of each state: a job that ends while the oldest are read must not leave none. */
+/** Jobs that are read of each state: more than one, because the oldest may end while it is read. */
 const OLDEST_READ = 10;
 
 /**
@@ -263,7 +263,7 @@ async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
  */
 const TOGETHER_MAX = { events: 20, bytes: 32_768 };
 
-/** An event and where it is put in line. */
+/** An event and its priority in the queue. */
 interface PlacedEvent {
   event: IdentifiedEvent;
   options: JobsOptions;

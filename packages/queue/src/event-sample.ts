@@ -7,7 +7,7 @@ export interface EventSample {
   ids: Set<string>;
   /**
    * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; infinite where the
-   * end of the line was read.
+   * end of the list was read.
    */
   sinceMs: number;
   untilMs: number;
@@ -16,16 +16,16 @@ export interface EventSample {
 }
 
 const PAGE_SIZE = 250;
-/** Jobs that came back from a worker are at an end of the line, whatever their age. */
+/** Jobs that a worker returned are at an end of the list, whatever their age. */
 const END_SIZE = 100;
 const LINES = ['waiting', 'prioritized'] as const;
 const COUNTED = { waiting: 'wait', prioritized: 'prioritized' } as const;
 
 /**
- * Reads at most `jobsMax` jobs of each line, in pages, and the jobs at its ends, which are delayed or active. Each line is
- * read from its newest job towards its oldest: jobs that are added meanwhile are read twice, and none is skipped. Active jobs are
+ * Reads at most `jobsMax` jobs of each list, in pages, and the delayed and active jobs at its ends. Each list is
+ * read from its newest job to its oldest: jobs that are added meanwhile are read twice, and none is skipped. Active jobs are
  * read last, since a job moves there.
- * @param fraction how far from the newest job of a line the part is, from 0 to 1
+ * @param fraction where the part begins in a list, from 0 (its newest job) to 1
  */
 export async function sampleEvents<Data>(
   queue: Queue<Data>,

@@ -6,18 +6,18 @@ export interface JobInLine {
   id: string;
   /** When the one that waits longest was added, in milliseconds since the epoch. */
   addedAtMs: number;
-  /** Somebody paused the queue: no worker may take it. */
+  /** Whether an operator paused the queue, so that no worker may take the job. */
   isPaused: boolean;
 }
 
 const IN_LINE = ['wait', 'prioritized'];
 
-/** Of each shard that may have jobs, what is first in line there; null when none waits. */
+/** Returns the next job of each shard that may have jobs; null when none waits. */
 export async function firstsInLine<Data>(producer: Producer<Data>): Promise<Map<number, JobInLine | null>> {
   return new Map(await producer.callHaving<JobInLine | null>(IN_LINE, firstInLine, null));
 }
 
-/** Of all shards, what waits longest. */
+/** Returns the job that has waited longest on any shard. */
 export async function firstOfAll<Data>(producer: Producer<Data>): Promise<JobInLine | null> {
   let oldest: JobInLine | null = null;
   for (const first of (await firstsInLine(producer)).values())
@@ -25,7 +25,7 @@ export async function firstOfAll<Data>(producer: Producer<Data>): Promise<JobInL
   return oldest;
 }
 
-/** Two jobs are read, however many wait: the next one, and the next of those that were put behind the others. */
+/** Reads two jobs, however many wait: the next one of normal priority, and the next one of low priority. */
 export async function firstInLine<Data>(queue: Queue<Data>): Promise<JobInLine | null> {
   const [[first], [behind], isPaused] = await Promise.all([
     queue.getJobs(['waiting'], 0, 0, true),

@@ -54,7 +54,7 @@ export function createProducer<Data>(
       return await backend.withinCallTimeout(async () => {
         // Reads the certificates that the URL names.
         queue = backend.createQueue<Data>(name, await telemetry?.(), shard);
-        // They share a connection, of whose trouble one tells.
+        // The queues share a connection, so only one of them reports its errors.
         queue.on('error', shard === 0 ? onError : () => undefined);
         await queue.waitUntilReady();
         return queue;
@@ -121,7 +121,7 @@ export function createProducer<Data>(
   };
 }
 
-/** Of calls to several shards: waits for all, and throws the first error, of rejected jobs those of all shards. */
+/** Waits for calls to several shards, and throws the first error. If all errors are of rejected jobs, throws one error with all of these jobs. */
 async function all<T>(calls: Promise<T>[]): Promise<T[]> {
   const faults = (await Promise.allSettled(calls)).flatMap((one) =>
     one.status === 'rejected' ? [one.reason as unknown] : [],
@@ -239,7 +239,7 @@ export function summed(counts: readonly Record<string, number>[]): Record<string
 
 /**
  * Which of the job ids a worker will take or has taken. An ended job, which is retained for operators, is not among them, and
- * neither is an orphaned one. A job in a line that is too long to be searched counts as queued: another one would be added at its end.
+ * neither is an orphaned one. A job in a list that is too long to be searched counts as queued: another one would be added at its end.
  */
 export async function heldBy<Data>(
   backend: QueueBackend,
@@ -251,7 +251,7 @@ export async function heldBy<Data>(
   return new Set(jobIds.filter((jobId) => isQueued(states.get(jobId))));
 }
 
-/** Adds jobs that the queue has lost; what is left of an orphaned one would keep the new one out. */
+/** Adds jobs that the queue has lost, after removing orphaned keys, with which their ids could not be added. */
 export async function addInsteadOfOrphans<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,

@@ -6,7 +6,7 @@ import type { QueueBackend } from './backends/index.ts';
 const HIGH_WATER = 0.85;
 const LOOK_EVERY_MS = 1_000;
 
-/** What each server uses, asked for once a second: the shards of a cluster may be on several. */
+/** Checks the memory of each queue server once a second; the shards of a cluster may be on several servers. */
 export class Room {
   readonly #backend: QueueBackend;
   readonly #looks = new WeakMap<object, { usedShare: number; atMs: number }>();
@@ -15,7 +15,7 @@ export class Room {
     this.#backend = backend;
   }
 
-  /** Throws `QueueFullError` when there is little left. */
+  /** Throws `QueueFullError` when little memory is left. */
   async require<Data>(queue: Queue<Data>): Promise<void> {
     const nowMs = performance.now();
     const server = this.#backend.isSpread ? queue : this.#backend;

@@ -10,7 +10,7 @@ export type HealthKind = 'live' | 'ready';
 
 export interface HealthReport {
   ok: boolean;
-  /** Only where `ok` is true and a check that is not required fails. */
+  /** Present only if `ok` is true and a check that is not required fails. */
   status?: 'degraded';
   /** By name of the check. `error` is a word or a code for an operator; the error itself is in the log. */
   checks: Record<string, CheckReport>;

@@ -8,7 +8,7 @@ import { startPeriodic } from './timers.ts';
 const MEASURE_EVERY_MS = 10_000;
 
 export interface OpenServerClockOptions {
-  /** Asks the server for its time, in milliseconds since the epoch. */
+  /** Returns the time of the server, in milliseconds since the epoch. */
   read: () => Promise<number>;
   lifecycle: Lifecycle;
   registry: Registry;

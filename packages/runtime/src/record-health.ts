@@ -4,7 +4,7 @@ import type { Health } from './health.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { startPeriodic } from './timers.ts';
 
-/** What `RecordWrites` of the database tells. */
+/** The part of `RecordWrites` of `@runhook/database` that is used here. */
 interface Writes {
   readonly state: 'writable' | 'unwritable' | 'own_fault';
   check(): Promise<void>;
@@ -18,7 +18,7 @@ interface RecordWatch {
   everyMs: number;
 }
 
-/** An error whose code and sentence a probe shows. */
+/** An error whose code and message a probe shows. */
 class NotWritableError extends Error {
   readonly code: string;
   readonly told: string;

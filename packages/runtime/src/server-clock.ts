@@ -8,17 +8,17 @@ export interface Clock {
 export const LOCAL_CLOCK: Clock = { nowMs: () => Date.now() };
 
 export interface ServerClockOptions {
-  /** Asks the server for its time, in milliseconds since the epoch. */
+  /** Returns the time of the server, in milliseconds since the epoch. */
   read: () => Promise<number>;
   /** The clock of this host; for tests. */
   localNowMs?: () => number;
-  /** A clock that no one sets; for tests. */
+  /** A clock that is never set; for tests. */
   monotonicMs?: () => number;
 }
 
-/** So much may the local clock and the monotonic one drift apart before one of them is taken to have been stepped, or halted. */
+/** A larger drift between the local clock and the monotonic one means that one of them was stepped or halted. */
 const STEP_MS = 1_000;
-/** A round trip of this length tells the time well enough. */
+/** A round trip of at most this length is exact enough. */
 const SHORT_ROUND_TRIP_MS = 20;
 const READS_MAX = 3;
 
@@ -56,8 +56,8 @@ export class ServerClock implements Clock {
   }
 
   /**
-   * Whether it was measured within `ageMs`, and neither was the local clock set since then nor the host halted: the monotonic clock of a
-   * virtual machine stands still while the machine is suspended.
+   * Whether the clock was measured within `ageMs`, and since then neither the local clock was set nor the host halted: the monotonic clock
+   * of a virtual machine stands still while the machine is suspended.
    */
   isMeasuredWithin(ageMs: number): boolean {
     const monotonicMs = this.#monotonicMs();

@@ -16,9 +16,9 @@ function world(localAheadMs: number, roundTripsMs: number[] = [0]) {
       const roundTripMs = roundTripsMs[Math.min(reads, roundTripsMs.length - 1)] ?? 0;
       reads += 1;
       elapsedMs += roundTripMs / 2;
-      const told = serverNowMs();
+      const serverMs = serverNowMs();
       elapsedMs += roundTripMs / 2;
-      return told;
+      return serverMs;
     },
   });
   return {

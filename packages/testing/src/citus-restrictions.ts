@@ -45,7 +45,7 @@ export async function citusRestrictions(pool: pg.Pool, text: string): Promise<st
   }
 }
 
-/** A function with an SQL-standard body holds its parse tree; a prepared statement knows the types of its parameters. */
+/** A function with an SQL-standard body stores its parse tree; a prepared statement has the types of its parameters. */
 async function parseTreeOf(client: pg.PoolClient, text: string): Promise<string> {
   await client.query('BEGIN');
   try {
@@ -126,7 +126,7 @@ function readsCoordinator(query: ParseNode, { distributed }: Catalog): boolean {
   );
 }
 
-/** The nodes of some fields of a query, without those of the queries within it. */
+/** Yields the nodes of some fields of a query, without those of its subqueries. */
 function ownNodes(query: ParseNode, ...fields: string[]): ParseNode[] {
   return fields.flatMap((field) => [...nodesOf(query.fields.get(field) ?? [], isQuery)]);
 }

@@ -54,7 +54,7 @@ export async function leafOf(pool: Pool, accountId: number): Promise<number> {
   return rows[0]?.leaf ?? Number.NaN;
 }
 
-/** What a statement opened when it was executed. */
+/** The partitions that a statement opened when it was executed. */
 export interface OpenedLeaves {
   /** The statement's name, or its text. */
   statement: string;
@@ -78,7 +78,8 @@ export interface RestrictedStatement {
 }
 
 /**
- * Runs what it is given on the pool, and before that, to be undone, by `EXPLAIN (ANALYZE)`: the first execution and a later one.
+ * Returns a pool that runs each statement; before that it runs the statement by `EXPLAIN (ANALYZE)`, once as a first and once as a
+ * later execution, and rolls these back.
  *
  * @param onRestricted called once for each statement that Citus would reject
  */
@@ -124,7 +125,7 @@ export function explainingPool(
 const PREPARABLE = /^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|VALUES)\b/;
 const OF_LOG = /\b(events|deliveries|attempts|logged_attempts)\b/;
 
-/** Five of them are planned for the values, whatever a generic plan would cost. */
+/** PostgreSQL plans five executions for the values, whatever a generic plan would cost. */
 const EXECUTIONS = 7;
 
 async function opened(

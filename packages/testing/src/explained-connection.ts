@@ -1,10 +1,10 @@
 import { openDatabase, type Pool } from '@runhook/database';
 import pg from 'pg';
 
-/** What `EXPLAIN (ANALYZE, FORMAT JSON)` says of an execution. */
+/** The output of `EXPLAIN (ANALYZE, FORMAT JSON)` for one execution. */
 export interface ExecutedPlan {
   Plan: PlanNode;
-  /** Present if any of it was compiled. */
+  /** Present if any part of the plan was compiled. */
   JIT?: unknown;
   'Planning Time': number;
   'Execution Time': number;
@@ -22,7 +22,7 @@ interface PlanNode {
 
 export interface ExplainedStatement {
   name: string;
-  /** Planned for its values, not by a generic plan. */
+  /** Whether the statement was planned for its values instead of by a generic plan. */
   isCustom: boolean;
   plan: ExecutedPlan;
 }
@@ -31,7 +31,7 @@ export interface ExplainedStatement {
 export interface ExplainedConnection {
   /** For one caller at a time. */
   pool: Pool;
-  /** Executes what `work` asks, and each named statement before that, to be undone, by its prepared statement. */
+  /** Runs `work`. Before each named statement, executes its prepared statement by EXPLAIN and rolls that back. */
   explain(work: () => Promise<unknown>): Promise<ExplainedStatement[]>;
   close(): Promise<void>;
 }

@@ -68,7 +68,7 @@ export function listOf({ fields }: ParseNode, field: string): ParseNode[] {
   return Array.isArray(list) ? list.filter(isNode) : [];
 }
 
-/** Returns the value of a field that is a word or a number; empty if there is none. */
+/** Returns the value of a field that is an identifier or a number; empty if there is none. */
 export function wordOf({ fields }: ParseNode, field: string): string {
   const [word] = fields.get(field) ?? [];
   return typeof word === 'string' ? word : '';

@@ -2,7 +2,7 @@ import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { serviceStateQuery } from '../api/service-state.ts';
 
-/** What only an operator can settle: a record that takes no writes, and items that were set aside. Nothing otherwise. */
+/** Shows problems that only an operator can solve: a record that takes no writes, and items that were set aside. */
 export function ServiceNotice({ accountId }: { accountId: number }) {
   const { data } = useQuery(serviceStateQuery(accountId));
   if (data === undefined) return null;

@@ -46,7 +46,7 @@ export function webhooksWords(count: number): string {
   return count === 1 ? '1 webhook' : `${count.toLocaleString()} webhooks`;
 }
 
-/** Whether anybody heard of a run, in a sentence. Events that the job runner has not reported do not count. */
+/** Returns a sentence on how many events of a run webhooks matched. Events that the job runner has not reported do not count. */
 export function heardWords(ofRun: readonly Pick<RunEvent, 'state' | 'delivery_count'>[]): string {
   const events = ofRun.filter(({ state }) => state !== 'not_reported');
   const told = events.filter(({ state }) => state === 'told');

@@ -1,6 +1,6 @@
 /*
  * Reads rows of the log in the form that releases before 0.2.0 wrote, for `rewriteLog` alone. The values of an event stood in an array
- * without names, ids and times as numbers; headers that most exchanges have were left out or stood for by a number.
+ * without names, ids and times as numbers; headers that most exchanges have were left out or replaced by a number.
  */
 import {
   createEvent,
@@ -82,7 +82,7 @@ function timestampOf(stored: string): string {
   return new Date(Number(seconds) * 1_000).toISOString().replace(/\d{3}Z$/, `${fraction.padEnd(9, '0')}Z`);
 }
 
-/** What the headers of an exchange were derived from. */
+/** A row from which the headers of an exchange are derived. */
 export interface OldExchange {
   eventId: string;
   startedAt: Date;
@@ -106,7 +106,7 @@ export function headersOfOldRow(row: OldExchange): {
   };
 }
 
-/** Of the usual headers, the log had the value of `user-agent` alone. */
+/** Restores the usual request headers, of which the log had only the value of `user-agent`. */
 function requestHeadersOf(stored: unknown, { eventId, startedAt }: OldExchange): unknown {
   if (typeof stored !== 'string') return stored;
   return {
@@ -163,7 +163,7 @@ const NUMBERED: readonly (readonly [name: string, value?: string])[] = [
   ['location'],
 ];
 
-/** Stood before the name of a header that has no number. */
+/** Preceded the name of a header that has no number. */
 const NAMED = -1;
 const DATE_NUMBER = 0;
 

@@ -50,12 +50,12 @@ def checked_events(
 
 
 def well_formed_text(text: str) -> str:
-    """The text with U+FFFD in place of each character that I-JSON (RFC 7493) or PostgreSQL excludes (docs/contract.md#text)."""
+    """Returns the text with U+FFFD in place of each character that I-JSON (RFC 7493) or PostgreSQL excludes (docs/contract.md#text)."""
     return _INVALID.sub("\ufffd", _HALVES.sub(_joined, text))
 
 
 def _joined(halves: re.Match[str]) -> str:
-    """Both halves of a surrogate pair are one character to every other language."""
+    """Joins the halves of surrogate pairs, which are one character in every other language."""
     return halves[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 

@@ -78,16 +78,16 @@ class AsyncEventPublisher:
         await self.close()
 
     async def _server_time(self) -> float | None:
-        """None for a user who may only add events."""
+        """Returns the time of the queue's server; None for a user who may only add events."""
         _queue_class()
         try:
-            told = await self._open_client().time()
+            server_time = await self._open_client().time()
         except Exception as error:
             if is_forbidden(error):
                 return None
             raise
-        # A cluster's client has one for each node.
-        seconds, micros = next(iter(told.values())) if isinstance(told, dict) else told
+        # A cluster's client returns the time of each node.
+        seconds, micros = next(iter(server_time.values())) if isinstance(server_time, dict) else server_time
         return float(seconds) + float(micros) / 1_000_000
 
     def _options_of(self, account_id: int) -> Job:

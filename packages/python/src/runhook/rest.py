@@ -17,7 +17,7 @@ from runhook.event_rules import PublishedEvent, checked_events
 
 _EVENTS_MAX = 500
 _BODY_BYTES_MAX = 2_000_000
-"""Of a call with events, which may have 2 MiB."""
+"""The body limit of a call with events."""
 
 RunOutcome = Literal["success", "errored", "cancelled"]
 

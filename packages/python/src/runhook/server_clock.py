@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import Callable
 
 _MEASURED_FOR_SECONDS = 60.0
-# So much may the clock of the host and the monotonic one drift apart before one of them was stepped, or halted.
+# A larger drift between the host's clock and the monotonic one means that one of them was stepped or halted.
 _STEP_SECONDS = 1.0
 
 
@@ -32,7 +32,7 @@ class ServerClock:
         self._measured_at = float("-inf")
 
     def now(self) -> float:
-        """Seconds since the epoch; by the clock of the host until the first measurement."""
+        """Returns seconds since the epoch, by the clock of the host until the first measurement."""
         return self._local() if self._origin is None else self._origin + self._monotonic()
 
     async def measure_if_due(self) -> None:
@@ -41,8 +41,8 @@ class ServerClock:
         stepped = abs(self._local() - elapsed - self._local_origin)
         if elapsed - self._measured_at <= _MEASURED_FOR_SECONDS and stepped < _STEP_SECONDS:
             return
-        told = await self._read()
+        server_time = await self._read()
         self._measured_at = self._monotonic()
         self._local_origin = self._local() - self._measured_at
         # The server is assumed to have read its clock in the middle of the round trip.
-        self._origin = None if told is None else told - (elapsed + self._measured_at) / 2
+        self._origin = None if server_time is None else server_time - (elapsed + self._measured_at) / 2

@@ -5,8 +5,8 @@ export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
 /**
  * Where a job is: `queued` in a list or set that workers take from, or locked by a worker; `ended` and retained as completed or
- * failed; `orphaned` when its key is left but no list or set has it, so that no worker ever takes it and no job with its id can be added;
- * `unsearched` when it is queued or orphaned, and the line is too long to tell which.
+ * failed; `orphaned` when its key exists but no list or set has it, so that no worker ever takes it and no job with its id can be added;
+ * `unsearched` when it is queued or orphaned, and the wait list is too long to search for it.
  */
 export type JobState = 'queued' | 'ended' | 'orphaned' | 'unsearched';
 

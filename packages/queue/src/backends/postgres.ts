@@ -211,8 +211,8 @@ const oldestFirst = (where: string, order: string) => `
   SELECT id FROM ${POSTGRES_SCHEMA}.job WHERE queue = $1 AND ${where} ORDER BY ${order} OFFSET $2 LIMIT $3`;
 const OLDEST_WAITING = oldestFirst(`state = 'waiting' AND priority = 0`, 'priority, seq');
 /**
- * BullMQ's function ignores that the oldest are asked for, of these types: the first page of the oldest was the newest jobs. So an
- * event in the oldest job seemed to be in none, and the reconciler put it on the queue again while a dispatcher had it.
+ * BullMQ's function ignores the ascending order for these types: the first page of the oldest jobs has the newest ones. So an
+ * event in the oldest job seemed to be in no job, and the reconciler put it on the queue again while a dispatcher had it.
  */
 const OLDEST_FIRST: Readonly<Record<string, string>> = {
   wait: OLDEST_WAITING,
@@ -253,7 +253,7 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
       if (text === undefined) return (await getRanges([type], start, end, asc)).flat();
       await connection.waitUntilReady();
       const { rows } = await connection.pool.query<{ id: string }>(text, [name, start, end - start + 1]);
-      // The caller reverses what it takes for a range of a list of Redis, the newest first.
+      // The caller reverses the result, because it expects a range of a Redis list, newest first.
       return rows.map(({ id }) => id).reverse();
     });
     // Typed as tuples of one id by BullMQ, for ranges of any length.

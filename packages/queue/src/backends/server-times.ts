@@ -6,7 +6,7 @@ import type { Clock } from '@runhook/runtime/server-clock';
  * and every time that comes from it back to the host's, at the edge of BullMQ: its commands.
  */
 
-/** The commands were read in this version. Another one may pass its times elsewhere: compare, then change this. */
+/** The version of BullMQ whose commands were read. Another one may pass its times elsewhere: compare them before changing this. */
 export const READ_BULLMQ_VERSION = '6.7.0';
 
 /** Where a script on Redis has the time, among its keys and arguments. */
@@ -42,7 +42,7 @@ interface NewJob {
   timestamp: number;
 }
 
-/** As far as a backend of BullMQ is known here. */
+/** The members of a BullMQ backend that are used here. */
 interface Inside {
   addJob(job: NewJob, ...given: unknown[]): Promise<unknown>;
   addJobs(entries: { job: NewJob }[]): Promise<unknown>;
@@ -53,7 +53,7 @@ interface Inside {
   run?(name: string, given: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
-/** The same queue or worker, with the times of a clock on its server. */
+/** Returns the same queue or worker, which exchanges times of `clock` with its server. */
 export function withServerTimes<Of extends { getBackend(): unknown }>(of: Of, clock: Clock): Of {
   const inside = of.getBackend() as Inside;
   const aheadMs = () => clock.nowMs() - Date.now();
@@ -106,7 +106,7 @@ function convertPostgres(inside: Inside, run: NonNullable<Inside['run']>, aheadM
   };
 }
 
-/** A time of the server's on the local clock. 0 and 1 are no times; one below 0 is of the last job in line (last-in-line.ts). */
+/** Converts a time of the server to the local clock. 0 and 1 are no times; a negative one marks the last queued job (last-in-line.ts). */
 function untilHere(until: number, aheadMs: number): number {
   if (Math.abs(until) <= 1) return until;
   return until > 0 ? Math.max(2, until - aheadMs) : Math.min(-2, until + aheadMs);

@@ -9,7 +9,7 @@ import {
 } from '@runhook/queue';
 import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 
-/** Between two jobs: longer than an event may be on its way to the queue. */
+/** Time between two jobs: longer than an event may be on its way to the queue. */
 const LATER_MS = 2 * UNDER_WAY_MS;
 const COUNT = 3;
 

@@ -91,7 +91,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     );
   });
 
-  test('is told from the jobs of a long line, and left alone where the line is too long to be searched', async () => {
+  test('is distinguished from the jobs of a long list, and not touched if the list is too long to be searched', async () => {
     await add('lost');
     await drop('wait');
     await add('first');

@@ -71,7 +71,7 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
   );
 
   test('is shared by processes whose own clocks differ: what one adds is due for the other', async () => {
-    // To the host of the second one the time of the first is an hour ago; both have the clock of the server.
+    // The two hosts' clocks differ by an hour; both processes use the clock of the server.
     const queue = await openQueue(open(HOUR_MS));
     await queue.add('job', {}, { delay: 400 });
     const early = open(0).createWorker<object>(NAME, async () => undefined, { autorun: false });

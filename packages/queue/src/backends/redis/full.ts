@@ -8,7 +8,7 @@ import type { Connector, PeekedJob } from '../backend.ts';
  */
 
 const FULL = /\bOOM command not allowed\b/;
-/** Redis has no code for invalid data, and takes any bytes up to a size: only these phrases of its replies are about a job's data. */
+/** Redis has no error code for invalid data, and takes any bytes up to a size: only these phrases of its replies concern a job's data. */
 const DATA = /^ERR .*(string exceeds maximum allowed size|invalid bulk length|cmsgpack|cjson)/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;

@@ -7,7 +7,7 @@ import { clientOf } from './full.ts';
  * none of them is orphaned: no worker takes it, and its hash keeps every other job with its id out.
  */
 
-/** What is used of ioredis, which BullMQ's client passes through. */
+/** The commands of ioredis that are used here; BullMQ's client passes them through. */
 interface Commands {
   eval(script: string, keyCount: number, ...keysAndArguments: (string | number)[]): Promise<unknown>;
   llen(key: string): Promise<number>;
@@ -16,9 +16,9 @@ interface Commands {
 
 const commandsOf = async <Data>(queue: Queue<Data>) => (await clientOf(queue)) as unknown as Commands;
 
-/** One script call takes less than 5 ms of the server. */
+/** Jobs of one script call, which takes less than 5 ms of the server. */
 const IDS_AT_ONCE = 1_000;
-/** A call reads so many entries of the wait list; of a longer list than the maximum it reads none. */
+/** Entries of the wait list that one call reads; a list longer than the maximum is not read. */
 const ENTRIES_AT_ONCE = 5_000;
 const ENTRIES_MAX = 50_000;
 
@@ -56,7 +56,7 @@ const CLASSIFY_ALL = `${CLASSIFY}
 local classes = {}
 for index = 2, #ARGV do classes[index - 1] = classify(ARGV[index]) end
 return classes`;
-/** A job that a worker has started since it was classified is in use, wherever it is now. */
+/** A job that a worker has started since it was classified is not orphaned, in whatever list it is now. */
 const REMOVE = `${CLASSIFY}
 for index = 2, #ARGV, 2 do
   local id = ARGV[index]
