@@ -66,7 +66,7 @@ const STRANGERS_EVERY_MS = 15_000;
 const TRACES_FLUSH_MS = 3_000;
 /** What an attempt in flight may need beyond its own deadline, to be recorded. */
 const DRAIN_MARGIN_MS = 5_000;
-/** Results that are not recorded by then are given up, which leaves time to return their jobs to the queue. */
+/** Results that are not recorded within this time are abandoned, which leaves time to return their jobs to the queue. */
 const RECORD_MARGIN_MS = 4_000;
 /** How far beyond an attempt's deadline a delivery must be overdue before its queue job is looked for. */
 const RECONCILE_MARGIN_MS = 5_000;
@@ -116,7 +116,7 @@ interface Process {
   /** Aborted when the workers close: what waits for a database or a queue that is away gives up. */
   stop: AbortController;
   stopping: AbortSignal;
-  /** Aborted when a stop has no time left: results of attempts that the database does not take are given up. */
+  /** Aborted when a stop has no time left: results of attempts that the database does not take are abandoned. */
   drain: AbortController;
   drainEnd: AbortSignal;
   health: Health;
@@ -279,8 +279,8 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
 }
 
 /**
- * What is in flight at a stop ends within its own deadline, and its result is recorded: a request whose result is given up is sent
- * again. What has sent nothing and waits for a database that is away gives up at once.
+ * An attempt that is in flight at a stop ends within its own deadline, and its result is recorded: a request whose result is abandoned
+ * is sent again. Work that has sent nothing and waits for an unavailable database is abandoned at once.
  */
 function openWorkers(
   process: Process,

@@ -27,7 +27,7 @@ export interface Dispatcher {
   pendingMax: number;
   /** How long an attempt may take. */
   attemptMs: number;
-  /** PostgreSQL's, by which deliveries are due. */
+  /** The clock of PostgreSQL, by which deliveries are due. */
   clock: Clock;
   /** Aborted when the workers close. */
   stopping: AbortSignal;

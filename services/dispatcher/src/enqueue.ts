@@ -94,7 +94,7 @@ export class DeliveryEnqueuer {
   }
 }
 
-/** A queue that is full gets no retries: they are on record, and the reconciler queues what is due once there is room. */
+/** A full queue gets no retries: they are on record, and the reconciler queues those that are due once the queue has capacity. */
 async function unlessFull(add: () => Promise<void>): Promise<void> {
   try {
     await add();

@@ -11,8 +11,8 @@ import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
 
 /**
- * An event that the record rejects for its data is tried so often before it is set aside: a fault of one of its deliveries is
- * isolated by then, since the second try commits the event and the third resumes its deliveries in jobs of their own.
+ * Failed tries of an event that the record rejects for its data, before it is set aside. A fault of one of its deliveries is isolated
+ * earlier: the second try commits the event, and the third resumes its deliveries in separate jobs.
  */
 const UNSETTLED_TRIES = 2;
 
@@ -23,8 +23,8 @@ type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
 };
 
 /**
- * Why a message cannot be delivered. `conflict`: another event of its id is on record, with another type or other data.
- * `out_of_range`: its id carries a time that the log cannot take.
+ * Why a message cannot be delivered. `conflict`: an event with the same id is on record with another type or other data.
+ * `out_of_range`: its id carries a time outside the log.
  */
 export interface Rejection {
   result: 'malformed' | 'conflict' | 'out_of_range';
@@ -34,7 +34,7 @@ export interface Rejection {
 export type EventJobResult =
   | { kind: 'done' }
   | { kind: 'rejected'; rejection: Rejection }
-  /** Of several: these need separate jobs, which stay in the failed set. The others are done. */
+  /** Some events of a shared job were rejected: these need separate jobs, which stay in the failed set. The others are done. */
   | { kind: 'some_rejected'; events: IdentifiedEvent[] };
 
 /** The work of a job, of one event or of several. Throws a fault of our own once all of them have ended. */

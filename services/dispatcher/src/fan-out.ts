@@ -121,7 +121,7 @@ interface Planning {
   subscriptions: readonly KnownSubscription[];
 }
 
-/** What the record says of an event before anything of it is sent. */
+/** The recorded state of an event before any of its requests is sent. */
 type Start = { event: JobRunEvent; isRecorded: boolean; result?: never } | { result: CommitResult };
 
 /** Every attempt sends the timestamp that is on record. */
@@ -133,7 +133,7 @@ function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
 }
 
 /**
- * The usual way: nothing is written before the first attempts have ended, and then everything at once. Attempts that a killed
+ * The usual case: nothing is written before the first attempts have ended, and then everything is written at once. Attempts that a killed
  * dispatcher has not committed are made again when its job returns, like every request whose response was not recorded
  * (docs/adr/0043-attempted-then-committed.md).
  */
@@ -143,7 +143,7 @@ async function attemptThenCommit(
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, planned: line } = dispatcher;
-  // A plan that waits for its turn is not fresh any more, so it is made when the turn comes.
+  // A plan that is queued becomes stale, so it is made when its commit begins.
   let inLine = subscriptions.length;
   const entering = inLine === 0 ? undefined : line.acquire(inLine);
   if (entering) await entering;
@@ -156,7 +156,7 @@ async function attemptThenCommit(
     const commit = new CommitOfFirsts(firsts, async () =>
       record.commitAttempted({
         event: start.event,
-        // Requests that were made are recorded at any version of their account.
+        // Requests that were sent are recorded whatever version their account has.
         version: firsts.length === 0 ? version : null,
         deliveries: firsts.map(newDelivery),
         ageMs: performance.now() - plannedAtMs,

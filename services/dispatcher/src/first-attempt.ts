@@ -125,7 +125,7 @@ async function attemptFirst(
 }
 
 /**
- * Records what the commit of the event did not.
+ * Records the result of a first attempt that the commit of the event did not include.
  * @param outcome undefined when the delivery was on record before its attempt
  */
 async function settle(
@@ -135,7 +135,7 @@ async function settle(
 ): Promise<void> {
   const { record } = dispatcher;
   const { delivery, attempted, committed, isShut, fullReason } = first;
-  // Another body is on record under this id: a request that sent ours is no attempt of that event's delivery.
+  // Another body is on record under this id: a request that sent this body is no attempt of the recorded event's delivery.
   if (outcome?.result === 'conflict') return;
   const isOurs = outcome === undefined || outcome.added.has(delivery.id);
   if (attempted) {

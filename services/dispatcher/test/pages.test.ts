@@ -9,7 +9,7 @@ import { commitResults, deliveriesOf } from './log-rows.ts';
 /** More than a page. */
 const COUNT = 600;
 
-/** Returns what became of a page that others follow, and how many of its deliveries were new. */
+/** Commits a page that others follow. Returns its result and the number of its deliveries that were new. */
 async function commitPage(pool: Pool, page: EventCommit): Promise<[CommitResult, number]> {
   const [outcome] = await commitEvents(pool, [{ ...page, isPartial: true }]);
   return [outcome?.result as CommitResult, outcome?.added.size ?? 0];

@@ -34,7 +34,7 @@ describe.each(queueBackends())('an item that a store rejects, with the queue on 
       ({ body }) => (JSON.parse(String(body)) as { data: { runId: string } }).data.runId,
     );
 
-  /** PostgreSQL then rejects rows of a table that meet a condition, as it rejects text that it cannot store. */
+  /** Makes PostgreSQL reject the rows of a table that meet a condition, as it rejects text that it cannot store. */
   const rejectRows = (table: string, when: string) =>
     harness.database.pool.query(
       `CREATE FUNCTION reject_${table}() RETURNS trigger LANGUAGE plpgsql AS $$

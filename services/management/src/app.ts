@@ -210,7 +210,7 @@ export async function createManagement(
   }
 }
 
-/** The database, and a check whether it answers, keeps prepared statements and has the schema of this release. */
+/** The database, and a check that it responds, keeps prepared statements and has the schema of this release. */
 type ServiceDatabase = PrismaDatabase & { requireUsable: () => Promise<void> };
 
 function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
@@ -222,7 +222,7 @@ function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
-  // What a pooler does with prepared statements does not change, so one success is enough.
+  // The mode of a pooler does not change while the process runs, so one success is enough.
   let keepsStatements = false;
   const requireUsable = async () => {
     if (!keepsStatements)
@@ -234,7 +234,7 @@ function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
   return { ...database, requireUsable };
 }
 
-/** What an operator has to change: waiting does not help. */
+/** Problems that only an operator can solve: waiting does not help. */
 const LASTING: ReadonlySet<string> = new Set([
   'database_login_refused',
   'database_missing',

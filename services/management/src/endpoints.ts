@@ -57,7 +57,7 @@ export interface EndpointDependencies {
   relay: Relay;
   /** Notes whether reports can be written. */
   writes: Pick<RecordWrites, 'track' | 'state'>;
-  /** PostgreSQL's. */
+  /** The clock of PostgreSQL. */
   clock: Clock;
   changes: ChangeStreams;
   timeouts: {

@@ -32,7 +32,7 @@ test('the probe of a read-only record is green and says degraded after 30 s, and
   closers.push(() => lifecycle.close('test'));
   const registry = createMetricsRegistry({ service: 'management' });
   const health = createHealth({ lifecycle, logger });
-  // Asks the database, as the service does.
+  // Probes the database as the service does.
   health.register('database', 'ready', () => requireSchema(pool));
   let nowMs = 0;
   const writes = openRecordWrites({ health, registry, lifecycle, logger }, pool, () => nowMs);

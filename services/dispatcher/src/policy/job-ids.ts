@@ -1,6 +1,6 @@
 /**
- * The jobs that a subscription names, up to a thousand, with each of which every event of the account is compared: sorted, in eight
- * bytes each. Empty means all jobs.
+ * The ids of the jobs that a subscription names, up to a thousand, sorted and with eight bytes each: every event of the account is
+ * looked up in them. An empty list means all jobs.
  */
 export class JobIds implements Pick<ReadonlySet<string>, 'size' | 'has'> {
   readonly #sorted: Float64Array;

@@ -21,7 +21,7 @@ export interface AccountSubscriptions {
 
 export interface KnownSubscription {
   id: string;
-  /** `<id> <version>`: another one as soon as anything changes that is here. */
+  /** `<id> <version>`; changes whenever a field of this interface changes. */
   versionedId: string;
   name: string;
   eventTypes: readonly EventType[];
@@ -82,8 +82,8 @@ export type NextStep =
   | { kind: 'skip' };
 
 /**
- * A measured clock is inexact by half of a round trip. What is earlier than this waits for at least as long, so that a clock that is wrong does not
- * make the queue hand out the same job over and over.
+ * A measured clock is inexact by half of a round trip. A job that arrives earlier than this waits for at least this time, so that a wrong
+ * clock does not make the queue hand out the same job repeatedly.
  */
 const CLOCK_TOLERANCE_MS = 1_000;
 

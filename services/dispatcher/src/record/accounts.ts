@@ -5,7 +5,7 @@ import { JobIds } from '../policy/job-ids.ts';
 import type { AccountSubscriptions, KnownSubscription } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-/** An account with the versions of its active subscriptions, which say what of a cached account is still current. */
+/** An account with the versions of its active subscriptions, by which the current part of a cached account is found. */
 export interface AccountVersions extends Omit<AccountSubscriptions, 'subscriptions'> {
   /** `<id> <version>` of each. */
   subscriptionVersions: readonly string[];
@@ -48,7 +48,7 @@ interface SubscriptionRow extends TargetRow {
   versioned_id: string;
   name: string;
   event_types: EventType[];
-  /** As PostgreSQL writes an array. */
+  /** An array in PostgreSQL's text form. */
   job_ids: string;
   full: boolean;
 }
@@ -81,10 +81,10 @@ export async function loadSubscriptions(
   return ids.map((id) => subscriptions.get(id) ?? null);
 }
 
-/** Bytes of an object with its properties, and of the references to it, roughly. */
+/** Approximate size of an object with its properties and the references to it. */
 const OBJECT_BYTES = 400;
 
-/** Returns about how much memory a cached account takes, on the safe side: two bytes for each character. */
+/** Returns an upper estimate of the memory of a cached account: two bytes for each character. */
 export function bytesOf({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
   let bytes = OBJECT_BYTES;
   for (const { id, versionedId, name, jobIds, target } of subscriptions) {
@@ -124,8 +124,8 @@ interface Entry {
 /**
  * Accounts with their subscriptions, cached until a commit finds that one has changed. The cache itself never asks: every
  * fan-out is committed under the condition that the account still has the version that the plan was made with, and a caller
- * that finds another version calls `forget` and plans again. What is loaded then is what has changed: the subscriptions whose
- * version is not the cached one.
+ * that finds another version calls `forget` and plans again. Only the changed subscriptions are loaded then: those whose version is not
+ * the cached one.
  */
 export class SubscriptionCache {
   readonly #options: SubscriptionCacheOptions;
@@ -140,14 +140,14 @@ export class SubscriptionCache {
     });
   }
 
-  /** Not a promise if it is cached. Null when there is no such account, which is not cached. */
+  /** Returns the account itself if it is cached, else a promise. A missing account is null and is not cached. */
   of(accountId: number): AccountSubscriptions | Promise<AccountSubscriptions | null> {
     const entry = this.#entries.get(accountId);
     if (entry && !entry.isOutdated) return entry.account;
     return this.#loading.get(accountId) ?? this.#loadOnce(accountId, entry?.account);
   }
 
-  /** Only what has this version: the account may have been reloaded meanwhile. */
+  /** Discards the cached account only if it has this version: it may have been reloaded meanwhile. */
   forget({ accountId, version }: Pick<AccountSubscriptions, 'accountId' | 'version'>): void {
     const entry = this.#entries.peek(accountId);
     if (entry?.account.version === version) entry.isOutdated = true;

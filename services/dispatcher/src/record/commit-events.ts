@@ -17,11 +17,11 @@ export interface NewDelivery {
   id: string;
   subscriptionId: string;
   webhookName: string;
-  /** Its lane has no slot for it now. */
+  /** The lane has no slot for the delivery now. */
   isParked: boolean;
-  /** It is cancelled at once, and never attempted, for this reason. */
+  /** The reason for which the delivery is cancelled at once and never attempted. */
   cancelReason?: string | undefined;
-  /** Its first attempt has been made already, and succeeded: its row is complete. */
+  /** The first attempt that was already made and succeeded: the row is complete. */
   delivered?: AttemptRecord | undefined;
 }
 

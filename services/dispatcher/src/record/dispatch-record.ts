@@ -51,7 +51,7 @@ const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 
  * a quiet service more than the delivery. Not when there is enough, which a busy one always has.
  */
 const SENT = { ms: 40, enough: 20 };
-/** An account with a thousand webhooks of a thousand jobs takes 10 MB, one whose webhooks have the longest headers, too, 70 MB. */
+/** An account with a thousand webhooks of a thousand jobs each takes 10 MB; with the longest headers as well it takes 70 MB. */
 const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
 const STATUS_PERIOD_MS = 2_000;
 /** Statements of one item each, at once: a thousand lanes that look for what is parked leave connections to the batches. */
@@ -68,7 +68,7 @@ export interface DispatchRecordOptions {
   pool: Pool;
   /** Ends the waits for a database that is away. */
   stopping: AbortSignal;
-  /** Ends those of results of attempts, later: a request whose result is not recorded is sent again. */
+  /** Ends, later than `stopping`, the waits of results of attempts: a request whose result is not recorded is sent again. */
   drainEnd: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobFaults'>;
   logger: Logger;
@@ -274,7 +274,7 @@ export class DispatchRecord {
     gather?: { ms: number; enough: number },
   ): MicroBatcher<Item, Result> {
     const { stopping, drainEnd } = this.#options;
-    // What is gathered are the results of requests.
+    // The batchers that gather items record results of requests.
     const waiting = { ...this.#options, outlasts, stopping: gather ? drainEnd : stopping };
     return new MicroBatcher({
       run: (items) => retryWhileUnavailable(waiting, () => run(items)),

@@ -16,7 +16,7 @@ import {
 } from '@runhook/database';
 
 /**
- * What the record has of an event, read before anything of it is sent:
+ * The recorded state of an event, read before any of its requests is sent:
  * - `new`: nothing.
  * - `undispatched`: the event, and no commit of all its deliveries.
  * - `dispatched`: the event and its deliveries.

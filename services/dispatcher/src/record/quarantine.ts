@@ -58,7 +58,7 @@ export class Quarantine {
     return this.setAside([{ kind: 'delivery', accountId, key, reason: rejectionReason(error) }]);
   }
 
-  /** Drops the status of a subscription that the record rejects; its next attempt brings another. */
+  /** Drops the status of a subscription that the record rejects; its next attempt reports another. */
   async setAsideStatus(subscriptionId: string, error: unknown): Promise<void> {
     const { pool } = this.#options;
     const [row] = await runStatement<{ account_id: string }>(pool, ACCOUNT_OF, [subscriptionId]);

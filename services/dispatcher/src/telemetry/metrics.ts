@@ -238,7 +238,7 @@ function auditMetrics(registers: Registry[]) {
       new Counter({ name, help, labelNames: ['kind'] as const, registers }),
     );
   return {
-    /** Of the last audit of this process. */
+    /** Items without an owner in the last audit of this process. */
     unowned: {
       delivery: new Gauge({
         name: 'runhook_unowned_deliveries',

@@ -16,14 +16,14 @@ import { type EventOnRecord, putBackOnRecord, type ReconcileDependencies } from 
 const EVERY_MS = 60_000;
 /** Items of a kind that one audit checks. */
 const SAMPLE_MAX = 1_000;
-/** Jobs of each line of events that one audit reads. */
+/** Jobs of each list of events that one audit reads. */
 const JOBS_MAX = 500;
 /** After this time an item without an owner is checked again: its owner may have changed between two reads. */
 const CONFIRM_AFTER_MS = 2_000;
 
 type Kind = 'delivery' | 'event';
 
-/** Of each kind: how many items were checked, and how many of them had no owner and were put back. */
+/** For each kind, the number of items that were checked, and of those that had no owner and were put back. */
 export type AuditResult = Record<Kind, { checked: number; unowned: number }>;
 
 export interface AuditDependencies
@@ -101,7 +101,7 @@ const idOf = (event: EventOnRecord) => eventJobId(keyOf(event));
 
 /**
  * Reads a part of the queue, and checks that each undispatched event that was committed in the time of that part is in it. An
- * event reaches the queue within {@link UNDER_WAY_MS} of its commit, or later in a job of its own.
+ * event reaches the queue within {@link UNDER_WAY_MS} of its commit, or later in a separate job.
  */
 async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
   const { pool, events, eventGraceMs, random = Math.random } = dependencies;
@@ -133,7 +133,7 @@ async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: 
   return { checked: checked.length, unowned: unowned.length };
 }
 
-/** Those without a job of their own; `holds` is asked as if each were old, so that it does not infer a shared job. */
+/** Returns the events without a separate job. `holds` gets each event as an old one, so that it does not infer a shared job. */
 async function withoutOwnJob<Event extends EventOnRecord>(
   { events }: AuditDependencies,
   suspects: readonly Event[],
@@ -178,7 +178,7 @@ const COLUMNS = `d.day::text AS day, d.id, d.account_id AS "accountId", d.subscr
     d.event_id AS "eventId", d.cycle, d.attempt_count AS "attemptCount",
     (extract(epoch FROM d.next_attempt_at - now()) * 1000)::float8 AS "dueInMs",
     (extract(epoch FROM d.next_attempt_at) * 1000)::float8 AS "dueAtMs"`;
-/** An index bounds both ends, so a random moment between them costs nothing. */
+/** An index gives both ends of the range, so choosing a random timestamp between them is cheap. */
 const PENDING = `
   WITH ends AS MATERIALIZED (
     SELECT (SELECT next_attempt_at FROM deliveries WHERE status = 'pending' AND next_attempt_at IS NOT NULL
@@ -251,7 +251,7 @@ const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, account
 
 // --- Lanes
 
-/** A page of the lanes with parked deliveries, from a random place on. */
+/** A page of the lanes with parked deliveries, which begins at a random lane. */
 async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
   const { pool, deliveries, random = Math.random } = dependencies;
   const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
@@ -270,7 +270,7 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   return { checked: checked.length, unowned: unowned.length };
 }
 
-/** Resolves with false if the dispatcher stops meanwhile: nothing is judged then. */
+/** Resolves with false if the dispatcher stops meanwhile: the items are then not judged. */
 async function confirmLater({
   confirmAfterMs = CONFIRM_AFTER_MS,
   stopping,

@@ -20,7 +20,7 @@ export interface LanesTurn {
 export interface LanesDependencies {
   pool: Pool;
   deliveries: Pick<DeliveryQueue, 'putBackLanes'>;
-  /** Called with the number of deliveries that expired, also when waking the lanes fails later. */
+  /** Called with the number of deliveries that expired, even if waking the lanes fails later. */
   onExpired?: (count: number) => void;
 }
 

@@ -75,7 +75,8 @@ const SENT = 'UPDATE notices SET sent_at = now() WHERE id = $1';
 /**
  * Sends what there is to tell, one after another. Each is claimed first, so that of many dispatchers one sends it; when the
  * server is away, or the process ends in the middle, another try follows after the claim, for a day. A notice that the server
- * rejects is set aside. Answers how many are done. Throws why the server is away: the others wait as well then.
+ * rejects is set aside. Returns the number of notices that were sent or set aside.
+ * @throws the error of a mail server that is away; the remaining notices then wait as well
  */
 export async function sendNotices(
   database: Queryable,
@@ -97,7 +98,7 @@ export async function sendNotices(
   }
 }
 
-/** The server rejects this recipient or this mail for good, which says nothing about others. A sender is the same for all. */
+/** Whether the server permanently rejects this recipient or this mail, but not others. All mails have the same sender. */
 function isMailRejected(error: unknown): boolean {
   const {
     code,

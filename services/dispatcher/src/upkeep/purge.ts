@@ -52,7 +52,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
   });
 }
 
-// Management ignores an expired key, or claims it again, which changes expires_at: hence the lock.
+// The row lock is needed because management may claim an expired key again, which changes expires_at.
 const DELETE_IDEMPOTENCY_KEYS = {
   name: 'delete-expired-idempotency-keys',
   text: `
@@ -79,8 +79,8 @@ const DELETE_AUDIT_ENTRIES = deleteOlder('audit_entries', 'created_at', 'delete-
 /** A trigger rejects the deletion of younger entries. */
 const AUDIT_RETENTION_DAYS = 365;
 
-// Account by account, since that has an index which is needed anyway: one by time alone would be written for each run.
-// Without a row lock, which a table that is distributed over servers does not support: runs so old are not reported.
+// Deletes by account, whose index is needed anyway: an index by time alone would be written for each run.
+// Takes no row lock, which a table that is distributed over servers does not support: runs of this age are not reported.
 const DELETE_RUNS = {
   name: 'delete-old-runs',
   text: `

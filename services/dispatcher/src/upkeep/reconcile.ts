@@ -46,7 +46,8 @@ const LOOKED_AT_IN_VAIN_MAX = 20_000;
 /**
  * PostgreSQL is the record: whatever is pending there and no longer in the queue (a flushed or lost Redis, an eviction,
  * an operator's mistake) is put back with the attempts it has left. Each half goes through what is overdue, the longest
- * first, page by page, and keeps its place in the database; neither stops the other. Throws what stopped a half, when both have ended.
+ * first, page by page, and stores its position in the database; neither stops the other. Throws the errors of the halves when both have
+ * ended.
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
   const halves = [

@@ -53,7 +53,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<Recove
   return { deliveries: turn.begun.length, cancelled: turn.cancelled + turn.rejected.length };
 }
 
-/** What {@link beginRecoveryTurn} committed. */
+/** The changes that {@link beginRecoveryTurn} committed. */
 interface BegunTurn {
   begun: BegunDelivery[];
   cancelled: number;

@@ -25,7 +25,7 @@ afterAll(async () => {
 describe('of an account whose subscriptions name a thousand jobs each', () => {
   let accountId: number;
   let cache: SubscriptionCache;
-  /** Ids of subscriptions that were loaded since the last look. */
+  /** Ids of subscriptions that were loaded since the last call. */
   let loaded: string[] = [];
 
   beforeEach(async () => {

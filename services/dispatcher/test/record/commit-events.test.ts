@@ -74,7 +74,7 @@ function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
   return { event, version: null, deliveries, ageMs: 1_000, isRecorded };
 }
 
-/** But for what is the event's own, and times but for whether there are any. */
+/** Removes the values that differ between events, and replaces each timestamp by whether there is one. */
 async function storedOf({ eventId }: JobRunEvent): Promise<Record<string, unknown>[]> {
   const { rows } = await database.pool.query(
     `SELECT *, created_at < now() - interval '900 ms' AS is_backdated FROM deliveries WHERE event_id = $1 ORDER BY webhook_name`,

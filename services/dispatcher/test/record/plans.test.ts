@@ -36,9 +36,9 @@ const DAY_MS = 86_400_000;
 /** Executions before PostgreSQL considers a generic plan: five. */
 const EXECUTIONS = 7;
 const BATCH = 20;
-/** Of each key, in each table. A partition of a few pages is read as fast as an index, and has no more than these. */
+/** Rows that may be read for each key in each table. A partition of a few pages is read as fast as an index, and has at most this many. */
 const ROWS_MAX = 64;
-/** Of a lane, and of what is overdue; the rest of the log is delivered. */
+/** Parked deliveries of a lane, and overdue deliveries; the rest of the log is delivered. */
 const PARKED = 10;
 
 /** Statements that name their days, and over which tables. */
@@ -54,7 +54,7 @@ const OF_NAMED_DAYS = [
 ];
 /** Statements over all days of an account, or of all accounts. */
 const OF_ALL_DAYS = ['count-parked', 'has-parked', 'overdue-deliveries', 'take-parked'];
-/** Of an event that is delivered at the first attempt: these open no day, except that of what they insert. */
+/** Statements of an event that is delivered at the first attempt: they open no day except that of the rows that they insert. */
 const OF_NO_DAY = ['claim-events', 'insert-events'];
 
 interface Log {
@@ -107,7 +107,7 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
     pool,
     keys.map((one) => ({ ...one, reason: 'x' })),
   );
-  // Of an account that does not exist, so that nothing is committed.
+  // The account does not exist, so nothing is committed.
   const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: 9 });
   const delivery = { id: deliveryIdFor(event.eventId, 'wsu_x'), subscriptionId: 'wsu_x', webhookName: 'x' };
   const deliveries = [{ ...delivery, isParked: false }];
@@ -202,7 +202,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
             expect({ ...of, jit: plan.JIT }).toEqual({ ...of, jit: undefined });
             if (OF_NO_DAY.includes(name)) expect({ ...of, days: daysOf(plan) }).toEqual({ ...of, days: [] });
             if (!OF_NAMED_DAYS.includes(name) && !OF_ALL_DAYS.includes(name)) continue;
-            // Two tables, and what is updated is found once more.
+            // The statement reads two tables, and finds the updated row once more.
             const most = ROWS_MAX * BATCH * 3;
             if (!(rows <= most))
               throw new Error(`${JSON.stringify(of)}: ${rows} rows of ${JSON.stringify(plan)}`);

@@ -147,7 +147,7 @@ describe('the cache', () => {
     deployment: 'multi_tenant' as const,
     subscriptionVersions: Array.from({ length: OF_ACCOUNT }, (_, n) => `wsu_${accountId}_${n} 1`),
   });
-  /** @param accountsMax that find room */
+  /** @param accountsMax number of accounts that fit into the cache */
   function setUp(accountsMax = 10) {
     const loaded: number[] = [];
     const loadVersions = async (id: number) => {

@@ -44,7 +44,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     Array.from({ length: count }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
     );
-  /** A minute ago, so that the audit has no doubt that they had reached the queue. */
+  /** Inserted a minute ago, so that the audit assumes that they reached the queue. */
   async function undispatched(some: readonly JobRunEvent[]): Promise<void> {
     for (const event of some) await insertUndispatched(harness.database, event);
     await query(`UPDATE undispatched_events SET created_at = now() - interval '1 minute'`);

@@ -144,7 +144,7 @@ describe('an endpoint that has failed for an hour', () => {
     for (const mail of received.slice(2)) expect(subjectOf(mail)).toMatch(/works again$/);
   });
 
-  test('is told to the other admins when the mail server rejects the address of one', async () => {
+  test('is mailed to the other admins when the mail server rejects the address of one', async () => {
     const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
     await fail(61);
     expect(await look()).toEqual({ ...NOTHING, failing: 1 });

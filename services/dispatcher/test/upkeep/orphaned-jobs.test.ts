@@ -15,7 +15,7 @@ import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 
-/** What an operator, or a script of one, can do to a queue on Redis. */
+/** A deleted list is a mistake that an operator or a script can make on Redis. */
 (hasRedis ? describe : describe.skip)(
   'after a list of the queue was deleted while the keys of its jobs remain',
   () => {
@@ -82,7 +82,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
       expect(await run()).toEqual({ event: 0, delivery: 0 });
     });
 
-    test('the reconciler puts back events of a job of their own and of one that they share', async () => {
+    test('the reconciler puts back events of a separate job and of a shared job', async () => {
       const those = [newEvent(1), newEvent(2), newEvent(3)];
       for (const event of those) await insertUndispatched(harness.database, event);
       await events.addEach(those.slice(0, 1));

@@ -43,9 +43,9 @@ const stats: Command<object> = {
 
 const failed: Command<{ limit?: number }> = {
   name: 'failed',
-  summary: 'show the messages that were given up, and the items that were set aside',
+  summary: 'show the failed messages and the items that were set aside',
   description:
-    'Shows the newest jobs that were given up: messages that are no events, of which the queue keeps 1,000, each for as long as the log, and items whose data a store rejected (`set aside`). The document of --json has what was in them.',
+    'Shows the newest failed jobs: messages that are no events, of which the queue keeps 1,000, each for as long as the log, and items whose data a store rejected (`set aside`). The document of --json has their content.',
   options: [
     valueOption('--limit <count>', `how many, ${LIMIT_DEFAULT} when omitted`, (option) => (text: string) => {
       const limit = Number(text);
@@ -68,9 +68,9 @@ const failed: Command<{ limit?: number }> = {
 
 const retry: Command<{ id?: string[]; all?: boolean }> = {
   name: 'retry',
-  summary: 'put jobs that were given up, and items that were set aside, back in line',
+  summary: 'put failed jobs and items that were set aside back on the queue',
   description:
-    'Puts jobs that were given up back in line, for a release that understands them. What is still no event is given up again, and what a store still rejects is set aside again. One of which only the beginning was kept stays as it is, and makes it end with 1.',
+    'Puts failed jobs back on the queue, for a release that understands them. A message that is still no event fails again, and an item that a store still rejects is set aside again. A job of which only the beginning was stored stays as it is; the command then exits with 1.',
   options: [idsOption(), flag('--all', 'all of them')],
   examples: ['queue retry --id evt_…', 'queue retry --all'],
   needsQueue: true,
@@ -92,7 +92,7 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
           `Back in line: ${retried.length}.`,
           ...left.map(
             (one) =>
-              `  ${printable(one)} stays: it is not there, not all of it was kept, or it is still rejected`,
+              `  ${printable(one)} stays: it does not exist, it was not stored completely, or it is still rejected`,
           ),
         ].join('\n'),
         exitCode: left.length === 0 ? 0 : 1,
@@ -104,7 +104,7 @@ const remove: Command<{ id: string[] }> = {
   name: 'remove',
   summary: 'remove items that were set aside, for good',
   description:
-    'Removes items that were set aside because a store rejected their data: an event is never delivered, a delivery is cancelled. Ends with 1 when an id is not among them.',
+    'Removes items that were set aside because a store rejected their data: an event is never delivered, a delivery is cancelled. Exits with 1 when an id is not among them.',
   options: [idsOption().makeOptionMandatory()],
   examples: ['queue remove --id evt_…'],
   async run({ id }, { pool }) {

@@ -9,7 +9,7 @@ import {
 import { createQueueBackend, type IdentifiedEvent, JobsRejectedError, openEventQueue } from '@runhook/queue';
 import { cancelDelivery, keyOfDelivery } from '../deliveries/by-operator.ts';
 
-/** As many items are released or removed by one command. */
+/** Items that one command releases or removes at most. */
 const SETTLED_MAX = 1_000;
 
 /** An item of `quarantined_items` in the form of a failed job. */

@@ -149,7 +149,7 @@ export const userGroup: CommandGroup = {
 
 const GENERATED_BYTES = 15;
 const CHARACTERS_MIN = 8;
-/** Code points, as a sign-in counts them; at most four bytes of UTF-8 each. */
+/** The limit in code points, as a sign-in counts them; each has at most four bytes of UTF-8. */
 const CHARACTERS_MAX = 1_000;
 const READ_BYTES_MAX = CHARACTERS_MAX * 4 + '\r\n'.length;
 

@@ -95,8 +95,8 @@ const SELECT_BY_KEYS = `
   WHERE ${inDays('$4', 'k', 'd')}`;
 
 /**
- * Reads deliveries of an account by their keys, with the data of their events, in the order of the keys; those that are gone are left
- * out. A statement of its own, so that planning opens the days of these rows only.
+ * Reads deliveries of an account by their keys, with the data of their events, in the order of the keys; deleted ones are omitted. This
+ * is a separate statement, so that planning opens the days of these rows only.
  */
 export async function rowsOfKeys(
   database: Queryable,

@@ -63,7 +63,7 @@ const SELECT_TOLD = `
 
 /** Undispatched events that are read; of an account with more, an event that is not among them counts as undispatched. */
 const OPEN_MAX = 10_000;
-// By the column: an expression over the JSON of these rows would fail for the whole account if one row is malformed.
+// Compares the column run_id: an expression over the JSON of these rows would fail for the whole account if one row is malformed.
 const OPEN = { event_type: column.text };
 const SELECT_OPEN = `
   SELECT e.event_type FROM (SELECT day, event_id FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u
@@ -138,7 +138,7 @@ function isReported(type: EventType, run: RunRow): boolean {
   return time === null ? run.start_reported : run[RUN_TIMES[time].runField] !== null;
 }
 
-/** In microseconds, as far as the run tells. */
+/** In microseconds; null if the run does not have it. */
 function happenedAt(type: EventType, run: RunRow): string {
   const { time, afterArtifacts } = EVENT_TYPE_TABLE[type];
   if (time === null) return run.created_at;

@@ -32,7 +32,7 @@ export const serviceStatePaths: Paths = {
     get: {
       operationId: 'getServiceState',
       tags: ['Webhooks'],
-      summary: 'Get what an account must know of the service',
+      summary: 'Get the state of the service for an account',
       description:
         'Whether the service can record anything now, and which events and deliveries of the account were set aside because a store rejects their data. Nothing else waits for those; an operator releases or removes them.',
       responses: answers('account', {

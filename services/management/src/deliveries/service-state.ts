@@ -2,7 +2,7 @@ import type { QuarantineKind, RecordWrites } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 
-/** What an account must know of the service (docs/contract.md#service-state); times are microseconds since the epoch, as digits. */
+/** The state of the service for an account (docs/contract.md#service-state); times are microseconds since the epoch, as digits. */
 export interface ServiceStateView {
   record_writable: boolean;
   set_aside_count: number;

@@ -28,7 +28,7 @@ export class CommitGate {
     if (this.#state === 'passed') this.#state = 'open';
   }
 
-  /** Calls `listener` when the caller is refused: from then on it is certain that nothing is committed. */
+  /** Calls `listener` when the request is rejected: from then on nothing can be committed. */
   onShut(listener: () => void): void {
     this.#shutListeners.push(listener);
   }

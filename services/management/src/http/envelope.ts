@@ -28,7 +28,7 @@ export interface Answer {
 
 /** An answer that goes on: server-sent events, as they happen. */
 export interface EventStream {
-  /** Called before the head is sent, and sends nothing itself. Throws what the caller gets instead of the stream. */
+  /** Called before the head is sent; sends nothing. Throws the error that the caller gets instead of the stream. */
   begin(listener: { send(event: string, data: object): void; end(): void }): BegunStream;
 }
 

@@ -24,7 +24,7 @@ export interface KeyedRequest {
   key: string;
   /** As parsed: white space does not make another body. */
   body: unknown;
-  /** Once it is shut nothing is committed, so the key is free. */
+  /** Once the gate is shut, nothing can be committed, so the key is free. */
   gate: Pick<CommitGate, 'onShut'>;
 }
 
@@ -133,7 +133,7 @@ export function createIdempotency(deps: {
     };
   }
 
-  /** Whether the key is this request's now. A claim whose answer is lost may have been committed. */
+  /** Whether this request now has the key. A claim whose result is lost may have been committed. */
   async function claimed(claim: Claim): Promise<boolean> {
     try {
       return await claimKey(pool, claim);
@@ -236,14 +236,14 @@ async function keepAnswer(
   return (await runStatement(transaction, KEEP, [id, claim, answerCiphertext])).length > 0;
 }
 
-// A row with an answer is of work that was committed, though its answer was lost. Waits for a commit under way. Work that
-// has not reached its commit yet finds its key gone and rolls back.
+// A row with a stored response belongs to work that was committed although its response was lost. The statement waits for a
+// commit that is under way. Work that has not reached its commit yet finds its key deleted and rolls back.
 const RELEASE = `
   DELETE FROM idempotency_keys k
   USING unnest($1::text[], $2::text[]) AS ended (id, claim)
   WHERE k.id = ended.id AND k.claim = ended.claim AND k.answer_ciphertext IS NULL`;
 
-/** Frees the keys as if they had never been used, unless the work was done. */
+/** Frees the keys as if they had never been used, unless their work was committed. */
 async function releaseKeys(pool: Pool, claims: readonly Claim[]): Promise<void> {
   await runStatement(pool, RELEASE, [claims.map(({ id }) => id), claims.map(({ claim }) => claim)]);
 }

@@ -2,17 +2,17 @@ import { isDatabaseUnavailable } from '@runhook/database';
 
 /** A request's hold on its `Idempotency-Key`. */
 export interface Claim {
-  /** Stands for principal, request and key. */
+  /** Identifies the principal, the request and the key. */
   id: string;
   bodyHash: Uint8Array;
-  /** Drawn for this request only: what takes over from a dead one is not ended by it, should it live after all. */
+  /** Random token of this request: if another request takes over the key, this one cannot release it any more. */
   claim: string;
 }
 
 /** How long a claim holds its key at most. */
 export const CLAIM_MS = 60_000;
 const RETRY_MS = 500;
-/** Some 200 bytes each. Claims beyond it expire by themselves. */
+/** Claims have some 200 bytes each. Further ones are not retried and expire after {@link CLAIM_MS}. */
 const PENDING_MAX = 10_000;
 
 /**
@@ -22,12 +22,12 @@ const PENDING_MAX = 10_000;
 export class KeyReleases {
   readonly #release: (claims: readonly Claim[]) => Promise<void>;
   readonly #onError: (error: unknown) => void;
-  /** Claims that could not be released yet, and when each expires by itself, by `performance.now()`. */
+  /** Claims that could not be released yet, each with the time at which it expires, by `performance.now()`. */
   readonly #pending = new Map<Claim, number>();
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param release leaves the key alone of a claim whose work was committed
+   * @param release must not free the key of a claim whose work was committed
    * @param onError called once for each claim that could not be released at once
    */
   constructor(release: (claims: readonly Claim[]) => Promise<void>, onError: (error: unknown) => void) {

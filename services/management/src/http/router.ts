@@ -83,8 +83,8 @@ type Admitted = (request: OpenRequest, gate: CommitGate) => Promise<Answer>;
 const ADMISSIONS_MAX = 3;
 
 /**
- * As {@link admit}, with a caller who may be cached where the commit checks the caller. What a cached caller may not do,
- * and what the commit finds to be outdated, is decided again by the caller as the record has it. A repeat under an
+ * As {@link admit}, but the caller may be cached where the commit checks the caller. If the cached caller may not do it, or the commit
+ * finds that the caller is outdated, the caller is read from the record and the request is decided again. A repeat under an
  * `Idempotency-Key` commits nothing, so its caller is always read.
  */
 async function admitAsKnown(

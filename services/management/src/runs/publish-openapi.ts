@@ -31,7 +31,7 @@ export const publishPaths: Paths = {
       operationId: 'publishEvents',
       tags: ['Jobs and runs'],
       summary: 'Publish events of runs',
-      description: `For job runners that know their runs themselves, in place of reporting their steps: up to ${EVENTS_MAX} events as the queue takes them, on record with the answer. Each has a verdict of its own: an id that is on record already changes nothing. When none is right, nothing is done and the answer is a 400. The body may have 2 MiB. Needs one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,
+      description: `For job runners that know their runs themselves, in place of reporting their steps: up to ${EVENTS_MAX} events as the queue takes them, on record with the response. Each event has its own result: an id that is on record already changes nothing. If no event is valid, nothing is done and the response is a 400. The body may have 2 MiB. Needs one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,
       requestBody: requestBody('EventsToPublish', 'The events.', {
         events: [{ eventId, eventType, accountId, timestamp, data }],
       }),

@@ -47,7 +47,7 @@ export interface Publishing {
  * `POST …/events/` (docs/contract.md#publishing-over-rest): what the queue takes, for runners that speak no BullMQ. An event
  * that does not fit keeps none of the others back; when none fits, nothing is done, and it is a 400.
  * @param deps.retentionDays ids older than that are refused, as on the queue
- * @param deps.clock PostgreSQL's
+ * @param deps.clock the clock of PostgreSQL
  */
 export function publishEndpoint(deps: {
   published: PublishedEvents;

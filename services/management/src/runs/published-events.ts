@@ -30,7 +30,7 @@ export interface PublishedEvents {
   /**
    * Commits those that are not on record yet, with what they tell of their runs, and hands them to the relay.
    * @param events of one account, each id once
-   * @param settle makes the response from what became of the events
+   * @param settle makes the response from the results of the events
    */
   publish(
     reporting: Reporting,
@@ -213,7 +213,7 @@ const SAME_ID: Given<PublishedRow> = {
   data_sha256: ['text', ({ event }) => eventDataSha256(event)],
 };
 
-// A statement of its own: an event that another transaction has just committed is not in the snapshot of PUBLISH.
+// This is a separate statement because an event that another transaction has just committed is not in the snapshot of PUBLISH.
 const CONFLICTING = `
   SELECT i.id, i.account_id FROM ${givenRows(SAME_ID, 1, 'i')}
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id

@@ -46,7 +46,7 @@ export interface RelayOptions {
   traces?: Traces | null;
   /** Called with events that the queue rejects for their data. */
   setAside: (rejected: readonly RejectedEvent[]) => Promise<void>;
-  /** Told how many events the queue took or rejected, or were left to the reconciler. */
+  /** Called with the number of events that the queue took or rejected, or that were left to the reconciler. */
   onMoved?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
   /** Milliseconds that only grow. */
   nowMs?: () => number;

@@ -11,7 +11,7 @@ export interface JobAtVersion {
   job: JobView | null;
 }
 
-/** A job, and the version that its caller is known as of; null for a console session, whose job is always read. */
+/** A job, and the version of its cached caller; null for a console session, whose job is always read. */
 type Wanted = Named & { version: string | null };
 
 /** Jobs as they were at a version: the statement that writes finds out whether they still are. */

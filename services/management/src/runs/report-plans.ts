@@ -96,7 +96,7 @@ function planChange(open: Open, told: Change, run: RunView, version: string): Pl
   return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
 }
 
-/** Of a run that has ended already, only fields without a value are set: the first report of its end stands. */
+/** Sets only the missing fields of a run that has already ended: the first report of its end stands. */
 function changedRun(run: RunView, { status, finishKnown }: RunState, details: Partial<RunView>): RunView {
   const set = run.status === 'Running' ? details : missingIn(run, details);
   const changed = { ...run, ...set, status, status_code: RUN_STATUS_CODES[status] };

@@ -20,7 +20,7 @@ export type FinishStatus = (typeof FINISH_STATUSES)[number];
 /** What decides the next transition; null when no run of that number was started. */
 export interface RunState {
   status: RunStatus;
-  /** False for a run that is known to have errored from `job.run.errored` only: when it finished is not known yet. */
+  /** False for a run of which only `job.run.errored` was published: its finish time is not known yet. */
   finishKnown: boolean;
   artifactsIngested: boolean;
 }
@@ -60,7 +60,7 @@ function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTran
   return changed(state, { ...state, status, finishKnown: true });
 }
 
-/** A run that has ended without a known finish is taken to have finished when it errored. */
+/** Uses the time of the error as the finish time of a run that has ended without a known finish. */
 function ingestArtifacts(state: RunState): RunTransition {
   const finishKnown = state.status !== 'Running';
   if (state.artifactsIngested && state.finishKnown === finishKnown) return { kind: 'unchanged' };

@@ -454,7 +454,7 @@ describe('the events of a run', () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 9, engine_version: '1.9' });
     await report('', { job_id: jobId, run_id: 10, engine_version: '1.9' });
-    // As the release before stored it.
+    // The row has the form that the previous release stored.
     await harness.database.pool.query(
       `UPDATE events SET data = replace(data::text, '"1.9"', '"1.9 \\ud83d"')::json WHERE account_id = $1 AND run_id = 10`,
       [account.id],

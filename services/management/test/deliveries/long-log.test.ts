@@ -88,11 +88,11 @@ interface Scan {
   name: string;
   /** In all. */
   rows: number;
-  /** A day of a few pages is read as a whole: that costs no more than an index. */
+  /** Whether the day has so few pages that a sequential scan costs no more than an index. */
   isOfSmallDay: boolean;
 }
 
-/** What a statement reads, by the plan for its values. */
+/** Returns the scans of a statement by the plan for its values. */
 async function scansOf(statement: Statement | undefined): Promise<Scan[]> {
   if (statement === undefined) throw new Error('nothing was asked');
   const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
@@ -111,7 +111,7 @@ async function scansOf(statement: Statement | undefined): Promise<Scan[]> {
   }
 }
 
-/** Of the statements of a page: its keys, and its rows by them. */
+/** Returns the scans of both statements of a page: of the one for its keys, and of the one that reads its rows by them. */
 async function scansOfPage(statements: readonly Statement[]): Promise<Scan[]> {
   expect(statements.at(-1)?.text).toContain('AS k (day, id)');
   return [...(await scansOf(statements.at(-2))), ...(await scansOf(statements.at(-1)))];

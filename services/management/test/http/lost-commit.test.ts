@@ -195,7 +195,7 @@ describe('the key of a request that ended without a commit', () => {
     keys += 1;
   });
 
-  test('is free as soon as the database is back that was lost during the work', async () => {
+  test('is free as soon as the database, which was lost during the work, is back', async () => {
     const request = {
       path: runsPath(),
       body: { job_id: await harness.newJob(account), engine_version: '1.9.2' },
@@ -216,7 +216,7 @@ describe('the key of a request that ended without a commit', () => {
     await expectDoneAtFirst(request);
   });
 
-  test('is free as soon as the database is back that was lost as it took the key', async () => {
+  test('is free as soon as the database, which was lost while the key was claimed, is back', async () => {
     const request = { path: account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS };
     proxy.loseAnswersTo('INSERT INTO idempotency_keys');
     expect((await post(request)).status).toBe(503);
@@ -226,7 +226,7 @@ describe('the key of a request that ended without a commit', () => {
   });
 });
 
-test('the key of a request that was refused for its time is free, though its work still waits', async () => {
+test('the key of a request that was rejected after its deadline is free although its work still waits', async () => {
   keys += 1;
   const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: 1_000 });
   const locker = await harness.database.pool.connect();

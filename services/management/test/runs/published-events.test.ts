@@ -32,7 +32,7 @@ const publish = (events: unknown, options: CallOptions = {}) =>
     ...options,
   });
 
-/** As many JSON writers do by default: a pair of surrogates takes twelve bytes. */
+/** Encodes as many JSON writers do by default: a pair of surrogates takes twelve bytes. */
 const inAscii = (text: string) =>
   text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 

@@ -18,7 +18,7 @@ const runsPath = (rest: string) => `/api/v2/accounts/${account.id}/runs/${rest}`
 const post = async (path: string, body?: object) =>
   await harness.call('POST', path, { token: account.token, ...(body && { body }) });
 
-/** Times that no call brings: what is known of the run has to come from its events. */
+/** Times that no call reports, so that the run can have them only from its events. */
 const TIMES = {
   started: '2026-11-20T10:00:00Z',
   errored: '2026-11-20T10:05:00Z',
@@ -41,7 +41,7 @@ function publishedEvent(eventType: EventType, isErrored: boolean): JobRunEvent {
 const publish = async (eventType: EventType, isErrored = false) =>
   await post(`/api/v2/accounts/${account.id}/events/`, { events: [publishedEvent(eventType, isErrored)] });
 
-/** What a runner may do, by call or by event. */
+/** The steps that a runner may take, by call or by event. */
 const STEPS = {
   start: () => post(runsPath(''), { job_id: jobId, run_id: runId, engine_version: '1.9' }),
   succeed: () => post(runsPath(`${runId}/finish/`), { status: 'success', finished_at: TIMES.finish }),

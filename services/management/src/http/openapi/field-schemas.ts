@@ -176,7 +176,7 @@ export function requiredName(maxLength: number, description: string): Schema {
   return { ...requiredText(maxLength, description), pattern };
 }
 
-/** A required text that is configured: not empty. The pattern states the part of docs/contract.md#text that every regular expression can. */
+/** A required configured text: not empty. The pattern states the part of docs/contract.md#text that any regular expression can express. */
 export function requiredText(maxLength: number, description: string): Schema {
   return { type: 'string', minLength: 1, maxLength, pattern: WITHOUT_NUL, description };
 }
