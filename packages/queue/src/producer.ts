@@ -121,7 +121,7 @@ export function createProducer<Data>(
   };
 }
 
-/** Waits for calls to several shards, and throws the first error. If all errors are of rejected jobs, throws one error with all of these jobs. */
+/** Waits for calls to several shards, and throws the first error; if all errors are rejections, throws one with all rejected jobs. */
 async function all<T>(calls: Promise<T>[]): Promise<T[]> {
   const faults = (await Promise.allSettled(calls)).flatMap((one) =>
     one.status === 'rejected' ? [one.reason as unknown] : [],
