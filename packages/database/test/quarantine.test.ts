@@ -45,7 +45,7 @@ test('an error of the data is an item fault, and an error of the store is none',
     expect(isItemFault(error)).toBe(false);
 });
 
-test('an item that is set aside has its reason and its message back, whatever they contain', async () => {
+test('an item that is set aside is returned with its reason and message, whatever they contain', async () => {
   const message = { text: 'cut \ud83d and \u0000', number: 1 };
   const reason = rejectionReason(new Error(`\u0000 \ud83d ${'x'.repeat(10_000)}`));
   const items = [

@@ -98,12 +98,15 @@ describe('an endpoint gives a clean error and keeps no connection when it', () =
     await server.drained();
   });
 
-  test.each(cutOff('HTTP/1.1 500 Oops'))('%s of a 500; what had come is kept', async (_name, behaviour) => {
-    const result = await postTo(behaviour);
-    expect(result.error).toEqual(closed);
-    expect(result.response).toMatchObject({ statusCode: 500, body: Buffer.from('half'), truncated: true });
-    await server.drained();
-  });
+  test.each(cutOff('HTTP/1.1 500 Oops'))(
+    '%s of a 500; the received part is retained',
+    async (_name, behaviour) => {
+      const result = await postTo(behaviour);
+      expect(result.error).toEqual(closed);
+      expect(result.response).toMatchObject({ statusCode: 500, body: Buffer.from('half'), truncated: true });
+      await server.drained();
+    },
+  );
 });
 
 describe('a 2xx is a success with an incomplete body when the endpoint', () => {

@@ -82,7 +82,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(ids.toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
   });
 
-  test('events with much text share no job: what counts is bytes', async () => {
+  test('events with much text share no job, because its bytes are limited', async () => {
     const long = () => {
       const event = exampleEvent('job.run.started', EXAMPLE_JOB);
       return { ...event, data: { ...event.data, runReason: '🚀'.repeat(10_000) } } as typeof event;
@@ -91,7 +91,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect((await waiting()).map(({ name }) => name)).toEqual(['job.run.started', 'job.run.started']);
   });
 
-  test('texts that no JSON may carry are repaired, and keep no other event of the call back', async () => {
+  test('texts that no JSON may contain are repaired, and block no other event of the call', async () => {
     const whole = exampleEvent('job.run.started', EXAMPLE_JOB);
     const data = { ...whole.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
     const cut = { ...exampleEvent('job.run.started', EXAMPLE_JOB), data } as typeof whole;
@@ -106,7 +106,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     });
   });
 
-  test('events at their longest are published, however many bytes they have together', async () => {
+  test('events of maximum length are published, whatever their total size', async () => {
     const text = '🚀'.repeat(65_536);
     const longest = () => {
       const event = exampleEvent('job.run.started', EXAMPLE_JOB);
@@ -142,7 +142,7 @@ describe.each(queueBackends())('on $name', (backend) => {
       jest.restoreAllMocks();
     });
 
-    test('an id, a time and a job that are made have the time of the queue', async () => {
+    test('generated ids, timestamps and jobs have the time of the queue', async () => {
       const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
       const eventId = await publisherOf(queueUrl).publish(anonymous as never);
       const [queued] = (await waiting()) as unknown as [{ timestamp: number; data: { timestamp: string } }];

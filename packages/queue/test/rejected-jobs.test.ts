@@ -63,7 +63,7 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
     }
   }
 
-  test('an event among several that share a job is rejected alone', async () => {
+  test('only the invalid one of several events in a shared job is rejected', async () => {
     const some = made(50);
     const [bad] = some.splice(25, 1) as [JobRunEvent];
     const mixed = [...some.slice(0, 25), poisoned(bad), ...some.slice(25)];
@@ -71,14 +71,14 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
     expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
   });
 
-  test('an event among several that have jobs of their own is rejected alone', async () => {
+  test('only the invalid one of several events in separate jobs is rejected', async () => {
     const some = made(30);
     const [bad] = some.splice(7, 1) as [JobRunEvent];
     expect(await rejectedBy(events.addEach([...some, poisoned(bad)]))).toEqual([eventJobId(bad)]);
     expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
   });
 
-  test('a delivery is rejected alone', async () => {
+  test('only the invalid delivery is rejected', async () => {
     const deliveries = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);
     closing.push(() => deliveries.close());
     const delivery = { cycle: 0, accountId: 1, delayMs: 0, attemptsLeft: 1 };
@@ -89,7 +89,7 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
   });
 
   if (backend.name === 'PostgreSQL')
-    test('text that jsonb does not take rejects its own event alone', async () => {
+    test('text that jsonb rejects affects its own event only', async () => {
       const some = made(30);
       const bad = { ...(some.pop() as JobRunEvent) };
       bad.data = { ...bad.data, jobName: 'cut \ud83d' } as never;

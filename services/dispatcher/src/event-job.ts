@@ -11,7 +11,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
 
 /**
- * Failed tries of an event that the record rejects for its data, before it is set aside. A fault of one of its deliveries is isolated
+ * Tries after which an event that the record rejects for its data is set aside. A fault of one of its deliveries is isolated
  * earlier: the second try commits the event, and the third resumes its deliveries in separate jobs.
  */
 const UNSETTLED_TRIES = 2;

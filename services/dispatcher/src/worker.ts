@@ -62,7 +62,7 @@ function unrecoverable(
 ): UnrecoverableError {
   metrics.events[result].inc();
   const [jobId, jobName] = [job.id, job.name].map((text) => text?.slice(0, 200));
-  logger.warn({ jobId, jobName, result, problem }, 'rejected event kept as a failed job');
+  logger.warn({ jobId, jobName, result, problem }, 'rejected event stored as a failed job');
   return new UnrecoverableError(problem);
 }
 

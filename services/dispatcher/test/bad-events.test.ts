@@ -73,7 +73,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('a message whose id carries a time that the log cannot take is set aside, and counted apart', async () => {
+  test('a message whose id carries a time outside the log is set aside, and counted separately', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     const event = exampleEvent('job.run.started', job);

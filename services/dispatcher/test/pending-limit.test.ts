@@ -261,7 +261,7 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
     expect(await fullLanes()).not.toContain(other.id);
   });
 
-  test('is counted a bounded number of deliveries at a time, and the next pass of any process goes on from there', async () => {
+  test('is counted a bounded number of deliveries at a time, and the next pass of any process continues there', async () => {
     const lanes: { id: string; name: string }[] = [];
     for (const path of ['/1', '/2', '/3']) {
       const account = await seedAccount(harness.database);

@@ -71,7 +71,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     expect(await stateOf('taken')).toBe('orphaned');
   });
 
-  test('is removed alone: jobs that are queued, delayed or failed stay', async () => {
+  test('only orphaned jobs are removed: queued, delayed and failed ones stay', async () => {
     await add('lost');
     await drop('wait');
     await add('waits');

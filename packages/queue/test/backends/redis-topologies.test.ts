@@ -284,7 +284,7 @@ describeWithRedis('sentinels', () => {
 
 describeWithTls('TLS', () => {
   test(
-    'is spoken as soon as the certificates are there, by a queue whose first call came before them',
+    'is used as soon as the certificates exist, by a queue whose first call came before them',
     async () => {
       const { ca, cert, key } = await makeCertificates(folder);
       const conf = (port: number) => [

@@ -84,7 +84,7 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
     );
   });
 
-  test('runs a schedule by it', async () => {
+  test('runs a schedule by that clock', async () => {
     const backend = open(HOUR_MS);
     const queue = await openQueue(backend);
     let runs = 0;

@@ -19,7 +19,7 @@ export function watchWrites(process: RecordWatch, { pool }: Database): void {
   const writes = new RecordWrites({
     write: () => probeWrite(pool),
     writeElsewhere: () => probeWriteElsewhere(settings.databaseUrl),
-    onChange: (state, err) => logger.error({ state, err }, 'whether the record can be written changed'),
+    onChange: (state, err) => logger.error({ state, err }, 'record writability changed'),
   });
   watchRecord({ ...process, everyMs: WRITE_CHECK_EVERY_MS }, writes);
 }

@@ -70,7 +70,7 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
           onExpired(count) {
             metrics.parkedExpired.inc(count);
             metrics.completed.failed.inc(count);
-            logger.warn({ expired: count }, 'gave up deliveries that were parked for a day');
+            logger.warn({ expired: count }, 'deliveries that were parked for a day expired');
           },
         });
       },

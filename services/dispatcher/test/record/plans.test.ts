@@ -179,7 +179,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
   });
 
   test.each([60, 250, 3_000])(
-    'what is planned while a day is empty reads its rows by key among %i',
+    'a plan that is made while a day is empty reads its rows by key among %i',
     async (count) => {
       const { pool } = admin;
       await pool.query('TRUNCATE events, deliveries, attempts, undispatched_events');

@@ -183,7 +183,7 @@ describe('the cache', () => {
     expect(loaded).toEqual([404, 404]);
   });
 
-  test('a caller that comes late with an old version does not discard what was loaded since', async () => {
+  test('a late caller with an old version does not discard an account that was loaded since', async () => {
     const { loaded, cache } = setUp();
     await cache.of(1);
     cache.forget(versionsOf(1, '0'));

@@ -115,14 +115,14 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect(await deliveries.counts()).toMatchObject({ waiting: 1 });
   });
 
-  test('leaves alone what an operator has to release', async () => {
+  test('does not touch items that an operator has to release', async () => {
     const [event] = made(1) as [JobRunEvent];
     await undispatched([event]);
     await harness.quarantine.setAsideEvent(event, new Error('rejected'));
     expect(await run()).toEqual({ event: NOTHING, delivery: NOTHING });
   });
 
-  test('reads a part of a long queue, and checks the events of its time alone', async () => {
+  test('reads a part of a long queue, and checks only the events of the time of that part', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
     // A job a second: ten seconds at each side of the part are not judged.
     const startMs = Date.now() - 3_600_000;

@@ -237,7 +237,7 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     expect(await run()).toEqual({ event: 0, delivery: 1_500 });
   });
 
-  test('keeps no transaction open while the queue is asked', async () => {
+  test('holds no transaction while it calls the queue', async () => {
     await overdue(1);
     const { pool } = harness.database;
     const open: number[] = [];

@@ -94,7 +94,7 @@ describe.each(queueBackends())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject({ total_count: 250, completed_at: expect.any(Date) });
   });
 
-  test('that PostgreSQL rejects is cancelled with the reason, and set aside; another goes on', async () => {
+  test('that PostgreSQL rejects is cancelled with the reason and set aside, and another one continues', async () => {
     await ended(1);
     const bad = await begin(1);
     await query(

@@ -13,7 +13,7 @@ afterAll(() => harness.close());
 const state = async (of: TestAccount) =>
   (await harness.call('GET', of.path('/service-state'), { token: of.token })).json.data;
 
-test('an account without set-aside items, of a service that can write, has nothing to know', async () => {
+test('reports a writable record and no items to an account without set-aside items', async () => {
   expect(await state(account)).toEqual({ record_writable: true, set_aside_count: 0, set_aside: [] });
 });
 

@@ -97,7 +97,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     expect(await queuedIds()).toEqual(idsOf(events));
   });
 
-  test('an event that the queue rejects is set aside, and the events behind it are sent', async () => {
+  test('an event that the queue rejects is set aside, and the events after it are sent', async () => {
     const queue = openQueue(queueUrl);
     const events = made(40);
     const bad = events[11] as JobRunEvent;

@@ -144,7 +144,7 @@ describe('a run that this process has started', () => {
   }
   beforeEach(async () => void (await start(server.token, { run_id: 7 })));
 
-  test('is read and changed by one statement each, and answered as it is on record', async () => {
+  test('is read and changed by one statement each, and the response has the recorded state', async () => {
     expect(await reportStatements(finish)).toBe(2);
     expect(await reportStatements(artifacts)).toBe(2);
     // Repeated: nothing is changed, and the record is read.
