@@ -29,14 +29,14 @@ export function problemsOf(error: Joi.ValidationError, whole: string): Problem[]
   });
 }
 
-/** Configured text: at most so many code points, and rejected if a character is invalid (docs/contract.md#text). */
+/** Configured text: has at most `maxCharacters` code points, and is rejected if a character is invalid (docs/contract.md#text). */
 export function configuredText(maxCharacters: number): Joi.StringSchema {
   return boundedText(maxCharacters).custom((text: string, helpers) =>
     hasInvalidText(text) ? helpers.message({ custom: `{{#label}} ${INVALID_TEXT_PROBLEM}` }) : text,
   );
 }
 
-/** Text that a job runner reports: at most so many code points, and repaired instead of rejected. */
+/** Text that a job runner reports: has at most `maxCharacters` code points, and is repaired instead of rejected. */
 export function reportedText(maxCharacters: number): Joi.StringSchema {
   return boundedText(maxCharacters).custom(wellFormedText);
 }

@@ -31,7 +31,7 @@ const MISSING = `
 /**
  * Makes the missing day partitions from yesterday to a week ahead. Until a day has its partition, its rows are in the
  * default partition; one that exceeds `defaultBytesMax` is converted first. Safe to repeat, and to run concurrently. A
- * table that another session reads for long waits for the next round, and no other session waits for it.
+ * table that another session locks for a long time is skipped until the next round, and no other session waits for it.
  */
 export async function ensureDayPartitions(
   pool: Pool,

@@ -50,7 +50,7 @@ def checked_events(
 
 
 def well_formed_text(text: str) -> str:
-    """Returns the text with U+FFFD in place of each character that I-JSON (RFC 7493) or PostgreSQL excludes (docs/contract.md#text)."""
+    """Replaces each character that I-JSON (RFC 7493) or PostgreSQL excludes by U+FFFD (docs/contract.md#text)."""
     return _INVALID.sub("\ufffd", _HALVES.sub(_joined, text))
 
 

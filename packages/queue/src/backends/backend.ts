@@ -56,7 +56,7 @@ export interface Connector {
    * once for all of them, and at most 50,000 entries of it.
    */
   jobStates<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Map<string, JobState>>;
-  /** Removes what is left of those jobs that are orphaned, so that jobs with their ids can be added. */
+  /** Removes the keys of those jobs that are orphaned, so that jobs with their ids can be added. */
   removeOrphans<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
   /** Which of the jobs are kept as failed, without reading them. */
   failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;

@@ -122,7 +122,7 @@ async function storedPlace(pool: Pool, half: Half): Promise<Place | null> {
 
 /**
  * Stores where the next page begins, null for the beginning. Returns false when another dispatcher has moved the position since
- * it was read: that one continues. No lock is held while the queue is asked; two dispatchers at one page do no harm, because a job that exists
+ * it was read: that one continues. No lock is held during the call to the queue; two dispatchers at one page do no harm, because a job that exists
  * is not added twice.
  */
 async function storePlace(

@@ -56,7 +56,7 @@ describe('of an account whose subscriptions name a thousand jobs each', () => {
   const update = (n: number, data: object) =>
     database.prisma.subscription.update({ where: { id: idOf(n) }, data });
 
-  /** The account as the next plan has it, once a commit has found that it has another version. */
+  /** Returns the account that the next plan uses after a commit has found another version of it. */
   async function current(): Promise<AccountSubscriptions> {
     const cached = await cache.of(accountId);
     if (cached) cache.forget(cached);
