@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { JobRunEvent } from '@runhook/contract';
+import { type JobRunEvent, laneJobId } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
-import { createQueueBackend, openDeliveryQueue, openEventQueue, type QueuedDelivery } from '@runhook/queue';
+import {
+  createQueueBackend,
+  type DeliveryQueue,
+  JobsRejectedError,
+  openDeliveryQueue,
+  openEventQueue,
+  type QueuedDelivery,
+} from '@runhook/queue';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
 import { reconcile } from '../src/upkeep/reconcile.ts';
@@ -154,9 +161,26 @@ describe.each(queueBackends())('an item that a store rejects, with the queue on 
     const poisoned = { ...delivery(2), cycle: { toJSON, toString: () => '0' } as never };
     await deliveries.add([delivery(1), poisoned, delivery(3)]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 2 });
+    // The calls of the reconciler and the audit: what they find again stays set aside, and what follows is put back.
+    await events.putBack([bad, event(3)]);
+    expect(await events.counts()).toMatchObject({ waiting: 3 });
+    await deliveries.putBack([poisoned, delivery(4)]);
+    expect(await deliveries.counts()).toMatchObject({ waiting: 3 });
     expect(await quarantined()).toMatchObject([
       { kind: 'delivery', key: 'wdl_2', reason: 'cannot be encoded' },
       { kind: 'event', key: bad.eventId, reason: 'cannot be encoded' },
     ]);
+  });
+
+  test('a lane that the queue rejects when it is put back is set aside', async () => {
+    const lane = { subscriptionId: 'wsu_1', accountId: 1 };
+    const rejected = { jobId: laneJobId(lane), error: new TypeError('cannot be encoded') };
+    const rejecting: Pick<DeliveryQueue, 'putBackLanes'> = {
+      putBackLanes: async () => {
+        throw new JobsRejectedError([rejected]);
+      },
+    };
+    await withDeliveryQuarantine(rejecting as DeliveryQueue, harness.quarantine).putBackLanes([lane]);
+    expect(await quarantined()).toMatchObject([{ kind: 'lane', key: 'wsu_1', reason: 'cannot be encoded' }]);
   });
 });

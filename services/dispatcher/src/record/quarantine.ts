@@ -78,7 +78,7 @@ export function withEventQuarantine(events: EventQueue, quarantine: Quarantine):
     add: (added, traceContexts) =>
       settingAside(added, eventJobId, setAside, () => events.add(added, traceContexts)),
     addEach: (added) => settingAside(added, eventJobId, setAside, () => events.addEach(added)),
-    putBack: (added) => settingAside(added, eventJobId, setAside, () => events.putBack(added)),
+    putBack: (lost) => settingAside(lost, eventJobId, setAside, () => events.putBack(lost)),
   };
 }
 
@@ -90,10 +90,9 @@ export function withDeliveryQuarantine(deliveries: DeliveryQueue, quarantine: Qu
   return {
     ...deliveries,
     add: (added) => settingAside(added, deliveryJobId, setAside, () => deliveries.add(added)),
-    putBack: (added) => settingAside(added, deliveryJobId, setAside, () => deliveries.putBack(added)),
+    putBack: (lost) => settingAside(lost, deliveryJobId, setAside, () => deliveries.putBack(lost)),
     wakeLanes: (lanes) => settingAside(lanes, laneJobId, setAsideLane, () => deliveries.wakeLanes(lanes)),
-    putBackLanes: (lanes) =>
-      settingAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
+    putBackLanes: (lanes) => settingAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
   };
 }
 
