@@ -134,10 +134,14 @@ export function openEventQueue(
     );
   }
 
-  async function addTogether(events: readonly IdentifiedEvent[]): Promise<void> {
+  async function addTogether(events: readonly IdentifiedEvent[]): Promise<RejectedJob[]> {
     const added = events.map((event) => ({ event, accountId: event.accountId, options: optionsOf(event) }));
+    const rejected: RejectedJob[] = [];
     try {
-      await producer.callByShard(added, async (queue, those) => requireNone(await addShared(queue, those)));
+      await producer.callByShard(added, async (queue, those) => {
+        rejected.push(...(await addShared(queue, those)));
+      });
+      return rejected;
     } catch (error) {
       for (const { event, options } of added) placed.set(event, options);
       throw error;
@@ -168,7 +172,9 @@ export function openEventQueue(
     async add(events, traceContexts) {
       // A job goes on in one trace.
       if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
-      for (const bulk of bulksOf(events, (event) => event)) await addTogether(bulk);
+      const rejected: RejectedJob[] = [];
+      for (const bulk of bulksOf(events, (event) => event)) rejected.push(...(await addTogether(bulk)));
+      requireNone(rejected);
     },
     addEach: (events) => addEach(events),
     async putBack(events) {

@@ -71,6 +71,13 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
     expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
   });
 
+  test('events of the bulk calls after a rejected event are added', async () => {
+    const some = made(520);
+    const [bad] = some.splice(3, 1) as [JobRunEvent];
+    expect(await rejectedBy(events.add([poisoned(bad), ...some]))).toEqual([eventJobId(bad)]);
+    expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+  });
+
   test('only the invalid one of several events in separate jobs is rejected', async () => {
     const some = made(30);
     const [bad] = some.splice(7, 1) as [JobRunEvent];
