@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { inTransaction, type Pool, type Transaction } from './open-database.ts';
-import { runStatement } from './statements.ts';
+import { isItemFault, runStatement } from './statements.ts';
 
 /** Tables of the log, each partitioned by day. */
 export const LOG_TABLES = ['events', 'deliveries', 'attempts'] as const;
@@ -60,6 +60,14 @@ export async function convertDefaultPartition(pool: Pool, parent: LogTable): Pro
  */
 export function isConversionRejection(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /_default_\d{8}_\d{8}$/.test(error.constraint ?? '');
+}
+
+/**
+ * Whether an item is rejected for its data and will be rejected again, so that it is to be set aside. A row that is rejected
+ * while a default partition is converted can be written some seconds later.
+ */
+export function isPermanentRejection(error: unknown): boolean {
+  return isItemFault(error) && !isConversionRejection(error);
 }
 
 /** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */

@@ -13,7 +13,7 @@ export {
   missingDayPartitions,
 } from './day-partitions.ts';
 export { distinctDays, inDays } from './days-of-log.ts';
-export { defaultPartitionBytes, isConversionRejection } from './default-partition.ts';
+export { defaultPartitionBytes, isConversionRejection, isPermanentRejection } from './default-partition.ts';
 export {
   eventDataSha256,
   GIVEN_EVENT,

@@ -6,7 +6,7 @@ import {
   renderPayload,
   secretsAt,
 } from '@runhook/contract';
-import { isItemFault } from '@runhook/database';
+import { isPermanentRejection } from '@runhook/database';
 import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
@@ -161,7 +161,7 @@ export async function logAttempt(
   try {
     await dispatcher.record.recordAttempt(attempted);
   } catch (error) {
-    if (!isItemFault(error)) throw error;
+    if (!isPermanentRejection(error)) throw error;
     await dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
     return false;
   }

@@ -1,5 +1,5 @@
 import type { DeliveryJob } from '@runhook/contract';
-import { isItemFault } from '@runhook/database';
+import { isPermanentRejection } from '@runhook/database';
 import { attempt, keyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
@@ -13,7 +13,7 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
   return dispatcher.spans.deliver(job, () =>
     takeNextStep(dispatcher, job).catch(async (error: unknown) => {
       const { deliveryId, accountId } = job;
-      if (accountId === undefined || !isItemFault(error)) throw error;
+      if (accountId === undefined || !isPermanentRejection(error)) throw error;
       await dispatcher.quarantine.setAsideDelivery({ deliveryId, accountId }, error);
       return { kind: 'done' };
     }),

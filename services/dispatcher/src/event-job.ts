@@ -5,7 +5,7 @@ import {
   type JobRunEvent,
   parseEvent,
 } from '@runhook/contract';
-import { isItemFault } from '@runhook/database';
+import { isPermanentRejection } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
@@ -81,7 +81,7 @@ async function processEvent(
       return { result: isEventIdOutOfRange(eventId, limits) ? 'out_of_range' : 'malformed', problem };
     }
     const result = await dispatch(dispatcher, event, attemptsStarted > 1).catch(async (error: unknown) => {
-      if (attemptsStarted <= UNSETTLED_TRIES || !isItemFault(error)) throw error;
+      if (attemptsStarted <= UNSETTLED_TRIES || !isPermanentRejection(error)) throw error;
       await dispatcher.quarantine.setAsideEvent(event, error);
       return null;
     });

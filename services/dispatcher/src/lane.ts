@@ -1,5 +1,5 @@
 import type { LaneJob } from '@runhook/contract';
-import { isItemFault } from '@runhook/database';
+import { isPermanentRejection } from '@runhook/database';
 import { endedWithin } from '@runhook/runtime';
 import { type Attemptable, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
@@ -91,7 +91,7 @@ class LaneTurn {
     for (const delivery of taken) {
       const work = this.#deliver(delivery)
         .catch((error: unknown) => {
-          if (isItemFault(error)) return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
+          if (isPermanentRejection(error)) return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
           throw error;
         })
         .catch((error: unknown) => {
@@ -136,7 +136,7 @@ class LaneTurn {
     const attempted = await attempt(this.#dispatcher, slot, delivery, target).catch(
       async (error: unknown) => {
         // A fault of ours before anything was sent, such as a secret that cannot be read: the lane waits for its end.
-        if (!isItemFault(error)) await record.park(keyOf(delivery));
+        if (!isPermanentRejection(error)) await record.park(keyOf(delivery));
         throw error;
       },
     );

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type JobRunEvent, laneJobId } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
@@ -99,6 +100,26 @@ describe.each(queueBackends())('an item that a store rejects, with the queue on 
       '/good',
       '/good',
     ]);
+  });
+
+  test('a result is recorded after the conversion of a default partition that rejects it, and its request is not sent again', async () => {
+    await subscribe('/one');
+    harness.receiver.respondWith(() => ({ status: 500 }));
+    await harness.database.pool.query(
+      `CREATE FUNCTION reject_attempts() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN RAISE EXCEPTION USING ERRCODE = '23514', CONSTRAINT = 'attempts_default_20261101_20261103'; END $$;
+       CREATE TRIGGER reject BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION reject_attempts()`,
+    );
+    await harness.startDispatcher({ retryBaseDelayMs: 60_000 });
+    await harness.publisher.publish(event(1));
+    await harness.receiver.waitFor(1);
+    await wait(1_500);
+    await harness.database.pool.query('DROP TRIGGER reject ON attempts');
+    await eventually(async () =>
+      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'pending', attempt_count: 1 }]),
+    );
+    expect(await quarantined()).toEqual([]);
+    expect(harness.receiver.requests).toHaveLength(1);
   });
 
   test('the reconciler sets an event aside that it cannot read, puts the others back, and skips it from then on', async () => {

@@ -6,7 +6,7 @@ import {
   type LaneJob,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
-import { isDatabaseRefusing, isItemFault, type Pool } from '@runhook/database';
+import { isConversionRejection, isDatabaseRefusing, isItemFault, type Pool } from '@runhook/database';
 import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { Delivery, KnownSubscription } from '../policy/next-step.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
@@ -175,7 +175,7 @@ export class DispatchRecord {
   /** As `commitEvent`, for deliveries whose first attempts have been made or begun: retried while the database rejects it. */
   commitAttempted(commit: EventCommit): Promise<CommitOutcome> {
     this.#lastBesideMs = performance.now();
-    return this.#commitsAttempted.add(commit);
+    return this.#whileConverting(() => this.#commitsAttempted.add(commit));
   }
 
   #arePagesAlone(): boolean {
@@ -235,7 +235,7 @@ export class DispatchRecord {
 
   /** Resolves once the attempt is committed. */
   recordAttempt(attempt: AttemptRecord): Promise<void> {
-    return this.#attempts.add(attempt);
+    return this.#whileConverting(() => this.#attempts.add(attempt));
   }
 
   cancelDelivery(cancellation: Cancellation): Promise<void> {
@@ -259,6 +259,12 @@ export class DispatchRecord {
     } finally {
       this.#single.release();
     }
+  }
+
+  /** Retries what has been sent already while the default partition of its day is converted. */
+  #whileConverting<Result>(record: () => Promise<Result>): Promise<Result> {
+    const { drainEnd: stopping } = this.#options;
+    return retryWhileUnavailable({ ...this.#options, stopping, outlasts: isConversionRejection }, record);
   }
 
   #outlastsRefusal(error: unknown): boolean {

@@ -1,7 +1,7 @@
 import { attemptsLeft, type Deployment, type Plan } from '@runhook/contract';
 import {
   inTransaction,
-  isItemFault,
+  isPermanentRejection,
   type Pool,
   type QuarantinedItem,
   type Queryable,
@@ -93,7 +93,7 @@ async function beginOrReject(
   try {
     return await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE);
   } catch (error) {
-    if (!isItemFault(error)) throw error;
+    if (!isPermanentRejection(error)) throw error;
     await runStatement(transaction, 'ROLLBACK TO SAVEPOINT recovery', []);
     const reason = rejectionReason(error);
     await cancelRecovery(transaction, recovery.id, reason);
