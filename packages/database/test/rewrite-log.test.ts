@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, idDay } from '@runhook/contract';
-import { type Database, openDatabase, requireSchema } from '@runhook/database';
+import { type Database, openDatabase, type Pool, requireSchema, type Statement } from '@runhook/database';
 import { rewriteLog } from '@runhook/database/migrate';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 
@@ -76,6 +76,25 @@ test('rewrites more rows than a batch has, and continues where an interrupted ca
   await sql('UPDATE events SET run_id = 42 WHERE id = $1', [ids[500]]);
   expect(await rewriteLog(database.pool)).toMatchObject([{ rewritten: 1_001, setAside: 0 }]);
   expect(await sql('SELECT FROM events WHERE run_id IS NULL')).toEqual([]);
+});
+
+test('holds no more than some megabytes of long events at once', async () => {
+  const ids = Array.from({ length: 60 }, () => createId('event'));
+  await sql(
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+     SELECT current_date, id, 1, 'job.run.errored', '1795428672', $2::json FROM unnest($1::text[]) AS id`,
+    [ids, OLD_DATA('a'.repeat(1_000_000))],
+  );
+  const bytes: number[] = [];
+  const pool = {
+    async query(statement: Statement) {
+      const result = await database.pool.query(statement);
+      bytes.push(JSON.stringify(statement.values).length, JSON.stringify(result.rows).length);
+      return result;
+    },
+  } as unknown as Pool;
+  expect(await rewriteLog(pool)).toMatchObject([{ rewritten: 60, setAside: 0 }]);
+  expect(Math.max(...bytes)).toBeLessThan(20_000_000);
 });
 
 test('rewrites the headers of exchanges, of deliveries and of attempts', async () => {

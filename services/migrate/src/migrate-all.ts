@@ -32,9 +32,17 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
 }
 
+/** A statement that finds the next rows may pass over a day that is rewritten already. */
+const REWRITE_TIMEOUT_MS = 3_600_000;
+
 /** Rewrites rows of releases before 0.2.0 (docs/upgrading.md); it continues after an interruption. */
 async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>): Promise<void> {
-  const database = openDatabase({ url, connectionsMax: 2 });
+  const database = openDatabase({
+    url,
+    connectionsMax: 2,
+    statementTimeoutMs: REWRITE_TIMEOUT_MS,
+    queryTimeoutMs: REWRITE_TIMEOUT_MS,
+  });
   try {
     await rewriteLog(database.pool, {
       onTable({ table, rewritten, setAside }) {

@@ -4,8 +4,9 @@ import { REWRITE_IS_PENDING } from '../schema.ts';
 import { runStatement } from '../statements.ts';
 import { eventOfOldRow, headersOfOldRow } from './old-rows.ts';
 
-/** Rows of one transaction. */
+/** Rows of one transaction. An event may have more than a megabyte of text, so their bytes are bounded, too. */
 const BATCH_ROWS = 1_000;
+const BATCH_BYTES = 16 * 1024 * 1024;
 
 export interface RewrittenTable {
   table: string;
@@ -58,6 +59,8 @@ interface Rewrite {
   /** SQL after SELECT and the key, of the table `t`. */
   columns: string;
   join?: string;
+  /** SQL: the bytes of the text that is read of a row. */
+  bytes: string;
   /** SQL: whether a row is in the old form. */
   isOld: string;
   /** Columns that are written, with their types, and their values. */
@@ -77,6 +80,7 @@ const text = (row: Row, name: string) => row[name] as string;
 const EVENTS: Rewrite = {
   key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_type, t."timestamp", t.data::text AS data`,
+  bytes: 'octet_length(t.data::text)',
   isOld: 't.run_id IS NULL',
   written: { timestamp: 'text', data: 'json', run_id: 'bigint' },
   values(row) {
@@ -104,6 +108,8 @@ const QUARANTINE = `
 
 const HEADERS = { request_headers: 'json', response_headers: 'json' };
 const HEADER_COLUMNS = `t.started_at, t.request_headers::text AS request_headers, t.response_headers::text AS response_headers`;
+const HEADER_BYTES =
+  'coalesce(octet_length(t.request_headers::text), 0) + coalesce(octet_length(t.response_headers::text), 0)';
 const OLD_HEADERS = `t.started_at IS NOT NULL
   AND (json_typeof(t.request_headers) = 'string' OR json_typeof(t.response_headers) = 'array')`;
 const NO_HEADERS = ['{}', null];
@@ -121,6 +127,7 @@ function headerValues(row: Row): (string | null)[] {
 const DELIVERIES: Rewrite = {
   key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_id, ${HEADER_COLUMNS}`,
+  bytes: HEADER_BYTES,
   isOld: OLD_HEADERS,
   written: HEADERS,
   values: headerValues,
@@ -131,6 +138,7 @@ const ATTEMPTS: Rewrite = {
   key: { delivery_id: 'text', number: 'int', account_id: 'bigint', day: 'date' },
   columns: `d.event_id, ${HEADER_COLUMNS}`,
   join: 'JOIN deliveries d ON d.day = t.day AND d.id = t.delivery_id AND d.account_id = t.account_id',
+  bytes: HEADER_BYTES,
   isOld: OLD_HEADERS,
   written: HEADERS,
   values: headerValues,
@@ -140,25 +148,64 @@ const ATTEMPTS: Rewrite = {
 async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promise<RewrittenTable> {
   const result: RewrittenTable = { table, rewritten: 0, setAside: 0 };
   for (let after: Row | null = null; ; ) {
-    const rows: Row[] = await runStatement<Row>(pool, selectOf(table, rewrite, after), keyOf(rewrite, after));
-    await writeRows(pool, table, rewrite, rows, result);
-    if (rows.length < BATCH_ROWS) return result;
-    after = rows.at(-1) as Row;
+    const sizes = await runStatement<{ bytes: number }>(
+      pool,
+      sizesOf(table, rewrite, after),
+      keyOf(rewrite, after),
+    );
+    for (const count of batchesOf(sizes)) {
+      const text = selectOf(table, rewrite, after, count);
+      const rows: Row[] = await runStatement<Row>(pool, text, keyOf(rewrite, after));
+      await writeRows(pool, table, rewrite, rows, result);
+      after = rows.at(-1) ?? after;
+    }
+    if (sizes.length < BATCH_ROWS) return result;
   }
+}
+
+/** Returns how many rows each transaction has: one at least, and no more than {@link BATCH_BYTES} together. */
+function batchesOf(sizes: readonly { bytes: number }[]): number[] {
+  const counts: number[] = [];
+  let count = 0;
+  let total = 0;
+  for (const { bytes } of sizes) {
+    if (count > 0 && total + bytes > BATCH_BYTES) {
+      counts.push(count);
+      count = 0;
+      total = 0;
+    }
+    count += 1;
+    total += bytes;
+  }
+  return count > 0 ? [...counts, count] : counts;
 }
 
 const keyOf = ({ key }: Rewrite, row: Row | null) =>
   row === null ? [] : Object.keys(key).map((name) => row[name]);
 
-function selectOf(table: string, { key, columns, join = '', isOld }: Rewrite, after: Row | null): string {
+/** SQL of the next old rows of a table, in the order of their keys. */
+function oldRows(
+  table: string,
+  { key, join = '', isOld }: Rewrite,
+  after: Row | null,
+  columns: string,
+  count: number,
+): string {
   const names = Object.keys(key).map((name) => `t.${name}`);
   const parameters = Object.values(key).map((type, index) => `$${index + 1}::${type}`);
   const next = after === null ? '' : `AND (${names.join(', ')}) > (${parameters.join(', ')})`;
-  // Dates and numbers as text, in which they are parameters again.
-  const selected = Object.keys(key).map((name) => `t.${name}::text AS ${name}`);
   return `
-    SELECT ${selected.join(', ')}, ${columns} FROM ${table} t ${join}
-    WHERE ${isOld} ${next} ORDER BY ${names.join(', ')} LIMIT ${BATCH_ROWS}`;
+    SELECT ${columns} FROM ${table} t ${join}
+    WHERE ${isOld} ${next} ORDER BY ${names.join(', ')} LIMIT ${count}`;
+}
+
+const sizesOf = (table: string, rewrite: Rewrite, after: Row | null) =>
+  oldRows(table, rewrite, after, `(${rewrite.bytes})::int AS bytes`, BATCH_ROWS);
+
+function selectOf(table: string, rewrite: Rewrite, after: Row | null, count: number): string {
+  // Dates and numbers as text, in which they are parameters again.
+  const key = Object.keys(rewrite.key).map((name) => `t.${name}::text AS ${name}`);
+  return oldRows(table, rewrite, after, `${key.join(', ')}, ${rewrite.columns}`, count);
 }
 
 /** Writes rows; a batch that PostgreSQL rejects is halved until the rejected row is alone, which is set aside. */
