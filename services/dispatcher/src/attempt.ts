@@ -6,7 +6,7 @@ import {
   renderPayload,
   secretsAt,
 } from '@runhook/contract';
-import { isPermanentRejection } from '@runhook/database';
+import { isPermanentRejection, isStoredEventData } from '@runhook/database';
 import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import type { Slot } from './policy/lane-limits.ts';
@@ -80,7 +80,11 @@ async function send(
   target: Target,
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
-  const body = renderPayload(delivery.event, { id: delivery.subscriptionId, name: delivery.webhookName });
+  const { event } = delivery;
+  // A row that the rewrite of the log could not read keeps its text, of which no payload can be made.
+  if (!isStoredEventData(event.data))
+    throw new TypeError(`the data of event ${event.eventId} cannot be read`);
+  const body = renderPayload(event, { id: delivery.subscriptionId, name: delivery.webhookName });
   const sentAt = new Date(clock.nowMs());
   const headers = deliveryHeaders({
     body,

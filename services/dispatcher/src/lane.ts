@@ -91,7 +91,8 @@ class LaneTurn {
     for (const delivery of taken) {
       const work = this.#deliver(delivery)
         .catch((error: unknown) => {
-          if (isPermanentRejection(error)) return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
+          if (isPermanentRejection(error))
+            return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
           throw error;
         })
         .catch((error: unknown) => {

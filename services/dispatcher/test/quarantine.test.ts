@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type JobRunEvent, laneJobId } from '@runhook/contract';
+import { deliveryIdFor, type JobRunEvent, laneJobId } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import {
   createQueueBackend,
@@ -14,7 +14,7 @@ import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runh
 import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
 import { reconcile } from '../src/upkeep/reconcile.ts';
 import { type Harness, openHarness } from './harness.ts';
-import { deliveriesOf, insertUndispatched } from './log-rows.ts';
+import { commitResults, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
 const BAD_RUN = 666;
 
@@ -102,6 +102,25 @@ describe.each(queueBackends())('an item that a store rejects, with the queue on 
     ]);
   });
 
+  test('a delivery whose event cannot be read is set aside, and nothing is sent', async () => {
+    const { id, name } = await subscribe('/one');
+    const unreadable = event(1);
+    const deliveryId = deliveryIdFor(unreadable.eventId, id);
+    const delivery = { id: deliveryId, subscriptionId: id, webhookName: name, isParked: false };
+    const { pool } = harness.database;
+    await commitResults(pool, [{ event: unreadable, version: null, deliveries: [delivery] }]);
+    await pool.query(`UPDATE events SET data = '["1"]'`);
+    const deliveries = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    closers.push(() => deliveries.close());
+    const job = { deliveryId, cycle: 0, accountId: harness.account.id };
+    await deliveries.add([{ ...job, delayMs: 0, attemptsLeft: 5 }]);
+    await harness.startDispatcher();
+    await eventually(async () =>
+      expect(await quarantined()).toMatchObject([{ kind: 'delivery', key: deliveryId }]),
+    );
+    expect(harness.receiver.requests).toEqual([]);
+  });
+
   test('a result is recorded after the conversion of a default partition that rejects it, and its request is not sent again', async () => {
     await subscribe('/one');
     harness.receiver.respondWith(() => ({ status: 500 }));
@@ -132,9 +151,7 @@ describe.each(queueBackends())('an item that a store rejects, with the queue on 
     const lost = Array.from({ length: 20 }, (_, run) => event(run));
     for (const one of lost) await insertUndispatched(harness.database, one);
     const bad = lost[7] as JobRunEvent;
-    await harness.database.pool.query(`UPDATE events SET data = '[]', event_type = 'bad' WHERE id = $1`, [
-      bad.eventId,
-    ]);
+    await harness.database.pool.query(`UPDATE events SET data = '[]' WHERE id = $1`, [bad.eventId]);
     const run = () =>
       reconcile({
         pool: harness.database.pool,

@@ -9,6 +9,7 @@ import {
   givenValues,
   hasOtherData,
   inDays,
+  isStoredEventData,
   type Pool,
   type Queryable,
   runStatement,
@@ -100,7 +101,10 @@ interface EventRow {
   data: StoredEventData;
 }
 
-/** Returns the events as they are on record, in input order, without those that retention has deleted. */
+/**
+ * Returns the events as they are on record, in input order, without those that retention has deleted.
+ * @throws TypeError when the data of one cannot be read
+ */
 export async function loadEvents(database: Queryable, keys: readonly EventKey[]): Promise<JobRunEvent[]> {
   const values = [
     keys.map(({ eventId }) => idDay('event', eventId)),
@@ -109,12 +113,12 @@ export async function loadEvents(database: Queryable, keys: readonly EventKey[])
     daysOf(keys),
   ];
   const rows = await runStatement<EventRow>(database, LOAD_EVENTS, values, 'load-events');
-  return rows.map(
-    ({ data, ...row }) =>
-      ({
-        ...row,
-        accountId: Number(row.accountId),
-        data: orderedData({ eventType: row.eventType, data } as JobRunEvent),
-      }) as unknown as JobRunEvent,
-  );
+  return rows.map(({ data, ...row }) => {
+    if (!isStoredEventData(data)) throw new TypeError(`the data of event ${row.eventId} cannot be read`);
+    return {
+      ...row,
+      accountId: Number(row.accountId),
+      data: orderedData({ eventType: row.eventType, data } as JobRunEvent),
+    } as unknown as JobRunEvent;
+  });
 }

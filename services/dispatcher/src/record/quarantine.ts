@@ -92,7 +92,8 @@ export function withDeliveryQuarantine(deliveries: DeliveryQueue, quarantine: Qu
     add: (added) => settingAside(added, deliveryJobId, setAside, () => deliveries.add(added)),
     putBack: (lost) => settingAside(lost, deliveryJobId, setAside, () => deliveries.putBack(lost)),
     wakeLanes: (lanes) => settingAside(lanes, laneJobId, setAsideLane, () => deliveries.wakeLanes(lanes)),
-    putBackLanes: (lanes) => settingAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
+    putBackLanes: (lanes) =>
+      settingAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
   };
 }
 
