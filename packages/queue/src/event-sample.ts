@@ -15,7 +15,8 @@ export interface EventSample {
   jobs: number;
 }
 
-const PAGE_SIZE = 250;
+/** An event may have 524 KB of text: a page holds some megabytes at most. */
+const PAGE_SIZE = 25;
 /** Jobs that a worker returned are at an end of the list, whatever their age. */
 const END_SIZE = 100;
 const LINES = ['waiting', 'prioritized'] as const;
@@ -43,11 +44,26 @@ export async function sampleEvents<Data>(
     if (count > 0) await sampleLine(queue, sample, { line, count, fraction, jobsMax });
   }
   if ((counts.delayed ?? 0) > jobsMax) sample.sinceMs = Number.POSITIVE_INFINITY;
-  else note(sample, await queue.getJobs(['delayed'], 0, jobsMax - 1));
-  note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1));
+  else await notePages(queue, sample, ['delayed'], jobsMax);
+  await notePages(queue, sample, LINES, END_SIZE);
+  // Not in pages: a job that leaves this end would move another one to a page that was read before.
   note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1, true));
   note(sample, await queue.getJobs(['active']));
   return sample;
+}
+
+/** Reads at most `jobsMax` jobs of each state, from the newest or the last due one on. */
+async function notePages<Data>(
+  queue: Queue<Data>,
+  sample: EventSample,
+  states: readonly ((typeof LINES)[number] | 'delayed')[],
+  jobsMax: number,
+): Promise<void> {
+  for (let start = 0; start < jobsMax; start += PAGE_SIZE) {
+    const jobs = await queue.getJobs([...states], start, Math.min(start + PAGE_SIZE, jobsMax) - 1);
+    if (jobs.length === 0) return;
+    note(sample, jobs);
+  }
 }
 
 interface Line {

@@ -68,7 +68,7 @@ type PutBackPage = (dependencies: ReconcileDependencies, database: Queryable, af
 
 /**
  * In the order of when it was due: microseconds since the epoch as digits, and the id to part those of one moment. Events
- * are in the order of their ids, which begin with a time.
+ * are in the order of their ids, which begin with a time; accounts may have the same id, so it is followed by the account.
  */
 interface Place {
   micros: string;
@@ -145,7 +145,8 @@ interface Columns {
   [column: string]: unknown;
 }
 
-const lastOf = (page: readonly Place[]) => (page.length < PAGE_SIZE ? null : (page.at(-1) ?? null));
+const lastOf = <Row extends Place>(page: readonly Row[]): Row | null =>
+  page.length < PAGE_SIZE ? null : (page.at(-1) ?? null);
 
 async function putBackEvents(
   dependencies: ReconcileDependencies,
@@ -153,7 +154,8 @@ async function putBackEvents(
   after: Place,
 ): Promise<Page> {
   const { events, eventGraceMs } = dependencies;
-  const values = [eventGraceMs, after.id, PAGE_SIZE];
+  const [eventId = '', accountId = '0'] = after.id.split(' ');
+  const values = [eventGraceMs, eventId, accountId, PAGE_SIZE];
   const found = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
   const page = await withoutQuarantined(database, 'event', found, quarantineKeyOf);
   const held = await events.holds(
@@ -161,7 +163,8 @@ async function putBackEvents(
   );
   const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
   await putBackOnRecord(dependencies, lost);
-  return { putBack: lost.length, last: lastOf(found) };
+  const last = lastOf(found);
+  return { putBack: lost.length, last: last && { micros: last.micros, id: `${last.id} ${last.accountId}` } };
 }
 
 const quarantineKeyOf = ({ id, accountId }: { id: string; accountId: string }) => ({
@@ -194,9 +197,9 @@ const FORGOTTEN = `
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
   FROM undispatched_events
   WHERE created_at < now() - $1::int * interval '1 millisecond'
-    AND event_id > $2
-  ORDER BY event_id
-  LIMIT $3`;
+    AND (event_id, account_id) > ($2, $3::bigint)
+  ORDER BY event_id, account_id
+  LIMIT $4`;
 
 /** An event may have 524 KB of text. */
 const EVENTS_LOADED = 25;

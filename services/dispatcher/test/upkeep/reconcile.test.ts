@@ -95,6 +95,25 @@ describe.each(queueBackends())('the reconciler, on $name', (backend) => {
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
+  test('puts back an event whose id ends a page for another account', async () => {
+    const { pool } = harness.database;
+    const template = exampleEvent('job.run.started', harness.account.jobs[0] as never);
+    await insertUndispatched(harness.database, template);
+    // One more than a page; the last two have the same id.
+    await pool.query(
+      `WITH event AS (
+         INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id)
+         SELECT e.day, left(e.id, -4) || lpad(least(n, 999)::text, 4, '0'), CASE n WHEN 1000 THEN 2 ELSE 1 END,
+           e.event_type, e."timestamp", e.data, e.run_id
+         FROM events e, generate_series(0, 1000) AS n RETURNING day, id, account_id)
+       INSERT INTO undispatched_events (day, event_id, account_id, created_at)
+       SELECT day, id, account_id, now() - interval '1 hour' FROM event`,
+    );
+    await pool.query('DELETE FROM undispatched_events WHERE event_id = $1', [template.eventId]);
+    expect(await run()).toEqual({ event: 1_001, delivery: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+  });
+
   test('finds what is lost behind more than a turn looks at, in the next turn of another dispatcher', async () => {
     const ids = await overdue(20_500);
     const lost = ids.at(-1);
