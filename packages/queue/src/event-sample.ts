@@ -44,7 +44,7 @@ export async function sampleEvents<Data>(
     if (count > 0) await sampleLine(queue, sample, { line, count, fraction, jobsMax });
   }
   if ((counts.delayed ?? 0) > jobsMax) sample.sinceMs = Number.POSITIVE_INFINITY;
-  else await notePages(queue, sample, ['delayed'], jobsMax);
+  else await notePages(queue, sample, ['delayed'], counts.delayed ?? 0);
   await notePages(queue, sample, LINES, END_SIZE);
   // Not in pages: a job that leaves this end would move another one to a page that was read before.
   note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1, true));
@@ -61,7 +61,6 @@ async function notePages<Data>(
 ): Promise<void> {
   for (let start = 0; start < jobsMax; start += PAGE_SIZE) {
     const jobs = await queue.getJobs([...states], start, Math.min(start + PAGE_SIZE, jobsMax) - 1);
-    if (jobs.length === 0) return;
     note(sample, jobs);
   }
 }
@@ -81,15 +80,16 @@ async function sampleLine<Data>(
   const start = Math.floor(fraction * Math.max(0, count - jobsMax));
   let oldestMs = Number.POSITIVE_INFINITY;
   let newestMs = Number.NEGATIVE_INFINITY;
-  for (let offset = 0; offset < jobsMax; offset += PAGE_SIZE) {
-    const end = Math.min(offset + PAGE_SIZE, jobsMax);
+  const read = Math.min(jobsMax, count - start);
+  // A page has fewer jobs where one ended meanwhile, or lost its key: it does not end the line.
+  for (let offset = 0; offset < read; offset += PAGE_SIZE) {
+    const end = Math.min(offset + PAGE_SIZE, read);
     const jobs = await queue.getJobs([line], start + offset, start + end - 1);
     note(sample, jobs);
     for (const { timestamp } of jobs) {
       oldestMs = Math.min(oldestMs, timestamp);
       newestMs = Math.max(newestMs, timestamp);
     }
-    if (jobs.length < end - offset) break;
   }
   if (start > 0) sample.untilMs = Math.min(sample.untilMs, newestMs);
   if (start + jobsMax < count) sample.sinceMs = Math.max(sample.sinceMs, oldestMs);
@@ -100,7 +100,8 @@ function note<Data>(sample: EventSample, jobs: readonly (Job<Data> | undefined)[
   for (const job of jobs) {
     if (job?.data === undefined) continue;
     sample.jobs += 1;
-    const events = batchedEvents(job.data) ?? [job.data as Partial<EventKey>];
+    // A publisher may have added anything, `null` too.
+    const events: readonly Partial<EventKey>[] = batchedEvents(job.data) ?? [Object(job.data)];
     for (const { eventId, accountId } of events)
       if (eventId !== undefined && accountId !== undefined)
         sample.ids.add(eventJobId({ eventId, accountId }));

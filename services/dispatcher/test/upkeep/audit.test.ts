@@ -7,7 +7,7 @@ import {
   openDeliveryQueue,
   openEventQueue,
 } from '@runhook/queue';
-import { exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { connectRedis, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import { audit } from '../../src/upkeep/audit.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
@@ -142,5 +142,23 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect([middle.sinceMs, middle.untilMs]).toEqual([startMs + 650_000, startMs + 849_000]);
     for (const event of some.slice(650, 850)) expect(middle.ids.has(eventJobId(event))).toBe(true);
     expect(middle.jobs).toBeLessThan(500);
+  });
+
+  test('reads a queue in which a message is null and a job of the line has lost its key', async () => {
+    const queue = createQueueBackend(harness.queueUrl).createQueue<object | null>(JOB_RUN_EVENTS);
+    const some = made(300);
+    await queue.addBulk([
+      ...some.map((event) => ({ name: event.eventType, data: event, opts: { jobId: eventJobId(event) } })),
+      { name: 'x', data: null, opts: {} },
+    ]);
+    if (backend.name === 'Redis') {
+      const redis = await connectRedis(harness.queueUrl);
+      await redis.send('SELECT', new URL(harness.queueUrl).pathname.slice(1));
+      await redis.send('DEL', queue.toKey(eventJobId(some[298] as JobRunEvent)));
+      redis.close();
+    }
+    await queue.close();
+    const { ids } = await events.sample({ fraction: 0, jobsMax: 1_000 });
+    for (const event of some.slice(0, 298)) expect(ids.has(eventJobId(event))).toBe(true);
   });
 });
