@@ -307,6 +307,6 @@ async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<
   return commits.map((commit) => {
     const outcome = outcomeOf.get(firsts.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
     const isRepeat = !outcomeOf.has(commit);
-    return isRepeat && outcome.result === 'claimed' ? { ...outcome, result: 'known' } : outcome;
+    return isRepeat && outcome.result === 'claimed' ? { result: 'known', added: new Set() } : outcome;
   });
 }
