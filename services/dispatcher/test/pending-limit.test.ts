@@ -98,9 +98,13 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
   }
 
   /** As fan-out leaves them when their lane is shut, with nothing in the queue. */
-  async function parked(subscription: { id: string; name: string }, count: number): Promise<void> {
+  async function parked(
+    subscription: { id: string; name: string },
+    count: number,
+    account?: TestAccount,
+  ): Promise<void> {
     const { id: subscriptionId, name: webhookName } = subscription;
-    const rows = events(count).map((event) => {
+    const rows = events(count, account).map((event) => {
       const id = deliveryIdFor(event.eventId, subscriptionId);
       return { event, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] };
     });
@@ -281,5 +285,20 @@ describe.each(queueBackends())('an account with too much waiting, on $name', (ba
     expect(await bounded()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual(lanes.map(({ id }) => id).sort());
     expect(await bounded()).toEqual({ accounts: 2, filled: 0, reopened: 0 });
+  });
+
+  test('is checked although another account cannot be', async () => {
+    const [one, other] = [await seedAccount(harness.database), await seedAccount(harness.database)];
+    const [bad, good] = [await subscribe('/1', one.id), await subscribe('/2', other.id)];
+    await parked(bad, LIMIT + 1, one);
+    await parked(good, LIMIT + 1, other);
+    await query(
+      `CREATE FUNCTION reject_full() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN RAISE EXCEPTION 'rejected'; END $$;
+       CREATE TRIGGER reject BEFORE UPDATE ON subscriptions FOR EACH ROW WHEN (OLD.id = '${bad.id}')
+       EXECUTE FUNCTION reject_full()`,
+    );
+    await expect(limit()).rejects.toThrow('The lanes of 1 accounts could not be checked.');
+    expect(await fullLanes()).toEqual([good.id]);
   });
 });

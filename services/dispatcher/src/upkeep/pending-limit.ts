@@ -24,6 +24,8 @@ export interface PendingLimitTurn {
 const COST_MAX = 500_000;
 /** What an account costs beside what is counted of it. */
 const ACCOUNT_COST = 1_000;
+/** A pass ends after so many accounts that could not be checked: the database may be away. */
+const ERRORS_MAX = 3;
 const PAGE_SIZE = 100;
 const BEGINNING = '0';
 
@@ -36,29 +38,42 @@ const BEGINNING = '0';
  * queue are few, since a lane that fails is probed.
  *
  * The account at which a pass ends is stored in PostgreSQL: the next pass may be made by another process.
+ * @throws AggregateError when accounts could not be checked, once the pass has ended; the next pass continues after them
  */
 export async function limitPending(options: PendingLimitOptions): Promise<PendingLimitTurn> {
   const { pool, pendingMax, stopping, costMax = COST_MAX } = options;
   const turn: PendingLimitTurn = { accounts: 0, filled: 0, reopened: 0 };
+  const errors: unknown[] = [];
   let after = await readCursor(pool);
   let cost = 0;
   while (true) {
     const page = await accountsThatWait(pool, after, PAGE_SIZE);
     for (const accountId of page) {
-      const { parked, filled, reopened } = await judgeLanes(pool, accountId, pendingMax);
       after = accountId;
-      turn.accounts += 1;
-      turn.filled += filled;
-      turn.reopened += reopened;
-      cost += parked + ACCOUNT_COST;
-      if (cost >= costMax || stopping?.aborted) {
+      cost += ACCOUNT_COST;
+      try {
+        const { parked, filled, reopened } = await judgeLanes(pool, accountId, pendingMax);
+        turn.accounts += 1;
+        turn.filled += filled;
+        turn.reopened += reopened;
+        cost += parked;
+      } catch (error) {
+        errors.push(error);
+      }
+      if (cost >= costMax || errors.length >= ERRORS_MAX || stopping?.aborted) {
         await runStatement(pool, STORE_CURSOR, [after], 'store-pending-limit-cursor');
-        return turn;
+        return checked(turn, errors);
       }
     }
     if (page.length < PAGE_SIZE) break;
   }
   await runStatement(pool, CLEAR_CURSOR, [], 'clear-pending-limit-cursor');
+  return checked(turn, errors);
+}
+
+function checked(turn: PendingLimitTurn, errors: readonly unknown[]): PendingLimitTurn {
+  if (errors.length > 0)
+    throw new AggregateError(errors, `The lanes of ${errors.length} accounts could not be checked.`);
   return turn;
 }
 
