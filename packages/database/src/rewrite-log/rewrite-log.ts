@@ -1,3 +1,4 @@
+import { distinctDays, inDays } from '../days-of-log.ts';
 import { storedEventData } from '../event-data.ts';
 import type { Pool } from '../open-database.ts';
 import { REWRITE_IS_PENDING } from '../schema.ts';
@@ -58,7 +59,8 @@ interface Rewrite {
   key: Readonly<Record<string, string>>;
   /** SQL after SELECT and the key, of the table `t`. */
   columns: string;
-  join?: string;
+  /** SQL of a join; `days` is a parameter with the days of the rows, by which planning prunes. */
+  join?: (days: string) => string;
   /** SQL: the bytes of the text that is read of a row. */
   bytes: string;
   /** SQL: whether a row is in the old form. */
@@ -72,7 +74,7 @@ interface Rewrite {
 }
 
 interface Row {
-  [column: string]: string | Date | null;
+  [column: string]: string | number | Date | null;
 }
 
 const text = (row: Row, name: string) => row[name] as string;
@@ -137,7 +139,8 @@ const DELIVERIES: Rewrite = {
 const ATTEMPTS: Rewrite = {
   key: { delivery_id: 'text', number: 'int', account_id: 'bigint', day: 'date' },
   columns: `d.event_id, ${HEADER_COLUMNS}`,
-  join: 'JOIN deliveries d ON d.day = t.day AND d.id = t.delivery_id AND d.account_id = t.account_id',
+  join: (days) =>
+    `JOIN deliveries d ON d.day = t.day AND d.id = t.delivery_id AND d.account_id = t.account_id AND d.day = ANY (${days}::date[])`,
   bytes: HEADER_BYTES,
   isOld: OLD_HEADERS,
   written: HEADERS,
@@ -148,64 +151,77 @@ const ATTEMPTS: Rewrite = {
 async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promise<RewrittenTable> {
   const result: RewrittenTable = { table, rewritten: 0, setAside: 0 };
   for (let after: Row | null = null; ; ) {
-    const sizes = await runStatement<{ bytes: number }>(
-      pool,
-      sizesOf(table, rewrite, after),
-      keyOf(rewrite, after),
-    );
-    for (const count of batchesOf(sizes)) {
-      const text = selectOf(table, rewrite, after, count);
-      const rows: Row[] = await runStatement<Row>(pool, text, keyOf(rewrite, after));
-      await writeRows(pool, table, rewrite, rows, result);
-      after = rows.at(-1) ?? after;
+    const page: SizedRow[] = await runStatement(pool, pageOf(table, rewrite, after), keyOf(rewrite, after));
+    for (const batch of batchesOf(page)) {
+      // Rows that are not old have no bytes.
+      if (batch.some(({ bytes }) => bytes > 0)) {
+        const values = [...keyOf(rewrite, after), ...(rewrite.join ? [distinctDays(batch.map(dayOf))] : [])];
+        const text = oldRowsOf(table, rewrite, after, batch.length);
+        await writeRows(pool, table, rewrite, await runStatement<Row>(pool, text, values), result);
+      }
+      after = batch.at(-1) ?? after;
     }
-    if (sizes.length < BATCH_ROWS) return result;
+    if (page.length < BATCH_ROWS) return result;
   }
 }
 
-/** Returns how many rows each transaction has: one at least, and no more than {@link BATCH_BYTES} together. */
-function batchesOf(sizes: readonly { bytes: number }[]): number[] {
-  const counts: number[] = [];
-  let count = 0;
+/** A row by its key, with the bytes that are read of it; 0 if it is not in the old form. */
+interface SizedRow extends Row {
+  bytes: number;
+}
+
+const dayOf = (row: Row) => text(row, 'day');
+
+/** Divides a page into batches of at most {@link BATCH_BYTES}, each with one row at least. */
+function batchesOf(page: readonly SizedRow[]): SizedRow[][] {
+  const batches: SizedRow[][] = [];
   let total = 0;
-  for (const { bytes } of sizes) {
-    if (count > 0 && total + bytes > BATCH_BYTES) {
-      counts.push(count);
-      count = 0;
-      total = 0;
+  for (const row of page) {
+    const batch = batches.at(-1);
+    total += row.bytes;
+    if (batch !== undefined && total <= BATCH_BYTES) batch.push(row);
+    else {
+      batches.push([row]);
+      total = row.bytes;
     }
-    count += 1;
-    total += bytes;
   }
-  return count > 0 ? [...counts, count] : counts;
+  return batches;
 }
 
 const keyOf = ({ key }: Rewrite, row: Row | null) =>
   row === null ? [] : Object.keys(key).map((name) => row[name]);
 
-/** SQL of the next old rows of a table, in the order of their keys. */
-function oldRows(
+/** Dates and numbers as text, in which they are parameters again. */
+const keyColumns = ({ key }: Rewrite) => Object.keys(key).map((name) => `t.${name}::text AS ${name}`);
+
+/**
+ * SQL of the next rows of a table by its key, old or not: PostgreSQL expects few rows of the old form, so a statement that seeks
+ * only those reads and sorts the whole table for each batch.
+ */
+function nextRows(
   table: string,
-  { key, join = '', isOld }: Rewrite,
+  { key }: Rewrite,
   after: Row | null,
   columns: string,
   count: number,
 ): string {
   const names = Object.keys(key).map((name) => `t.${name}`);
   const parameters = Object.values(key).map((type, index) => `$${index + 1}::${type}`);
-  const next = after === null ? '' : `AND (${names.join(', ')}) > (${parameters.join(', ')})`;
-  return `
-    SELECT ${columns} FROM ${table} t ${join}
-    WHERE ${isOld} ${next} ORDER BY ${names.join(', ')} LIMIT ${count}`;
+  const next = after === null ? '' : `WHERE (${names.join(', ')}) > (${parameters.join(', ')})`;
+  return `SELECT ${columns} FROM ${table} t ${next} ORDER BY ${names.join(', ')} LIMIT ${count}`;
 }
 
-const sizesOf = (table: string, rewrite: Rewrite, after: Row | null) =>
-  oldRows(table, rewrite, after, `(${rewrite.bytes})::int AS bytes`, BATCH_ROWS);
+function pageOf(table: string, rewrite: Rewrite, after: Row | null): string {
+  const bytes = `CASE WHEN ${rewrite.isOld} THEN (${rewrite.bytes})::int ELSE 0 END AS bytes`;
+  return nextRows(table, rewrite, after, [...keyColumns(rewrite), bytes].join(', '), BATCH_ROWS);
+}
 
-function selectOf(table: string, rewrite: Rewrite, after: Row | null, count: number): string {
-  // Dates and numbers as text, in which they are parameters again.
-  const key = Object.keys(rewrite.key).map((name) => `t.${name}::text AS ${name}`);
-  return oldRows(table, rewrite, after, `${key.join(', ')}, ${rewrite.columns}`, count);
+function oldRowsOf(table: string, rewrite: Rewrite, after: Row | null, count: number): string {
+  const days = `$${keyOf(rewrite, after).length + 1}`;
+  return `
+    SELECT ${[...keyColumns(rewrite), rewrite.columns].join(', ')}
+    FROM (${nextRows(table, rewrite, after, 't.*', count)}) AS t ${rewrite.join?.(days) ?? ''}
+    WHERE ${rewrite.isOld}`;
 }
 
 /** Writes rows; a batch that PostgreSQL rejects is halved until the rejected row is alone, which is set aside. */
@@ -261,10 +277,11 @@ async function write(
   await runStatement(
     pool,
     `UPDATE ${table} t SET ${sets.join(', ')} FROM unnest(${arrays.join(', ')}) AS i (${names.join(', ')})
-     WHERE ${matches.join(' AND ')}`,
+     WHERE ${matches.join(' AND ')} AND ${inDays(`$${arrays.length + 1}`, 'i')}`,
     [
       ...Object.keys(key).map((name) => rows.map(({ row }) => row[name])),
       ...Object.keys(written).map((_, index) => rows.map(({ values }) => values[index])),
+      distinctDays(rows.map(({ row }) => dayOf(row))),
     ],
   );
 }
