@@ -153,7 +153,11 @@ class PoisonedTenant {
         { code: '1.5', more: deep, isEvent: false },
       ]) {
         this.#oddities += 1;
-        const job = await queue.add('odd', {}, { jobId: `odd-${this.#account.id}-${this.#oddities}`, delay: 3_600_000 });
+        const job = await queue.add(
+          'odd',
+          {},
+          { jobId: `odd-${this.#account.id}-${this.#oddities}`, delay: 3_600_000 },
+        );
         const key = `${shardPrefix(0)}:${JOB_RUN_EVENTS}:${job.id}`;
         await redis(`HSET ${key} data "${this.#oddEvent(odd).replace(/["\\]/g, '\\$&')}"`);
         await job.promote();
