@@ -92,8 +92,8 @@ async function planAndCommit(
   if (result === 'conflict') return { kind: 'conflict' };
   if (result === 'claimed') {
     metrics.fanOutSize.observe(deliveries);
-    // Pages that were committed before the interruption.
-    if (interrupted && deliveries > AT_ONCE_MAX) await resume(dispatcher, event);
+    // Pages that were committed before the interruption are not attempted here.
+    if (interrupted) await resume(dispatcher, event);
     return { kind: 'fanned_out', deliveries };
   }
   // Another job with this event's id owns the pending deliveries, and a second request must not come from here.
