@@ -25,16 +25,20 @@ export const GIVEN_EVENT = {
   data: ['json', ({ event }) => storedEventData(event)],
 } as const satisfies Given<{ event: JobRunEvent }>;
 
-/** Identifies the data of an event, for {@link hasOtherData}. */
-export function eventDataSha256(event: Pick<JobRunEvent, 'eventType' | 'data'>): string {
-  return hash('sha256', storedEventData(event), 'hex');
-}
+/** Columns that identify an event and its data, for {@link hasOtherData}. */
+export const EVENT_IDENTITY_COLUMNS = {
+  day: GIVEN_EVENT.day,
+  id: GIVEN_EVENT.id,
+  account_id: GIVEN_EVENT.account_id,
+  event_type: GIVEN_EVENT.event_type,
+  data_sha256: ['text', ({ event }) => hash('sha256', storedEventData(event), 'hex')],
+} as const satisfies Given<{ event: JobRunEvent }>;
 
 /**
  * SQL: whether an event on record has another type or other data than an event of the same id. Timestamps are not compared:
  * an event that is published twice without one has two.
  * @param recorded alias of a row of `events`
- * @param input alias of a row with `event_type` and `data_sha256`, an {@link eventDataSha256}
+ * @param input alias of a row with the columns of {@link EVENT_IDENTITY_COLUMNS}
  */
 export const hasOtherData = (recorded: string, input: string) =>
   `(${recorded}.event_type <> ${input}.event_type

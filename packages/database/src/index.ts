@@ -15,7 +15,7 @@ export {
 export { distinctDays, inDays } from './days-of-log.ts';
 export { defaultPartitionBytes, isConversionRejection, isPermanentRejection } from './default-partition.ts';
 export {
-  eventDataSha256,
+  EVENT_IDENTITY_COLUMNS,
   GIVEN_EVENT,
   hasOtherData,
   isStoredEventData,

@@ -1,8 +1,7 @@
 import { type EventKey, idDay, type JobRunEvent, orderedData } from '@runhook/contract';
 import {
   distinctDays,
-  eventDataSha256,
-  GIVEN_EVENT,
+  EVENT_IDENTITY_COLUMNS,
   type Given,
   givenRows,
   givenSize,
@@ -39,11 +38,7 @@ export interface PlannedEvent {
 }
 
 const PLANNED_COLUMNS: Given<PlannedEvent> = {
-  day: GIVEN_EVENT.day,
-  id: GIVEN_EVENT.id,
-  account_id: GIVEN_EVENT.account_id,
-  event_type: GIVEN_EVENT.event_type,
-  data_sha256: ['text', ({ event }) => eventDataSha256(event)],
+  ...EVENT_IDENTITY_COLUMNS,
   version: ['bigint', ({ version }) => version],
 };
 

@@ -3,7 +3,7 @@ import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
   distinctDays,
-  eventDataSha256,
+  EVENT_IDENTITY_COLUMNS,
   GIVEN_EVENT,
   type Given,
   givenRows,
@@ -205,26 +205,21 @@ const ROW = {
   account_id: column.orNull(column.digits),
 };
 
-const SAME_ID: Given<PublishedRow> = {
-  day: GIVEN_EVENT.day,
-  id: GIVEN_EVENT.id,
-  account_id: GIVEN_EVENT.account_id,
-  event_type: GIVEN_EVENT.event_type,
-  data_sha256: ['text', ({ event }) => eventDataSha256(event)],
-};
-
 // This is a separate statement because an event that another transaction has just committed is not in the snapshot of PUBLISH.
 const CONFLICTING = `
-  SELECT i.id, i.account_id FROM ${givenRows(SAME_ID, 1, 'i')}
+  SELECT i.id, i.account_id FROM ${givenRows(EVENT_IDENTITY_COLUMNS, 1, 'i')}
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-  WHERE ${inDays(`$${1 + givenSize(SAME_ID)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
+  WHERE ${inDays(`$${1 + givenSize(EVENT_IDENTITY_COLUMNS)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
 
 /** Returns the keys ({@link eventJobId}) of the events that are on record with other data. */
 async function conflictingOf(database: Queryable, rows: readonly PublishedRow[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
   const days = distinctDays(rows.map(({ event }) => idDay('event', event.eventId)));
   const columns = { id: column.text, account_id: column.digits };
-  const found = await queryRows(database, columns, CONFLICTING, [...givenValues(SAME_ID, rows), days]);
+  const found = await queryRows(database, columns, CONFLICTING, [
+    ...givenValues(EVENT_IDENTITY_COLUMNS, rows),
+    days,
+  ]);
   return new Set(
     found.map(({ id, account_id }) => eventJobId({ eventId: id, accountId: Number(account_id) })),
   );
