@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
+import { withinDeadline } from '@runhook/runtime/timers';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
 import {
@@ -61,6 +62,9 @@ interface Work {
  * Two workers that do not know each other, and a producer. Each keeps its first job until the other has one as well, so
  * that neither is too late for a share. Job 1 fails once, and is delayed by that.
  */
+/** How long a call to a queue may take; as the services have it. */
+const CALL_MS = 10_000;
+
 function openWork(queueUrl: string, { bothWork = true } = {}) {
   const done: number[] = [];
   const backends = [createQueueBackend(queueUrl), createQueueBackend(queueUrl)];
@@ -271,11 +275,11 @@ describeWithRedis('sentinels', () => {
           expect(info).toMatch(/role:master/);
         };
         await eventually(isMaster, untilThen);
-        // While the change is under way a call may fail; the caller tries again, as the services do.
-        await eventually(() => work.add([11]), untilThen);
+        // During the failover a call may fail or get no reply: the caller gives it a time and retries, as the services do.
+        await eventually(() => withinDeadline(CALL_MS, () => work.add([11])), untilThen);
         await eventually(() => expect(work.done).toContain(11), untilThen);
       } finally {
-        await work.close();
+        await withinDeadline(CALL_MS, () => work.close()).catch(() => undefined);
       }
     },
     TEST_TIMEOUT_MS,
