@@ -114,6 +114,10 @@ if (isLong) {
   );
 }
 
+function failed(backend: BackendName, { name }: Fault, cause: unknown): never {
+  throw new Error(`seed ${seed}, queue on ${backend}, ${name}: ${String(cause)}`, { cause });
+}
+
 async function strikeAll(backend: BackendName, faults: readonly Fault[]): Promise<Row[]> {
   const { world, random } = await openSeededWorld(backend, false);
   const rows: Row[] = [];
@@ -122,7 +126,10 @@ async function strikeAll(backend: BackendName, faults: readonly Fault[]): Promis
       if (fault.only !== undefined && fault.only !== backend) continue;
       const reason = fault.leftOut?.() ?? null;
       if (reason !== null) say(`left out: ${fault.name}: ${reason}`);
-      else rows.push(await strike(world, fault, random));
+      else
+        rows.push(
+          await strike(world, fault, random).catch((error: unknown) => failed(backend, fault, error)),
+        );
       sayProblems(rows.at(-1));
     }
   } finally {

@@ -89,8 +89,32 @@ function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
   return mayLose === 'either' || (mayLose === 'direct' && direct.has(key));
 }
 
-/** Resolves when nothing waits any more: no event without its deliveries, no delivery that is pending. */
-export async function drained(
+const UNSETTLED_MAX = 5;
+/** What an engineer needs to find out why they wait. */
+const UNSETTLED_ROWS = `
+  SELECT jsonb_agg(to_jsonb(d)) AS found FROM (
+    SELECT d.*, d.tableoid::regclass::text AS partition, s.active, s.http_status_code, s.error_code
+    FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
+    WHERE d.status = 'pending' LIMIT ${UNSETTLED_MAX}) d
+  UNION ALL SELECT jsonb_agg(to_jsonb(e)) FROM (SELECT * FROM undispatched_events LIMIT ${UNSETTLED_MAX}) e
+  UNION ALL SELECT jsonb_agg(to_jsonb(q) - 'message') FROM (SELECT * FROM quarantined_items LIMIT ${UNSETTLED_MAX}) q`;
+
+/** Resolves when no event waits for its deliveries and no delivery is pending; otherwise throws with the rows that do. */
+export async function drained(world: World, load: Load, timeoutMs: number, mayLose?: MayLose): Promise<void> {
+  try {
+    await settled(world, load, timeoutMs, mayLose);
+  } catch (error) {
+    const { pool } = world.database;
+    const rows = await pool.query(UNSETTLED_ROWS).then(
+      (result) => result.rows,
+      (failure: unknown) => failure,
+    );
+    const jobs = await Promise.all(world.queues.map((queue) => queue.counts().catch(() => null)));
+    throw new Error(`${String(error)}\n${JSON.stringify({ rows, jobs }, null, 2)}`, { cause: error });
+  }
+}
+
+async function settled(
   { database }: World,
   load: Load,
   timeoutMs: number,

@@ -55,21 +55,24 @@ export async function convertDefaultPartition(pool: Pool, parent: LogTable): Pro
 }
 
 /**
- * Whether a row was rejected because a default partition is being converted. It concerns that row only, so a batch is
- * split as for invalid data, and the row can be written some seconds later.
+ * Whether a row was rejected because the partitions of its day are changing: a default partition is being converted, or
+ * the row waited for it while a partition of its day was made (PostgreSQL reports that without a constraint). It concerns
+ * that row only, so a batch is split as for invalid data, and the row can be written some seconds later.
  */
 export function isConversionRejection(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /_default_\d{8}_\d{8}$/.test(error.constraint ?? '');
+  if (!(error instanceof pg.DatabaseError) || error.code !== CHECK_VIOLATION) return false;
+  return error.constraint === undefined || /_default_\d{8}_\d{8}$/.test(error.constraint);
 }
 
 /**
  * Whether an item is rejected for its data and will be rejected again, so that it is to be set aside. A row that is rejected
- * while a default partition is converted can be written some seconds later.
+ * while the partitions of its day change can be written some seconds later.
  */
 export function isPermanentRejection(error: unknown): boolean {
   return isItemFault(error) && !isConversionRejection(error);
 }
 
+const CHECK_VIOLATION = '23514';
 /** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */
 const SWAP_ATTEMPTS = 10;
 const LOCK_MS = 100;
@@ -134,18 +137,20 @@ async function swap(transaction: Transaction, parent: LogTable): Promise<string 
        DELETE FROM ${old} WHERE day < '${range.first}' OR day > '${range.last}' RETURNING *)
      INSERT INTO ${next} SELECT * FROM moved`,
   );
-  await run(transaction, `ALTER TABLE ${old} VALIDATE CONSTRAINT ${constraintName(parent, range)}`);
-  await run(transaction, `SET LOCAL lock_timeout = ${LOCK_MS}`);
-  await run(transaction, `ALTER TABLE ${parent} DETACH PARTITION ${old}`);
-  await run(transaction, `ALTER TABLE ${old} RENAME TO ${name}`);
+  const constraint = constraintName(parent, range);
+  await run(transaction, `ALTER TABLE ${old} VALIDATE CONSTRAINT ${constraint}`);
+  // One call: others wait for these locks, and a round trip to a busy process may take longer than the work.
   await run(
     transaction,
-    `ALTER TABLE ${parent} ATTACH PARTITION ${name}
-     FOR VALUES FROM ('${range.first}') TO ('${dayAfter(range.last)}')`,
+    `SET LOCAL lock_timeout = ${LOCK_MS};
+     ALTER TABLE ${parent} DETACH PARTITION ${old};
+     ALTER TABLE ${old} RENAME TO ${name};
+     ALTER TABLE ${parent} ATTACH PARTITION ${name}
+       FOR VALUES FROM ('${range.first}') TO ('${dayAfter(range.last)}');
+     ALTER TABLE ${name} DROP CONSTRAINT ${constraint};
+     ALTER TABLE ${next} RENAME TO ${old};
+     ALTER TABLE ${parent} ATTACH PARTITION ${old} DEFAULT`,
   );
-  await run(transaction, `ALTER TABLE ${name} DROP CONSTRAINT ${constraintName(parent, range)}`);
-  await run(transaction, `ALTER TABLE ${next} RENAME TO ${old}`);
-  await run(transaction, `ALTER TABLE ${parent} ATTACH PARTITION ${old} DEFAULT`);
   return name;
 }
 

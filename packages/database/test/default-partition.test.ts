@@ -5,10 +5,11 @@ import {
   ensureDayPartitions,
   isConversionRejection,
   isDatabaseUnavailable,
+  isPermanentRejection,
   missingDayPartitions,
   openDatabase,
 } from '@runhook/database';
-import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, eventually, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
 import { convertDefaultPartition, rangeOfDefault } from '../src/default-partition.ts';
 
 let testDatabase: TestDatabase;
@@ -115,6 +116,20 @@ describe('an interrupted conversion', () => {
     expect(error).toMatchObject({ code: '23514' });
     expect([isConversionRejection(error), isDatabaseUnavailable(error)]).toEqual([true, false]);
   });
+});
+
+test('a row that waits for the default partition while its day is made is rejected for some seconds only', async () => {
+  const maker = await database.pool.connect();
+  await maker.query('BEGIN; LOCK TABLE ONLY events_default IN ACCESS EXCLUSIVE MODE');
+  const insert = insertEvents(0, 1).catch((error: unknown) => error);
+  const waiting = `SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'events_default'::regclass`;
+  await eventually(async () => expect((await database.pool.query(waiting)).rowCount).toBe(1));
+  await maker.query(`SELECT make_day_partition('events', ${TODAY}); COMMIT`);
+  maker.release();
+  const error = await insert;
+  expect(error).toMatchObject({ code: '23514' });
+  expect([isConversionRejection(error), isPermanentRejection(error)]).toEqual([true, false]);
+  await insertEvents(0, 1);
 });
 
 test('two processes convert a default partition once', async () => {
