@@ -1,5 +1,15 @@
+import { workerCount } from './scripts/test/run/workers.mjs';
+
+/** `npm test` leaves out what takes minutes, `npm run test:long` runs only that. Scripts that name their files set "all". */
+const SELECTIONS = {
+  short: ['/node_modules/', '(?<=\\.long)\\.test\\.ts$'],
+  long: ['/node_modules/', '(?<!\\.long)\\.test\\.ts$'],
+  all: ['/node_modules/'],
+};
+
 /** One configuration for every test. Packages are read from their TypeScript sources (condition "source"). */
 export default {
+  testPathIgnorePatterns: SELECTIONS[process.env.TEST_SELECTION ?? 'short'],
   testMatch: [
     '<rootDir>/{packages,services}/*/test/**/*.test.ts',
     '<rootDir>/{scripts,e2e,bench}/**/*.test.ts',
@@ -27,7 +37,6 @@ export default {
   // Nothing of a test run stays outside the checkout.
   cacheDirectory: '<rootDir>/node_modules/.cache/jest',
   watchman: false,
-  // One more than the two cores that CI has: much of what is tested waits, for an answer, a retry or a browser.
-  maxWorkers: 3,
-  testSequencer: '<rootDir>/scripts/test-order.mjs',
+  maxWorkers: workerCount(),
+  testSequencer: '<rootDir>/scripts/test/run/order.mjs',
 };

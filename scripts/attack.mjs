@@ -19,7 +19,7 @@ readNumber('--minutes', values.minutes);
 if (values.seed !== undefined) readNumber('--seed', values.seed, { min: 0, isWhole: true });
 await runWithTestServers({
   name: 'attack',
-  args: ['e2e/attack/attack.test.ts', '--runInBand'],
+  args: ['e2e/attack/attack', '--runInBand'],
   environment: {
     ATTACK_MINUTES: values.minutes,
     ...(values.seed === undefined ? {} : { ATTACK_SEED: values.seed }),

@@ -70,9 +70,9 @@ try {
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
         : [
             '--testMatch',
-            '**/e2e/chaos/chaos.test.ts',
+            '**/e2e/chaos/chaos*.test.ts',
             ...(values.only === undefined
-              ? ['**/e2e/chaos/clocks.test.ts', '**/e2e/chaos/killed-pages.story.ts']
+              ? ['**/e2e/chaos/clocks*.test.ts', '**/e2e/chaos/killed-pages.story.ts']
               : []),
             '--runInBand',
           ],

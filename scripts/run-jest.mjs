@@ -17,26 +17,37 @@ const NOT_FOR_TESTS = [
 /**
  * Runs jest with its own progress on the terminal.
  *
- * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal, within?: string[] }} options
- * `within`: a program and its arguments that becomes jest
- * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number }>} a test file that could
- * not run counts as a failure
+ * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal, within?: string[],
+ *   tests?: 'short' | 'long' | 'all' }} options `within`: a program and its arguments that becomes jest; `tests`: without or only
+ * those in *.long.test.ts, or both
+ * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number,
+ *   files: { file: string, seconds: number }[] }>} a test file that could not run counts as a failure
  */
-export async function runJest({ args, environment, folder, signal, within = [] }) {
+export async function runJest({ args, environment, folder, signal, within = [], tests = 'all' }) {
   const results = join(folder, 'jest.json');
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   const [program, ...before] = [...within, process.execPath, jest];
   const code = await exitOf(program, [...before, '--json', `--outputFile=${results}`, ...args], {
-    env: jestEnvironment(environment),
+    env: { ...jestEnvironment(environment), TEST_SELECTION: tests },
     signal,
   });
   const report = JSON.parse(await readFile(results, 'utf8').catch(() => '{}'));
-  const { numPassedTests = 0, numFailedTests = 0, numPendingTests = 0, numTodoTests = 0 } = report;
+  const {
+    numPassedTests = 0,
+    numFailedTests = 0,
+    numPendingTests = 0,
+    numTodoTests = 0,
+    testResults = [],
+  } = report;
   return {
     isSuccess: code === 0,
     passed: numPassedTests,
     failed: numFailedTests + (report.numRuntimeErrorTestSuites ?? 0),
     skipped: numPendingTests + numTodoTests,
+    files: testResults.map(({ name, startTime, endTime }) => ({
+      file: name,
+      seconds: (endTime - startTime) / 1_000,
+    })),
   };
 }
 

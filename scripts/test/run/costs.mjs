@@ -1,0 +1,36 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { root } from '../../workspace.mjs';
+
+const FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
+/** Only files that take longer are recorded: the order of the others makes no difference. */
+const RECORDED_FROM_SECONDS = 5;
+/** An estimate for files without a record, from the median of those that have one. */
+const BYTES_PER_SECOND = 2_000;
+
+const pathOf = (file) => relative(root, file).replaceAll(sep, '/');
+const read = () => (existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {});
+
+/**
+ * Returns a function that estimates how many seconds a test file takes: the recorded duration, or else one that follows from its
+ * size, so that a new or renamed file has a reasonable position without a record.
+ *
+ * @returns {(file: string) => number}
+ */
+export function costEstimate(recorded = read()) {
+  return (file) => recorded[pathOf(file)] ?? statSync(file).size / BYTES_PER_SECOND;
+}
+
+/**
+ * Writes the durations of a run to the committed record. Files that did not run keep theirs; those that no longer exist lose it.
+ *
+ * @param {{ file: string, seconds: number }[]} durations
+ */
+export function recordCosts(durations) {
+  const costs = { ...read() };
+  for (const { file, seconds } of durations) costs[pathOf(file)] = Math.round(seconds);
+  const slow = Object.entries(costs)
+    .filter(([path, seconds]) => seconds >= RECORDED_FROM_SECONDS && existsSync(join(root, path)))
+    .sort(([, one], [, other]) => other - one);
+  writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(slow), null, 2)}\n`);
+}

@@ -1,0 +1,138 @@
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { bootstrap } from '../../bootstrap.mjs';
+import { run, step } from '../../command.mjs';
+import { runJest } from '../../run-jest.mjs';
+import { findSystemPostgres, NO_SYSTEM_POSTGRES } from '../../system-postgres.mjs';
+import { makeTestFolder } from '../../test-folder.mjs';
+import { startTestServers } from '../../test-servers.mjs';
+import { root } from '../../workspace.mjs';
+import { recordCosts } from './costs.mjs';
+
+/**
+ * Tests that `npm test` runs a second time, on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the
+ * oldest version that is supported. They cover the plans of the statements and the story of the services.
+ */
+const ON_SYSTEM_POSTGRES = ['services/dispatcher/test/record/plans', 'e2e/story\\.test'];
+const RECORD_COSTS = '--record-costs';
+
+/**
+ * Runs the tests of `npm test` or of `npm run test:long` on shared servers, prints the summary and sets the exit code.
+ *
+ * @param {{ tests: 'short' | 'long', args: string[] }} options `args` are jest's: paths restrict the run to the matching files,
+ * without the other checks; `--record-costs` writes the durations of the files to costs.json
+ */
+export async function runSuite({ tests, args }) {
+  const jestArgs = args.filter((arg) => arg !== RECORD_COSTS);
+  const isRecording = args.includes(RECORD_COSTS);
+  const isComplete = jestArgs.length === 0;
+  const stop = watchSignals();
+  const failures = [];
+  let summary = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
+  try {
+    await bootstrap({ step, signal: stop.signal, onFailure: rethrow });
+    if (isComplete && tests === 'short') failures.push(...(await checkSources(stop.signal)));
+    summary = await runTests({ tests, args: jestArgs, isComplete, signal: stop.signal });
+    if (isRecording) recordCosts(summary.files);
+  } catch (error) {
+    failures.push(error.message);
+  }
+  finish(summary, failures, stop.stoppedBy());
+}
+
+function watchSignals() {
+  const controller = new AbortController();
+  let stoppedBy = null;
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(name, () => {
+      stoppedBy ??= name;
+      controller.abort();
+    });
+  }
+  return { signal: controller.signal, stoppedBy: () => stoppedBy };
+}
+
+async function runTests({ tests, args, isComplete, signal }) {
+  const { folder, environment, remove } = await makeTestFolder('test');
+  let systemPostgres = `only in a run of all tests of npm test`;
+  let servers = null;
+  try {
+    servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
+    const options = { environment: { ...environment, ...servers.environment }, folder, signal };
+    const results = await runJest({ ...options, tests, args });
+    if (!isComplete || tests === 'long' || signal.aborted) return results;
+    const onSystem = await runOnSystemPostgres(servers, options);
+    systemPostgres = onSystem.verdict;
+    return sumOf(results, onSystem.results);
+  } finally {
+    await servers?.close();
+    await remove();
+    if (servers !== null) printCoverage(servers, systemPostgres);
+  }
+}
+
+function printCoverage({ backends, browser, poolers }, systemPostgres) {
+  process.stdout.write(`\nqueue back ends covered: ${backends}\n`);
+  process.stdout.write(`browser tests: ${browser}\n`);
+  process.stdout.write(`tests on the system's PostgreSQL: ${systemPostgres}\n`);
+  process.stdout.write(`pooler tests: ${poolers}\n`);
+}
+
+/** `results` is null where the system has no PostgreSQL, and where TEST_DATABASE_URL replaces every server. */
+async function runOnSystemPostgres(servers, options) {
+  if (process.env.TEST_DATABASE_URL)
+    return { results: null, verdict: 'skipped, because TEST_DATABASE_URL is set' };
+  const found = findSystemPostgres();
+  if (found === null) return { results: null, verdict: `skipped, because ${NO_SYSTEM_POSTGRES}` };
+  const url = await servers.openSystemPostgres(found);
+  const environment = { ...options.environment, TEST_POSTGRES_URL: url };
+  const results = await runJest({ ...options, environment, tests: 'all', args: ON_SYSTEM_POSTGRES });
+  const jit = found.hasJit ? 'which has JIT on' : 'which is without JIT';
+  return { results, verdict: `${results.passed} passed on ${found.version}, ${jit}` };
+}
+
+function sumOf(one, other) {
+  if (other === null) return one;
+  return {
+    ...one,
+    isSuccess: one.isSuccess && other.isSuccess,
+    passed: one.passed + other.passed,
+    failed: one.failed + other.failed,
+    skipped: one.skipped + other.skipped,
+  };
+}
+
+/** Returns the findings of the linter, the type check and knip. They fail the run, but the tests run nevertheless. */
+async function checkSources(signal) {
+  const failures = [];
+  const check = async (title, name, program, args) => {
+    if (signal.aborted) return;
+    const file = join(root, 'node_modules', ...program);
+    try {
+      await step(title, () => run(process.execPath, [file, ...args], { cwd: root, signal, name }));
+    } catch (error) {
+      failures.push(error.message);
+    }
+  };
+  await check('linting', 'biome check .', ['@biomejs', 'biome', 'bin', 'biome'], ['check', '.']);
+  await check(
+    'checking the types of the tests',
+    'tsc',
+    ['typescript', 'bin', 'tsc'],
+    ['-p', 'tsconfig.test.json'],
+  );
+  await check('looking for unused code', 'knip', ['knip', 'bin', 'knip.js'], ['--no-progress']);
+  return failures;
+}
+
+function finish({ isSuccess, passed, failed, skipped }, failures, stoppedBy) {
+  if (stoppedBy !== null) process.stdout.write(`stopped by ${stoppedBy}\n`);
+  else for (const failure of failures) process.stdout.write(`\n${failure}\n\n`);
+  process.stdout.write(`tests: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+  const isGood = isSuccess && failures.length === 0 && failed === 0 && passed > 0;
+  process.exitCode = stoppedBy !== null ? 128 + constants.signals[stoppedBy] : isGood ? 0 : 1;
+}
+
+function rethrow(error) {
+  throw error;
+}

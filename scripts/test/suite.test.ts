@@ -1,0 +1,41 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+
+const part = async (name: string) => import(String(new URL(`./run/${name}`, import.meta.url)));
+const { costEstimate } = (await part('costs.mjs')) as {
+  costEstimate(recorded?: Record<string, number>): (file: string) => number;
+};
+const { workerCount } = (await part('workers.mjs')) as {
+  workerCount(machine: { cores: number; memoryBytes: number }): number;
+};
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const GIB = 2 ** 30;
+
+test('a test file costs what was recorded, and one without a record what its size suggests', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'runhook-costs-'));
+  try {
+    const [small, large] = [join(folder, 'small.test.ts'), join(folder, 'large.test.ts')];
+    await writeFile(small, 'x');
+    await writeFile(large, 'x'.repeat(10_000));
+    const costOf = costEstimate({ 'e2e/story.test.ts': 156 });
+    expect(costOf(join(root, 'e2e', 'story.test.ts'))).toBe(156);
+    expect(costOf(large)).toBeGreaterThan(costOf(small));
+    expect(costOf(large)).toBeLessThan(60);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test.each([
+  { cores: 2, gib: 16, workers: 3 },
+  { cores: 4, gib: 16, workers: 6 },
+  { cores: 64, gib: 256, workers: 8 },
+  { cores: 8, gib: 4, workers: 2 },
+  { cores: 1, gib: 0.5, workers: 1 },
+])('$cores cores with $gib GiB run $workers workers', ({ cores, gib, workers }) => {
+  expect(workerCount({ cores, memoryBytes: gib * GIB })).toBe(workers);
+});
