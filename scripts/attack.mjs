@@ -1,7 +1,10 @@
 // npm run attack: everything of e2e/attack for minutes.
 import { readArguments, readNumber } from './arguments.mjs';
+import { recordTests } from './prove/proofs.mjs';
 import { runWithTestServers } from './test-servers.mjs';
 
+/** Shorter runs are for development: they do not write the row of the proof. */
+const PROOF_MINUTES_MIN = 10;
 const USAGE = `npm run attack [-- --minutes <n> --seed <n> --only <text>]
 
 --minutes  in all; 10 when omitted
@@ -15,9 +18,9 @@ const { values } = readArguments(USAGE, {
     only: { type: 'string' },
   },
 });
-readNumber('--minutes', values.minutes);
+const minutes = readNumber('--minutes', values.minutes);
 if (values.seed !== undefined) readNumber('--seed', values.seed, { min: 0, isWhole: true });
-await runWithTestServers({
+const results = await runWithTestServers({
   name: 'attack',
   args: ['e2e/attack/attack', '--runInBand'],
   environment: {
@@ -26,3 +29,7 @@ await runWithTestServers({
     ...(values.only === undefined ? {} : { ATTACK_ONLY: values.only }),
   },
 });
+if (values.only === undefined && minutes >= PROOF_MINUTES_MIN) {
+  const figure = `${minutes} minutes`;
+  recordTests('attack', { ...results, figures: [{ proof: 'attack', figure }] });
+}

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { readArguments, readNumber, refuseArguments, requireChoice } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { buildOlder, lastTag, whyNotBeside } from './older-release.mjs';
+import { recordTests } from './prove/proofs.mjs';
 import { runJest } from './run-jest.mjs';
 
 const TOPOLOGIES = ['sentinel', 'cluster', 'partition', 'postgres', 'shards', 'all'];
@@ -40,6 +41,12 @@ if (reason !== null && values.older !== undefined) refuseArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
+function proofs() {
+  if (!isFailover) return ['chaos'];
+  const names = values.topology === 'all' ? TOPOLOGIES.filter((name) => name !== 'all') : [values.topology];
+  return names.map((name) => `chaos ${name}`);
+}
+
 /**
  * A network of its own for a run, with the names of the networks in it: no other process can reach it, and all of it is gone
  * with the last process of the run, however that ends. Null with the reason where it cannot be had.
@@ -64,8 +71,9 @@ try {
   const beside = reason === null ? release : null;
   const older = beside === null ? null : await buildOlder(beside, folder, stopping.signal);
   const failed = [];
+  const figures = [];
   for (let seed = first; seed < first + seeds && !stopping.signal.aborted; seed += 1) {
-    const { isSuccess } = await runJest({
+    const results = await runJest({
       args: isFailover
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
         : [
@@ -88,12 +96,17 @@ try {
       signal: stopping.signal,
       within: network.within,
     });
-    if (!isSuccess) failed.push(seed);
+    figures.push(...results.figures);
+    if (!results.isSuccess) failed.push(seed);
   }
   if (seeds > 1) {
     process.stderr.write(`seeds ${first} to ${first + seeds - 1}, failed: ${failed.join(', ') || 'none'}\n`);
   }
-  process.exitCode = failed.length === 0 && !stopping.signal.aborted ? 0 : 1;
+  const isSuccess = failed.length === 0 && !stopping.signal.aborted;
+  process.exitCode = isSuccess ? 0 : 1;
+  // A choice of faults proves nothing of the others.
+  if (values.only === undefined)
+    for (const proof of proofs()) recordTests(proof, { isSuccess, figures }, { isCounted: false });
 } finally {
   await rm(folder, { recursive: true, force: true });
 }

@@ -15,6 +15,7 @@ import {
   newerNodes,
   tested,
 } from './matrix-parts.mjs';
+import { recordProof } from './prove/proofs.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 import { POSTGRES_SETTINGS } from './test-servers.mjs';
 import { root } from './workspace.mjs';
@@ -161,6 +162,12 @@ function failures(output) {
   return [...titles, `  all of it: ${join(cache, 'last-failure.log')}`].join('\n');
 }
 
+function figureOf() {
+  const passed = results.reduce((sum, row) => sum + Number(row.passed), 0);
+  const versions = Object.entries(names).map(([part, found]) => `${part} ${found.join(', ')}`);
+  return `${results.length} runs, ${passed} tests passed: ${versions.join('; ')}`;
+}
+
 function finish() {
   const rows = results.map((row) => [
     row.node,
@@ -182,6 +189,9 @@ function finish() {
     );
   process.stdout.write('npm start in these runs has the PostgreSQL of packages/embedded.\n');
   for (const sentence of notHad) process.stdout.write(`could not be had: ${sentence}\n`);
-  process.exitCode =
-    results.length > 0 && results.every(({ isGood }) => isGood) && !stopping.signal.aborted ? 0 : 1;
+  const isGood = results.length > 0 && results.every((row) => row.isGood) && !stopping.signal.aborted;
+  process.exitCode = isGood ? 0 : 1;
+  const isChoice = positionals.length > 0 || ['node', 'postgres', 'queue'].some((part) => values[part]);
+  if (isGood && !isChoice)
+    recordProof('matrix', [figureOf(), ...notHad.map((reason) => `left out: ${reason}`)]);
 }

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { run, step } from './command.mjs';
+import { recordTests } from './prove/proofs.mjs';
 import { runWithTestServers } from './test-servers.mjs';
 import { root } from './workspace.mjs';
 
@@ -21,4 +22,7 @@ if (!isThere('helm') && !existsSync(join(folder, 'helm'))) {
     run('go', ['install', HELM], { cwd: folder, env: { ...process.env, GOBIN: folder }, name: 'go install' }),
   );
 }
-await runWithTestServers({ name: 'chart', args: ['e2e/deploy/chart.test.ts'], environment: {} });
+recordTests(
+  'chart',
+  await runWithTestServers({ name: 'chart', args: ['e2e/deploy/chart'], environment: {} }),
+);

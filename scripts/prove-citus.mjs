@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
+import { recordTests } from './prove/proofs.mjs';
 import { runJest } from './run-jest.mjs';
 import { POSTGRES_SETTINGS, startTestServers } from './test-servers.mjs';
 
@@ -39,6 +40,7 @@ const USAGE = `npm run prove-citus -- --bin <folder> [--only <part>]
 --only  core, story, or a pattern of test files`;
 
 const { values } = readArguments(USAGE, { options: { bin: { type: 'string' }, only: { type: 'string' } } });
+const isPattern = ![undefined, 'core', 'story'].includes(values.only);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
@@ -58,6 +60,9 @@ try {
     process.stdout.write(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   const isGood = parts.every(([, { isSuccess }]) => isSuccess);
   process.exitCode = isGood && !stopping.signal.aborted ? 0 : 1;
+  if (isPattern) process.stdout.write('a run of some tests does not write docs/proofs.md\n');
+  else if (!stopping.signal.aborted)
+    for (const [name, results] of parts) recordTests(`citus ${name}`, results);
 } finally {
   await rm(folder, { recursive: true, force: true });
 }

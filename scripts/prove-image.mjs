@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { readArguments, readNumber } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { run } from './command.mjs';
+import { recordProof } from './prove/proofs.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
 const NOT_SHOWN =
@@ -92,6 +93,7 @@ try {
   await proveImages(containers, { buildah, databaseUrl: postgres.url, queueUrl, signal, say });
   say(NOT_SHOWN);
   say('the images are proven');
+  recordProof('image', ['management, dispatcher and migrate built and started', NOT_SHOWN]);
 } catch (error) {
   say(`failed: ${(signal.reason ?? error).message}`);
   process.exitCode = 1;

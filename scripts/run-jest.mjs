@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { spawnGroup } from './command.mjs';
 import { root } from './workspace.mjs';
@@ -21,17 +21,21 @@ const NOT_FOR_TESTS = [
  *   tests?: 'short' | 'long' | 'all' }} options `within`: a program and its arguments that becomes jest; `tests`: without or only
  * those in *.long.test.ts, or both
  * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number,
- *   files: { file: string, seconds: number }[] }>} a test file that could not run counts as a failure
+ *   files: { file: string, seconds: number }[], figures: { proof: string, figure: string }[] }>} a test file that could not run
+ * counts as a failure; `figures` are for docs/proofs.md
  */
 export async function runJest({ args, environment, folder, signal, within = [], tests = 'all' }) {
   const results = join(folder, 'jest.json');
+  const figuresFile = join(folder, 'figures.jsonl');
+  await rm(figuresFile, { force: true });
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   const [program, ...before] = [...within, process.execPath, jest];
   const code = await exitOf(program, [...before, '--json', `--outputFile=${results}`, ...args], {
-    env: { ...jestEnvironment(environment), TEST_SELECTION: tests },
+    env: { ...jestEnvironment(environment), TEST_SELECTION: tests, PROOF_FIGURES: figuresFile },
     signal,
   });
   const report = JSON.parse(await readFile(results, 'utf8').catch(() => '{}'));
+  const figures = await readFile(figuresFile, 'utf8').catch(() => '');
   const {
     numPassedTests = 0,
     numFailedTests = 0,
@@ -44,6 +48,10 @@ export async function runJest({ args, environment, folder, signal, within = [], 
     passed: numPassedTests,
     failed: numFailedTests + (report.numRuntimeErrorTestSuites ?? 0),
     skipped: numPendingTests + numTodoTests,
+    figures: figures
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line)),
     files: testResults.map(({ name, startTime, endTime }) => ({
       file: name,
       seconds: (endTime - startTime) / 1_000,

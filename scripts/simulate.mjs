@@ -1,5 +1,6 @@
 // npm run simulate: what Runhook does at given rates, on a virtual clock. npm run simulate -- --help says how.
 import { bootstrap } from './bootstrap.mjs';
+import { recordProof } from './prove/proofs.mjs';
 
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
@@ -11,7 +12,11 @@ const { simulate, UsageError, USAGE } = await import('../bench/dist/simulate/mai
 const args = process.argv.slice(2);
 try {
   if (args.includes('--help')) process.stdout.write(`${USAGE}\n`);
-  else process.exitCode = await simulate(args, stopping.signal);
+  else {
+    const figures = [];
+    process.exitCode = await simulate(args, stopping.signal, (figure) => figures.push(figure));
+    if (process.exitCode === 0 && args.includes('--against-bench')) recordProof('simulation', figures);
+  }
 } catch (error) {
   const text = error instanceof UsageError ? `${error.message}\n\n${USAGE}` : error.stack;
   process.stderr.write(`\n${stopping.signal.aborted ? stopping.signal.reason.message : text}\n`);

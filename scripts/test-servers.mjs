@@ -102,6 +102,7 @@ export async function startTestServers({ folder, runId }) {
  * exit code. Ctrl-C stops everything in order.
  *
  * @param {{ name: string, args: string[], environment: Record<string, string> }} options `name` is the folder's
+ * @returns {Promise<Awaited<ReturnType<typeof runJest>>>} the results; `isSuccess` is false when the run was stopped
  */
 export async function runWithTestServers({ name, args, environment }) {
   const stopping = new AbortController();
@@ -111,13 +112,15 @@ export async function runWithTestServers({ name, args, environment }) {
   let servers = null;
   try {
     servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
-    const { isSuccess } = await runJest({
+    const results = await runJest({
       args,
       environment: { ...ofFolder, ...servers.environment, ...environment },
       folder,
       signal: stopping.signal,
     });
-    process.exitCode = isSuccess && !stopping.signal.aborted ? 0 : 1;
+    const isSuccess = results.isSuccess && !stopping.signal.aborted;
+    process.exitCode = isSuccess ? 0 : 1;
+    return { ...results, isSuccess };
   } finally {
     await servers?.close();
     await remove();

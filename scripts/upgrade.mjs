@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { readArguments, refuseArguments } from './arguments.mjs';
 import { bootstrap } from './bootstrap.mjs';
 import { buildOlder, releaseBefore, releaseBeforeStop, whyNotBeside } from './older-release.mjs';
+import { recordTests } from './prove/proofs.mjs';
 import { runJest } from './run-jest.mjs';
 
 const USAGE = `npm run upgrade [-- --from <tag or commit> --built <folder> --stop]
@@ -23,6 +24,7 @@ const { values } = readArguments(USAGE, {
 });
 const release = values.stop ? releaseBeforeStop(values.from) : releaseBefore(values.from);
 const reason = values.built === undefined && !values.stop ? whyNotBeside(release) : null;
+const proof = values.stop ? 'upgrade stop' : 'upgrade';
 const story = values.stop ? 'stop-upgrade' : 'upgrade';
 if (reason !== null) refuseArguments(reason);
 const stopping = new AbortController();
@@ -36,14 +38,17 @@ try {
     `from ${values.built ?? release} to this checkout${values.stop ? ', with a stop' : ', and back'}\n`,
   );
   const older = values.built ?? (await buildOlder(release, folder, stopping.signal));
-  const { isSuccess } = await runJest({
+  const results = await runJest({
     // No test of `npm test`: it needs another release, and minutes to build it.
     args: ['--testMatch', `**/e2e/chaos/${story}.story.ts`, '--runInBand'],
     environment: { UPGRADE_FROM: older },
     folder,
     signal: stopping.signal,
   });
-  process.exitCode = isSuccess && !stopping.signal.aborted ? 0 : 1;
+  const isSuccess = results.isSuccess && !stopping.signal.aborted;
+  process.exitCode = isSuccess ? 0 : 1;
+  const from = { proof, figure: `from ${values.built ?? release}` };
+  recordTests(proof, { ...results, isSuccess, figures: [from, ...results.figures] }, { isCounted: false });
 } finally {
   await rm(folder, { recursive: true, force: true });
 }

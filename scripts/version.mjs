@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { staleProofs } from './prove/proofs.mjs';
 import { root, workspaceFolders } from './workspace.mjs';
 
 const NUMBER = String.raw`\d+\.\d+\.\d+`;
@@ -55,7 +56,22 @@ function notesOf(version) {
   return section?.split(/^## /m)[0].trim() ?? null;
 }
 
+/** `npm version` has already changed package.json, so what is compared is the commit. */
+function requireCurrentProofs() {
+  const stale = staleProofs({ until: 'HEAD' });
+  if (stale !== null && stale.length === 0) return;
+  const lines = stale?.map(({ name, reason }) => `  ${name}: ${reason}`) ?? [
+    '  unknown: this is no git repository',
+  ];
+  process.stderr.write(
+    `No release: docs/proofs.md has stale proofs. Run their commands and commit the page, after\n` +
+      `git restore package.json\n${lines.join('\n')}\n`,
+  );
+  process.exit(1);
+}
+
 function makeRelease() {
+  requireCurrentProofs();
   const { version } = manifest();
   setCopies(version);
   const day = new Date().toISOString().slice(0, 10);

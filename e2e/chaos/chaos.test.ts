@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
+import { reportFigure } from '../proof-figures.ts';
 import { FAULTS, type Fault } from './faults.ts';
 import { createSeededRandom, type SeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
 import { type Row, strike } from './strike.ts';
-import { ledgerTable } from './table.ts';
+import { ledgerSummary, ledgerTable } from './table.ts';
 import { isLong, openWorld, type World } from './world.ts';
 
 /** CHAOS_SEED brings the moments of an earlier run back. */
@@ -62,6 +63,7 @@ if (isLong) {
   afterAll(() => {
     rows.sort((a, b) => (a.backend < b.backend ? -1 : a.backend > b.backend ? 1 : 0));
     say(`\nseed ${seed}\n${ledgerTable(rows)}`);
+    reportFigure('chaos', `seed ${seed}: ${ledgerSummary(rows)}`);
   });
 
   const chosen = FAULTS.filter(({ name }) => name.includes(only));
@@ -79,7 +81,10 @@ if (isLong) {
       'nothing is lost: $name',
       async (fault) => {
         const reason = fault.leftOut?.() ?? null;
-        if (reason !== null) return say(`left out: ${fault.name}: ${reason}`);
+        if (reason !== null) {
+          reportFigure('chaos', `left out: ${fault.name} (${reason})`);
+          return say(`left out: ${fault.name}: ${reason}`);
+        }
         const struck = worlds.filter(({ world }) => fault.only === undefined || fault.only === world.backend);
         const settled = await Promise.allSettled(
           struck.map(async ({ world, random }) => {

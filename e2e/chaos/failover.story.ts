@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { reportFigure } from '../proof-figures.ts';
 import { FAILOVERS } from './failovers.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import type { Row } from './strike.ts';
-import { failoverTable } from './table.ts';
+import { failoverTable, ledgerSummary } from './table.ts';
 
 /** As in chaos.test.ts; `npm run chaos -- --topology <name>` says which. */
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
@@ -15,8 +16,18 @@ function say(text: string): void {
 }
 
 const rows: Row[] = [];
+const rowsByTopology = new Map<string, Row[]>();
 beforeAll(() => say(`failovers, seed ${seed}`));
-afterAll(() => say(`\nseed ${seed}\n${failoverTable(rows)}`));
+afterAll(() => {
+  say(`\nseed ${seed}\n${failoverTable(rows)}`);
+  for (const [name, ofTopology] of rowsByTopology) {
+    const lost = ofTopology.reduce((total, row) => total + row.lost, 0);
+    reportFigure(
+      `chaos ${name}`,
+      `seed ${seed}: ${ledgerSummary(ofTopology)}, ${lost} lost in the documented cases`,
+    );
+  }
+});
 
 const chosen = FAILOVERS.filter(
   (failover) => (topology === 'all' || topology === failover.topology) && failover.name.includes(only),
@@ -26,9 +37,13 @@ test.each(chosen)(
   'nothing is lost but what is told: $name',
   async (failover) => {
     const reason = failover.leftOut();
-    if (reason !== null) return say(`left out: ${failover.name}: ${reason}`);
+    if (reason !== null) {
+      reportFigure(`chaos ${failover.topology}`, `left out: ${failover.name} (${reason})`);
+      return say(`left out: ${failover.name}: ${reason}`);
+    }
     const row = await failover.run(createSeededRandom(seed));
     rows.push(row);
+    rowsByTopology.set(failover.topology, [...(rowsByTopology.get(failover.topology) ?? []), row]);
     say(
       `${new Date().toISOString().slice(11, 19)} ${row.fault}: ${row.missing} missing, ${row.lost} lost as told, ${row.repeated} repeated`,
     );

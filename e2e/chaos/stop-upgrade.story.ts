@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { createId, idDay } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
+import { reportFigure } from '../proof-figures.ts';
 import { runKey } from './endpoint.ts';
 import { drained, queuesEmpty, reckon } from './ledger.ts';
 import { type Load, startLoad } from './load.ts';
@@ -10,7 +11,7 @@ import { startReleaseClient } from './release-client.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
 import type { Row } from './strike.ts';
-import { ledgerTable } from './table.ts';
+import { ledgerSummary, ledgerTable } from './table.ts';
 import { openWorld, type World } from './world.ts';
 
 /** `npm run upgrade -- --stop` says where the release before was built. */
@@ -34,6 +35,7 @@ test('an upgrade for which services stop loses no event, though the log has unre
     return end.value;
   });
   process.stderr.write(`${ledgerTable(rows)}\n`);
+  reportFigure('upgrade stop', ledgerSummary(rows));
   for (const row of rows) {
     expect(row.problems).toEqual([]);
     expect(row).toMatchObject({ missing: 0 });

@@ -41,6 +41,16 @@ export const ledgerTable = (rows: readonly Row[]) => tableOf(rows, COLUMNS);
 /** The ledger of failovers: also what they took along, and when it went on. */
 export const failoverTable = (rows: readonly Row[]) => tableOf(rows, FAILOVER_COLUMNS);
 
+/** Sums and maxima of a ledger in one line, for docs/proofs.md. */
+export function ledgerSummary(rows: readonly Row[]): string {
+  const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
+  const drained = Math.max(0, ...rows.map(({ drainedSeconds }) => drainedSeconds));
+  return (
+    `${rows.length} ledgers, ${sum(({ expected }) => expected)} deliveries, ${sum(({ missing }) => missing)} missing, ` +
+    `${sum(({ repeated }) => repeated)} repeated, drained within ${drained.toFixed(1)} s`
+  );
+}
+
 function tableOf(rows: readonly Row[], columns: Columns): string {
   const lines = [
     columns.map(([title]) => title),

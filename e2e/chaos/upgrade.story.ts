@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
+import { reportFigure } from '../proof-figures.ts';
 import { drained, queuesEmpty, reckon } from './ledger.ts';
 import { startLoad } from './load.ts';
 import { migrateTo } from './migrate-to.ts';
@@ -9,7 +10,7 @@ import { startReleaseClient } from './release-client.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
 import type { Row } from './strike.ts';
-import { ledgerTable } from './table.ts';
+import { ledgerSummary, ledgerTable } from './table.ts';
 import { openWorld, type World } from './world.ts';
 
 /** `npm run upgrade` says where the release before was built. */
@@ -29,6 +30,7 @@ test('an upgrade costs nothing, and neither does the way back', async () => {
     return end.value;
   });
   process.stderr.write(`${ledgerTable(rows)}\n`);
+  reportFigure('upgrade', ledgerSummary(rows));
   for (const row of rows) {
     expect(row.problems).toEqual([]);
     expect(row).toMatchObject({ missing: 0, repeated: 0, refusedCalls: 0 });

@@ -20,6 +20,7 @@ import {
   startSpreadPostgres,
   type TestAccount,
 } from '@runhook/testing';
+import { reportFigure } from '../proof-figures.ts';
 import { type RunningService, startService } from '../services.ts';
 
 /** `npm run prove-citus` says where a PostgreSQL with Citus is. */
@@ -175,10 +176,11 @@ test('the ledger: nothing that was taken is missing, though a worker is killed u
   );
   const { rows } = await world.database.pool.query('SELECT sum(attempt_count)::int AS made FROM deliveries');
   const arrived = world.receiver.requests.length;
-  process.stderr.write(
-    `ledger: ${taken.size} taken, ${refused} refused, missing ${missingNow().length}, ${arrived} requests, ` +
-      `${arrived - rows[0].made} of them no attempt of the log\n`,
-  );
+  const ledger =
+    `ledger: ${taken.size} accepted, ${refused} rejected, ${missingNow().length} missing, ${arrived} requests, ` +
+    `${arrived - rows[0].made} of them without an attempt in the log`;
+  process.stderr.write(`${ledger}\n`);
+  reportFigure('citus story', ledger);
 
   await retention(world);
   await redeliver(world);
@@ -251,6 +253,9 @@ test('the rate beside plain PostgreSQL, on this machine', async () => {
   await open();
   const onCitus = await rate(await openWorld((await spread()).urls, 1));
   const line = (name: string, { perSecond }: { perSecond: number }) =>
-    `${name}: ${perSecond.toFixed(0)} events/s published, delivered and recorded\n`;
-  process.stderr.write(line('plain PostgreSQL', onPlain) + line('coordinator and two workers', onCitus));
+    `${name}: ${perSecond.toFixed(0)} events/s published, delivered and recorded`;
+  for (const text of [line('plain PostgreSQL', onPlain), line('coordinator and two workers', onCitus)]) {
+    process.stderr.write(`${text}\n`);
+    reportFigure('citus story', text);
+  }
 }, 900_000);

@@ -16,6 +16,7 @@ import {
   type TestAccount,
   type TestDatabase,
 } from '@runhook/testing';
+import { reportFigure } from '../proof-figures.ts';
 import { type RunningService, startService } from '../services.ts';
 
 const run = promisify(execFile);
@@ -32,7 +33,10 @@ const TIME_MS = 600_000;
 function canRun(program: string, version: string): boolean {
   if (!isProof) return false;
   const isThere = spawnSync(program, [version], { stdio: 'ignore' }).error === undefined;
-  if (!isThere) process.stderr.write(`${program} is not on the path: its client was left out\n`);
+  if (!isThere) {
+    process.stderr.write(`${program} is not on the path: its client was left out\n`);
+    reportFigure('clients', `left out: the client in ${program}, which is not on the path`);
+  }
   return isThere;
 }
 

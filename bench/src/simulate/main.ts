@@ -22,8 +22,12 @@ const SCALING = new URL('../../../docs/scaling.md', import.meta.url);
 const PICTURES = new URL('../../../docs/scaling/', import.meta.url);
 const PERFORMANCE = new URL('../../../docs/performance.md', import.meta.url);
 
-/** Resolves with the exit code: 1 when the benchmark says otherwise. */
-export async function simulate(args: readonly string[], signal: AbortSignal): Promise<number> {
+/** Resolves with the exit code: 1 when the benchmark says otherwise. `onFigure` gets the result of a comparison in one line. */
+export async function simulate(
+  args: readonly string[],
+  signal: AbortSignal,
+  onFigure: (figure: string) => void = () => undefined,
+): Promise<number> {
   const options = parseOptions(args);
   const measured = readMeasured();
   if (options.is('fit')) {
@@ -40,12 +44,20 @@ export async function simulate(args: readonly string[], signal: AbortSignal): Pr
         );
     const compared = compare(timesOf(measured), rows, runMs);
     if (options.is('docs')) writePage({ against: comparisonTable(compared) });
+    onFigure(comparisonFigure(compared));
     return printComparison(compared);
   } else if (options.is('docs')) writeDocs(measured);
   else if (options.is('scaling')) writeTrials(measured, options.text('out'), options.number('most'));
   else if (options.is('plans')) printPlans(options, measured);
   else printOne(options);
   return 0;
+}
+
+function comparisonFigure(compared: readonly Comparison[]): string {
+  const held = compared.filter(({ isHeld }) => isHeld);
+  const farthest = Math.max(0, ...held.map(({ ratio }) => Math.abs(ratio - 1)));
+  const within = held.filter(({ isWithin }) => isWithin).length;
+  return `${within} of ${held.length} figures within 20 %, the farthest ${(farthest * 100).toFixed(0)} % off`;
 }
 
 function printComparison(compared: readonly Comparison[]): number {

@@ -2,6 +2,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from '../../bootstrap.mjs';
 import { run, step } from '../../command.mjs';
+import { printStaleProofs } from '../../prove/proofs.mjs';
 import { runJest } from '../../run-jest.mjs';
 import { findSystemPostgres, NO_SYSTEM_POSTGRES } from '../../system-postgres.mjs';
 import { makeTestFolder } from '../../test-folder.mjs';
@@ -37,6 +38,7 @@ export async function runSuite({ tests, args }) {
   } catch (error) {
     failures.push(error.message);
   }
+  if (isComplete && tests === 'short') printStaleProofs();
   finish(summary, failures, stop.stoppedBy());
 }
 

@@ -1,0 +1,100 @@
+import { spawnSync } from 'node:child_process';
+import { root } from '../workspace.mjs';
+import { PROOFS, pathsOf } from './catalogue.mjs';
+import { readResults, writeResult } from './page.mjs';
+
+const FILES_NAMED_MAX = 2;
+
+/**
+ * Writes the row of a proof that consists of tests, if they passed.
+ *
+ * @param {string} name of the catalogue
+ * @param {{ isSuccess: boolean, passed: number, skipped: number, figures: { proof: string, figure: string }[] }} results of jest
+ * @param {{ isCounted?: boolean }} [options] `isCounted`: whether the number of tests is one of the figures
+ */
+export function recordTests(name, { isSuccess, passed, skipped, figures }, { isCounted = true } = {}) {
+  if (!isSuccess) return;
+  const reported = figures.filter(({ proof }) => proof === name).map(({ figure }) => figure);
+  if (reported.length > 0 && reported.every((figure) => figure.startsWith('left out'))) {
+    process.stdout.write(
+      `proof ${name}: docs/proofs.md is not updated, because everything was ${reported[0]}\n`,
+    );
+    return;
+  }
+  const count = `${passed} tests passed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+  recordProof(name, isCounted ? [count, ...reported] : reported);
+}
+
+/**
+ * Writes the row of a proof that has passed into docs/proofs.md, and prints that. It writes none, and prints the reason, where the
+ * covered paths are not those of a commit.
+ *
+ * @param {string} name of the catalogue
+ * @param {string[]} figures
+ */
+export function recordProof(name, figures) {
+  const paths = pathsOf(PROOFS[name]);
+  const dirty = git('status', '--porcelain', '--', ...paths);
+  const commit = git('rev-parse', '--short=10', 'HEAD');
+  const reason =
+    dirty === null || commit === null
+      ? 'this is no git repository'
+      : dirty === ''
+        ? null
+        : `of uncommitted changes: ${named(dirty.split('\n').map((line) => line.slice(3)))}`;
+  if (reason !== null) {
+    process.stdout.write(`proof ${name}: docs/proofs.md is not updated, because ${reason}\n`);
+    return;
+  }
+  const date = new Date().toISOString().slice(0, 10);
+  writeResult(name, { date, commit, figures: figures.join('; ') });
+  process.stdout.write(`proof ${name}: written to docs/proofs.md (${date}, ${commit})\n`);
+}
+
+/**
+ * Returns the proofs that no longer hold for what is checked out, each with the reason, or null where there is no git to ask.
+ *
+ * @param {{ until?: string }} [options] `until`: the commit to compare with; the work tree when omitted
+ * @returns {{ name: string, reason: string }[] | null}
+ */
+export function staleProofs({ until } = {}) {
+  if (git('rev-parse', 'HEAD') === null) return null;
+  const results = readResults();
+  return Object.entries(PROOFS)
+    .map(([name, proof]) => ({ name, reason: staleReason(results[name], pathsOf(proof), until) }))
+    .filter(({ reason }) => reason !== null);
+}
+
+/** Returns null for a proof that is current. */
+function staleReason(result, paths, until) {
+  if (result === undefined || result.date === 'never') return 'has never passed';
+  const { date, commit } = result;
+  const changed = git('diff', '--name-only', commit, ...(until === undefined ? [] : [until]), '--', ...paths);
+  if (changed === null) return `passed on ${date} at ${commit}, which is not in the history of this clone`;
+  const added = until === undefined ? git('ls-files', '--others', '--exclude-standard', '--', ...paths) : '';
+  const files = `${changed}\n${added}`.split('\n').filter((file) => file !== '');
+  return files.length === 0 ? null : `passed on ${date} at ${commit}; changed since: ${named(files)}`;
+}
+
+/** Prints the stale proofs, for the end of `npm test`. */
+export function printStaleProofs() {
+  const stale = staleProofs();
+  if (stale === null) {
+    process.stdout.write('proofs: unknown whether they are current, because this is no git repository\n');
+    return;
+  }
+  const current = Object.keys(PROOFS).length - stale.length;
+  process.stdout.write(`proofs (docs/proofs.md): ${current} current, ${stale.length} stale\n`);
+  for (const { name, reason } of stale) process.stdout.write(`  ${name}: ${reason}\n`);
+}
+
+function named(files) {
+  const rest = files.length - FILES_NAMED_MAX;
+  return `${files.slice(0, FILES_NAMED_MAX).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
+/** Returns null where git fails. */
+function git(...args) {
+  const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  return status === 0 ? stdout.trimEnd() : null;
+}

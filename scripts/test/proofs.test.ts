@@ -1,0 +1,115 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { appendFileSync, cpSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+
+interface Proof {
+  covers: string[];
+}
+
+const part = async (name: string) => import(String(new URL(`../prove/${name}`, import.meta.url)));
+const { PROOFS, pathsOf } = (await part('catalogue.mjs')) as {
+  PROOFS: Record<string, Proof>;
+  pathsOf(proof: Proof): string[];
+};
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const SQL = /\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b/;
+
+function filesOf(...paths: string[]): string[] {
+  const list = ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...paths];
+  return execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n').filter(Boolean);
+}
+
+test('every path that a proof covers has files', () => {
+  for (const proof of Object.values(PROOFS))
+    for (const path of pathsOf(proof)) expect([path, filesOf(path).length > 0]).toEqual([path, true]);
+});
+
+test('the proof on Citus covers every statement on the log', () => {
+  const covered = new Set(filesOf(...pathsOf(PROOFS['citus core'] as Proof)));
+  const withSql = filesOf('services', 'packages/database/src').filter(
+    (file) => /\/src\/.*\.ts$/.test(file) && SQL.test(readFileSync(join(root, file), 'utf8')),
+  );
+  expect(withSql.length).toBeGreaterThan(30);
+  expect(withSql.filter((file) => !covered.has(file))).toEqual([]);
+});
+
+let clone: string;
+const git = (...args: string[]) => execFileSync('git', args, { cwd: clone, encoding: 'utf8' });
+const commit = (subject: string) =>
+  git('-c', 'user.name=Test', '-c', 'user.email=test@example.com', 'commit', '-qam', subject);
+
+function inClone(statement: string) {
+  const script = `import * as proofs from './scripts/prove/proofs.mjs'; ${statement}`;
+  const options = { cwd: clone, encoding: 'utf8' } as const;
+  return spawnSync(process.execPath, ['--input-type=module', '--eval', script], options).stdout;
+}
+
+/** A clone with the scripts of the work tree. */
+beforeAll(async () => {
+  clone = await mkdtemp(join(tmpdir(), 'runhook-proofs-'));
+  execFileSync('git', ['clone', '-q', '--no-hardlinks', '--depth', '1', `file://${root}`, clone]);
+  const skipped = new Set(['dist', 'node_modules', 'test']);
+  for (const name of readdirSync(join(root, 'scripts')).filter((entry) => !skipped.has(entry)))
+    cpSync(join(root, 'scripts', name), join(clone, 'scripts', name), { recursive: true });
+  cpSync(join(root, 'docs', 'proofs.md'), join(clone, 'docs', 'proofs.md'));
+  git('add', '--all');
+  git(
+    '-c',
+    'user.name=Test',
+    '-c',
+    'user.email=test@example.com',
+    'commit',
+    '-q',
+    '--allow-empty',
+    '-m',
+    'base',
+  );
+});
+
+afterAll(() => rm(clone, { recursive: true, force: true }));
+
+test('docs/proofs.md is what node scripts/prove/page.mjs writes', () => {
+  const before = readFileSync(join(clone, 'docs/proofs.md'), 'utf8');
+  execFileSync(process.execPath, ['scripts/prove/page.mjs'], { cwd: clone });
+  expect(readFileSync(join(clone, 'docs/proofs.md'), 'utf8')).toBe(before);
+});
+
+test('a proof that passed is current until one of its paths changes, and no release is made while one is stale', () => {
+  for (const name of Object.keys(PROOFS))
+    expect(inClone(`proofs.recordProof('${name}', ['5 tests passed']);`)).toContain(`proof ${name}: written`);
+  commit('Record the proofs');
+  expect(inClone('proofs.printStaleProofs();')).toContain(' current, 0 stale\n');
+
+  appendFileSync(join(clone, 'services/dispatcher/src/record/attempts.ts'), '\n');
+  const stale = inClone('proofs.printStaleProofs();');
+  expect(stale).toMatch(
+    /^ {2}citus core: passed on .*; changed since: services\/dispatcher\/src\/record\/attempts/m,
+  );
+  expect(stale).not.toMatch(/^ {2}chart:/m);
+  const dirty = inClone(`proofs.recordProof('citus core', ['6 tests passed']);`);
+  expect(dirty).toContain(
+    'docs/proofs.md is not updated, because of uncommitted changes: services/dispatcher',
+  );
+  expect(readFileSync(join(clone, 'docs/proofs.md'), 'utf8')).not.toContain('6 tests passed');
+
+  commit('Change a statement');
+  const release = spawnSync(process.execPath, ['scripts/version.mjs'], { cwd: clone, encoding: 'utf8' });
+  expect(release.status).toBe(1);
+  expect(release.stderr).toContain('  citus core: passed on ');
+});
+
+test('a proof whose topologies were all left out keeps its row', () => {
+  const results = {
+    isSuccess: true,
+    figures: [{ proof: 'chaos partition', figure: 'left out: no network' }],
+  };
+  const output = inClone(
+    `proofs.recordTests('chaos partition', ${JSON.stringify(results)}, { isCounted: false });`,
+  );
+  expect(output).toContain('is not updated, because everything was left out: no network');
+});
