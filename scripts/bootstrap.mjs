@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { compile } from './build/compile.mjs';
 import { step as defaultStep, run } from './command.mjs';
 import { buildConsole } from './console-build.mjs';
 import { bundledPrograms, bundleServices } from './service-bundle.mjs';
@@ -40,16 +41,21 @@ const BUNDLE_SOURCES = [
  */
 export async function bootstrap({ step = defaultStep, signal, onFailure = printAndExit } = {}) {
   try {
-    checkNode();
-    await install(step, signal);
-    await generate(step, signal);
-    await describeApi(step, signal);
-    await build(step, signal);
+    await prepareSources({ step, signal });
+    await step('building', () => compile([], signal));
     await bundle(step);
     await buildConsole({ checkout: root, step, signal });
   } catch (error) {
     onFailure(error);
   }
+}
+
+/** Installs the packages and generates the sources that git does not hold: what a type check needs. */
+export async function prepareSources({ step = defaultStep, signal } = {}) {
+  checkNode();
+  await install(step, signal);
+  await generate(step, signal);
+  await describeApi(step, signal);
 }
 
 function printAndExit(error) {
@@ -148,7 +154,6 @@ async function describeApi(step, signal) {
   const wanted = hashOfSources(root, API_SOURCES);
   const types = join(root, 'packages', 'client', 'src', 'generated', 'api.ts');
   if (existsSync(types) && stampOf(API_STAMP) === wanted) return;
-  forgetWhatIsGone();
   await step('describing the API to its clients', async () => {
     await compile(['services/management'], signal);
     const script = join(root, 'scripts', 'client-api.mjs');
@@ -157,30 +162,12 @@ async function describeApi(step, signal) {
   });
 }
 
-async function build(step, signal) {
-  forgetWhatIsGone();
-  await step('building', () => compile([], signal));
-}
-
 async function bundle(step) {
   const wanted = hashOfSources(root, BUNDLE_SOURCES);
   const isThere = bundledPrograms().every((file) => existsSync(file));
   if (isThere && stampOf(BUNDLE_STAMP) === wanted) return;
   await step('bundling the services', bundleServices);
   writeFileSync(BUNDLE_STAMP, wanted);
-}
-
-/** tsc believes its notes about what it has written, also when somebody deleted that. */
-function forgetWhatIsGone() {
-  for (const folder of workspaceFolders()) {
-    if (!existsSync(join(root, folder, 'dist')))
-      rmSync(join(root, folder, 'tsconfig.tsbuildinfo'), { force: true });
-  }
-}
-
-function compile(projects, signal) {
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  return run(process.execPath, [tsc, '--build', ...projects], { cwd: root, signal, name: 'tsc --build' });
 }
 
 function needsModules(folder) {

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from '../../bootstrap.mjs';
+import { compile, EVERYTHING } from '../../build/compile.mjs';
 import { run, step } from '../../command.mjs';
 import { printStaleProofs } from '../../prove/proofs.mjs';
 import { runJest } from '../../run-jest.mjs';
@@ -107,23 +108,15 @@ function sumOf(one, other) {
 /** Returns the findings of the linter, the type check and knip. They fail the run, but the tests run nevertheless. */
 async function checkSources(signal) {
   const failures = [];
-  const check = async (title, name, program, args) => {
+  const check = async (title, work) => {
     if (signal.aborted) return;
-    const file = join(root, 'node_modules', ...program);
-    try {
-      await step(title, () => run(process.execPath, [file, ...args], { cwd: root, signal, name }));
-    } catch (error) {
-      failures.push(error.message);
-    }
+    await step(title, work).catch((error) => failures.push(error.message));
   };
-  await check('linting', 'biome check .', ['@biomejs', 'biome', 'bin', 'biome'], ['check', '.']);
-  await check(
-    'checking the types of the tests',
-    'tsc',
-    ['typescript', 'bin', 'tsc'],
-    ['-p', 'tsconfig.test.json'],
-  );
-  await check('looking for unused code', 'knip', ['knip', 'bin', 'knip.js'], ['--no-progress']);
+  const program = (name, path, ...args) =>
+    run(process.execPath, [join(root, 'node_modules', path), ...args], { cwd: root, signal, name });
+  await check('linting', () => program('biome check .', '@biomejs/biome/bin/biome', 'check', '.'));
+  await check('checking types', () => compile([EVERYTHING], signal));
+  await check('looking for unused code', () => program('knip', 'knip/bin/knip.js', '--no-progress'));
   return failures;
 }
 
