@@ -237,7 +237,7 @@ describeConsole(
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: /, run \d+$/ }).waitFor();
       await page.goBack();
-      await rowsOf(page).nth(3).getByRole('cell').nth(2).click({ force: true });
+      await rowsOf(page).nth(3).click();
       await page.getByRole('heading', { level: 1, name: /, run \d+$/ }).waitFor();
     });
 

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import { seedJobs } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from './support/describe-console.ts';
-import { expectCopied, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+import { clickSwitch, expectCopied, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
 import { onThePage } from './support/waiting.ts';
 
 const JOBS_MANY = 1_200;
@@ -223,7 +223,7 @@ describeConsole(
       await dialog.getByRole('button', { name: 'Stay here' }).click();
       await dialog.waitFor({ state: 'hidden' });
       expect(await name.inputValue()).toBe('Edited');
-      await page.getByRole('switch', { name: 'Active' }).click({ force: true });
+      await clickSwitch(page.getByRole('switch', { name: 'Active' }));
       await page.getByRole('button', { name: 'Save' }).click();
       await page.getByText('“Edited” is saved.').waitFor();
       await headingOf(page, 'Edited');

@@ -1,8 +1,8 @@
 import { expect } from '@jest/globals';
 import { seedSubscription, seedSubscriptions } from '@runhook/testing';
 import { describeConsole } from './support/describe-console.ts';
-import { descriptionOf, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
-import { noteCalls, onThePage } from './support/waiting.ts';
+import { clickSwitch, descriptionOf, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
+import { held, noteCalls, onThePage } from './support/waiting.ts';
 import type { World } from './support/world.ts';
 
 const MANY = 23;
@@ -152,28 +152,32 @@ describeConsole(
         await page.goto(at(`${listOf(world)}?search=Webhook 7`));
         const active = page.getByRole('switch', { name: 'Webhook 7 is active' });
         await active.waitFor();
-        let release = () => {};
-        const held = new Promise<void>((resolve) => {
-          release = resolve;
-        });
+        const answer = held();
         await page.route('**/webhooks/subscription/*', async (route) => {
           if (route.request().method() !== 'PUT') return await route.fallback();
-          await held;
           await route.fulfill({
-            status: 503,
+            status: await answer.status,
             headers: { 'retry-after': '5' },
             json: { status: { code: 503, is_success: false, user_message: 'x' }, data: null },
           });
         });
-        await active.click({ force: true });
+        await clickSwitch(active);
         await onThePage(async () => expect(await active.isChecked()).toBe(false));
-        release();
+        // A refresh of the list while the request is pending brings a response that is older than the change.
+        await world.database.prisma.subscription.updateMany({
+          where: { name: 'Webhook 7' },
+          data: { clientUrl: 'https://moved.example.com/' },
+        });
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+        await page.getByText('https://moved.example.com/').waitFor();
+        expect(await active.isChecked()).toBe(false);
+        answer.answer(503);
         await page.getByRole('alert').getByText('“Webhook 7” was not switched off').waitFor();
         await page.getByText('Try again in 5 seconds', { exact: false }).waitFor();
         await onThePage(async () => expect(await active.isChecked()).toBe(true));
 
         await page.unroute('**/webhooks/subscription/*');
-        await active.click({ force: true });
+        await clickSwitch(active);
         await page.getByText('“Webhook 7” is switched off: it is sent nothing.').waitFor();
         await page.reload();
         await active.waitFor();
@@ -186,7 +190,7 @@ describeConsole(
       await as('ada');
       await page.goto(at(`${listOf(world)}?search=Webhook 8`));
       const active = page.getByRole('switch', { name: 'Webhook 8 is active' });
-      await active.click({ force: true });
+      await clickSwitch(active);
       await page.getByText('“Webhook 8” is switched off: it is sent nothing.').waitFor();
       await page.getByRole('button', { name: 'Switch it on again' }).click();
       await page.getByText('“Webhook 8” is active: it is sent events again.').waitFor();

@@ -41,6 +41,11 @@ async function hasFocus(locator: Locator): Promise<boolean> {
   });
 }
 
+/** Clicks a switch on its track, which is drawn over the input: the input itself never receives the pointer. */
+export async function clickSwitch(input: Locator): Promise<void> {
+  await input.locator('xpath=following-sibling::*[1]').click();
+}
+
 /** What covers something of the element; nothing when all of it can be seen. Judged by what is on top at nine points. */
 export async function coversOf(locator: Locator): Promise<string[]> {
   return await locator.evaluate((node) => {

@@ -1,7 +1,13 @@
 import { ActionIcon, Group, Switch, Text, VisuallyHidden } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
-import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
-import { useId } from 'react';
+import {
+  type MutationKey,
+  type QueryKey,
+  useMutation,
+  useMutationState,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { useId, useMemo } from 'react';
 import { ApiError, problemWords } from '../api/api-error.ts';
 import { deleteSubscription, type SubscriptionPage, setActive, webhooksKey } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
@@ -50,25 +56,32 @@ export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchPr
   );
 }
 
-/** Switches a webhook on or off. Lists show it at once, and again as it was when the server refuses. */
+function changeActiveKey(accountId: number): MutationKey {
+  return [...webhooksKey(accountId), 'active'];
+}
+
+interface ActiveChange {
+  subscription: Subscription;
+  active: boolean;
+}
+
+/**
+ * Switches a webhook on or off. While the request is pending, pages show the wanted state on top of what they have loaded
+ * (see `useShownActive`): a response that is older than the change, of whatever refreshes the page meanwhile, cannot undo it.
+ */
 export function useChangeActive(accountId: number) {
   const client = useQueryClient();
   const lists: QueryKey = [...webhooksKey(accountId), 'list'];
-  const show = (id: string, active: boolean) =>
-    client.setQueriesData<SubscriptionPage>({ queryKey: lists }, (list) =>
-      list === undefined
-        ? list
-        : { ...list, data: list.data.map((item) => (item.id === id ? { ...item, active } : item)) },
-    );
-
   const change = useMutation({
-    mutationFn: ({ subscription: { id }, active }: { subscription: Subscription; active: boolean }) =>
+    mutationKey: changeActiveKey(accountId),
+    mutationFn: ({ subscription: { id }, active }: ActiveChange) =>
       setActive({ accountId, webhookId: id }, active),
-    onMutate: async ({ subscription, active }) => {
+    onSuccess: async (_data, { subscription, active }) => {
       await client.cancelQueries({ queryKey: lists });
-      show(subscription.id, active);
-    },
-    onSuccess: (_data, { subscription, active }) => {
+      client.setQueriesData<SubscriptionPage>(
+        { queryKey: lists },
+        (list) => list && { ...list, data: withActive(list.data, [{ subscription, active }]) },
+      );
       if (active) return toastDone(`“${subscription.name}” is active: it is sent events again.`);
       // What happens while it is off is never sent: a wrong click must be easy to take back.
       toastDone(`“${subscription.name}” is switched off: it is sent nothing.`, {
@@ -77,13 +90,32 @@ export function useChangeActive(accountId: number) {
       });
     },
     onError: (error, { subscription, active }) => {
-      show(subscription.id, !active);
       const title = `“${subscription.name}” was not switched ${active ? 'on' : 'off'}`;
       toastProblem(title, problemWords(error));
     },
-    onSettled: () => client.invalidateQueries({ queryKey: webhooksKey(accountId) }),
+    onSettled: (_data, error) => {
+      const refreshed = client.invalidateQueries({ queryKey: webhooksKey(accountId) });
+      // The switch shows the wanted state until the promise settles. After a failure it returns at once.
+      return error === null ? refreshed : undefined;
+    },
   });
   return change;
+}
+
+/** Applies pending changes of `useChangeActive` to webhooks of a list; null stays null. */
+export function useShownActive(accountId: number, subscriptions: Subscription[] | null) {
+  const pending = useMutationState({
+    filters: { mutationKey: changeActiveKey(accountId), status: 'pending' },
+    select: ({ state }) => state.variables as ActiveChange,
+  });
+  return useMemo(() => subscriptions && withActive(subscriptions, pending), [subscriptions, pending]);
+}
+
+/** The last of several changes to one webhook applies. */
+function withActive(subscriptions: Subscription[], changes: readonly ActiveChange[]): Subscription[] {
+  if (changes.length === 0) return subscriptions;
+  const wanted = new Map(changes.map(({ subscription: { id }, active }) => [id, active]));
+  return subscriptions.map((item) => ({ ...item, active: wanted.get(item.id) ?? item.active }));
 }
 
 const RowMenu = fetchedLater(() => import('./row-menu.tsx'));

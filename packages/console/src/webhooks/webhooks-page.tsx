@@ -24,7 +24,7 @@ import {
   SearchField,
   useListParameters,
 } from './list-controls.tsx';
-import { DeleteDialog, useChangeActive } from './webhook-actions.tsx';
+import { DeleteDialog, useChangeActive, useShownActive } from './webhook-actions.tsx';
 import { WebhookList, type WebhookListProps } from './webhook-list.tsx';
 
 const pollList = unlessLive(15_000);
@@ -55,15 +55,13 @@ export function Component() {
   const [parameters, change] = useListParameters();
   const { search, page, pageSize, order, isFailingOnly } = parameters;
   useChanges(account.id, null);
-  const changeActive = useChangeActive(account.id);
-  const { mutate } = changeActive;
+  const { mutate } = useChangeActive(account.id);
   const switchActive = useCallback<RowsProps['onActive']>(
     (subscription, active) => mutate({ subscription, active }),
     [mutate],
   );
-  // An answer from before a change must not undo what the switch shows.
-  const refetchInterval = changeActive.isPending ? false : pollList;
-  const list = useQuery({ ...listQuery(account.id, parameters), refetchInterval });
+  const list = useQuery({ ...listQuery(account.id, parameters), refetchInterval: pollList });
+  const subscriptions = useShownActive(account.id, list.data?.data ?? null);
   const [deleting, setDeleting] = useState<Subscription | null>(null);
 
   const totalCount = list.data?.extra.pagination.total_count ?? 0;
@@ -122,7 +120,7 @@ export function Component() {
             )}
             {!isEmpty && !(list.isError && list.data === undefined) && (
               <RowsOfPage
-                subscriptions={list.data?.data ?? null}
+                subscriptions={subscriptions}
                 skeletonCount={pageSize}
                 isOutdated={list.isPlaceholderData}
                 refusal={refusal}
