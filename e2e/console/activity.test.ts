@@ -45,13 +45,17 @@ async function typeIntoRuns({ page, at, as, world }: Visit, text: string, nextPa
 describeConsole(
   'runs and events across webhooks',
   (story) => {
-    story('Enter opens a run, though its page takes longer than the pause of typing', async (visit) => {
-      const { page, world } = visit;
-      await typeIntoRuns(visit, String(runId), 'run-page');
-      await page.keyboard.press('Enter');
-      await headingOf(page, `Run ${runId}`);
-      expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
-    });
+    story(
+      'Enter opens a run, though its page takes longer than the pause of typing',
+      async (visit) => {
+        const { page, world } = visit;
+        await typeIntoRuns(visit, String(runId), 'run-page');
+        await page.keyboard.press('Enter');
+        await headingOf(page, `Run ${runId}`);
+        expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
+      },
+      { context: {} },
+    );
 
     story(
       'a link that is followed before the pause of typing ends is not called off by what was typed',
@@ -62,6 +66,7 @@ describeConsole(
         await headingOf(page, 'Events');
         expect(new URL(page.url()).pathname).toMatch(/\/events$/);
       },
+      { context: {} },
     );
 
     story('did anyone hear about a run? two steps from the start tell it, of 22 webhooks', async (visit) => {

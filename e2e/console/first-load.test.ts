@@ -30,6 +30,7 @@ describeConsole('the first load', (story) => {
         expect(bytes).toBeLessThan(SCRIPT_BYTES_MAX);
       }
     },
+    { context: {} },
   );
 
   story('a page asks for what it shows beside the question who is signed in', async (visit) => {

@@ -18,42 +18,50 @@ async function callsOfTenMinutes({ page }: Visit): Promise<string[]> {
 }
 
 describeConsole('a page that stays open while nothing happens', (story) => {
-  story('asks for nothing in ten minutes: it is told', async (visit) => {
-    const { page, at, as, world } = visit;
-    await as('ada');
-    const id = await subscribe(world);
-    await page.clock.install();
-    const refreshed = await onceRefreshed(page);
-    const places = [
-      {
-        heading: 'Webhooks',
-        path: webhookPathOf(world, ''),
-        last: page.getByRole('link', { name: 'Alerts' }),
-      },
-      // The log of the webhook is asked for by the page, and a job for the sample by the log that turned out empty.
-      { heading: 'Alerts', path: webhookPathOf(world, id), last: page.getByText(/"job_id":\d/) },
-    ];
-    for (const { heading, path, last } of places) {
-      await page.goto(at(path.replace(/\/$/, '')));
-      await headingOf(page, heading);
-      await last.waitFor();
-      await refreshed();
-      expect({ heading, calls: await callsOfTenMinutes(visit) }).toEqual({ heading, calls: [] });
-    }
-  });
+  story(
+    'asks for nothing in ten minutes: it is told',
+    async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      const id = await subscribe(world);
+      await page.clock.install();
+      const refreshed = await onceRefreshed(page);
+      const places = [
+        {
+          heading: 'Webhooks',
+          path: webhookPathOf(world, ''),
+          last: page.getByRole('link', { name: 'Alerts' }),
+        },
+        // The log of the webhook is asked for by the page, and a job for the sample by the log that turned out empty.
+        { heading: 'Alerts', path: webhookPathOf(world, id), last: page.getByText(/"job_id":\d/) },
+      ];
+      for (const { heading, path, last } of places) {
+        await page.goto(at(path.replace(/\/$/, '')));
+        await headingOf(page, heading);
+        await last.waitFor();
+        await refreshed();
+        expect({ heading, calls: await callsOfTenMinutes(visit) }).toEqual({ heading, calls: [] });
+      }
+    },
+    { context: {} },
+  );
 
-  story('asks again and again where it cannot be told', async (visit) => {
-    const { page, at, as, world } = visit;
-    await as('ada');
-    await page.clock.install();
-    await page.route(CHANGES, (route) => route.fulfill({ status: 503 }));
-    await page.goto(at(webhookPathOf(world, '').replace(/\/$/, '')));
-    await headingOf(page, 'Webhooks');
-    await page
-      .getByText(/No webhooks yet|Alerts/)
-      .first()
-      .waitFor();
-    const calls = await callsOfTenMinutes(visit);
-    expect(calls.filter((call) => call.includes('/webhooks/subscriptions')).length).toBeGreaterThan(2);
-  });
+  story(
+    'asks again and again where it cannot be told',
+    async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      await page.clock.install();
+      await page.route(CHANGES, (route) => route.fulfill({ status: 503 }));
+      await page.goto(at(webhookPathOf(world, '').replace(/\/$/, '')));
+      await headingOf(page, 'Webhooks');
+      await page
+        .getByText(/No webhooks yet|Alerts/)
+        .first()
+        .waitFor();
+      const calls = await callsOfTenMinutes(visit);
+      expect(calls.filter((call) => call.includes('/webhooks/subscriptions')).length).toBeGreaterThan(2);
+    },
+    { context: {} },
+  );
 });

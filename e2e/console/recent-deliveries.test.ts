@@ -43,32 +43,36 @@ describeConsole(
       world.receiver.respondWith(200);
     });
 
-    story('while nothing happens nothing is asked for, and what happens is heard of', async (visit) => {
-      const { world, page, at, as } = visit;
-      const id = await subscribe(world, { event_types: ['job.run.started'] });
-      await as('ada');
-      await page.clock.install();
-      const listening = page.waitForResponse(/\/webhooks\/changes\?subscription_id=/);
-      await page.goto(at(webhookPathOf(world, id)));
-      expect((await listening).status()).toBe(200);
-      await page.getByText('Nothing was delivered yet').waitFor();
-      await page.waitForLoadState('domcontentloaded');
-      const asked = noteCalls(page, /\/api\//);
-      await onThePage(async () => {
+    story(
+      'while nothing happens nothing is asked for, and what happens is heard of',
+      async (visit) => {
+        const { world, page, at, as } = visit;
+        const id = await subscribe(world, { event_types: ['job.run.started'] });
+        await as('ada');
+        await page.clock.install();
+        const listening = page.waitForResponse(/\/webhooks\/changes\?subscription_id=/);
+        await page.goto(at(webhookPathOf(world, id)));
+        expect((await listening).status()).toBe(200);
+        await page.getByText('Nothing was delivered yet').waitFor();
+        await page.waitForLoadState('domcontentloaded');
+        const asked = noteCalls(page, /\/api\//);
+        await onThePage(async () => {
+          const before = (await asked()).length;
+          await page.clock.runFor(60_000);
+          expect((await asked()).length).toBe(before);
+        });
         const before = (await asked()).length;
-        await page.clock.runFor(60_000);
-        expect((await asked()).length).toBe(before);
-      });
-      const before = (await asked()).length;
-      await page.clock.runFor(600_000);
-      expect((await asked()).slice(before)).toEqual([]);
+        await page.clock.runFor(600_000);
+        expect((await asked()).slice(before)).toEqual([]);
 
-      const run = await world.run();
-      await rowsOf(page)
-        .filter({ hasText: String(run) })
-        .getByText('Delivered', { exact: true })
-        .waitFor();
-    });
+        const run = await world.run();
+        await rowsOf(page)
+          .filter({ hasText: String(run) })
+          .getByText('Delivered', { exact: true })
+          .waitFor();
+      },
+      { context: {} },
+    );
 
     story('where changes cannot be heard of, they are asked for', async (visit) => {
       const { world, page, at, as, problems } = visit;
@@ -86,24 +90,28 @@ describeConsole(
       expect(problems.splice(0).filter((problem) => !problem.includes('changes'))).toEqual([]);
     });
 
-    story('without a network nothing is called live, and what was missed comes with it', async (visit) => {
-      const { world, page, at, as, context } = visit;
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
-      const live = page.getByText('Live: new deliveries appear by themselves');
-      await live.waitFor();
-      await context.setOffline(true);
-      await page.getByText('You are offline').waitFor();
-      await live.waitFor({ state: 'detached' });
-      const run = await world.run();
-      await context.setOffline(false);
-      await live.waitFor();
-      await page.getByText('You are offline').waitFor({ state: 'detached' });
-      await rowsOf(page)
-        .filter({ hasText: String(run) })
-        .first()
-        .waitFor();
-    });
+    story(
+      'without a network nothing is called live, and what was missed comes with it',
+      async (visit) => {
+        const { world, page, at, as, context } = visit;
+        await as('ada');
+        await page.goto(at(webhookPathOf(world, longLog)));
+        const live = page.getByText('Live: new deliveries appear by themselves');
+        await live.waitFor();
+        await context.setOffline(true);
+        await page.getByText('You are offline').waitFor();
+        await live.waitFor({ state: 'detached' });
+        const run = await world.run();
+        await context.setOffline(false);
+        await live.waitFor();
+        await page.getByText('You are offline').waitFor({ state: 'detached' });
+        await rowsOf(page)
+          .filter({ hasText: String(run) })
+          .first()
+          .waitFor();
+      },
+      { context: {} },
+    );
 
     story('what is new waits while the reader is in the middle of the rows', async (visit) => {
       const { world, page, at, as } = visit;

@@ -230,11 +230,11 @@ describeConsole(
 
     story(
       'below the path of a proxy that strips it, everything works and nothing is asked for elsewhere',
-      async ({ page, world, context, ownOrigins }) => {
+      async ({ page, world, ownOrigins }) => {
         const proxy = await startPrefixProxy(world.url, '/tools/runhook');
         ownOrigins.push(proxy.origin);
         try {
-          context.on('request', (request) => {
+          page.on('request', (request) => {
             if (!request.url().startsWith(`${proxy.url}/`)) proxy.strays.push(request.url());
           });
           await page.goto(`${proxy.url}/profile/api-access`);

@@ -10,9 +10,9 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
+import { openContext, openSharedContext, type SharedContext } from './contexts.ts';
 import type { PersonName } from './people.ts';
-import { ELEMENT_TIMEOUT_MS, START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './waiting.ts';
-import { watchContext } from './watch-page.ts';
+import { START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './waiting.ts';
 import { openWorld, type World } from './world.ts';
 
 const chromiumPath = findChromium();
@@ -21,7 +21,7 @@ if (chromiumPath === null) process.stderr.write(`browser tests are skipped: ${NO
 /** Whether there is one: what is to be started for the tests is not, without. */
 export const hasBrowser = chromiumPath !== null;
 
-/** One test's window onto the console: a context of its own, nobody signed in. */
+/** One test's window onto the console, where nobody is signed in. */
 export interface Visit {
   world: World;
   context: BrowserContext;
@@ -37,6 +37,10 @@ export interface Visit {
 }
 
 interface StoryOptions {
+  /**
+   * Of a context for this story alone. `{}` for a story that changes what pages of a context share: the clock, the network.
+   * Other stories run in the context of the file.
+   */
   context?: BrowserContextOptions;
   timeoutMs?: number;
 }
@@ -50,7 +54,7 @@ interface ConsoleOptions {
 }
 
 /**
- * Browser tests on one browser and one world. Each story gets a context of its own and fails when the page asked
+ * Browser tests on one browser and one world. Each story finds a context without cookies and fails when the page asked
  * another host, broke its policy, or logged an error or a warning. A screenshot of a failure is named in its message.
  */
 export function describeConsole(
@@ -62,9 +66,10 @@ export function describeConsole(
   describeIt(title, () => {
     let browser: Browser;
     let world: World;
+    let shared: SharedContext;
     beforeAll(async () => {
       [browser, world] = await Promise.all([launchBrowser(), openWorld(environment)]);
-      await prepare?.(world);
+      [shared] = await Promise.all([openSharedContext(browser, world.url), prepare?.(world)]);
     }, START_TIMEOUT_MS);
     afterAll(async () => {
       await browser?.close();
@@ -73,19 +78,22 @@ export function describeConsole(
     define((name, tell, options = {}) => {
       test(
         name,
-        () => runStory(name, tell, { browser, world, options }),
+        () => runStory(name, tell, { browser, world, shared, options }),
         options.timeoutMs ?? STORY_TIMEOUT_MS,
       );
     });
   });
 }
 
-/** The browser of the machine. Root cannot have Chromium's sandbox, and a container's /dev/shm may be small. */
+/** A container's /dev/shm may be small; `openSharedContext` describes the other. */
+const ARGUMENTS = ['--disable-dev-shm-usage', '--process-per-site'];
+
+/** The browser of the machine. Root cannot have Chromium's sandbox. */
 export async function launchBrowser(moreArgs: string[] = []): Promise<Browser> {
   if (chromiumPath === null) throw new Error(NO_CHROMIUM);
   return await chromium.launch({
     executablePath: chromiumPath,
-    args: ['--disable-dev-shm-usage', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), ...moreArgs],
+    args: [...ARGUMENTS, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), ...moreArgs],
   });
 }
 
@@ -93,22 +101,21 @@ export async function launchBrowser(moreArgs: string[] = []): Promise<Browser> {
 export const testInBrowser: (name: string, tell: () => Promise<void>, timeoutMs?: number) => void =
   chromiumPath === null ? test.skip : test;
 
+interface StoryWorld {
+  browser: Browser;
+  world: World;
+  shared: SharedContext;
+  options: StoryOptions;
+}
+
 async function runStory(
   name: string,
   tell: (visit: Visit) => Promise<void>,
-  { browser, world, options }: { browser: Browser; world: World; options: StoryOptions },
+  { browser, world, shared, options }: StoryWorld,
 ): Promise<void> {
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
-    locale: 'en-GB',
-    timezoneId: 'Europe/Berlin',
-    reducedMotion: 'reduce',
-    permissions: ['clipboard-read', 'clipboard-write'],
-    ...options.context,
-  });
-  context.setDefaultTimeout(ELEMENT_TIMEOUT_MS);
-  const ownOrigins = [world.url];
-  const problems = watchContext(context, ownOrigins);
+  const isOwn = options.context !== undefined;
+  const watched = isOwn ? await openContext(browser, world.url, options.context) : shared;
+  const { context, problems } = watched;
   const page = await context.newPage();
   const as: Visit['as'] = async (person, sessionOptions) => {
     const [cookieName = '', value = ''] = (await world.sessionOf(person, sessionOptions)).split('=');
@@ -117,12 +124,12 @@ async function runStory(
     ]);
   };
   try {
-    await tell({ world, context, page, at: (path) => world.url + path, as, ownOrigins, problems });
+    await tell({ ...watched, world, page, at: (path) => world.url + path, as });
     expect(problems).toEqual([]);
   } catch (error) {
     throw await withScreenshot(error, page, name, problems);
   } finally {
-    await context.close();
+    await (isOwn ? context.close() : shared.reset());
   }
 }
 
