@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { withinDeadline } from '@runhook/runtime/timers';
 import type { Worker } from 'bullmq';
-import { Cluster } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 
 /** Beyond what a wait was to take: BullMQ itself gives a command up after a second, and connects anew. */
 const MARGIN_MS = 10_000;
@@ -14,6 +14,7 @@ export interface WaitingBackend {
   readonly blockingClient: Promise<unknown> | undefined;
   waitForJob(seconds: number): Promise<{ member: string; score: number } | null>;
   reconnectBlocking(): Promise<void>;
+  disconnectBlocking(wait?: boolean): Promise<void>;
 }
 
 /**
@@ -25,6 +26,7 @@ export function withEndingWaits<Data>(worker: Worker<Data>, marginMs = MARGIN_MS
   const backend = worker.getBackend() as unknown as WaitingBackend;
   const wait = backend.waitForJob.bind(backend);
   const reconnect = backend.reconnectBlocking.bind(backend);
+  const disconnect = backend.disconnectBlocking.bind(backend);
   backend.waitForJob = (seconds) => withinDeadline(seconds * 1_000 + marginMs, () => wait(seconds));
   backend.reconnectBlocking = async () => {
     try {
@@ -33,6 +35,13 @@ export function withEndingWaits<Data>(worker: Worker<Data>, marginMs = MARGIN_MS
       await revive(await backend.blockingClient, marginMs);
       throw error;
     }
+  };
+  backend.disconnectBlocking = async (wait) => {
+    const client = await backend.blockingClient;
+    // Closing a worker waits for the end of this client. While it is about to reconnect, ioredis only cancels the reconnection and reports
+    // no end. It reports one when a connection attempt is cancelled.
+    if (client instanceof Redis && client.status === 'reconnecting') client.connect().catch(() => undefined);
+    await disconnect(wait);
   };
   return worker;
 }
