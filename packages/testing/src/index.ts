@@ -26,10 +26,12 @@ export {
   createTestQueueUrl,
   findChromium,
   NO_CHROMIUM,
+  oneQueueBackend,
   type QueueBackend,
   queueBackends,
   type RedisConnection,
   removeTestQueues,
+  useOtherQueue,
 } from './queue-backends.ts';
 export {
   type RawHandler,

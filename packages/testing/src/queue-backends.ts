@@ -18,6 +18,22 @@ export function queueBackends(): QueueBackend[] {
   return backends;
 }
 
+let isOtherQueue = false;
+
+/**
+ * Returns the backend that `npm test` uses for tests whose subject does not depend on the queue, for `describe.each`: Redis, or
+ * PostgreSQL without one. After `useOtherQueue` it returns the others.
+ */
+export function oneQueueBackend(): QueueBackend[] {
+  const backends = queueBackends();
+  return isOtherQueue ? backends.slice(0, -1) : backends.slice(-1);
+}
+
+/** Makes {@link oneQueueBackend} return the other backends, for a `.long.test.ts` file that imports tests to repeat them. */
+export function useOtherQueue(): void {
+  isOtherQueue = true;
+}
+
 const CHROMIUM_NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
 /** Why there is no browser, for whoever reads what was skipped. */

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 
-describe.each(queueBackends())('on $name', (backend) => {
+describe.each(oneQueueBackend())('on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

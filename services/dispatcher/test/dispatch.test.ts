@@ -4,14 +4,14 @@ import {
   countFannedOut,
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   seedSubscription,
   testSecrets,
 } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
-describe.each(queueBackends())('on $name', (backend) => {
+describe.each(oneQueueBackend())('on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue, openEventQueue, UnrecoverableError } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
-describe.each(queueBackends())('a fault of ours ends no event, with the queue on $name', (backend) => {
+describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
 /** Attempted, then committed (docs/adr/0043-attempted-then-committed.md). */
-describe.each(queueBackends())('the first attempts of an event, with the queue on $name', (backend) => {
+describe.each(oneQueueBackend())('the first attempts of an event, with the queue on $name', (backend) => {
   let harness: Harness;
   /** Lets the requests to a path go that begins with /held. */
   let release: () => void;

@@ -7,7 +7,7 @@ import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   seedSubscription,
   testEncryptionKeys,
 } from '@runhook/testing';
@@ -26,7 +26,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe.each(queueBackends())('a dispatcher, on $name', (backend) => {
+describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
   let harness: Harness;
   let lifecycle: Lifecycle;
   beforeEach(async () => {

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedAccount, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
 import { takeParked } from '../src/record/parked.ts';
 import { lookAfterLanes } from '../src/upkeep/lanes.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-describe.each(queueBackends())('lanes, on $name', (backend) => {
+describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   let harness: Harness;
   const closers: (() => Promise<void>)[] = [];
   beforeEach(async () => {

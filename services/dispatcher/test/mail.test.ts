@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { addMembership, createUser } from '@runhook/database';
 import {
   eventually,
-  queueBackends,
+  oneQueueBackend,
   seedSubscription,
   testEncryptionKeysText,
   testSecrets,
@@ -13,7 +13,7 @@ import { SMTPServer } from 'smtp-server';
 import { readSettings } from '../src/settings.ts';
 import { openHarness } from './harness.ts';
 
-test.each(queueBackends())(
+test.each(oneQueueBackend())(
   'of two dispatchers on $name one tells the admin of an endpoint that fails',
   async (backend) => {
     const harness = await openHarness(backend);

@@ -3,7 +3,7 @@ import { createEventPublisher } from '@runhook/publisher';
 import {
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   seedSubscription,
   startTcpProxy,
   type TcpProxy,
@@ -11,7 +11,7 @@ import {
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 
-describe.each(queueBackends())('on $name', (backend) => {
+describe.each(oneQueueBackend())('on $name', (backend) => {
   let harness: Harness;
   const proxies: TcpProxy[] = [];
   const throughProxy = async (url: string) => {

@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
-import { countFannedOut, eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import {
+  countFannedOut,
+  eventually,
+  exampleEvent,
+  oneQueueBackend,
+  seedSubscription,
+} from '@runhook/testing';
 import { type CommitResult, commitEvents, type EventCommit } from '../src/record/commit-events.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
@@ -15,7 +21,7 @@ async function commitPage(pool: Pool, page: EventCommit): Promise<[CommitResult,
   return [outcome?.result as CommitResult, outcome?.added.size ?? 0];
 }
 
-describe.each(queueBackends())('an event with more deliveries than a page, on $name', (backend) => {
+describe.each(oneQueueBackend())('an event with more deliveries than a page, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

@@ -3,7 +3,7 @@ import { createId, deliveryIdFor } from '@runhook/contract';
 import {
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   seedAccount,
   seedSubscription,
   type TestAccount,
@@ -19,7 +19,7 @@ const REASON =
 /** As many as a lane may have in flight that has not answered yet. */
 const UNPROVEN = 16;
 
-describe.each(queueBackends())('an account with too much waiting, on $name', (backend) => {
+describe.each(oneQueueBackend())('an account with too much waiting, on $name', (backend) => {
   let harness: Harness;
   let release: () => void;
   beforeEach(async () => {

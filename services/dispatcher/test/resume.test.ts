@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { recordAttempts } from '../src/record/attempts.ts';
 import { pendingDeliveriesOf } from '../src/record/deliveries.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
 /** What PostgreSQL makes of a job that ran before: the crash itself is the e2e tests' subject. */
-describe.each(queueBackends())('after an interruption, on $name', (backend) => {
+describe.each(oneQueueBackend())('after an interruption, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

@@ -5,7 +5,7 @@ import {
   countFannedOut,
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   seedAccount,
   seedSubscription,
   type TestAccount,
@@ -14,7 +14,7 @@ import { eventStates } from '../src/record/event-states.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-describe.each(queueBackends())('an event id that two accounts use, on $name', (backend) => {
+describe.each(oneQueueBackend())('an event id that two accounts use, on $name', (backend) => {
   let harness: Harness;
   let other: TestAccount;
   /** The same id twice: an event of each account. */
@@ -74,7 +74,7 @@ describe.each(queueBackends())('an event id that two accounts use, on $name', (b
 });
 
 test('an event id that two accounts use is claimed and looked at for each, in one statement', async () => {
-  const [backend] = queueBackends();
+  const [backend] = oneQueueBackend();
   const harness = await openHarness(backend as never);
   try {
     const other = await seedAccount(harness.database);

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 
 const HOUR_MS = 3_600_000;
 const COUNT = 12;
 
-describe.each(queueBackends())('a dispatcher whose clock is wrong, on $name', (backend) => {
+describe.each(oneQueueBackend())('a dispatcher whose clock is wrong, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

@@ -5,7 +5,7 @@ import {
   countFannedOut,
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   seedSubscription,
   testSecrets,
 } from '@runhook/testing';
@@ -18,7 +18,7 @@ import { deliveriesOf } from '../log-rows.ts';
 
 const WAITING = 300;
 
-describe.each(queueBackends())('with subscriptions in memory, on $name', (backend) => {
+describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

@@ -22,7 +22,7 @@ import {
   countFannedOut,
   eventually,
   exampleEvent,
-  queueBackends,
+  oneQueueBackend,
   startTcpProxy,
   type TcpProxy,
 } from '@runhook/testing';
@@ -37,7 +37,7 @@ const CONCURRENCY = 4;
 /** How long to wait for a look that shows it; how soon it must is worker-watch.test.ts's subject. */
 const UNTIL_SEEN = { timeoutMs: 60_000, intervalMs: 100 };
 
-describe.each(queueBackends())('a worker of the queue on $name', (backend) => {
+describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => {
   const closers: (() => Promise<unknown>)[] = [];
   let harness: Harness;
   let queue: EventQueue;

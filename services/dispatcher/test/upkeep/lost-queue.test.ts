@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, UPKEEP, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
@@ -10,7 +10,7 @@ const COUNT = 16;
 /** The reconciler lets the grace pass. */
 const UNTIL_SEEN = { timeoutMs: 240_000 };
 
-describe.each(queueBackends())('when everything in the queue is lost, on $name', (backend) => {
+describe.each(oneQueueBackend())('when everything in the queue is lost, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);

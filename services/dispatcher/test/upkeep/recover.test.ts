@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
-import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { purge } from '../../src/upkeep/purge.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { beginRecoveryTurn, recover } from '../../src/upkeep/recover.ts';
@@ -19,7 +19,7 @@ interface Recovery {
   completed_at: Date | null;
 }
 
-describe.each(queueBackends())('a recovery, on $name', (backend) => {
+describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   let harness: Harness;
   let deliveries: DeliveryQueue;
   let subscription: { id: string; name: string };

@@ -1,0 +1,32 @@
+import { test } from '@jest/globals';
+import { queueBackends, useOtherQueue } from '@runhook/testing';
+
+/** Repeats tests that `npm test` runs on one queue. Their subject does not depend on the queue, which has its own tests. */
+const REPEATED = [
+  'bad-events',
+  'dispatch',
+  'faults',
+  'first-attempts',
+  'fitness',
+  'lanes',
+  'mail',
+  'outages',
+  'pages',
+  'pending-limit',
+  'quarantine',
+  'record/subscription-cache',
+  'resume',
+  'telemetry/worker-health',
+  'two-accounts',
+  'upkeep/lost-queue',
+  'upkeep/reconcile',
+  'upkeep/recover',
+  'wrong-clock',
+];
+
+if (queueBackends().length === 1) {
+  test.skip('the dispatcher on another queue', () => undefined);
+} else {
+  useOtherQueue();
+  for (const name of REPEATED) await import(`./${name}.test.ts`);
+}
