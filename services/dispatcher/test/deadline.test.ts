@@ -3,7 +3,7 @@ import { eventually, exampleEvent, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 5_000;
 
 let harness: Harness;
 beforeEach(async () => {
@@ -42,7 +42,7 @@ test('an answer after the deadline, a body that drips, and silence after the hea
     expect(attempt).toMatchObject({
       http_status_code: 504,
       error_code: 'timeout',
-      error_message: 'Timed out after 10 s.',
+      error_message: 'Timed out after 5 s.',
     });
     expect(attempt?.duration_ms).toBeGreaterThanOrEqual(DEADLINE_MS - 50);
     // What came before the deadline is in the log.

@@ -29,6 +29,8 @@ export interface ReconcileDependencies {
   graceMs: number;
   /** How long an event may be on its way to the queue before it is looked for there. */
   eventGraceMs: number;
+  /** How many items a turn checks without finding a lost one before it ends; 20,000 when omitted. */
+  checkedInVainMax?: number;
   /** Ends a turn after the page that it is at. */
   stopping?: AbortSignal;
   /** Told of each page that something was lost of, once it is back: a turn may be long. */
@@ -41,7 +43,7 @@ const PAGE_SIZE = 1_000;
  * A turn that finds nothing lost ends after so many, and the next goes on from there: however much waits, looking for it
  * costs 2,000 look-ups a second. One that finds something goes on until all is back.
  */
-const LOOKED_AT_IN_VAIN_MAX = 20_000;
+const CHECKED_IN_VAIN_MAX = 20_000;
 
 /**
  * PostgreSQL is the record: whatever is pending there and no longer in the queue (a flushed or lost Redis, an eviction,
@@ -86,11 +88,11 @@ async function walk(
   half: Half,
   putBackPage: PutBackPage,
 ): Promise<number> {
-  const { pool, stopping, onPutBack } = dependencies;
+  const { pool, stopping, onPutBack, checkedInVainMax = CHECKED_IN_VAIN_MAX } = dependencies;
   let stored = await storedPlace(pool, half);
   let putBack = 0;
   let inVain = 0;
-  while (inVain < LOOKED_AT_IN_VAIN_MAX && !stopping?.aborted) {
+  while (inVain < checkedInVainMax && !stopping?.aborted) {
     const page = await putBackPage(dependencies, pool, stored ?? BEGINNING);
     if (page.putBack > 0) onPutBack?.(half, page.putBack);
     putBack += page.putBack;
