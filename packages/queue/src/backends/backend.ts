@@ -3,6 +3,9 @@ import type { Processor, Queue, Telemetry, Worker, WorkerOptions } from 'bullmq'
 
 export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
+/** A connection without a reply for so long counts as dead: the network may drop one without closing it. */
+export const SILENT_MS = 15_000;
+
 /**
  * Where a job is: `queued` in a list or set that workers take from, or locked by a worker; `ended` and retained as completed or
  * failed; `orphaned` when its key exists but no list or set has it, so that no worker ever takes it and no job with its id can be added;
@@ -144,8 +147,11 @@ export interface BackendKind<Name extends string = string> {
   schemes: readonly string[];
   /** Throws a sentence that says what is wrong with a URL of its own, and repeats nothing of it. */
   checkUrl(url: string): void;
-  /** @param connectMs how long a producer's connection may take; a worker's is tried for ever */
-  connect(url: string, connectMs: number): Connector;
+  /**
+   * @param connectMs how long a producer's connection may take; a worker's is tried for ever
+   * @param silentMs after this time without a reply a connection counts as dead
+   */
+  connect(url: string, connectMs: number, silentMs: number): Connector;
   /** Brings a schema of BullMQ's own to what this release needs and answers its version; null where there is none. */
   migrate(url: string): Promise<number | null>;
 }

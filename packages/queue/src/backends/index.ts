@@ -10,6 +10,7 @@ import {
   JobsRejectedError,
   QueueFullError,
   QueueUnavailableError,
+  SILENT_MS,
   type TunedWorkerOptions,
 } from './backend.ts';
 import { createPaced, Gate } from './pace.ts';
@@ -26,6 +27,8 @@ export type QueueBackendName = (typeof KINDS)[number]['name'];
 export interface QueueBackendOptions {
   /** How long a producer's call waits for a backend that may be gone, before it fails; 5 s when omitted. */
   callMs?: number | undefined;
+  /** After this time without a reply a connection counts as dead and is replaced; 15 s when omitted. */
+  silentMs?: number;
   /** The clock of all times on the queue's server, which the processes of a deployment share; this host's when omitted. */
   clock?: Clock;
 }
@@ -60,10 +63,10 @@ export function queueBackendName(queueUrl: string): QueueBackendName {
 
 export function createQueueBackend(
   queueUrl: string,
-  { callMs = CALL_MS, clock = LOCAL_CLOCK }: QueueBackendOptions = {},
+  { callMs = CALL_MS, silentMs = SILENT_MS, clock = LOCAL_CLOCK }: QueueBackendOptions = {},
 ): QueueBackend {
   const { name, connect } = kindOf(queueUrl);
-  const connector = connect(queueUrl, callMs * CONNECT_SHARE);
+  const connector = connect(queueUrl, callMs * CONNECT_SHARE, silentMs);
   return {
     name,
     ...connector,

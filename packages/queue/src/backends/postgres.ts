@@ -18,11 +18,9 @@ export const POSTGRES_SCHEMA = 'bullmq';
 /** Of each queue and worker; Redis takes one or two. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** None of BullMQ's statements takes so long: whatever does has lost its answer. */
-const QUERY_TIMEOUT_MS = 10_000;
-/** BullMQ would wait up to an hour for a connection to say that there is work, and hears nothing when that is dead. */
-const LISTENS_FOR_SECONDS = 10;
-const HEARTBEAT = { text: 'SELECT', query_timeout: 5_000 };
+/** How long a statement may take, and how long the check of the connection that waits for work, as shares of `silentMs`. */
+const QUERY_SHARE = 2 / 3;
+const HEARTBEAT_SHARE = 1 / 3;
 /** BullMQ's bulk function makes two temporary tables: 5 ms of the server's CPU a call, a single job a tenth of that (ADR 27). */
 const ADDED_SINGLY_MAX = 8;
 
@@ -57,8 +55,9 @@ async function migrate(connectionString: string): Promise<number> {
   }
 }
 
-function connect(connectionString: string, connectMs: number): Connector {
-  const Postgres = withBackend(createRetryingBackend);
+function connect(connectionString: string, connectMs: number, silentMs: number): Connector {
+  const createBackend: typeof createPostgresBackend = (...given) => createRetryingBackend(silentMs, ...given);
+  const Postgres = withBackend(createBackend);
   const connection = {
     connectionString,
     schema: POSTGRES_SCHEMA,
@@ -66,7 +65,7 @@ function connect(connectionString: string, connectMs: number): Connector {
     max: CONNECTIONS_MAX,
     Client: listenedClient(loadDriver()),
     connectionTimeoutMillis: connectMs,
-    query_timeout: QUERY_TIMEOUT_MS,
+    query_timeout: silentMs * QUERY_SHARE,
   };
   return {
     shards: null,
@@ -228,17 +227,21 @@ const RETRY_MS = 500;
  * anything else of its process run. And the connection that a worker hears of work on is asked, before each wait, whether
  * it lives: one that the network has dropped says nothing, and a keepalive does not notice a proxy that keeps it open.
  */
-const createRetryingBackend: typeof createPostgresBackend = (name, options, factoryOptions) => {
+function createRetryingBackend(
+  silentMs: number,
+  ...[name, options, factoryOptions]: Parameters<typeof createPostgresBackend>
+): ReturnType<typeof createPostgresBackend> {
   const backend = createPostgresBackend(name, options, factoryOptions);
   const inside = backend as unknown as BackendInside;
   const { connection } = inside;
-  Object.defineProperty(backend, 'maximumBlockTimeout', { value: LISTENS_FOR_SECONDS });
+  // BullMQ would wait for up to an hour, and a dead connection reports no work.
+  Object.defineProperty(backend, 'maximumBlockTimeout', { value: (silentMs * QUERY_SHARE) / 1_000 });
   const ensureListening = inside.ensureListening.bind(backend);
   inside.ensureListening = async () => {
     // Not a `ListenedClient`: BullMQ makes this one by itself, and makes another once it hears of its end.
     const client = await connection.getListenClient();
     try {
-      await client.query(HEARTBEAT);
+      await client.query({ text: 'SELECT', query_timeout: silentMs * HEARTBEAT_SHARE } as pg.QueryConfig);
       return await ensureListening();
     } catch (error) {
       streamOf(client).destroy(error as Error);
@@ -269,4 +272,4 @@ const createRetryingBackend: typeof createPostgresBackend = (name, options, fact
     return readiness;
   };
   return backend;
-};
+}

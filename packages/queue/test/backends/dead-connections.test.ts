@@ -23,11 +23,12 @@ describe.each(queueBackends())('a worker, on $name', (backend) => {
     const queue = createQueueBackend(queueUrl).createQueue('stalled');
     closers.push(() => queue.close());
     const processed = new Set<string | undefined>();
-    const worker = createQueueBackend(proxy.url).createWorker(
+    const worker = createQueueBackend(proxy.url, { silentMs: 4_000 }).createWorker(
       'stalled',
       async ({ id }) => processed.add(id),
       {
         concurrency: 20,
+        drainDelay: 1,
         stalledInterval: 1_000,
         lockDuration: 2_000,
         maxStalledCount: 1_000,

@@ -1,6 +1,6 @@
 import type { Worker } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
-import { type SharedClient, SILENT_MS } from './connection.ts';
+import type { SharedClient } from './connection.ts';
 import type { WaitingBackend } from './ending-waits.ts';
 
 /*
@@ -8,17 +8,11 @@ import type { WaitingBackend } from './ending-waits.ts';
  * answers for all of them, if they are on one server.
  */
 
-/** A connection that is silent for longer is given up, and BullMQ gives a wait a second more than it was to take. */
-const WAIT_AT_ONCE_SECONDS = SILENT_MS / 1_000 - 2;
-
 /**
  * The same worker, which may wait for longer than its connection may be silent: it waits again. After each wait BullMQ looks for
  * jobs, with a script, which is the dearer half of it.
  */
-export function withLongWaits<Data>(
-  worker: Worker<Data>,
-  atOnceSeconds = WAIT_AT_ONCE_SECONDS,
-): Worker<Data> {
+export function withLongWaits<Data>(worker: Worker<Data>, atOnceSeconds: number): Worker<Data> {
   const backend = worker.getBackend() as unknown as WaitingBackend;
   const wait = backend.waitForJob.bind(backend);
   backend.waitForJob = async (seconds) => {

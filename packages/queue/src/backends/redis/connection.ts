@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { jittered } from '@runhook/runtime/timers';
 import { type Processor, Queue, type QueueOptions, Worker, type WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
+import { SILENT_MS } from '../backend.ts';
 import { parseRedisUrl, type RedisTarget } from './url.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -22,6 +23,7 @@ export async function openRedisBeside(
   const redis = openClient(parseRedisUrl(queueUrl), {
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: commandTimeoutMs,
+    socketTimeout: SILENT_MS,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
   });
@@ -40,6 +42,8 @@ const MOVED_DELAY_MS = 100;
 interface ClientOptions {
   connectTimeout?: number;
   commandTimeout?: number;
+  /** Without a reply for so long to a command that was sent, the connection is replaced. */
+  socketTimeout?: number;
   /** Null waits for ever. */
   maxRetriesPerRequest: number | null;
   /** Whether commands wait for a connection; true when omitted. */
@@ -66,6 +70,7 @@ function redisOptions(target: RedisTarget, options: ClientOptions) {
     sentinels: target.nodes,
     name: target.masterName ?? '',
     sentinelRetryStrategy: reconnectDelayMs,
+    sentinelCommandTimeout: options.connectTimeout ?? CONNECT_TIMEOUT_MS,
     ...(target.sentinelUsername !== undefined && { sentinelUsername: target.sentinelUsername }),
     ...(target.sentinelPassword !== undefined && { sentinelPassword: target.sentinelPassword }),
     ...(target.isTls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions(target) }),
@@ -92,15 +97,8 @@ export function openClient(target: RedisTarget, options: ClientOptions): Redis |
   return target.kind === 'cluster' ? openCluster(target, options) : new Redis(redisOptions(target, options));
 }
 
-/**
- * A connection that says nothing for so long, though it was asked, is dead, and another takes its place: the network may drop
- * one without closing it. Longer than a worker waits for a job at a time (13 s).
- */
-export const SILENT_MS = 15_000;
-
 function sharedOptions(target: RedisTarget) {
   return {
-    socketTimeout: SILENT_MS,
     ...(target.username !== undefined && { username: target.username }),
     ...(target.password !== undefined && { password: target.password }),
     ...(target.family !== undefined && { family: target.family }),

@@ -25,13 +25,20 @@ export const redis: BackendKind<'Redis'> = {
   migrate: async () => null,
 };
 
-function connect(url: string, connectMs: number): Connector {
+/** BullMQ grants a wait a second more than it is to take, and the connection must not count as dead before its end. */
+const SILENT_MARGIN_MS = 2_000;
+
+function connect(url: string, connectMs: number, silentMs: number): Connector {
   const target = parseRedisUrl(url);
   // However many queues, shards and workers there are; BullMQ opens one more for each worker, to wait on.
+  const socketTimeout = silentMs;
+  const waitAtOnceSeconds = (silentMs - SILENT_MARGIN_MS) / 1_000;
   const producing = new SharedClient(() =>
-    openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs }),
+    openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs, socketTimeout }),
   );
-  const working = new SharedClient(() => tellingTheLast(openClient(target, { maxRetriesPerRequest: null })));
+  const working = new SharedClient(() =>
+    tellingTheLast(openClient(target, { maxRetriesPerRequest: null, socketTimeout })),
+  );
   const active = new ActiveJobs(working);
   return {
     shards: REDIS_SHARDS,
@@ -74,6 +81,7 @@ function connect(url: string, connectMs: number): Connector {
               new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
             ),
           ),
+          waitAtOnceSeconds,
         ),
       ),
   };
