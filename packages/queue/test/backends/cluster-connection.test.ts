@@ -36,7 +36,7 @@ afterEach(async () => {
 
 describeWithRedis('connections to a cluster that are closed while they open', () => {
   /** At once, after a few turns of the event loop, and when they are about to be ready. */
-  const CLOSED_AFTER_TURNS = Array.from({ length: 40 }, (_, index) => index * 2);
+  const CLOSED_AFTER_TURNS = Array.from({ length: 20 }, (_, index) => index * 4);
 
   /** Names what did not end. */
   async function ends(what: string, work: () => Promise<unknown>): Promise<void> {
@@ -131,7 +131,7 @@ describeWithRedis('a worker that waits for a job on a cluster', () => {
         await queue.add('job', 'before');
         await eventually(() => expect(processed).toEqual(['before']), untilThen);
         isStuck = true;
-        await eventually(() => expect(stuckCount).toBe(1), untilThen);
+        await eventually(() => expect(stuckCount).toBeGreaterThan(0), untilThen);
         isStuck = false;
         await queue.add('job', 'after');
         await eventually(() => expect(processed).toEqual(['before', 'after']), untilThen);
@@ -166,14 +166,15 @@ describeWithRedis('a worker that connects to a cluster anew', () => {
         await plain.waitUntilReady();
         const waiting = await backend.blockingClient;
         backend.reconnectBlocking = () => new Promise(() => undefined);
-        withEndingWaits(plain, 5_000);
+        withEndingWaits(plain, 1_000);
         const ended = new Promise((resolve) => waiting.once('end', resolve));
         waiting.disconnect();
         await ended;
         // On its way to an end that it has told already.
         waiting.status = 'disconnecting';
         await expect(backend.reconnectBlocking()).rejects.toThrow('did not end within');
-        expect(waiting.status).toBe('ready');
+        // The attempt to connect continues when it takes longer than the wait.
+        await eventually(() => expect(waiting.status).toBe('ready'), untilThen);
       } finally {
         await plain.close(true);
         client.disconnect();
