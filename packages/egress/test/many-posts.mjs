@@ -2,7 +2,7 @@ import { createEgress } from '@runhook/egress/client';
 
 /** For kept-memory.test.ts, which has the endpoint and reads what V8 tells of its collections meanwhile. */
 
-const POSTS = 40_000;
+const POSTS = 16_000;
 const AT_ONCE = 32;
 
 const url = process.argv[2] ?? '';
