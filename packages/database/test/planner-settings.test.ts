@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
@@ -16,12 +16,16 @@ const LEFT: Record<string, string[]> = {
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** The product's code. packages/testing is not part of it: it explains statements with either kind of plan. */
+/** Folders of the product's code. packages/testing is not part of it: it explains statements with either kind of plan. */
+const FOLDERS = ['packages', 'services']
+  .flatMap((folder) => readdirSync(join(root, folder)).map((name) => join(folder, name, 'src')))
+  .filter((folder) => folder !== join('packages', 'testing', 'src') && existsSync(join(root, folder)))
+  .concat(join('prisma', 'migrations'));
+
 function* sources(): Generator<string> {
-  for (const folder of ['packages', 'services', 'prisma']) {
+  for (const folder of FOLDERS) {
     for (const path of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
-      const isProduct = /^(?!testing\/)[\w-]+\/src\/(?!generated\/).*\.ts$|\/migration\.sql$/.test(path);
-      if (isProduct && !path.includes('node_modules')) yield join(folder, path);
+      if (/^(?!generated\/).*\.ts$|\/migration\.sql$/.test(path)) yield join(folder, path);
     }
   }
 }
