@@ -22,7 +22,7 @@ import { root } from './workspace.mjs';
 
 /** A delivery's story on both queues, what leaves over TLS and otherwise, the queue, the migrations, `npm start`, and the packages for others. */
 const HEART = [
-  'e2e/story.test.ts',
+  'e2e/story',
   'e2e/start.test.ts',
   'packages/egress/test/',
   'packages/queue/test/backends/',

@@ -13,9 +13,9 @@ import { recordCosts } from './costs.mjs';
 
 /**
  * Tests that `npm test` runs a second time, on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the
- * oldest version that is supported. They cover the plans of the statements and the story of the services.
+ * oldest version that is supported. They cover the plans of the statements and the essential path of the story.
  */
-const ON_SYSTEM_POSTGRES = ['services/dispatcher/test/record/plans', 'e2e/story\\.test'];
+const ON_SYSTEM_POSTGRES = ['services/dispatcher/test/record/plans', 'e2e/story-essentials\\.test'];
 const RECORD_COSTS = '--record-costs';
 
 /**

@@ -1,0 +1,192 @@
+import { spawnSync } from 'node:child_process';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createEventPublisher } from '@runhook/publisher';
+import { eventually, exampleEvent, type TestAccount } from '@runhook/testing';
+import { startService } from '../services.ts';
+import {
+  callsOf,
+  type Delivery,
+  type Releases,
+  releaseAll,
+  type StoryCase,
+  type StoryWorld,
+  type Subscription,
+  seedTest,
+  startServices,
+} from './world.ts';
+
+/**
+ * Describes the services as processes: the way of an event to its endpoint, and with `whole` also what happens when an
+ * endpoint fails and when a process is killed.
+ */
+export function describeStory(story: StoryCase, extent: 'essentials' | 'whole'): void {
+  describe(`the services as processes, ${story.name}`, () => {
+    const ofServices: Releases = [];
+    const ofTest: Releases = [];
+    const world = {
+      afterTest: (release) => void ofTest.push(release),
+      ...callsOf(() => world),
+    } as StoryWorld;
+
+    beforeAll(() => startServices(world, story, ofServices));
+    beforeEach(() => seedTest(world));
+    afterEach(() => releaseAll(ofTest));
+    afterAll(() => releaseAll(ofServices));
+
+    describeEssentials(world);
+    if (extent === 'whole') describeFailures(world);
+  });
+}
+
+function describeEssentials(world: StoryWorld): void {
+  test('a run that fails is told twice, each delivery verifies with openssl alone, and the log has it', async () => {
+    const { id, hmac_secret } = await world.subscribe();
+    const job_id = world.account.jobs[0]?.id;
+    const run = (await world.call<{ id: number }>('POST', world.runs(), { job_id, engine_version: '1.9.2' }))
+      .data;
+    await world.call('POST', world.runs(`${run.id}/finish/`), {
+      status: 'errored',
+      status_message: 'Model orders failed',
+    });
+    await world.receiver.waitFor(2);
+    expect(
+      world
+        .payloads()
+        .map(({ eventType }) => eventType)
+        .sort(),
+    ).toEqual(['job.run.errored', 'job.run.started']);
+    await world.call('POST', world.runs(`${run.id}/artifacts/`));
+    await world.receiver.waitFor(3);
+
+    const completed = world.payloads().find(({ eventType }) => eventType === 'job.run.completed');
+    expect(completed).toMatchObject({
+      accountId: world.account.id,
+      webhooksID: id,
+      webhookName: 'Pager',
+      data: {
+        runId: String(run.id),
+        runStatus: 'Errored',
+        runStatusCode: 20,
+        runStatusMessage: 'Model orders failed',
+      },
+    });
+    for (const { body, headers } of world.receiver.requests) {
+      const openssl = spawnSync('openssl', ['dgst', '-sha256', '-hmac', hmac_secret, '-hex'], {
+        input: body,
+      });
+      if (openssl.error) process.stdout.write(`openssl was not run: ${openssl.error.message}\n`);
+      else expect(openssl.stdout.toString().trim().split('= ')[1]).toBe(headers.authorization);
+    }
+    await eventually(async () => {
+      const deliveries = await world.deliveriesOf(id);
+      expect(deliveries.map(({ status }) => status)).toEqual(['delivered', 'delivered', 'delivered']);
+      const { data } = await world.call<Subscription>('GET', world.webhooks(`subscription/${id}`));
+      expect(data.http_status_code).toBe('200');
+    });
+  });
+
+  test('an event takes the same path whether it is published, over REST too, or reported, and its id is delivered once', async () => {
+    const { id } = await world.subscribe();
+    const job = world.account.jobs[0] as TestAccount['jobs'][number];
+    const publisher = createEventPublisher({ queueUrl: world.environment.QUEUE_URL });
+    world.afterTest(() => publisher.close());
+    const published = exampleEvent('job.run.started', job, 4_001);
+    await publisher.publish(published);
+    await world.call('POST', world.runs(), { job_id: job.id, run_id: 4_002, engine_version: '1.9.2' });
+    await world.receiver.waitFor(2);
+    // What has arrived is on record a moment later.
+    await eventually(async () => expect(await world.deliveriesOf(id)).toHaveLength(2));
+    const overRest = exampleEvent('job.run.started', job, 4_004);
+    const events = { events: [published, overRest] };
+    const { data } = await world.call<{ events: { verdict: string }[] }>(
+      'POST',
+      `/v2/accounts/${world.account.id}/events`,
+      events,
+    );
+    expect(data.events.map(({ verdict }) => verdict)).toEqual(['known', 'accepted']);
+    await world.receiver.waitFor(3);
+    await publisher.publish(published);
+    await publisher.publish(overRest);
+    await publisher.publish(exampleEvent('job.run.errored', job, 4_003));
+    await world.receiver.waitFor(4);
+
+    const deliveries = await eventually(async () => {
+      const found = await world.deliveriesOf(id);
+      expect(found.map(({ status }) => status)).toEqual(Array(4).fill('delivered'));
+      return found;
+    });
+    expect(deliveries.map(({ run_id }) => run_id).sort()).toEqual(['4001', '4002', '4003', '4004']);
+    const [fromQueue, fromRest] = world.payloads();
+    expect(Object.keys(fromRest)).toEqual(Object.keys(fromQueue));
+    expect(Object.keys(fromRest.data)).toEqual(Object.keys(fromQueue.data));
+  });
+}
+
+function describeFailures(world: StoryWorld): void {
+  test('what has failed is redelivered by hand, with the same bytes, and numbered on', async () => {
+    const { id } = await world.subscribe({ event_types: ['job.run.started'] });
+    world.receiver.respondWith(500);
+    await world.call('POST', world.runs(), { job_id: world.account.jobs[0]?.id, engine_version: '1.9.2' });
+    await world.receiver.waitFor(6);
+    const [failed] = await eventually(async () => {
+      const found = await world.deliveriesOf(id);
+      expect(found).toMatchObject([{ status: 'failed', attempt_count: 6 }]);
+      return found;
+    });
+    world.receiver.respondWith(200);
+    const path = world.webhooks(`subscription/${id}/delivery/${failed?.id}`);
+    expect((await world.call('POST', `${path}/redeliver`)).status.code).toBe(202);
+    const requests = await world.receiver.waitFor(7);
+    expect(new Set(requests.map(({ body }) => body.toString())).size).toBe(1);
+    await eventually(async () => {
+      const { data } = await world.call<Delivery>('GET', path);
+      expect(data).toMatchObject({ status: 'delivered', attempt_count: 7 });
+      expect(data.attempts.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    });
+  });
+
+  test('an event that REST accepted is delivered although management is killed the instant after', async () => {
+    await world.subscribe({ event_types: ['job.run.started'] });
+    const accepted: number[] = [];
+    const report = async (run_id: number) => {
+      const body = { job_id: world.account.jobs[0]?.id, run_id, engine_version: '1.9.2' };
+      const answer = await world.call('POST', world.runs(), body).catch(() => null);
+      if (answer?.status.code === 201) accepted.push(run_id);
+      if (accepted.length === 1) await world.management.kill();
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, index) => report(6_000 + index)));
+    expect(accepted.length).toBeGreaterThan(0);
+    world.management = await startService('management', world.environment);
+    await eventually(() => {
+      const arrived = world.payloads().map(({ data }) => Number(data.runId));
+      for (const run_id of accepted) expect(arrived).toContain(run_id);
+    });
+  });
+
+  test('a dispatcher that is killed in the middle of its requests loses nothing', async () => {
+    const { id } = await world.subscribe({ event_types: ['job.run.started'] });
+    world.receiver.respondWith({ never: true });
+    const job = world.account.jobs[0] as TestAccount['jobs'][number];
+    const publisher = createEventPublisher({ queueUrl: world.environment.QUEUE_URL });
+    world.afterTest(() => publisher.close());
+    const events = Array.from({ length: 10 }, (_, index) =>
+      exampleEvent('job.run.started', job, 5_000 + index),
+    );
+    await publisher.publishMany(events);
+    await world.receiver.waitFor(10);
+    await world.dispatcher.kill();
+    world.receiver.respondWith(200);
+    // It leaves first attempts to whoever began them for as long as one may take: here as long as in production.
+    world.dispatcher = await startService('dispatcher', {
+      ...world.environment,
+      DELIVERY_TIMEOUT_MS: '10000',
+    });
+    await world.receiver.waitFor(20);
+    await eventually(async () => {
+      const deliveries = await world.deliveriesOf(id);
+      expect(deliveries.map(({ status }) => status)).toEqual(Array(10).fill('delivered'));
+    });
+    // Ten were in flight when it died, and those alone are repeated.
+    expect(world.receiver.requests).toHaveLength(20);
+  });
+}
