@@ -1,19 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
-import { readDocument } from '../src/report/document.ts';
-import { costOf, readPrices } from '../src/simulate/cost.ts';
-import { fit, simulateCase } from '../src/simulate/fit.ts';
+import { costOf } from '../src/simulate/cost.ts';
 import { sliceOf } from '../src/simulate/knee.ts';
 import { type Load, observe } from '../src/simulate/observe.ts';
 import { parseOptions } from '../src/simulate/options.ts';
 import { Planner } from '../src/simulate/plans.ts';
 import { type Setup, USUAL } from '../src/simulate/service.ts';
-import { fillMarks, scalingParts } from '../src/simulate/tables.ts';
 import { readMeasured, timesOf } from '../src/simulate/times.ts';
 
 const measured = readMeasured();
 const times = timesOf(measured);
-const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 
 function observed(load: Partial<Extract<Load, { kind: 'open' }>>, setup: Partial<Setup> = {}, seed = 1) {
   return observe({
@@ -24,11 +19,6 @@ function observed(load: Partial<Extract<Load, { kind: 'open' }>>, setup: Partial
     seed,
   });
 }
-
-test('docs/scaling.md is what bench/simulate/measured.json and the prices give', () => {
-  const scaling = page('scaling.md');
-  expect(fillMarks(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
-});
 
 test('every value says how it is known, and where from', () => {
   for (const values of Object.values(measured)) {
@@ -77,14 +67,6 @@ test('names what is full: places for jobs where endpoints are slow, Redis where 
     });
   expect(observeRedis(1).fullFirst).toBe('Redis');
   expect(observeRedis(8).use.Redis).toBeLessThan(0.6);
-});
-
-test('tells the rate of two dispatchers on the machine of the benchmark from what one of them uses', () => {
-  const name = 'max: 2 dispatchers';
-  const rows = readDocument(page('performance.md'));
-  const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;
-  // The page may be of another machine than the times that plans are made with.
-  expect(Math.abs(simulateCase(fit(times, rows), name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
 });
 
 test('equal parts share everything, and costs follow from the plan and the prices', () => {

@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { readDocument } from '../src/report/document.ts';
+import { readPrices } from '../src/simulate/cost.ts';
+import { fit, simulateCase } from '../src/simulate/fit.ts';
+import { fillMarks, scalingParts } from '../src/simulate/tables.ts';
+import { readMeasured, timesOf } from '../src/simulate/times.ts';
+
+const measured = readMeasured();
+const times = timesOf(measured);
+const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+
+test('docs/scaling.md is what bench/simulate/measured.json and the prices give', () => {
+  const scaling = page('scaling.md');
+  expect(fillMarks(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
+});
+
+test('tells the rate of two dispatchers on the machine of the benchmark from what one of them uses', () => {
+  const name = 'max: 2 dispatchers';
+  const rows = readDocument(page('performance.md'));
+  const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;
+  // The page may be of another machine than the times that plans are made with.
+  expect(Math.abs(simulateCase(fit(times, rows), name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
+});
