@@ -7,14 +7,7 @@ import {
   QueueUnavailableError,
 } from '@runhook/publisher';
 import { createQueueBackend, queueBackendName } from '@runhook/queue';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  EXAMPLE_JOB,
-  exampleEvent,
-  queueBackends,
-  startTcpProxy,
-} from '@runhook/testing';
+import { createTestQueue, EXAMPLE_JOB, exampleEvent, queueBackends, startTcpProxy } from '@runhook/testing';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -23,9 +16,9 @@ describe.each(queueBackends())('on $name', (backend) => {
   let queueUrl: string;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    queueUrl = await createTestQueueUrl(backend, database.url);
+    const testQueue = await createTestQueue(backend);
+    closers.push(() => testQueue.drop());
+    queueUrl = testQueue.url;
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();

@@ -1,13 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { batchedEvents, createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  EXAMPLE_JOB,
-  exampleEvent,
-  IN_VAIN_MS,
-  queueBackends,
-} from '@runhook/testing';
+import { createTestQueue, EXAMPLE_JOB, exampleEvent, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 import { createBurstLimiter } from '../src/burst-limiter.ts';
 import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 import { createQueueBackend } from '../src/index.ts';
@@ -39,9 +32,9 @@ describe.each(queueBackends())('on $name', (backend) => {
   let queueUrl: string;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    queueUrl = await createTestQueueUrl(backend, database.url);
+    const testQueue = await createTestQueue(backend);
+    closers.push(() => testQueue.drop());
+    queueUrl = testQueue.url;
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();

@@ -7,7 +7,7 @@ import {
   openDeliveryQueue,
   openEventQueue,
 } from '@runhook/queue';
-import { createTestDatabase, createTestQueueUrl, exampleEvent, queueBackends } from '@runhook/testing';
+import { createTestQueue, exampleEvent, queueBackends } from '@runhook/testing';
 
 const JOB = {
   id: 1,
@@ -35,9 +35,9 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
   let queueUrl: string;
   let events: EventQueue;
   beforeEach(async () => {
-    const database = await createTestDatabase();
-    closing.push(() => database.drop());
-    queueUrl = await createTestQueueUrl(backend, database.url);
+    const testQueue = await createTestQueue(backend);
+    closing.push(() => testQueue.drop());
+    queueUrl = testQueue.url;
     events = openEventQueue(createQueueBackend(queueUrl), () => undefined);
     closing.push(() => events.close());
   });

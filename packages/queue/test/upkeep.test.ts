@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, createTestQueueUrl, eventually, queueBackends } from '@runhook/testing';
+import { createTestQueue, eventually, queueBackends } from '@runhook/testing';
 import { createQueueBackend, startUpkeep } from '../src/index.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -10,9 +10,9 @@ const eventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe.each(queueBackends())('upkeep by a queue on $name', (kind) => {
   async function startTasks(runs: Record<string, () => Promise<void>>): Promise<void> {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    const backend = createQueueBackend(await createTestQueueUrl(kind, database.url));
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    const backend = createQueueBackend(testQueue.url);
     const tasks = Object.entries(runs).map(([name, run]) => ({ name, everyMs: 100, run }));
     const upkeep = startUpkeep(backend, tasks, () => undefined);
     closers.push(() => upkeep.close());

@@ -23,6 +23,7 @@ export { haveSameClass } from './hidden-class.ts';
 export { findPoolers, type Pooler, startPooler } from './pooler.ts';
 export {
   connectRedis,
+  createTestQueue,
   createTestQueueUrl,
   findChromium,
   NO_CHROMIUM,

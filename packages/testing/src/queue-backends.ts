@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect as connectPlain } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { findProgram } from '@runhook/embedded/server-process';
+import { createTestDatabase } from './template-database.ts';
 
 export interface QueueBackend {
   name: 'PostgreSQL' | 'Redis';
@@ -67,6 +68,14 @@ export async function createTestQueueUrl(backend: QueueBackend, databaseUrl: str
     }
     throw new Error(`every logical database of the Redis for tests holds keys that are not a test's`);
   });
+}
+
+/** An empty queue of the test's own. On PostgreSQL it is in a database, which `drop` removes. */
+export async function createTestQueue(
+  backend: QueueBackend,
+): Promise<{ url: string; drop(): Promise<void> }> {
+  if (backend.name === 'PostgreSQL') return await createTestDatabase();
+  return { url: await createTestQueueUrl(backend, ''), drop: async () => undefined };
 }
 
 /** Empties what tests used, on a server that outlives the run. */

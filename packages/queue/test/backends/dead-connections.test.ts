@@ -1,12 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createQueueBackend } from '@runhook/queue';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  eventually,
-  queueBackends,
-  startTcpProxy,
-} from '@runhook/testing';
+import { createTestQueue, eventually, queueBackends, startTcpProxy } from '@runhook/testing';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -15,9 +9,9 @@ afterEach(async () => {
 
 describe.each(queueBackends())('a worker, on $name', (backend) => {
   test('whose connections died at work, and were not closed, works again once the network does', async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    const queueUrl = await createTestQueueUrl(backend, database.url);
+    const testQueue = await createTestQueue(backend);
+    closers.push(() => testQueue.drop());
+    const queueUrl = testQueue.url;
     const proxy = await startTcpProxy(queueUrl);
     closers.push(() => proxy.close());
     const queue = createQueueBackend(queueUrl).createQueue('stalled');

@@ -1,12 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createQueueBackend, type QueueBackend, UnrecoverableError } from '@runhook/queue';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  eventually,
-  IN_VAIN_MS,
-  queueBackends,
-} from '@runhook/testing';
+import { createTestDatabase, createTestQueue, eventually, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 import pg from 'pg';
 
 const NAME = 'states';
@@ -16,9 +10,9 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
   let backend: QueueBackend;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    backend = createQueueBackend(await createTestQueueUrl(kind, database.url), { callMs: IN_VAIN_MS });
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    backend = createQueueBackend(testQueue.url, { callMs: IN_VAIN_MS });
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();

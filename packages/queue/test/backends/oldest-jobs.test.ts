@@ -7,7 +7,7 @@ import {
   type QueueBackend,
   UNDER_WAY_MS,
 } from '@runhook/queue';
-import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import { createTestQueue, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 
 /** Time between two jobs: longer than an event may be on its way to the queue. */
 const LATER_MS = 2 * UNDER_WAY_MS;
@@ -20,9 +20,9 @@ describe.each(queueBackends())('events in jobs with others, on $name', (kind) =>
   const firstMs = Date.now() - COUNT * LATER_MS;
 
   beforeEach(async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    backend = createQueueBackend(await createTestQueueUrl(kind, database.url), { callMs: IN_VAIN_MS });
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    backend = createQueueBackend(testQueue.url, { callMs: IN_VAIN_MS });
     events = openEventQueue(backend, () => undefined);
     closers.push(() => events.close());
     const queue = backend.createQueue<object>(JOB_RUN_EVENTS);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, createTestQueueUrl, eventually, queueBackends } from '@runhook/testing';
+import { createTestQueue, eventually, queueBackends } from '@runhook/testing';
 import { type Crowd, Gate } from '../../src/backends/pace.ts';
 import { createQueueBackend } from '../../src/index.ts';
 
@@ -11,9 +11,9 @@ afterEach(async () => {
 describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
   test('begins what it has fetched before it fetches hundreds more, and then has as many as it may', async () => {
     const CONCURRENCY = 200;
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    const backend = createQueueBackend(await createTestQueueUrl(kind, database.url));
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    const backend = createQueueBackend(testQueue.url);
     const queue = backend.createQueue<{ index: number }>('paced');
     closers.push(() => queue.close());
     await queue.addBulk(Array.from({ length: 300 }, (_, index) => ({ name: 'job', data: { index } })));
@@ -43,9 +43,9 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
   });
 
   test('fetches nothing while there is a crowd, and goes on when there is none, though no job has ended', async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    const backend = createQueueBackend(await createTestQueueUrl(kind, database.url));
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    const backend = createQueueBackend(testQueue.url);
     const queue = backend.createQueue<{ index: number }>('crowd');
     closers.push(() => queue.close());
     let end: () => void = () => undefined;

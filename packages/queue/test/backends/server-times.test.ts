@@ -3,13 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createQueueBackend, DelayedError, type QueueBackend } from '@runhook/queue';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  eventually,
-  IN_VAIN_MS,
-  queueBackends,
-} from '@runhook/testing';
+import { createTestQueue, eventually, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 import type { Queue } from 'bullmq';
 import { READ_BULLMQ_VERSION } from '../../src/backends/server-times.ts';
 
@@ -20,9 +14,9 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
   let queueUrl: string;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
-    const database = await createTestDatabase();
-    closers.push(() => database.drop());
-    queueUrl = await createTestQueueUrl(kind, database.url);
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    queueUrl = testQueue.url;
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
