@@ -5,7 +5,7 @@ import { drained, type Ledger, queuesEmpty, reckon } from './ledger.ts';
 import { startLoad } from './load.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { Stores } from './servers.ts';
-import type { World } from './world.ts';
+import { isLong, type World } from './world.ts';
 
 /** One fault's ledger, as a row of the table. */
 export interface Row extends Ledger {
@@ -16,8 +16,8 @@ export interface Row extends Ledger {
   drainedSeconds: number;
 }
 
-const BEFORE_MS = { min: 1_500, max: 3_500 };
-const AFTER_MS = 1_000;
+const BEFORE_MS = isLong ? { min: 1_500, max: 3_500 } : { min: 500, max: 1_000 };
+const AFTER_MS = isLong ? 1_000 : 500;
 /** On a machine that is busy the load goes on until it was one. */
 const PUBLISHED_MIN = 21;
 const DRAIN_TIMEOUT_MS = 240_000;

@@ -1,0 +1,33 @@
+import { expect, test } from '@jest/globals';
+import { queueBackends } from '@runhook/testing';
+import { COUNT, EARLY_MAX_MS, HOUR_MS, type Made, makeRetries } from './retries-by-clocks.ts';
+import { isLong } from './world.ts';
+
+const LATE_MAX_MS = 2_000;
+
+/** How far the clock of each of two dispatchers is ahead of the server's. */
+const CLOCKS: Record<string, [number, number]> = {
+  right: [0, 0],
+  'an hour ahead and an hour behind': [HOUR_MS, -HOUR_MS],
+  ...(isLong && { 'an hour ahead': [HOUR_MS, HOUR_MS], 'an hour behind': [-HOUR_MS, -HOUR_MS] }),
+};
+
+test.each(queueBackends())(
+  'dispatchers whose clocks are wrong make each retry when it is due, with as many calls to a queue on $name',
+  async ({ name }) => {
+    const made: Record<string, Made> = {};
+    for (const [clocks, aheadMs] of Object.entries(CLOCKS)) {
+      made[clocks] = await makeRetries(name, aheadMs);
+      process.stderr.write(`queue on ${name}, clocks ${clocks}: ${JSON.stringify(made[clocks])}\n`);
+    }
+    const { right, ...wrong } = made as Record<string, Made> & { right: Made };
+    for (const { attempts, earliestMs, latestMs, calls } of Object.values(wrong)) {
+      expect(attempts).toBe(COUNT);
+      expect(earliestMs).toBeGreaterThan(-EARLY_MAX_MS);
+      expect(calls).toBeLessThan(2 * right.calls);
+      // A busy machine is late even if all clocks are right.
+      expect(latestMs).toBeLessThan(Math.max(LATE_MAX_MS, 2 * right.latestMs));
+    }
+  },
+  900_000,
+);
