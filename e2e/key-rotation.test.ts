@@ -20,7 +20,7 @@ import {
 import { type RunningService, startService } from './services.ts';
 
 const ADMIN = fileURLToPath(new URL('../services/management/dist/admin.js', import.meta.url));
-const SERVICES = ['management', 'management', 'dispatcher', 'dispatcher'] as const;
+const SERVICES = ['management', 'dispatcher'] as const;
 /** Calls at each step of the way. */
 const WEBHOOKS = 2;
 const RUNS = 10;
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Management twice and two dispatchers, replaced one after the other. */
+/** Both services, replaced one after the other. */
 async function startServices(environment: Record<string, string>) {
   let keys = testEncryptionKeysText;
   const start = (name: (typeof SERVICES)[number]) =>
@@ -39,14 +39,14 @@ async function startServices(environment: Record<string, string>) {
   closers.push(() => Promise.all(running.map((service) => service.stop())));
   return {
     managementUrl: () => (running[0] as RunningService).url,
-    /** @param between is done while they are not of one mind */
-    async restartAll(newKeys: string, between: () => Promise<void>): Promise<void> {
+    /** @param meanwhile runs while a process with the former keys and one with the new keys work side by side */
+    async restartAll(newKeys: string, meanwhile: () => Promise<void>): Promise<void> {
       keys = newKeys;
       for (const [index, name] of SERVICES.entries()) {
         const before = running[index] as RunningService;
         running[index] = await start(name);
+        await meanwhile();
         expect(await before.stop()).toBe(0);
-        await between();
       }
     },
   };
