@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher } from '@runhook/publisher';
@@ -8,6 +8,7 @@ import {
   eventually,
   exampleEvent,
   IN_VAIN_MS,
+  type QueueBackend,
   queueBackends,
   seedAccount,
   seedSubscription,
@@ -21,76 +22,82 @@ import { startService } from './services.ts';
 const DELIVERY_TIMEOUT_MS = 2_000;
 const ATTEMPTS_MAX = 3;
 
-describe.each(queueBackends())('a redelivery that the queue does not answer, on $name', (backend) => {
-  const closers: (() => Promise<unknown>)[] = [];
-  let queueProxy: TcpProxy;
-  let call: (method: string, rest: string) => Promise<{ status: number; data: Delivery & Delivery[] }>;
+interface Delivery {
+  id: string;
+  status: string;
+  attempt_count: number;
+}
 
-  interface Delivery {
-    id: string;
-    status: string;
-    attempt_count: number;
-  }
+interface Story {
+  queueProxy: TcpProxy;
+  call(method: string, rest: string): Promise<{ status: number; data: Delivery & Delivery[] }>;
+}
 
-  beforeEach(async () => {
-    const testDatabase = await createTestDatabase();
-    closers.push(() => testDatabase.drop());
-    const queueDatabase = await createTestDatabase();
-    closers.push(() => queueDatabase.drop());
-    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
-    closers.push(() => database.close());
-    const { id: accountId, jobs } = await seedAccount(database);
-    const receiver = await startReceiver({ respond: 500 });
-    closers.push(() => receiver.close());
-    const subscription = await seedSubscription(database, { accountId, clientUrl: receiver.url });
-    const token = { accountId, name: 'e2e', permissionSets: ['account_admin' as const] };
-    const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
-    const queueUrl = await createTestQueueUrl(backend, queueDatabase.url);
-    queueProxy = await startTcpProxy(queueUrl);
-    closers.push(() => queueProxy.close());
-    const environment = {
-      DATABASE_URL: testDatabase.url,
-      DELIVERY_TIMEOUT_MS: String(DELIVERY_TIMEOUT_MS),
-      DELIVERY_MAX_RETRIES: String(ATTEMPTS_MAX - 1),
-    };
-    const [management, dispatcher] = await Promise.all([
-      startService('management', { ...environment, QUEUE_URL: queueProxy.url }),
-      startService('dispatcher', { ...environment, QUEUE_URL: queueUrl }),
-    ]);
-    closers.push(() => Promise.all([management.stop(), dispatcher.stop()]));
-    call = async (method, rest) => {
-      const path = `/api/v3/accounts/${accountId}/webhooks/subscription/${subscription.id}/${rest}`;
-      const response = await fetch(management.url + path, { method, headers: { authorization } });
-      const { data } = (await response.json()) as { data: Delivery & Delivery[] };
-      return { status: response.status, data };
-    };
-    const publisher = createEventPublisher({ queueUrl });
-    closers.push(() => publisher.close());
-    await publisher.publish(exampleEvent('job.run.started', jobs[0] as never));
-  });
-  afterEach(async () => {
-    for (const close of closers.splice(0).reverse()) await close();
-  });
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
 
-  async function hasFailedAfter(attempts: number): Promise<string> {
-    return await eventually(async () => {
+async function open(backend: QueueBackend): Promise<Story> {
+  const testDatabase = await createTestDatabase();
+  closers.push(() => testDatabase.drop());
+  const queueDatabase = await createTestDatabase();
+  closers.push(() => queueDatabase.drop());
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  closers.push(() => database.close());
+  const { id: accountId, jobs } = await seedAccount(database);
+  const receiver = await startReceiver({ respond: 500 });
+  closers.push(() => receiver.close());
+  const subscription = await seedSubscription(database, { accountId, clientUrl: receiver.url });
+  const token = { accountId, name: 'e2e', permissionSets: ['account_admin' as const] };
+  const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
+  const queueUrl = await createTestQueueUrl(backend, queueDatabase.url);
+  const queueProxy = await startTcpProxy(queueUrl);
+  closers.push(() => queueProxy.close());
+  const environment = {
+    DATABASE_URL: testDatabase.url,
+    DELIVERY_TIMEOUT_MS: String(DELIVERY_TIMEOUT_MS),
+    DELIVERY_MAX_RETRIES: String(ATTEMPTS_MAX - 1),
+  };
+  const [management, dispatcher] = await Promise.all([
+    startService('management', { ...environment, QUEUE_URL: queueProxy.url }),
+    startService('dispatcher', { ...environment, QUEUE_URL: queueUrl }),
+  ]);
+  closers.push(() => Promise.all([management.stop(), dispatcher.stop()]));
+  const call: Story['call'] = async (method, rest) => {
+    const path = `/api/v3/accounts/${accountId}/webhooks/subscription/${subscription.id}/${rest}`;
+    const response = await fetch(management.url + path, { method, headers: { authorization } });
+    const { data } = (await response.json()) as { data: Delivery & Delivery[] };
+    return { status: response.status, data };
+  };
+  const publisher = createEventPublisher({ queueUrl });
+  closers.push(() => publisher.close());
+  await publisher.publish(exampleEvent('job.run.started', jobs[0] as never));
+  return { queueProxy, call };
+}
+
+async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<void> {
+  const hasFailedAfter = (attempts: number) =>
+    eventually(async () => {
       const { data } = await call('GET', 'deliveries');
       expect(data).toMatchObject([{ status: 'failed', attempt_count: attempts }]);
       return (data[0] as Delivery).id;
     });
-  }
+  const id = await hasFailedAfter(ATTEMPTS_MAX);
+  const redeliver = () => call('POST', `delivery/${id}/redeliver`);
+  expect((await redeliver()).status).toBe(202);
+  await hasFailedAfter(2 * ATTEMPTS_MAX);
+  // The job is taken, the answer does not come.
+  queueProxy.loseAnswersTo('');
+  expect((await redeliver()).status).toBe(202);
+  await hasFailedAfter(3 * ATTEMPTS_MAX);
+  await queueProxy.cut();
+  expect((await redeliver()).status).toBe(202);
+  await hasFailedAfter(4 * ATTEMPTS_MAX);
+}
 
-  test('is accepted, and has the attempts of one cycle, whether the queue took its job or not', async () => {
-    const id = await hasFailedAfter(ATTEMPTS_MAX);
-    const redeliver = () => call('POST', `delivery/${id}/redeliver`);
-    expect((await redeliver()).status).toBe(202);
-    await hasFailedAfter(2 * ATTEMPTS_MAX);
-    // The job is taken, the answer does not come.
-    queueProxy.loseAnswersTo('');
-    expect((await redeliver()).status).toBe(202);
-    await hasFailedAfter(3 * ATTEMPTS_MAX);
-    await queueProxy.cut();
-    expect((await redeliver()).status).toBe(202);
-    await hasFailedAfter(4 * ATTEMPTS_MAX);
-  });
+// Both back ends wait for the reconciler at the same time.
+test('a redelivery is accepted, and has the attempts of one cycle, whether the queue took its job, answers or not', async () => {
+  const stories = await Promise.all(queueBackends().map(open));
+  await Promise.all(stories.map(redeliverWithoutAnswers));
 });
