@@ -204,18 +204,6 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
 ];
 
 describe('on a log that is divided by account', () => {
-  test.each(READS)('%s are read from the parts of the account, and no other', async (_name, run) => {
-    await newDelivery('failed');
-    opened = [];
-    expect(await run()).toBeTruthy();
-    expect(opened.length).toBeGreaterThan(1);
-    for (const { leaves } of opened) {
-      for (const name of leaves)
-        expect(name).toMatch(new RegExp(`^(deliveries|events|attempts)_(\\d{8}_${leaf}|default)$`));
-    }
-    expect(opened.flatMap(({ leaves }) => leaves).some((name) => name.startsWith('deliveries_2'))).toBe(true);
-  });
-
   test.each(CASES)('%s opens the part of its account, and no other', async (_name, tables, run) => {
     opened = [];
     expect(await run()).not.toBeNull();
@@ -254,6 +242,19 @@ describe('on a log that is divided by account', () => {
     opened = [];
     expect(await keyOfDelivery(pool, id)).toEqual({ accountId, subscriptionId, id });
     for (const { leaves } of opened) expect(leaves).toHaveLength(4);
+  });
+
+  // After the others: a slow read starts a count in the background, whose statements would be added to those of the next test.
+  test.each(READS)('%s are read from the parts of the account, and no other', async (_name, run) => {
+    await newDelivery('failed');
+    opened = [];
+    expect(await run()).toBeTruthy();
+    expect(opened.length).toBeGreaterThan(1);
+    for (const { leaves } of opened) {
+      for (const name of leaves)
+        expect(name).toMatch(new RegExp(`^(deliveries|events|attempts)_(\\d{8}_${leaf}|default)$`));
+    }
+    expect(opened.flatMap(({ leaves }) => leaves).some((name) => name.startsWith('deliveries_2'))).toBe(true);
   });
 
   test('every statement of the tests above is one that Citus accepts', () => {
