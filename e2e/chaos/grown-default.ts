@@ -9,12 +9,12 @@ import { eventually } from '@runhook/testing';
 import type { Fault } from './faults.ts';
 import { isLong } from './world.ts';
 
-/** `npm run chaos -- --default-mb <n>`; in `npm test` a small one. */
+/** `npm run chaos -- --default-mb <n>`; a small one in the short form. */
 const SIZE_BYTES = Number(process.env.CHAOS_DEFAULT_MB ?? (isLong ? 1_024 : 4)) * 1024 * 1024;
-/** The limit of the dispatchers; a lower one in `npm test`. */
+/** The limit of the dispatchers; a lower one in the short form. */
 const BYTES_MAX = Math.min(SIZE_BYTES / 4, 16 * 1024 * 1024);
 const BATCH_ROWS = 10_000;
-/** 300 events a second; in `npm test` as many as for other faults. */
+/** 300 events a second; in the short form as many as for other faults. */
 const RUN_EVERY_MS = isLong ? 7 : undefined;
 const SAMPLE_EVERY_MS = 5;
 const LOCK_KEY = `hashtext('runhook.ensure_day_partitions')`;

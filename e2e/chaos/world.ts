@@ -15,7 +15,7 @@ import { Releases } from './releases.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { type BackendName, type Servers, type Stores, startServers } from './servers.ts';
 
-/** `npm run chaos` sets CHAOS=long; in `npm test` a fault lasts no longer than it takes to be noticed. */
+/** `npm run chaos` sets CHAOS=long; in the short form a fault lasts no longer than it takes to be noticed. */
 export const isLong = process.env.CHAOS === 'long';
 
 const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
