@@ -14,7 +14,7 @@ const CORE = [
   'services/dispatcher/test/',
   'services/management/test/(deliveries|runs|subscriptions|jobs|identity|audit)/',
   'services/management/test/http/idempotency',
-  'e2e/(story|redelivery|rotation)\\.test',
+  'e2e/(story|story-essentials|redelivery|rotation)\\.test',
 ];
 /** Of these, what is about something that Citus does in another way. */
 const NOT_OF_CITUS = {
