@@ -3,7 +3,7 @@
 #   docker build --target dispatcher --tag runhook/dispatcher .
 #   docker build --target migrate    --tag runhook/migrate .
 
-# The newest Node that the matrix has tested (scripts/tested-versions.json).
+# The newest Node that the matrix has tested (scripts/prove/tested-versions.json).
 FROM node:26.10.0-trixie-slim AS base
 
 FROM base AS build
@@ -19,15 +19,15 @@ COPY . .
 RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 # The generator looks for an engine that it does not use; any file will do.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints \
- && node scripts/known-migrations.mjs
+ && node scripts/build/known-migrations.mjs
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
- && node scripts/service-bundle.mjs \
- && node scripts/client-api.mjs \
+ && node scripts/build/service-bundle.mjs \
+ && node scripts/build/client-api.mjs \
  && pnpm --filter @runhook/console build
 RUN pnpm --filter @runhook/management deploy --prod --ignore-scripts /out/management \
  && pnpm --filter @runhook/dispatcher deploy --prod --ignore-scripts /out/dispatcher \
  && pnpm --filter @runhook/migrate deploy --prod --ignore-scripts /out/migrate \
- && node scripts/prune-image.mjs /out/management /out/dispatcher /out/migrate
+ && node scripts/build/prune-image.mjs /out/management /out/dispatcher /out/migrate
 
 FROM base AS runtime
 ARG VERSION=0.1.0

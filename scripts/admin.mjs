@@ -1,10 +1,21 @@
 // npm run admin: makes the checkout ready, then the operators' command line, on the database of `npm start` if need be.
-import { bootstrap } from './bootstrap.mjs';
-import { root } from './workspace.mjs';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { bootstrap } from './build/bootstrap.mjs';
+import { isHelp, usage } from './shared/arguments.mjs';
+import { root } from './shared/workspace.mjs';
 
 const SILENT_MS = 1_500;
+const PROGRAM = fileURLToPath(new URL('../services/management/dist/admin.js', import.meta.url));
+const USAGE = usage({
+  call: 'npm run admin -- <command>',
+  purpose:
+    "runs the operators' commands (docs/administration.md) on the database of npm start, or on that of DATABASE_URL",
+  duration: 'seconds once the checkout is built',
+  prerequisites: 'a running npm start, or DATABASE_URL and ENCRYPTION_KEYS',
+});
 
-/** Standard output is for answers only. */
+/** Standard output is for results only. */
 async function step(name, work) {
   const timer = setTimeout(() => process.stderr.write(`${name} …\n`), SILENT_MS);
   try {
@@ -14,7 +25,17 @@ async function step(name, work) {
   }
 }
 
-await bootstrap({ step });
-const { adminEnvironment } = await import('./dist/home.js');
-Object.assign(process.env, adminEnvironment(root, process.env));
-await import('../services/management/dist/admin.js');
+if (process.argv.length === 3 && isHelp(process.argv[2])) await printHelp();
+else {
+  await bootstrap({ step });
+  const { adminEnvironment } = await import('./dist/home.js');
+  Object.assign(process.env, adminEnvironment(root, process.env));
+  await import(PROGRAM);
+}
+
+/** The list of commands is part of the built program. */
+async function printHelp() {
+  process.stdout.write(`usage: ${USAGE}\n\n`);
+  if (existsSync(PROGRAM)) await import(PROGRAM);
+  else process.stdout.write('npm run build makes the list of the commands available here.\n');
+}

@@ -1,15 +1,21 @@
 // npm run attack: everything of e2e/attack for minutes.
-import { readArguments, readNumber } from './arguments.mjs';
+
 import { recordTests } from './prove/proofs.mjs';
+import { readArguments, readNumber, usage } from './shared/arguments.mjs';
 import { runWithTestServers } from './test-servers.mjs';
 
 /** Shorter runs are for development: they do not write the row of the proof. */
 const PROOF_MINUTES_MIN = 10;
-const USAGE = `npm run attack [-- --minutes <n> --seed <n> --only <text>]
-
---minutes  in all; 10 when omitted
---seed     brings the requests of a run back
---only     the attacks whose name holds it`;
+const USAGE = usage({
+  call: 'npm run attack [-- --minutes <n> --seed <n> --only <text>]',
+  purpose:
+    'calls every route with good and bad requests, and serves hostile endpoints; a proof (docs/proofs.md)',
+  duration: '10 minutes',
+  prerequisites: 'none; the queue is on Redis where there is a redis-server',
+  details: `--minutes  in all; 10 when omitted
+--seed     repeats the requests of a run
+--only     the attacks whose name contains it`,
+});
 
 const { values } = readArguments(USAGE, {
   options: {

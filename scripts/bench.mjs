@@ -1,19 +1,27 @@
-// npm run bench: measures the real services on this machine. npm run bench -- --help says how.
-import { bootstrap } from './bootstrap.mjs';
+// npm run bench: measures the real services on this machine, or simulates them.
+import { runMeasurement } from './bench/run-measurement.mjs';
+import { runPart, usage } from './shared/arguments.mjs';
 
-const stopping = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-  process.on(name, () => stopping.abort(new Error(`stopped by ${name}`)));
-}
+const USAGE = usage({
+  call: 'npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --write-docs]',
+  purpose: 'measures the figures of docs/performance.md on this machine; simulate calculates them for others',
+  duration: '50 minutes for all scenarios, 2 with --quick; Ctrl-C prints the results so far',
+  prerequisites: 'redis-server; a machine without other work',
+  details: `scenarios: rest max latency far fan-out neighbours floods parked backlog ingest list postgres-queue change shards profile;
+all of them without a name
+simulate      a simulation instead: npm run bench -- simulate --help
+--quick       everything small, in two minutes or so: shows that it works, measures nothing
+--runs        measurements of each case; 3 when omitted
+--seconds     length of one measurement; 8 when omitted, of \`parked\` a minute at least
+--stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
+--queue       of \`floods\` and \`parked\`: redis, or postgres; redis when omitted
+--write-docs  writes docs/performance.md from this run`,
+});
 
-await bootstrap({ signal: stopping.signal });
-const { bench, parseOptions, UsageError, USAGE } = await import('../bench/dist/main.js');
-const args = process.argv.slice(2);
-try {
-  if (args.includes('--help')) process.stdout.write(`${USAGE}\n`);
-  else process.exitCode = await bench(parseOptions(args), stopping.signal);
-} catch (error) {
-  const text = error instanceof UsageError ? `${error.message}\n\n${USAGE}` : error.stack;
-  process.stderr.write(`\n${stopping.signal.aborted ? stopping.signal.reason.message : text}\n`);
-  process.exitCode = error instanceof UsageError ? 2 : stopping.signal.aborted ? 130 : 1;
-}
+if (process.argv[2] === 'simulate') await runPart(USAGE, { simulate: () => import('./bench/simulate.mjs') });
+else
+  await runMeasurement(USAGE, async (args, signal) => {
+    // Built by bootstrap, so not to be imported before it.
+    const { bench, parseOptions } = await import('../bench/dist/main.js');
+    return await bench(parseOptions(args), signal);
+  });

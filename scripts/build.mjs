@@ -1,3 +1,22 @@
-import { bootstrap } from './bootstrap.mjs';
+// npm run build: installs, generates and builds what is missing; parts make what is published or committed.
+import { runPart, usage } from './shared/arguments.mjs';
 
-await bootstrap();
+const USAGE = usage({
+  call: 'npm run build [-- <part>] [--help]',
+  purpose: 'installs packages, generates sources, compiles, bundles the services and builds the console',
+  duration: 'a minute at first, then as long as a change requires',
+  prerequisites: 'Node and npm',
+  details: `packages  packs the packages that others install
+golden    writes packages/contract/golden/`,
+});
+
+const [part] = process.argv.slice(2);
+if (part === undefined) {
+  const { bootstrap } = await import('./build/bootstrap.mjs');
+  await bootstrap();
+} else {
+  await runPart(USAGE, {
+    packages: () => import('./build/packages.mjs'),
+    golden: () => import('./build/golden.mjs'),
+  });
+}

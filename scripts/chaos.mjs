@@ -4,20 +4,26 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readArguments, readNumber, refuseArguments, requireChoice } from './arguments.mjs';
-import { bootstrap } from './bootstrap.mjs';
-import { buildOlder, lastTag, whyNotBeside } from './older-release.mjs';
-import { runJest } from './run-jest.mjs';
+import { bootstrap } from './build/bootstrap.mjs';
+import { recordTests } from './prove/proofs.mjs';
+import { readArguments, readNumber, refuseArguments, requireChoice, usage } from './shared/arguments.mjs';
+import { runJest } from './test/run/run-jest.mjs';
+import { buildOlder, lastTag, whyNotBeside } from './upgrade/older-release.mjs';
 
 const TOPOLOGIES = ['sentinel', 'cluster', 'partition', 'postgres', 'shards', 'all'];
-const USAGE = `npm run chaos [-- --seed <n> --seeds <n> --only <text> --older <tag or commit> --topology <name> --default-mb <n>]
-
---seed      brings the moments of a run back
---seeds     goes on with as many seeds; 1 when omitted
---only      the faults whose name holds it
---older     the release that works beside this one; the last tag when omitted
---topology  servers take the place of others instead: ${TOPOLOGIES.join(', ')}
---default-mb  the size of the default partition that is converted under load; 1024 when omitted`;
+const USAGE = usage({
+  call: 'npm run chaos [-- --seed <n> --seeds <n> --only <text> --older <tag or commit> --topology <name> --default-mb <n>]',
+  purpose:
+    'injects every fault on every queue back end, with a ledger of the deliveries; a proof (docs/proofs.md)',
+  duration: '15 minutes for all faults, 20 for all topologies; each result is printed at once',
+  prerequisites: 'redis-server for the queue on Redis; root and iproute2 on Linux for faults of the network',
+  details: `--seed        repeats the times of a run
+--seeds       continues with as many seeds; 1 when omitted
+--only        the faults whose name contains it
+--older       the release that works alongside this one; the last tag when omitted
+--topology    servers replace others instead: ${TOPOLOGIES.join(', ')}
+--default-mb  the size of the default partition that is converted under load; 1024 when omitted`,
+});
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -39,6 +45,12 @@ const reason = release === null ? null : whyNotBeside(release);
 if (reason !== null && values.older !== undefined) refuseArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
+
+function proofs() {
+  if (!isFailover) return ['chaos'];
+  const names = values.topology === 'all' ? TOPOLOGIES.filter((name) => name !== 'all') : [values.topology];
+  return names.map((name) => `chaos ${name}`);
+}
 
 /**
  * A network of its own for a run, with the names of the networks in it: no other process can reach it, and all of it is gone
@@ -64,8 +76,9 @@ try {
   const beside = reason === null ? release : null;
   const older = beside === null ? null : await buildOlder(beside, folder, stopping.signal);
   const failed = [];
+  const figures = [];
   for (let seed = first; seed < first + seeds && !stopping.signal.aborted; seed += 1) {
-    const { isSuccess } = await runJest({
+    const results = await runJest({
       args: isFailover
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
         : [
@@ -88,12 +101,17 @@ try {
       signal: stopping.signal,
       within: network.within,
     });
-    if (!isSuccess) failed.push(seed);
+    figures.push(...results.figures);
+    if (!results.isSuccess) failed.push(seed);
   }
   if (seeds > 1) {
     process.stderr.write(`seeds ${first} to ${first + seeds - 1}, failed: ${failed.join(', ') || 'none'}\n`);
   }
-  process.exitCode = failed.length === 0 && !stopping.signal.aborted ? 0 : 1;
+  const isSuccess = failed.length === 0 && !stopping.signal.aborted;
+  process.exitCode = isSuccess ? 0 : 1;
+  // A choice of faults proves nothing of the others.
+  if (values.only === undefined)
+    for (const proof of proofs()) recordTests(proof, { isSuccess, figures }, { isCounted: false });
 } finally {
   await rm(folder, { recursive: true, force: true });
 }

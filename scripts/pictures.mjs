@@ -1,18 +1,20 @@
-// npm run pictures: whether the console looks as its kept pictures do.
-import { readArguments } from './arguments.mjs';
-import { runWithTestServers } from './test-servers.mjs';
+// npm run pictures: what the console looks like, and how it loads, in a browser.
+import { runPart, usage } from './shared/arguments.mjs';
 
-const USAGE = `npm run pictures [-- --update]
-
---update  keeps what it looks like now`;
-
-const { update: isUpdate } = readArguments(USAGE, { options: { update: { type: 'boolean' } } }).values;
-const startedAt = performance.now();
-await runWithTestServers({
-  name: 'pictures',
-  args: ['e2e/console/pictures'],
-  environment: isUpdate ? { KEEP_PICTURES: '1' } : {},
+const USAGE = usage({
+  call: 'npm run pictures -- <part> [--help]',
+  purpose: 'compares, takes or measures pages of the console',
+  duration: '1 to 10 minutes',
+  prerequisites: 'chromium',
+  details: `compare      with the pictures in e2e/console/pictures/kept; --update replaces them
+screenshots  of the README and of docs/console.md
+lighthouse   how pages load on a slow phone
+quiet-tab    what an open page requests while nothing happens`,
 });
-const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
-const did = isUpdate ? 'kept in e2e/console/pictures/kept' : 'compared';
-process.stdout.write(process.exitCode === 0 ? `${did} in ${seconds} s\n` : `failed after ${seconds} s\n`);
+
+await runPart(USAGE, {
+  compare: () => import('./pictures/compare.mjs'),
+  screenshots: () => import('./pictures/screenshots.mjs'),
+  lighthouse: () => import('./pictures/lighthouse.mjs'),
+  'quiet-tab': () => import('./pictures/quiet-tab.mjs'),
+});

@@ -1,11 +1,16 @@
 // npm start: makes the checkout ready, then hands over to what was just built.
-import { readArguments } from './arguments.mjs';
-import { bootstrap } from './bootstrap.mjs';
-import { createTerminal, watchStopSignals } from './terminal.mjs';
 
-const USAGE = `npm start [-- --once]
+import { bootstrap } from './build/bootstrap.mjs';
+import { readArguments, usage } from './shared/arguments.mjs';
+import { createTerminal, watchStopSignals } from './start/terminal.mjs';
 
---once  leaves after the demonstration`;
+const USAGE = usage({
+  call: 'npm start [-- --once]',
+  purpose: 'starts everything on this machine, with a demonstration',
+  duration: 'a minute at first, then seconds; runs until Ctrl-C',
+  prerequisites: 'Node and npm; packages are installed and everything is built at first',
+  details: '--once  leaves after the demonstration',
+});
 
 const { once: isOnce = false } = readArguments(USAGE, { options: { once: { type: 'boolean' } } }).values;
 

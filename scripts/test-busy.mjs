@@ -1,6 +1,18 @@
-// npm run test:busy: as npm test, arguments too, with a busy loop beside it for each core. What trusts the clock shows.
-import { startBusyLoops } from './busy-loops.mjs';
+// npm run test:busy: as npm test, with a busy loop for each core at the same time.
+import { isHelp, usage } from './shared/arguments.mjs';
 
-const loops = startBusyLoops();
-process.stdout.write(`beside the tests: ${loops.length} busy loops\n`);
-await import('./test.mjs');
+const USAGE = usage({
+  call: 'npm run test:busy [-- <part of a path>… <options of jest>]',
+  purpose: 'runs npm test while a busy loop occupies each core, which reveals tests that depend on the clock',
+  duration: '15 minutes on two cores',
+  prerequisites: 'as for npm test',
+});
+
+const args = process.argv.slice(2);
+if (args.some(isHelp)) process.stdout.write(`usage: ${USAGE}\n`);
+else {
+  const { startBusyLoops } = await import('./test/run/busy-loops.mjs');
+  const { runSuite } = await import('./test/run/suite.mjs');
+  process.stdout.write(`busy loops: ${startBusyLoops().length}\n`);
+  await runSuite({ tests: 'short', args });
+}

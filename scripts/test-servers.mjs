@@ -1,7 +1,7 @@
-import { bootstrap } from './bootstrap.mjs';
-import { step } from './command.mjs';
-import { runJest } from './run-jest.mjs';
-import { makeTestFolder } from './test-folder.mjs';
+import { bootstrap } from './build/bootstrap.mjs';
+import { step } from './shared/command.mjs';
+import { runJest } from './test/run/run-jest.mjs';
+import { makeTestFolder } from './test/run/test-folder.mjs';
 
 /** Speed over safety: what these servers hold is thrown away. */
 export const POSTGRES_SETTINGS = {

@@ -3,17 +3,21 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readArguments, refuseArguments } from './arguments.mjs';
-import { bootstrap } from './bootstrap.mjs';
-import { buildOlder, releaseBefore, releaseBeforeStop, whyNotBeside } from './older-release.mjs';
+import { bootstrap } from './build/bootstrap.mjs';
 import { recordTests } from './prove/proofs.mjs';
-import { runJest } from './run-jest.mjs';
+import { readArguments, refuseArguments, usage } from './shared/arguments.mjs';
+import { runJest } from './test/run/run-jest.mjs';
+import { buildOlder, releaseBefore, releaseBeforeStop, whyNotBeside } from './upgrade/older-release.mjs';
 
-const USAGE = `npm run upgrade [-- --from <tag or commit> --built <folder> --stop]
-
---from   the previous release; when omitted, the last tag, or with --stop the commit before the release that requires the stop
+const USAGE = usage({
+  call: 'npm run upgrade [-- --from <tag or commit> --built <folder> --stop]',
+  purpose: 'upgrades from the previous release to this one under load, and back; a proof (docs/proofs.md)',
+  duration: '5 minutes; each step is printed at once',
+  prerequisites: 'git with the history of the previous release',
+  details: `--from   the previous release; when omitted, the last tag, or with --stop the commit before the release that requires the stop
 --built  folder in which that release is already built
---stop   services stop, PostgreSQL crashes, the log is migrated, this release starts; publishers go on throughout`;
+--stop   services stop, PostgreSQL crashes, the log is migrated, this release starts; publishers continue throughout`,
+});
 
 const { values } = readArguments(USAGE, {
   options: {

@@ -5,9 +5,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { staleProofs } from './prove/proofs.mjs';
-import { root, workspaceFolders } from './workspace.mjs';
+import { readArguments, usage } from './shared/arguments.mjs';
+import { root, workspaceFolders } from './shared/workspace.mjs';
 
 const NUMBER = String.raw`\d+\.\d+\.\d+`;
 
@@ -94,7 +94,17 @@ function check(wanted) {
   process.exitCode = wrong.length === 0 ? 0 : 1;
 }
 
-const { values } = parseArgs({ options: { check: { type: 'string' }, notes: { type: 'string' } } });
+const USAGE = usage({
+  call: 'npm version <number>',
+  purpose: 'makes a release: sets the version everywhere, dates the changelog, commits and tags',
+  duration: 'seconds',
+  prerequisites: 'a clean main with git, and no stale proof (docs/proofs.md)',
+  details: `node scripts/version.mjs --check <number>  whether every file and the changelog have that version
+node scripts/version.mjs --notes <number>  the section of the changelog`,
+});
+const { values } = readArguments(USAGE, {
+  options: { check: { type: 'string' }, notes: { type: 'string' } },
+});
 if (values.check !== undefined) check(values.check);
 else if (values.notes !== undefined) process.stdout.write(`${notesOf(values.notes) ?? ''}\n`);
 else makeRelease();

@@ -54,6 +54,8 @@ export interface Bench {
   openWorld(queue: QueueName, options?: Partial<WorldOptions>): Promise<World>;
   measureRaw(client: 'got' | 'got.stream' | 'node:http', runMs: number): Promise<RawResult>;
   progress(text: string): void;
+  /** Takes a case that has been measured, for the report of a run that is stopped within its scenario. */
+  finished(row: Row): void;
   /** Marks the whole run as void. */
   voids(reason: string): void;
 }
@@ -81,7 +83,9 @@ export async function measureCase(
     }
     measured.push(one);
   }
-  return rowOf(name, measured);
+  const row = rowOf(name, measured);
+  bench.finished(row);
+  return row;
 }
 
 export function rowOf(name: string, measured: readonly Measured[]): Row {

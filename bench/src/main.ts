@@ -37,4 +37,4 @@ function writeResults(report: Report): void {
   console.log(`written: ${fileURLToPath(new URL('latest.json', RESULTS))}\n`);
 }
 
-export { parseOptions, USAGE, UsageError } from './options.ts';
+export { parseOptions, UsageError } from './options.ts';

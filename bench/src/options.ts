@@ -36,16 +36,6 @@ export interface BenchOptions {
 
 export class UsageError extends Error {}
 
-export const USAGE = `usage: npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --write-docs]
-
-scenarios: ${SCENARIO_NAMES.join(' ')}; all of them without a name
---quick       everything small, in two minutes or so: shows that it works, measures nothing
---runs        measurements of each case; 3 when omitted
---seconds     length of one measurement; 8 when omitted, of \`parked\` a minute at least
---stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
---queue       of \`floods\` and \`parked\`: redis, or postgres; redis when omitted
---write-docs  write docs/performance.md from this run`;
-
 /** Throws a {@link UsageError} with what is wrong. */
 export function parseOptions(args: readonly string[]): BenchOptions {
   try {

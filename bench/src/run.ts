@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createHmacSecret } from '@runhook/contract';
 import { startCommand } from '@runhook/embedded';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
-import type { Bench, RawReference, ScenarioResult } from './bench.ts';
+import type { Bench, RawReference, Row, ScenarioResult } from './bench.ts';
 import { median } from './measure/timing.ts';
 import type { BenchOptions } from './options.ts';
 import { type Program, startProgram } from './programs/program.ts';
@@ -16,7 +16,7 @@ import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
 const QUICK = { runs: 1, seconds: 0.6, rawRuns: 1, rawSeconds: 0.7, tuneSeconds: 0 };
 
-/** Runs the scenarios and answers what they came to. Whatever was started is ended, whatever happens. */
+/** Runs the scenarios and returns their results; a run that is stopped among them returns those so far, and is void. Whatever was started is ended, whatever happens. */
 export async function run(
   options: BenchOptions,
   progress: Progress,
@@ -51,7 +51,7 @@ export async function run(
     };
     const measuring = { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal };
     const { results, voided } = await runScenarios(measuring);
-    await measureRaw('after');
+    if (!signal.aborted) await measureRaw('after');
     return {
       startedAt: startedAt.toISOString(),
       seconds: (performance.now() - startMs) / 1_000,
@@ -61,7 +61,9 @@ export async function run(
       raw: {
         ...raw,
         runs: rawRuns,
-        afterRatePerSecond: median(rawRuns.slice(lengths.rawRuns).map((r) => r.ratePerSecond)),
+        afterRatePerSecond: signal.aborted
+          ? Number.NaN
+          : median(rawRuns.slice(lengths.rawRuns).map((r) => r.ratePerSecond)),
       },
       voided,
       scenarios: results,
@@ -107,6 +109,7 @@ async function runScenarios(measuring: {
   const voided: string[] = [];
   let shared: World | undefined;
   let current = '';
+  let rows: Row[] = [];
   const bench: Bench = {
     isQuick: options.isQuick,
     stored: options.stored,
@@ -129,15 +132,21 @@ async function runScenarios(measuring: {
       signal.throwIfAborted();
       progress.say(current, text);
     },
+    finished: (row) => void rows.push(row),
     voids: (reason) => voided.push(`${current}: ${reason}`),
   };
   for (const name of options.scenarios) {
     current = name;
-    bench.progress('');
+    rows = [];
     try {
+      bench.progress('');
       results.push(await chosen[name](bench));
     } catch (error) {
-      signal.throwIfAborted();
+      if (signal.aborted) {
+        results.push({ name, rows });
+        voided.push((signal.reason as Error).message);
+        break;
+      }
       // What the others measured took half an hour: the run is void, and tells what it has.
       voided.push(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
     }

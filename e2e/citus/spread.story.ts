@@ -23,7 +23,7 @@ import {
 import { reportFigure } from '../proof-figures.ts';
 import { type RunningService, startService } from '../services.ts';
 
-/** `npm run prove-citus` says where a PostgreSQL with Citus is. */
+/** `npm run prove -- citus` says where a PostgreSQL with Citus is. */
 const BIN = process.env.CITUS_BIN ?? '';
 const ACCOUNTS = 12;
 const LOAD_MS = 20_000;

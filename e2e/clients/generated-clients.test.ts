@@ -22,9 +22,10 @@ import { type RunningService, startService } from '../services.ts';
 const run = promisify(execFile);
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Set by `npm run prove-clients`: the generators are fetched from their registries, which takes a minute. */
+/** Set by `npm run prove -- clients`: the generators are fetched from their registries, which takes a minute. */
 const isProof = process.env.PROVE_CLIENTS !== undefined;
-if (!isProof) process.stderr.write('generated clients are left out here: npm run prove-clients has them\n');
+if (!isProof)
+  process.stderr.write('generated clients are left out here: npm run prove -- clients has them\n');
 
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 const OPENAPI_PYTHON_CLIENT = 'openapi-python-client==0.29.1';

@@ -7,7 +7,7 @@ import { subscribe, webhookPathOf } from './support/webhooks.ts';
 const MINUTE_MS = 60_000;
 const CHANGES = /\/webhooks\/changes/;
 
-/** Ten minutes of the page's timers, none of them waited for. `npm run quiet-tab` waits, and counts bytes. */
+/** Ten minutes of the page's timers, none of them waited for. `npm run pictures -- quiet-tab` waits, and counts bytes. */
 async function callsOfTenMinutes({ page }: Visit): Promise<string[]> {
   const calls = noteCalls(page, /\/api\//);
   for (let minute = 0; minute < 10; minute += 1) {

@@ -77,7 +77,7 @@ test('the schema takes the numbers that the services take, and refuses the next 
   }
 });
 
-/** On the path, or where `npm run prove-chart` put it. */
+/** On the path, or where `npm run prove -- chart` put it. */
 const fetched = join(checkout, 'node_modules', '.cache', 'runhook', 'helm');
 const helm = [fetched, 'helm'].find(
   (file) => (file === 'helm' || existsSync(file)) && spawnSync(file, ['version']).status === 0,
@@ -85,7 +85,7 @@ const helm = [fetched, 'helm'].find(
 const renderer = findRenderer();
 if (helm === undefined)
   process.stderr.write(
-    '\nthe chart is not rendered: there is no helm on the path, and npm run prove-chart has not fetched one\n',
+    '\nthe chart is not rendered: there is no helm on the path, and npm run prove -- chart has not fetched one\n',
   );
 
 function renderChart(args: string[]): Manifest[] {

@@ -4,10 +4,10 @@ import { expect, test } from '@jest/globals';
 import { dockerfile, stages } from './dockerfile.ts';
 import { checkout } from './manifests.ts';
 
-// What can be seen without building. The images are built and run by `npm run prove-image`.
+// What can be seen without building. The images are built and run by `npm run prove -- image`.
 const SERVICES = ['management', 'dispatcher', 'migrate'];
 // Plain JavaScript has no types of its own.
-const { bundledPrograms } = (await import(join(checkout, 'scripts', 'service-bundle.mjs'))) as {
+const { bundledPrograms } = (await import(join(checkout, 'scripts', 'build', 'service-bundle.mjs'))) as {
   bundledPrograms: () => string[];
 };
 const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
@@ -29,7 +29,7 @@ test('what the build takes from the checkout is there, and goes to the builder',
   );
   const needed = [...copied.filter((path) => path !== '.'), ...used, 'tsconfig.base.json', 'package.json'];
   expect(needed).toEqual(
-    expect.arrayContaining(['pnpm-lock.yaml', 'scripts/prune-image.mjs', 'prisma/migrations']),
+    expect.arrayContaining(['pnpm-lock.yaml', 'scripts/build/prune-image.mjs', 'prisma/migrations']),
   );
   for (const path of [...needed, ...sent])
     expect([path, existsSync(join(checkout, path))]).toEqual([path, true]);
@@ -89,7 +89,7 @@ test('there is one version, in the root package.json: every package has it, or g
 
 test('versions agree: pnpm with the bootstrap, the release with the packages, Node with what they need', () => {
   const pnpm = /pnpm@[\d.]+/;
-  expect(pnpm.exec(dockerfile)?.[0]).toBe(pnpm.exec(read('scripts/bootstrap.mjs'))?.[0]);
+  expect(pnpm.exec(dockerfile)?.[0]).toBe(pnpm.exec(read('scripts/build/bootstrap.mjs'))?.[0]);
   const { version, engines } = manifestOf('.');
   expect(dockerfile).toContain(`ARG VERSION=${version}\n`);
   expect(read('packages/client/src/client.ts')).toContain(`VERSION = '${version}'`);

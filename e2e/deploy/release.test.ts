@@ -65,7 +65,9 @@ test('what a workflow runs is here: scripts of npm, and files', () => {
 
 test('what is published is what packing makes: the packages of the checkout are private', () => {
   for (const workflow of workflows)
-    expect(read(workflow)).toMatch(/npm run pack -- --out .*\n(?:.*\n){0,8}.*npm publish "\$tarball"/);
+    expect(read(workflow)).toMatch(
+      /npm run build -- packages --out .*\n(?:.*\n){0,8}.*npm publish "\$tarball"/,
+    );
   for (const folder of folders) expect([folder, manifestOf(folder).private]).toEqual([folder, true]);
 });
 

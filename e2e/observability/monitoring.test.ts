@@ -15,7 +15,7 @@ import { hasProgram, startPrometheus } from './prometheus.ts';
 import { askedBy } from './promql.ts';
 
 const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
-/** Set by `npm run prove-dashboard`: what each panel shows is printed. */
+/** Set by `npm run prove -- dashboard`: what each panel shows is printed. */
 const isTold = process.env.PROVE_DASHBOARD !== undefined;
 
 /** Labels that Prometheus adds to what it scrapes. */

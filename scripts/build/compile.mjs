@@ -9,8 +9,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { run } from '../command.mjs';
-import { root, workspaceFolders } from '../workspace.mjs';
+import { run } from '../shared/command.mjs';
+import { root, workspaceFolders } from '../shared/workspace.mjs';
 
 /** Everything that has types: the build, which `tsconfig.json` lists, and the tests on top of it. */
 export const EVERYTHING = 'tsconfig.check.json';

@@ -35,37 +35,37 @@ const topology = (name, what) => [
  */
 export const PROOFS = {
   'citus core': {
-    command: 'npm run prove-citus -- --bin <folder> --only core',
+    command: 'npm run prove -- citus --bin <folder> --only core',
     shows: 'the tests of the log pass on Citus',
     covers: ['record', 'statements', 'packages/testing/src/spread-postgres.ts'],
   },
   'citus story': {
-    command: 'npm run prove-citus -- --bin <folder> --only story',
+    command: 'npm run prove -- citus --bin <folder> --only story',
     shows: 'the ledger balances while a worker of Citus is killed',
     covers: ['delivery', 'record', 'statements', 'packages/testing/src/spread-postgres.ts', 'e2e/citus'],
   },
   clients: {
-    command: 'npm run prove-clients',
+    command: 'npm run prove -- clients',
     shows: 'generated clients in Go and Python compile and call the service',
     covers: ['services/management/src/*openapi*', 'e2e/clients'],
   },
   chart: {
-    command: 'npm run prove-chart',
+    command: 'npm run prove -- chart',
     shows: 'the Helm chart renders the same manifests as the overlays',
     covers: ['k8s', 'e2e/deploy/chart.test.ts'],
   },
   image: {
-    command: 'npm run prove-image',
+    command: 'npm run prove -- image',
     shows: 'the images build, start without root and deliver',
     covers: [
       ...['Dockerfile', '.dockerignore', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', 'scripts/src/image'],
       ...['client-api', 'known-migrations', 'prune-image', 'service-bundle'].map(
-        (name) => `scripts/${name}.mjs`,
+        (name) => `scripts/build/${name}.mjs`,
       ),
     ],
   },
   dashboard: {
-    command: 'npm run prove-dashboard',
+    command: 'npm run prove -- dashboard',
     shows: 'every query of the dashboard returns data under load',
     covers: [
       'k8s/monitoring',
@@ -76,12 +76,17 @@ export const PROOFS = {
     ],
   },
   matrix: {
-    command: 'npm run test:matrix',
+    command: 'npm run prove -- matrix',
     shows: 'the core tests pass on each supported Node, PostgreSQL and queue server',
     covers: [
       'delivery',
       'record',
-      ...['packages/embedded/src', 'services/migrate/src', 'scripts/tested-versions.json', 'pnpm-lock.yaml'],
+      ...[
+        'packages/embedded/src',
+        'services/migrate/src',
+        'scripts/prove/tested-versions.json',
+        'pnpm-lock.yaml',
+      ],
     ],
   },
   chaos: {
@@ -112,7 +117,7 @@ export const PROOFS = {
     covers: ['delivery', 'record', 'services/management/src', 'e2e/attack'],
   },
   simulation: {
-    command: 'npm run simulate -- --against-bench',
+    command: 'npm run bench -- simulate --against-bench',
     shows: 'the simulator is within 20 % of the benchmark',
     covers: ['delivery', 'record', 'bench/simulate', 'bench/src/simulate'],
   },

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { root } from '../workspace.mjs';
+import { root } from '../shared/workspace.mjs';
 import { GROUPS, PROOFS } from './catalogue.mjs';
 
 const PAGE = join(root, 'docs', 'proofs.md');

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { root } from '../workspace.mjs';
+import { root } from '../shared/workspace.mjs';
 import { PROOFS, pathsOf } from './catalogue.mjs';
 import { readResults, writeResult } from './page.mjs';
 

@@ -142,7 +142,7 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   return { promise, resolve };
 }
 
-/** What `scripts/terminal.mjs` makes. */
+/** What `scripts/start/terminal.mjs` makes. */
 export interface Stopping {
   /** Aborted by the first Ctrl-C. */
   signal: AbortSignal;

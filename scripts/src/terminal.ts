@@ -1,7 +1,7 @@
 import { webhooksUrl } from './api.ts';
 import type { DevJson } from './home.ts';
 
-/** What `scripts/terminal.mjs` makes. */
+/** What `scripts/start/terminal.mjs` makes. */
 export interface Terminal {
   style: Record<'bold' | 'dim' | 'red' | 'green' | 'yellow', (text: string) => string>;
   line(text?: string): void;

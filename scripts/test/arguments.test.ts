@@ -1,61 +1,114 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Clone, makeClone } from './clone.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { scripts } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as {
   scripts: Record<string, string>;
 };
+const names = Object.keys(scripts);
+const fileOf = (name: string) => `scripts/${name.replace(':', '-')}.mjs`;
+const PARTS = [
+  ...['packages', 'golden'].map((part) => ['build', part]),
+  ...['clients', 'chart', 'image', 'citus', 'dashboard', 'matrix'].map((part) => ['prove', part]),
+  ...['compare', 'screenshots', 'lighthouse', 'quiet-tab'].map((part) => ['pictures', part]),
+  ...[
+    ['check', 'migrations'],
+    ['bench', 'simulate'],
+  ],
+] as [script: string, part: string][];
 
-/** Commands of npm by the file that they run, of those that read their arguments with arguments.mjs. */
-const commands = Object.entries(scripts).flatMap(([name, command]) => {
-  const [, file] = /^(?:exec )?node (scripts\/[\w-]+\.mjs)$/.exec(command) ?? [];
-  if (file === undefined) return [];
-  return readFileSync(`${root}/${file}`, 'utf8').includes("from './arguments.mjs'") ? [{ name, file }] : [];
+let clone: Clone;
+
+beforeAll(() => {
+  clone = makeClone();
 });
 
-function call(file: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], {
-    cwd: root,
-    encoding: 'utf8',
-    timeout: 120_000,
-  });
+afterAll(() => clone.remove());
+
+function call(file: string, args: string[], cwd = root) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], { cwd, encoding: 'utf8' });
   return { status, stdout, stderr };
 }
 
-test('there is one place that reads arguments, and version.mjs, which npm calls', () => {
-  const readers = readdirSync(`${root}/scripts`).filter(
-    (file) => file.endsWith('.mjs') && /parseArgs\(/.test(readFileSync(`${root}/scripts/${file}`, 'utf8')),
+/** Where nothing is installed. */
+const callInClone = (name: string, ...args: string[]) => call(fileOf(name), args, clone.folder);
+
+function expectHelp({ status, stdout, stderr }: ReturnType<typeof call>, command: string): void {
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.startsWith(`usage: npm ${command} `) || stdout.startsWith(`usage: npm ${command}\n`)).toBe(
+    true,
   );
-  expect(readers).toEqual(['arguments.mjs', 'version.mjs']);
+  for (const label of ['Purpose', 'Duration', 'Prerequisites'])
+    expect(stdout).toMatch(new RegExp(`^${label}: +\\S`, 'm'));
+}
+
+const commandOf = (name: string) => (['start', 'test', 'version'].includes(name) ? name : `run ${name}`);
+
+test('there are at most 15 scripts, and each has one entry with its name', () => {
+  expect(names.length).toBeLessThanOrEqual(15);
+  for (const name of names) expect(scripts[name]).toMatch(new RegExp(`^(exec )?node ${fileOf(name)}$`));
+  const entries = readdirSync(`${root}/scripts`).filter((file) => file.endsWith('.mjs'));
+  expect(entries.map((file) => `scripts/${file}`).sort()).toEqual(
+    [...names.map(fileOf), 'scripts/test-servers.mjs'].sort(),
+  );
 });
 
-test.each(commands)('$name says what it takes, and names what it does not', ({ name, file }) => {
-  const { stdout, ...asked } = call(file, '--help');
-  expect(asked).toEqual({ status: 0, stderr: '' });
-  expect(stdout.startsWith(`usage: npm ${name === 'start' ? '' : 'run '}${name} `)).toBe(true);
-  const refused = call(file, '--no-such-option');
-  expect(refused).toMatchObject({ status: 2, stdout: '' });
-  expect(refused.stderr).toContain("Unknown option '--no-such-option'");
-  expect(refused.stderr).toContain(stdout);
+test.each(names)(
+  '%s --help states purpose, duration and prerequisites before anything is installed',
+  (name) => {
+    expectHelp(callInClone(name, '--help'), commandOf(name));
+  },
+);
+
+test.each(PARTS)('%s -- %s --help does so, too', (name, part) => {
+  expectHelp(callInClone(name, part, '--help'), `run ${name} -- ${part}`);
 });
+
+test.each(['build', 'check', 'prove', 'pictures'])('%s names the parts that it has', (name) => {
+  const { status, stderr } = callInClone(name, 'no-such-part');
+  expect(status).toBe(2);
+  expect(stderr).toContain('the part is "no-such-part", and must be one of ');
+});
+
+test.each(['start', 'attack', 'chaos', 'upgrade', 'typecheck', 'version'])(
+  '%s rejects an unknown option',
+  (name) => {
+    const { status, stdout, stderr } = callInClone(name, '--no-such-option');
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain("Unknown option '--no-such-option'");
+    expect(stderr).toContain('usage: npm ');
+  },
+);
 
 test.each([
   ['chaos', ['--seeds', '0'], '--seeds is "0", and must be a whole number above 0'],
   ['chaos', ['--seed', ''], '--seed is "", and must be a whole number of at least 0'],
   ['chaos', ['--topology', 'ring'], '--topology is "ring", and must be one of sentinel, cluster,'],
-  ['attack', ['--minutes', 'ten'], '--minutes is "ten", and must be a number above 0'],
-  ['quiet-tab', ['--minutes', 'Infinity'], '--minutes is "Infinity", and must be a number above 0'],
-  ['lighthouse', ['--runs', '1.5'], '--runs is "1.5", and must be a whole number above 0'],
-  ['test:matrix', ['--node', '19'], '--node is "19", and must be one of 20,'],
-  ['pack', ['nothing'], 'no published package is called nothing'],
-  ['migrate-check', ['no-such-file.sql'], 'there is no file no-such-file.sql'],
-  ['upgrade', ['--from', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
   ['chaos', ['--older', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
-  ['prove-citus', [], '--bin is missing'],
+  ['attack', ['--minutes', 'ten'], '--minutes is "ten", and must be a number above 0'],
+  ['upgrade', ['--from', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
+  [
+    'pictures',
+    ['quiet-tab', '--minutes', 'Infinity'],
+    '--minutes is "Infinity", and must be a number above 0',
+  ],
+  ['pictures', ['lighthouse', '--runs', '1.5'], '--runs is "1.5", and must be a whole number above 0'],
+  ['prove', ['matrix', '--node', '19'], '--node is "19", and must be one of 20,'],
+  ['prove', ['citus'], '--bin is missing'],
+  ['build', ['packages', 'nothing'], 'no published package is called nothing'],
+  ['check', ['migrations', 'no-such-file.sql'], 'there is no file no-such-file.sql'],
 ])('%s %j: %s', (name, args, message) => {
-  const file = commands.find((command) => command.name === name)?.file ?? '';
-  const { status, stderr } = call(file, ...args);
+  const { status, stderr } = callInClone(name, ...args);
   expect({ status, isNamed: stderr.startsWith(message) }).toEqual({ status: 2, isNamed: true });
+});
+
+test('the help of npm run bench names every scenario', async () => {
+  const source = readFileSync(`${root}/bench/src/options.ts`, 'utf8');
+  const [, list = ''] = /SCENARIO_NAMES = \[([^\]]*)\]/.exec(source) ?? [];
+  const scenarios = [...list.matchAll(/'([\w-]+)'/g)].map(([, scenario]) => scenario);
+  expect(scenarios.length).toBeGreaterThan(10);
+  expect(callInClone('bench', '--help').stdout).toContain(`scenarios: ${scenarios.join(' ')};`);
 });

@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { isRunning } from '../../packages/embedded/test/killed-parent.ts';
 import { eventually } from '../../packages/testing/src/index.ts';
 
-const MODULE = fileURLToPath(new URL('../busy-loops.mjs', import.meta.url));
+const MODULE = fileURLToPath(new URL('./run/busy-loops.mjs', import.meta.url));
 
 /** Starts loops from a process of their own, lets `end` end that, and gives the pids when none of them runs any more. */
 async function loopsOf(end: string, signal?: NodeJS.Signals): Promise<number[]> {

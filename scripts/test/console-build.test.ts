@@ -10,7 +10,7 @@ type Build = (options: {
   bundle: (folder: string, outDir: string) => Promise<unknown>;
 }) => Promise<void>;
 // Plain JavaScript, because it runs before anything is compiled: it has no types of its own.
-const { buildConsole } = (await import(String(new URL('../console-build.mjs', import.meta.url)))) as {
+const { buildConsole } = (await import(String(new URL('../build/console-build.mjs', import.meta.url)))) as {
   buildConsole: Build;
 };
 

@@ -9,7 +9,9 @@ interface Combination {
   queue: string;
 }
 
-const { combinations, tested } = (await import(String(new URL('../matrix-parts.mjs', import.meta.url)))) as {
+const { combinations, tested } = (await import(
+  String(new URL('../prove/matrix-parts.mjs', import.meta.url))
+)) as {
   combinations(names: Record<keyof Combination, string[]>, breadth: 'once' | 'pairs'): Combination[];
   tested: Record<keyof Combination, Record<string, unknown>>;
 };

@@ -9,7 +9,7 @@ interface Finding {
 }
 
 const { BASELINE, checkMigration, newMigrations } = (await import(
-  String(new URL('../migration-rules.mjs', import.meta.url))
+  String(new URL('../check/migration-rules.mjs', import.meta.url))
 )) as {
   BASELINE: string;
   checkMigration(sql: string): Finding[] | null;

@@ -33,7 +33,7 @@ if (!hasRedis) process.stderr.write('the installed publisher publishes nothing: 
 test('the packages are well made, install into an empty project, compile with strict types, and work', async () => {
   await inTemporaryFolder(async (folder) => {
     const packed = join(folder, 'packed');
-    await node(root, join(root, 'scripts', 'pack.mjs'), '--out', packed, '--check');
+    await node(root, join(root, 'scripts', 'build', 'packages.mjs'), '--out', packed, '--check');
     const tarballs = (await readdir(packed)).filter((name) => name.endsWith('.tgz'));
     for (const name of tarballs) await expectPublishable(packed, name);
 

@@ -1,10 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { appendFileSync, cpSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Clone, makeClone } from './clone.ts';
 
 interface Proof {
   covers: string[];
@@ -38,54 +37,33 @@ test('the proof on Citus covers every statement on the log', () => {
   expect(withSql.filter((file) => !covered.has(file))).toEqual([]);
 });
 
-let clone: string;
-const git = (...args: string[]) => execFileSync('git', args, { cwd: clone, encoding: 'utf8' });
-const commit = (subject: string) =>
-  git('-c', 'user.name=Test', '-c', 'user.email=test@example.com', 'commit', '-qam', subject);
+let clone: Clone;
 
 function inClone(statement: string) {
   const script = `import * as proofs from './scripts/prove/proofs.mjs'; ${statement}`;
-  const options = { cwd: clone, encoding: 'utf8' } as const;
+  const options = { cwd: clone.folder, encoding: 'utf8' } as const;
   return spawnSync(process.execPath, ['--input-type=module', '--eval', script], options).stdout;
 }
 
-/** A clone with the scripts of the work tree. */
-beforeAll(async () => {
-  clone = await mkdtemp(join(tmpdir(), 'runhook-proofs-'));
-  execFileSync('git', ['clone', '-q', '--no-hardlinks', '--depth', '1', `file://${root}`, clone]);
-  const skipped = new Set(['dist', 'node_modules', 'test']);
-  for (const name of readdirSync(join(root, 'scripts')).filter((entry) => !skipped.has(entry)))
-    cpSync(join(root, 'scripts', name), join(clone, 'scripts', name), { recursive: true });
-  cpSync(join(root, 'docs', 'proofs.md'), join(clone, 'docs', 'proofs.md'));
-  git('add', '--all');
-  git(
-    '-c',
-    'user.name=Test',
-    '-c',
-    'user.email=test@example.com',
-    'commit',
-    '-q',
-    '--allow-empty',
-    '-m',
-    'base',
-  );
+beforeAll(() => {
+  clone = makeClone();
 });
 
-afterAll(() => rm(clone, { recursive: true, force: true }));
+afterAll(() => clone.remove());
 
 test('docs/proofs.md is what node scripts/prove/page.mjs writes', () => {
-  const before = readFileSync(join(clone, 'docs/proofs.md'), 'utf8');
-  execFileSync(process.execPath, ['scripts/prove/page.mjs'], { cwd: clone });
-  expect(readFileSync(join(clone, 'docs/proofs.md'), 'utf8')).toBe(before);
+  const before = readFileSync(join(clone.folder, 'docs/proofs.md'), 'utf8');
+  execFileSync(process.execPath, ['scripts/prove/page.mjs'], { cwd: clone.folder });
+  expect(readFileSync(join(clone.folder, 'docs/proofs.md'), 'utf8')).toBe(before);
 });
 
 test('a proof that passed is current until one of its paths changes, and no release is made while one is stale', () => {
   for (const name of Object.keys(PROOFS))
     expect(inClone(`proofs.recordProof('${name}', ['5 tests passed']);`)).toContain(`proof ${name}: written`);
-  commit('Record the proofs');
+  clone.commit('Record the proofs');
   expect(inClone('proofs.printStaleProofs();')).toContain(' current, 0 stale\n');
 
-  appendFileSync(join(clone, 'services/dispatcher/src/record/attempts.ts'), '\n');
+  appendFileSync(join(clone.folder, 'services/dispatcher/src/record/attempts.ts'), '\n');
   const stale = inClone('proofs.printStaleProofs();');
   expect(stale).toMatch(
     /^ {2}citus core: passed on .*; changed since: services\/dispatcher\/src\/record\/attempts/m,
@@ -95,10 +73,13 @@ test('a proof that passed is current until one of its paths changes, and no rele
   expect(dirty).toContain(
     'docs/proofs.md is not updated, because of uncommitted changes: services/dispatcher',
   );
-  expect(readFileSync(join(clone, 'docs/proofs.md'), 'utf8')).not.toContain('6 tests passed');
+  expect(readFileSync(join(clone.folder, 'docs/proofs.md'), 'utf8')).not.toContain('6 tests passed');
 
-  commit('Change a statement');
-  const release = spawnSync(process.execPath, ['scripts/version.mjs'], { cwd: clone, encoding: 'utf8' });
+  clone.commit('Change a statement');
+  const release = spawnSync(process.execPath, ['scripts/version.mjs'], {
+    cwd: clone.folder,
+    encoding: 'utf8',
+  });
   expect(release.status).toBe(1);
   expect(release.stderr).toContain('  citus core: passed on ');
 });

@@ -3,7 +3,9 @@ import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-const { findSystemPostgres } = (await import(String(new URL('../system-postgres.mjs', import.meta.url)))) as {
+const { findSystemPostgres } = (await import(
+  String(new URL('./run/system-postgres.mjs', import.meta.url))
+)) as {
   findSystemPostgres(options: { major?: string; folder: string }): object | null;
 };
 

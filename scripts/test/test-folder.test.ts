@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
 // Plain JavaScript, because it runs before anything is compiled: it has no types of its own.
-const { makeTestFolder } = (await import(String(new URL('../test-folder.mjs', import.meta.url)))) as {
+const { makeTestFolder } = (await import(String(new URL('./run/test-folder.mjs', import.meta.url)))) as {
   makeTestFolder(
     name: string,
     options: { memory?: string; disk?: string; roomMinBytes?: number },

@@ -1,5 +1,6 @@
 import type { Figures } from '../bench.ts';
 import type { BenchOptions } from '../options.ts';
+import { textReport } from '../report/table.ts';
 import { createProgress, run } from '../run.ts';
 import { scenarios } from '../scenarios/index.ts';
 import { rest } from '../scenarios/rest.ts';
@@ -85,6 +86,7 @@ export async function benchRows(
     signal,
     { ...scenarios, rest: (bench) => rest(bench, ['redis']) },
   );
+  if (report.voided.length > 0) process.stderr.write(`${textReport(report)}\n`);
   if (report.voided.length > 0) throw new Error(`The benchmark is void: ${report.voided.join('; ')}`);
   const cores = report.machine.cores;
   if (cores !== BENCH_SETUP.machineCores)

@@ -9,7 +9,7 @@ import { type Prices, readPrices } from './cost.ts';
 import { refitted } from './fit.ts';
 import { kneeOf, sliceOf } from './knee.ts';
 import { type Load, type Observation, observe, PARTS } from './observe.ts';
-import { parseOptions, type SimulateOptions, USAGE } from './options.ts';
+import { parseOptions, type SimulateOptions } from './options.ts';
 import { trialPicture } from './picture.ts';
 import { Planner } from './plans.ts';
 import { hpaSettings, kedaSettings, type ScalerSettings } from './scaler.ts';
@@ -186,4 +186,4 @@ function oneOf<Name extends string>(options: SimulateOptions, name: string, name
   return found;
 }
 
-export { USAGE, UsageError };
+export { UsageError };

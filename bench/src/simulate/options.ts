@@ -1,29 +1,6 @@
 import { parseArgs } from 'node:util';
 import { UsageError } from '../options.ts';
 
-export const USAGE = `usage: npm run simulate [-- <what> <options>]
-
-what is run, without another word
---rate <n>            deliveries a second; 1000
---arrivals <name>     poisson, even, or burst (ten times as many for ten seconds of each minute); poisson
---how <name>          rest, or queue: published straight onto it; rest
---deliveries <n>      deliveries of each event; 1
---dispatchers, --management, --shards, --redis-nodes, --database-cores, --concurrency <n>
---databases <n>       cells, or workers of Citus: one equal part of everything is simulated
---endpoints <file>    JSON: p50Ms, p99Ms, failureShare, count; or each as --p50-ms, --p99-ms, --failure-share
---seconds, --seed <n> of virtual time, 10; the same seed does the same, 1
---knee                the rate up to which p99 stays, too
-
-instead
---scaling             the trials of the scaler: what came of each, and their pictures into --out <folder>; --most <n>
-                      dispatchers in place of what the manifests say
---plans               the plans of docs/scaling.md, and what they cost: --rates 100,1000 --days 30,7 --prices <file>
-                      or one price: --vcpu, --disk, --archive, --internet, --zones <dollars>
---docs                writes docs/scaling.md and its pictures from bench/simulate/measured.json
---against-bench       runs scenarios of npm run bench here, fits the times to some and tells the others; --runs, --bench-seconds
---against-page        the same with what docs/performance.md says
---fit                 writes measured.json anew, fitted to docs/performance.md`;
-
 const TEXTS = {
   rate: '1000',
   arrivals: 'poisson',

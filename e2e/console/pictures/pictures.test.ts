@@ -22,7 +22,7 @@ const PAGES: Record<string, (place: ReturnType<typeof places>) => string> = {
 
 const KEPT = fileURLToPath(new URL('./kept/', import.meta.url));
 const MADE_BY = join(KEPT, 'made-by.json');
-/** `npm run pictures -- --update`: what is seen now is what shall be seen. */
+/** `npm run pictures -- compare --update`: what is seen now is what shall be seen. */
 const isUpdate = process.env.KEEP_PICTURES === '1';
 
 let browser: Browser;

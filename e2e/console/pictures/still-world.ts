@@ -27,7 +27,7 @@ interface DemoData {
   webhookIds: string[];
 }
 
-const DEMO_DATA = new URL('../../../scripts/screenshots/demo-data.mjs', import.meta.url);
+const DEMO_DATA = new URL('../../../scripts/pictures/demo-data.mjs', import.meta.url);
 const CLOCK_AHEAD = new URL('../../chaos/clock-ahead.mjs', import.meta.url);
 
 /** The pictures of docs/console.md show the same data, as of their day. */

@@ -13,7 +13,7 @@ import {
 } from '@runhook/contract';
 import { EVENTS, HMAC_SECRET, SUBSCRIPTION } from './fixtures.ts';
 
-/** As scripts/golden.mjs writes it. */
+/** As scripts/build/golden.mjs writes it. */
 interface GoldenDelivery {
   name: string;
   body: string;
@@ -33,8 +33,8 @@ const golden = Object.fromEntries(
 );
 type Golden = typeof golden;
 
-test('the golden files are what npm run golden writes', () => {
-  const script = fileURLToPath(new URL('../../../scripts/golden.mjs', import.meta.url));
+test('the golden files are what npm run build -- golden writes', () => {
+  const script = fileURLToPath(new URL('../../../scripts/build/golden.mjs', import.meta.url));
   const env = { ...process.env, NODE_OPTIONS: '' };
   const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { env, encoding: 'utf8' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -12,7 +12,7 @@ import { DISTRIBUTED_TABLES } from './spread-postgres.ts';
 
 /*
  * Finds the statements that Citus rejects in the parse trees of plain PostgreSQL, because no developer runs Citus routinely. Each
- * rule was tried on Citus 13.0.3, whose message its comment quotes. `npm run prove-citus` runs the statements on Citus itself.
+ * rule was tried on Citus 13.0.3, whose message its comment quotes. `npm run prove -- citus` runs the statements on Citus itself.
  */
 
 const DISTRIBUTED_VIEWS = ['logged_attempts'];

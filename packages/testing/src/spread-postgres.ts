@@ -13,7 +13,7 @@ export interface SpreadPostgres {
   close(): Promise<void>;
 }
 
-/** Where the record is spread: the workers of TEST_POSTGRES_URL, which the servers of `npm run prove-citus` have. */
+/** Where the record is spread: the workers of TEST_POSTGRES_URL, which the servers of `npm run prove -- citus` have. */
 export function workerUrls(): string[] {
   return (process.env.TEST_WORKER_URLS ?? '').split(',').filter((url) => url !== '');
 }

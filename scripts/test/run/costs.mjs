@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import { root } from '../../workspace.mjs';
+import { root } from '../../shared/workspace.mjs';
 
 const FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
 /** Only files that take longer are recorded: the order of the others makes no difference. */

@@ -1,21 +1,24 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { bootstrap } from '../../bootstrap.mjs';
+import { bootstrap, prepareUnitTests } from '../../build/bootstrap.mjs';
 import { compile, EVERYTHING } from '../../build/compile.mjs';
-import { run, step } from '../../command.mjs';
 import { printStaleProofs } from '../../prove/proofs.mjs';
-import { runJest } from '../../run-jest.mjs';
-import { findSystemPostgres, NO_SYSTEM_POSTGRES } from '../../system-postgres.mjs';
-import { makeTestFolder } from '../../test-folder.mjs';
+import { run, step } from '../../shared/command.mjs';
+import { root } from '../../shared/workspace.mjs';
 import { startTestServers } from '../../test-servers.mjs';
-import { root } from '../../workspace.mjs';
 import { recordCosts } from './costs.mjs';
+import { needsOf } from './needs.mjs';
+import { listTests, runJest } from './run-jest.mjs';
+import { findSystemPostgres, NO_SYSTEM_POSTGRES } from './system-postgres.mjs';
+import { makeTestFolder } from './test-folder.mjs';
 
 /**
  * Tests that `npm test` runs a second time, on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the
  * oldest version that is supported. They cover the plans of the statements and the essential path of the story.
  */
 const ON_SYSTEM_POSTGRES = ['services/dispatcher/test/record/plans', 'e2e/story-essentials\\.test'];
+/** The projects that start the servers and fill their templates. */
+const OF_SERVERS = ['packages/embedded', 'packages/testing'];
 const RECORD_COSTS = '--record-costs';
 
 /**
@@ -32,9 +35,9 @@ export async function runSuite({ tests, args }) {
   const failures = [];
   let summary = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
   try {
-    await bootstrap({ step, signal: stop.signal, onFailure: rethrow });
+    const withServers = await prepare({ tests, args: jestArgs, isComplete, signal: stop.signal });
     if (isComplete && tests === 'short') failures.push(...(await checkSources(stop.signal)));
-    summary = await runTests({ tests, args: jestArgs, isComplete, signal: stop.signal });
+    summary = await runTests({ tests, args: jestArgs, isComplete, withServers, signal: stop.signal });
     if (isRecording) recordCosts(summary.files);
   } catch (error) {
     failures.push(error.message);
@@ -55,13 +58,27 @@ function watchSignals() {
   return { signal: controller.signal, stoppedBy: () => stoppedBy };
 }
 
-async function runTests({ tests, args, isComplete, signal }) {
+/** Builds what the tests use, and returns whether they need servers. */
+async function prepare({ tests, args, isComplete, signal }) {
+  if (isComplete) {
+    await bootstrap({ step, signal, onFailure: rethrow });
+    return true;
+  }
+  await prepareUnitTests({ step, signal });
+  const needs = needsOf(await listTests(args, { tests, signal }));
+  if (needs.build) await bootstrap({ step, signal, onFailure: rethrow, withConsole: needs.console });
+  else if (needs.servers) await step('building the servers', () => compile(OF_SERVERS, signal));
+  return needs.servers;
+}
+
+async function runTests({ tests, args, isComplete, withServers, signal }) {
   const { folder, environment, remove } = await makeTestFolder('test');
   let systemPostgres = `only in a run of all tests of npm test`;
   let servers = null;
   try {
-    servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
-    const options = { environment: { ...environment, ...servers.environment }, folder, signal };
+    if (withServers)
+      servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
+    const options = { environment: { ...environment, ...servers?.environment }, folder, signal };
     const results = await runJest({ ...options, tests, args });
     if (!isComplete || tests === 'long' || signal.aborted) return results;
     const onSystem = await runOnSystemPostgres(servers, options);

@@ -1,0 +1,93 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { run } from '../shared/command.mjs';
+import { hashOfSources } from './source-hash.mjs';
+
+/** Of a checkout: everything that the built console comes from. */
+const SOURCES = [
+  'examples/receivers',
+  'examples/relays',
+  'packages/console/index.html',
+  'packages/console/package.json',
+  'packages/console/postcss.config.cjs',
+  'packages/console/public',
+  'packages/console/src',
+  'packages/console/tsconfig.json',
+  'packages/console/vite.config.ts',
+  'packages/contract/src',
+  'pnpm-lock.yaml',
+  'scripts/build/console-build.mjs',
+  'tsconfig.base.json',
+];
+const STAMP = '.built-from';
+const COMPRESSIBLE = /\.(css|js|json|map|svg|txt|webmanifest)$/;
+/** Below it the headers weigh more. */
+const COMPRESSED_FROM_BYTES = 1_024;
+
+/**
+ * Builds `packages/console/dist`, unless it was built from the very same sources. Built aside and put in place whole,
+ * so that a service which starts meanwhile never reads half of it; the stamp in the folder goes with it.
+ *
+ * @param {{ checkout: string, step: (name: string, work: () => Promise<void>) => Promise<void>,
+ *   bundle?: (folder: string, outDir: string) => Promise<unknown>, signal?: AbortSignal }} options `bundle` fills
+ * `outDir` from the package's folder
+ */
+export async function buildConsole({
+  checkout,
+  step,
+  signal,
+  bundle = (...folders) => runVite(...folders, signal),
+}) {
+  const folder = join(checkout, 'packages', 'console');
+  const dist = join(folder, 'dist');
+  const stamp = join(dist, STAMP);
+  const wanted = hashOfSources(checkout, SOURCES);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  await step('building the console', async () => {
+    const aside = join(folder, 'node_modules', `.dist-${process.pid}`);
+    mkdirSync(join(folder, 'node_modules'), { recursive: true });
+    try {
+      await bundle(folder, aside);
+      await compressFiles(aside);
+      writeFileSync(join(aside, STAMP), wanted);
+      rmSync(dist, { recursive: true, force: true });
+      renameSync(aside, dist);
+    } finally {
+      rmSync(aside, { recursive: true, force: true });
+    }
+  });
+}
+
+function runVite(folder, outDir, signal) {
+  const vite = join(folder, 'node_modules', 'vite', 'bin', 'vite.js');
+  return run(process.execPath, [vite, 'build', '--logLevel', 'warn', '--outDir', outDir, '--emptyOutDir'], {
+    cwd: folder,
+    // A shell's NODE_ENV=development would put React's development build into the console.
+    env: { ...process.env, NODE_ENV: 'production' },
+    signal,
+    name: 'vite build',
+  });
+}
+
+/** Beside each file what a browser rather takes, as small as it gets: it is done once, and sent often. */
+async function compressFiles(dist) {
+  const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
+  const entries = readdirSync(dist, { recursive: true, withFileTypes: true });
+  const paths = entries
+    .filter((entry) => entry.isFile() && COMPRESSIBLE.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
+  await Promise.all(
+    paths.map(async (path) => {
+      const plain = readFileSync(path);
+      if (plain.length < COMPRESSED_FROM_BYTES) return;
+      const [br, gz] = await Promise.all([
+        promisify(brotliCompress)(plain, brotli),
+        promisify(gzip)(plain, { level: 9 }),
+      ]);
+      await Promise.all([writeFile(`${path}.br`, br), writeFile(`${path}.gz`, gz)]);
+    }),
+  );
+}

@@ -1,0 +1,13 @@
+// Writes the names of the migrations into the code that asks a database for them, beside the Prisma client: run after
+// `prisma generate`, which empties that folder.
+import { readdirSync, writeFileSync } from 'node:fs';
+
+const migrations = readdirSync(new URL('../../prisma/migrations/', import.meta.url), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name)
+  .sort();
+const lines = migrations.map((name) => `  '${name}',\n`).join('');
+writeFileSync(
+  new URL('../../packages/database/src/generated/migrations.ts', import.meta.url),
+  `/** The migrations that this build was made with, oldest first. */\nexport const KNOWN_MIGRATIONS: readonly string[] = [\n${lines}];\n`,
+);

@@ -1,0 +1,50 @@
+// node scripts/build/prune-image.mjs <folder>…: removes what no process reads from a deployed service.
+import { readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Declarations and source maps are for people and compilers. Licences stay. */
+const UNREAD_FILE = /(\.d\.[cm]?ts|\.map|\.tsbuildinfo|\.ts|\.mts|\.cts|\.md|\.markdown)$/i;
+const KEPT_FILE = /^(licen[cs]e|notice|copying)/i;
+/** Left behind by the deployment: they tell paths of the machine that built it. */
+const UNREAD_AT_TOP = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json'];
+/** Prisma's client carries a query compiler for every database, each in two sizes and twice as a module. */
+const PRISMA_CLIENT = /@prisma\/client\/runtime\//;
+const OTHER_DATABASES =
+  /query_compiler_(fast_|.*\.(cockroachdb|mysql|sqlite|sqlserver)\.)|\.wasm-base64\.js$/;
+const EDGE_ONLY = /(wasm-compiler-edge|index-browser)\./;
+
+for (const folder of process.argv.slice(2)) {
+  const before = bytesBelow(folder);
+  for (const name of UNREAD_AT_TOP) rmSync(join(folder, name), { force: true });
+  prune(folder);
+  const after = bytesBelow(folder);
+  process.stdout.write(`${folder}: ${megabytes(before)} MB, pruned to ${megabytes(after)} MB\n`);
+}
+
+function prune(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) prune(path);
+    else if (entry.isFile() && isUnread(path, entry.name)) rmSync(path);
+  }
+}
+
+function isUnread(path, name) {
+  if (KEPT_FILE.test(name)) return false;
+  if (PRISMA_CLIENT.test(path) && (OTHER_DATABASES.test(name) || EDGE_ONLY.test(name))) return true;
+  return UNREAD_FILE.test(name);
+}
+
+function bytesBelow(folder) {
+  let bytes = 0;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) bytes += bytesBelow(path);
+    else if (entry.isFile()) bytes += statSync(path).size;
+  }
+  return bytes;
+}
+
+function megabytes(bytes) {
+  return (bytes / 1_048_576).toFixed(1);
+}

@@ -1,0 +1,22 @@
+import { prepareSources } from '../build/bootstrap.mjs';
+import { compile, EVERYTHING } from '../build/compile.mjs';
+import { step } from '../shared/command.mjs';
+import { changedFiles } from './changed.mjs';
+import { lint } from './sources.mjs';
+import { testChanged } from './tests.mjs';
+import { checkWords } from './words.mjs';
+
+/** Runs every check on the change since HEAD, also after one has failed, and sets the exit code. */
+export async function checkChange() {
+  const files = changedFiles();
+  checkWords();
+  if (files.length > 0) await lint(files);
+  try {
+    await prepareSources();
+    await step('checking types', () => compile([EVERYTHING]));
+  } catch (error) {
+    process.stderr.write(`\n${error.message}\n`);
+    process.exitCode = 1;
+  }
+  await testChanged();
+}

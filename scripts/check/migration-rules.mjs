@@ -1,0 +1,154 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { root } from '../shared/workspace.mjs';
+
+/**
+ * The newest migration that was there before this check. Some before it take columns away or write a table anew; what comes
+ * after it may not.
+ */
+export const BASELINE = '20261126060000_ids_first_in_keys';
+
+/** The oldest PostgreSQL that is supported. */
+const POSTGRES_VERSION = '15.0';
+/** The first line of a migration that runs outside a transaction; packages/database/src/migration-script.ts reads it too. */
+const OUTSIDE = '-- One by one, outside a transaction.';
+const REASON_CHARACTERS_MIN = 20;
+
+/** Of squawk's rules those that say that a statement locks or contracts. The runner of migrations has its own timeouts. */
+const SQUAWK_RULES = new Set([
+  'adding-field-with-default',
+  'adding-foreign-key-constraint',
+  'adding-not-nullable-field',
+  'adding-required-field',
+  'adding-serial-primary-key-field',
+  'ban-alter-domain-with-add-constraint',
+  'ban-concurrent-index-creation-in-transaction',
+  'ban-drop-column',
+  'ban-drop-database',
+  'ban-drop-table',
+  'ban-truncate-cascade',
+  'ban-uncommitted-transaction',
+  'changing-column-type',
+  'constraint-missing-not-valid',
+  'disallowed-unique-constraint',
+  'renaming-column',
+  'renaming-table',
+  'require-concurrent-index-creation',
+  'require-concurrent-index-deletion',
+  'require-concurrent-reindex',
+  'transaction-nesting',
+]);
+
+/** What squawk lets pass. */
+const OUR_RULES = [
+  {
+    rule: 'drops-what-is-called',
+    form: /\bDROP\s+(?:MATERIALIZED\s+VIEW|VIEW|FUNCTION|PROCEDURE|TYPE|DOMAIN|SEQUENCE|SCHEMA|TRIGGER)\b/giu,
+    message: 'What the release before calls, or relies on, has to stay for a release.',
+  },
+  {
+    rule: 'renames-what-is-called',
+    form: /\bALTER\s+(?:VIEW|FUNCTION|TYPE|SEQUENCE|SCHEMA|TRIGGER)\b[^;]*\bRENAME\b/giu,
+    message: 'The release before calls it by its old name.',
+  },
+  {
+    rule: 'locks-a-table',
+    form: /(?:^|;)\s*(?:LOCK|VACUUM\s+FULL|TRUNCATE|CLUSTER)\b/giu,
+    message: 'Everybody who uses the table waits.',
+  },
+  {
+    rule: 'writes-every-row',
+    form: /(?:^|;)\s*(?:UPDATE|DELETE\s+FROM)\b(?![^;]*\bWHERE\b)[^;]*/giu,
+    message: 'Every row is locked until the migration commits; upkeep can do it in parts.',
+  },
+];
+
+/**
+ * Checks one migration. A statement that is right nevertheless is allowed by a comment over it, for the lines up to the
+ * next empty one: `-- allows <rule>, <rule>: <why, in words>`.
+ *
+ * @param {string} sql
+ * @returns {{ line: number, rule: string, message: string }[]} lines count from 1; null where there is no squawk here
+ */
+export function checkMigration(sql) {
+  const found = squawkFindings(sql);
+  if (found === null) return null;
+  const findings = [...found, ...ourFindings(sql)];
+  const allowances = readAllowances(sql);
+  const left = findings.filter(({ line, rule }) => {
+    const fitting = allowances.filter(
+      ({ rules, from, to, problem }) =>
+        problem === null && rules.includes(rule) && from <= line && line <= to,
+    );
+    for (const allowance of fitting) allowance.used.add(rule);
+    return fitting.length === 0;
+  });
+  const wrong = allowances.flatMap(({ from, rules, used, problem }) => {
+    if (problem !== null) return [{ line: from, rule: 'allows', message: problem }];
+    const unused = rules.filter((rule) => !used.has(rule));
+    return unused.map((rule) => ({ line: from, rule: 'allows', message: `Nothing here needs ${rule}.` }));
+  });
+  return [...left, ...wrong].sort((one, other) => one.line - other.line);
+}
+
+/** The migrations after the baseline, oldest first. */
+export function newMigrations() {
+  const folder = join(root, 'prisma', 'migrations');
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name > BASELINE)
+    .map(({ name }) => ({ name, sql: readFileSync(join(folder, name, 'migration.sql'), 'utf8') }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function readAllowances(sql) {
+  const lines = sql.split('\n');
+  return lines.flatMap((text, index) => {
+    const [, names, reason = ''] = /^\s*-- allows ([a-z, -]+?)(?::\s*(.*))?$/u.exec(text) ?? [];
+    if (names === undefined) return [];
+    const end = lines.findIndex((line, at) => at > index && line.trim() === '');
+    const isReasoned = reason.trim().length >= REASON_CHARACTERS_MIN;
+    return [
+      {
+        rules: names.split(',').map((name) => name.trim()),
+        from: index + 1,
+        to: end === -1 ? lines.length : end,
+        used: new Set(),
+        problem: isReasoned ? null : 'Say after a colon why it may be, in words that somebody can judge.',
+      },
+    ];
+  });
+}
+
+/** squawk brings a program for each platform; null where it has none. */
+function squawkFindings(sql) {
+  const squawk = createRequire(import.meta.url).resolve('squawk-cli/js/bin/squawk');
+  const isOutside = sql.startsWith(OUTSIDE);
+  const args = [
+    '--reporter=json',
+    `--pg-version=${POSTGRES_VERSION}`,
+    ...(isOutside ? [] : ['--assume-in-transaction']),
+  ];
+  const { stdout } = spawnSync(process.execPath, [squawk, ...args], { input: sql, encoding: 'utf8' });
+  if (!stdout.startsWith('[')) return null;
+  return JSON.parse(stdout)
+    .filter(({ rule_name: rule, level }) => SQUAWK_RULES.has(rule) || level === 'Error')
+    .map(({ line, rule_name: rule, message }) => ({ line: line + 1, rule, message }));
+}
+
+function ourFindings(sql) {
+  const bare = withoutTexts(sql);
+  return OUR_RULES.flatMap(({ rule, form, message }) =>
+    [...bare.matchAll(form)].map(({ index, 0: text }) => {
+      const start = index + text.search(/[^\s;]/u);
+      return { line: bare.slice(0, start).split('\n').length, rule, message };
+    }),
+  );
+}
+
+/** Comments, texts and bodies of functions as blanks, line for line: what stands in them runs later, or never. */
+function withoutTexts(sql) {
+  const texts = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|(\$\w*\$)[\s\S]*?\1/gu;
+  return sql.replace(texts, (text) => text.replace(/[^\n]/gu, ' '));
+}

@@ -1,0 +1,41 @@
+// npm run check -- migrations: whether the migrations since the baseline can run beside the release before: none that keeps others
+// waiting for a table, none that takes away what that release reads.
+import { existsSync, readFileSync } from 'node:fs';
+import { bootstrap } from '../build/bootstrap.mjs';
+import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';
+import { BASELINE, checkMigration, newMigrations } from './migration-rules.mjs';
+
+const USAGE = usage({
+  call: 'npm run check -- migrations [<file>…]',
+  purpose:
+    'checks that new migrations can run while the previous release works: no long lock, nothing removed',
+  duration: 'seconds',
+  prerequisites: 'none',
+  details: '<file>  these instead of those since the baseline',
+});
+
+const { positionals: files } = readArguments(USAGE, { allowPositionals: true });
+const missing = files.find((file) => !existsSync(file));
+if (missing !== undefined) refuseArguments(`there is no file ${missing}`);
+await bootstrap();
+const migrations =
+  files.length === 0 ? newMigrations() : files.map((name) => ({ name, sql: readFileSync(name, 'utf8') }));
+let problems = 0;
+for (const { name, sql } of migrations) {
+  const findings = checkMigration(sql);
+  if (findings === null) {
+    process.stdout.write('skipped: there is no squawk for this platform\n');
+    break;
+  }
+  problems += findings.length;
+  for (const { line, rule, message } of findings)
+    process.stdout.write(`${name}:${line}: ${rule}: ${message}\n`);
+}
+process.stdout.write(
+  `${migrations.length} migrations ${files.length === 0 ? `since ${BASELINE}` : 'given'}, ${problems} problems\n`,
+);
+if (problems > 0)
+  process.stdout.write(
+    'One that is right nevertheless: a comment over the statement, "-- allows <rule>: <why>"; docs/deployment.md has what to do instead.\n',
+  );
+process.exitCode = problems === 0 ? 0 : 1;

@@ -1,0 +1,22 @@
+// npm run pictures -- compare: whether the console looks as its kept pictures do.
+import { readArguments, usage } from '../shared/arguments.mjs';
+import { runWithTestServers } from '../test-servers.mjs';
+
+const USAGE = usage({
+  call: 'npm run pictures -- compare [--update]',
+  purpose: 'compares the pages of the console with the pictures in e2e/console/pictures/kept',
+  duration: '2 minutes',
+  prerequisites: 'chromium',
+  details: '--update  replaces the pictures by the current pages',
+});
+
+const { update: isUpdate } = readArguments(USAGE, { options: { update: { type: 'boolean' } } }).values;
+const startedAt = performance.now();
+await runWithTestServers({
+  name: 'pictures',
+  args: ['e2e/console/pictures'],
+  environment: isUpdate ? { KEEP_PICTURES: '1' } : {},
+});
+const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
+const did = isUpdate ? 'kept in e2e/console/pictures/kept' : 'compared';
+process.stdout.write(process.exitCode === 0 ? `${did} in ${seconds} s\n` : `failed after ${seconds} s\n`);

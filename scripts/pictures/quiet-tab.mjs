@@ -1,0 +1,86 @@
+// npm run pictures -- quiet-tab: what an open page of the console asks for, and receives, while nothing happens.
+import { setTimeout as wait } from 'node:timers/promises';
+import { readArguments, readNumber, usage } from '../shared/arguments.mjs';
+import { step } from '../shared/command.mjs';
+import { signIn, withConsoleWorld } from './console-world.mjs';
+
+const BYTES_MAX_OF_TEN_MINUTES = 20_000;
+const USAGE = usage({
+  call: 'npm run pictures -- quiet-tab [--minutes <n>]',
+  purpose: 'counts the requests and bytes of an open page of the console while nothing happens',
+  duration: '10 minutes; Ctrl-C prints the counts so far',
+  prerequisites: 'chromium',
+  details: '--minutes  in which nothing happens; 10 when omitted',
+});
+
+const { values } = readArguments(USAGE, { options: { minutes: { type: 'string', default: '10' } } });
+const minutes = readNumber('--minutes', values.minutes);
+
+await withConsoleWorld(
+  async ({ management, demo, testing, chromium, executablePath, chromiumArgs, opened }) => {
+    const [name, value] = (await signIn(management, demo.person)).split('=');
+    const browser = await chromium.launch({ executablePath, args: chromiumArgs });
+    opened(() => browser.close());
+    const list = `/accounts/${demo.account.id}/settings/webhooks`;
+    const counters = {};
+    for (const path of [list, `${list}/${demo.webhookIds[0]}`]) {
+      const context = await browser.newContext();
+      await context.addCookies([{ name, value, url: management, httpOnly: true, sameSite: 'Strict' }]);
+      const page = await context.newPage();
+      const counter = await countTraffic(context, page);
+      await page.goto(management + path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await testing.eventually(async () => {
+        if (!counter.hasStream()) throw new Error('the page does not listen to changes');
+      });
+      counters[path] = { counter, page };
+    }
+    // What the opening of the stream asks for once more.
+    await wait(5_000);
+    const loaded = Object.fromEntries(
+      Object.entries(counters).map(([path, { counter }]) => [path, counter.now()]),
+    );
+    await step(`${minutes} minutes in which nothing happens`, () => wait(minutes * 60_000));
+    for (const [path, { counter }] of Object.entries(counters)) {
+      const { requests, bytes } = counter.now();
+      const quiet = { requests: requests - loaded[path].requests, bytes: bytes - loaded[path].bytes };
+      const isGood = quiet.bytes < (BYTES_MAX_OF_TEN_MINUTES * minutes) / 10;
+      process.stdout.write(
+        `${isGood ? '✓' : '✗'} ${path.replace(/wsu_\w+/, '…')}: ${quiet.requests} requests, ${quiet.bytes} bytes in ${minutes} minutes ` +
+          `(${loaded[path].requests} requests, ${loaded[path].bytes} bytes to load it)\n`,
+      );
+      if (!isGood) process.exitCode = 1;
+    }
+  },
+);
+
+/** Bytes as they were on the wire, heads included: Chromium tells of both. */
+async function countTraffic(context, page) {
+  const session = await context.newCDPSession(page);
+  let requests = 0;
+  let bytes = 0;
+  const streams = new Set();
+  // What arrived of each answer: its end tells of the whole again, its head included.
+  const arrived = new Map();
+  session.on('Network.requestWillBeSent', ({ request }) => {
+    requests += 1;
+    const head = Object.entries(request.headers).map(([field, text]) => `${field}: ${text}\r\n`);
+    bytes += `${request.method} ${request.url} HTTP/1.1\r\n${head.join('')}\r\n`.length;
+  });
+  session.on('Network.responseReceived', ({ requestId, response }) => {
+    if (response.mimeType === 'text/event-stream') streams.add(requestId);
+    add(requestId, response.encodedDataLength);
+  });
+  session.on('Network.dataReceived', ({ requestId, dataLength, encodedDataLength }) =>
+    add(requestId, encodedDataLength || (streams.has(requestId) ? dataLength : 0)),
+  );
+  session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) =>
+    add(requestId, Math.max(0, encodedDataLength - (arrived.get(requestId) ?? 0))),
+  );
+  const add = (requestId, more) => {
+    arrived.set(requestId, (arrived.get(requestId) ?? 0) + more);
+    bytes += more;
+  };
+  await session.send('Network.enable');
+  return { now: () => ({ requests, bytes }), hasStream: () => streams.size > 0 };
+}

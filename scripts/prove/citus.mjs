@@ -1,0 +1,116 @@
+// npm run prove -- citus: the record spread by Citus over a coordinator and two workers on loopback.
+import { access, chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bootstrap } from '../build/bootstrap.mjs';
+import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';
+import { runJest } from '../test/run/run-jest.mjs';
+import { POSTGRES_SETTINGS, startTestServers } from '../test-servers.mjs';
+import { recordTests } from './proofs.mjs';
+
+/** What asks the record: the statements of both services, and the story from outside. */
+const CORE = [
+  'packages/database/test/day-partitions',
+  'services/dispatcher/test/',
+  'services/management/test/(deliveries|runs|subscriptions|jobs|identity|audit)/',
+  'services/management/test/http/idempotency',
+  'e2e/(story|story-essentials|redelivery|rotation)\\.test',
+];
+/** Of these, what is about something that Citus does in another way. */
+const NOT_OF_CITUS = {
+  'packages/database/test/day-partitions': 'names the tables of days, which are shards there',
+  'services/dispatcher/test/pages': 'drains six hundred lanes in time; there it is ten a second',
+  'services/dispatcher/test/record/plans': 'reads the plans of one server',
+  'services/management/test/deliveries/long-log': 'reads the plans of one server',
+  'services/management/test/audit/management-role': 'makes a role, which workers would have to have, too',
+  'spread-log\\.test': 'divides the days of plain PostgreSQL, as Citus divides them by itself',
+  'services/dispatcher/test/faults': 'takes a table or a column away, of a coordinator that knows better',
+  'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
+};
+const NOT_OF_CITUS_TESTS = {
+  'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
+};
+/** Few: a shard is as many tables as the log has days, in the database of each test. */
+const SHARDS = '4';
+
+const USAGE = usage({
+  call: 'npm run prove -- citus --bin <folder> [--only <part>]',
+  purpose: 'runs the tests of the log and a ledger under load on Citus; a proof (docs/proofs.md)',
+  duration: '20 minutes; each test file is printed at once',
+  prerequisites: 'a PostgreSQL 15 or newer with the extension citus 13 or newer (docs/contributing.md#citus)',
+  details: `--bin   the folder of its programs (postgres, initdb)
+--only  core, story, or a pattern of test files`,
+});
+
+const { values } = readArguments(USAGE, { options: { bin: { type: 'string' }, only: { type: 'string' } } });
+const isPattern = ![undefined, 'core', 'story'].includes(values.only);
+const stopping = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
+
+const bin = values.bin ?? '';
+if (bin === '' || !(await isThere(join(bin, 'postgres'))))
+  refuseArguments(`--bin ${bin === '' ? 'is missing' : `is ${bin}, and has no postgres`}\n\nusage: ${USAGE}`);
+await bootstrap({ signal: stopping.signal });
+const { startSpreadPostgres } = await import('../../packages/testing/dist/index.js');
+const folder = await mkdtemp(join(tmpdir(), 'runhook-citus-'));
+// Other accounts may pass: PostgreSQL does not run as root.
+await chmod(folder, 0o711);
+const parts = [];
+try {
+  if (values.only !== 'story') parts.push(['core', await core(values.only)]);
+  if (values.only === undefined || values.only === 'story') parts.push(['story', await story()]);
+  for (const [name, { passed, failed, skipped }] of parts)
+    process.stdout.write(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+  const isGood = parts.every(([, { isSuccess }]) => isSuccess);
+  process.exitCode = isGood && !stopping.signal.aborted ? 0 : 1;
+  if (isPattern) process.stdout.write('a run of some tests does not write docs/proofs.md\n');
+  else if (!stopping.signal.aborted)
+    for (const [name, results] of parts) recordTests(`citus ${name}`, results);
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** The tests that are there anyway, each with a database that is spread. */
+async function core(only) {
+  const spread = await startSpreadPostgres(bin, folder, {
+    ...POSTGRES_SETTINGS,
+    max_connections: '600',
+    'citus.shard_count': SHARDS,
+  });
+  const [coordinator, ...workers] = spread.urls;
+  process.env.TEST_DATABASE_URL = coordinator;
+  process.env.TEST_WORKER_URLS = workers.join();
+  let servers = null;
+  try {
+    servers = await startTestServers({ folder, runId: `${process.pid}` });
+    const { signal } = stopping;
+    const isCore = only === undefined || only === 'core';
+    const others = `^(?!.*(${Object.keys(NOT_OF_CITUS_TESTS).join('|')})$)`;
+    const besides = ['--testNamePattern', others, '--testPathIgnorePatterns', ...Object.keys(NOT_OF_CITUS)];
+    const args = isCore ? [...CORE, ...besides] : [only];
+    if (isCore)
+      for (const [tests, why] of Object.entries({ ...NOT_OF_CITUS, ...NOT_OF_CITUS_TESTS }))
+        process.stdout.write(`left out: ${tests}: ${why}\n`);
+    return await runJest({ args, environment: servers.environment, folder, signal });
+  } finally {
+    await servers?.close();
+    await spread.close();
+  }
+}
+
+/** A ledger under load with a worker that is killed, and the rate beside plain PostgreSQL. */
+async function story() {
+  return await runJest({
+    args: ['--testMatch', '**/e2e/citus/spread.story.ts', '--runInBand'],
+    environment: { CITUS_BIN: bin },
+    folder,
+    signal: stopping.signal,
+  });
+}
+
+async function isThere(path) {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

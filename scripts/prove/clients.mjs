@@ -1,0 +1,22 @@
+// npm run prove -- clients: what oapi-codegen and openapi-python-client make of the document, compiled and used against the
+// running service. Fetches both from their registries; what the machine has no Go or no Python for is left out, and said.
+
+import { readArguments, usage } from '../shared/arguments.mjs';
+import { runWithTestServers } from '../test-servers.mjs';
+import { recordTests } from './proofs.mjs';
+
+const USAGE = usage({
+  call: 'npm run prove -- clients',
+  purpose: 'compiles generated clients and calls the service with them; a proof (docs/proofs.md)',
+  duration: '3 minutes',
+  prerequisites: 'go and python3, with their registries; a client without its program is skipped and named',
+});
+
+readArguments(USAGE, {});
+
+const results = await runWithTestServers({
+  name: 'clients',
+  args: ['e2e/clients/generated-clients'],
+  environment: { PROVE_CLIENTS: '1' },
+});
+recordTests('clients', results);

