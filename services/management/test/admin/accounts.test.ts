@@ -21,11 +21,11 @@ test('an account is created, found in the list, and changed by id and by identif
     deployment: 'multi_tenant',
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
   });
-  expect(await line.json('account list')).toContainEqual(made);
+  expect(await line.jsonHere('account list')).toContainEqual(made);
 
-  const byId = await line.json(`account update --account ${made.id} --plan team`);
+  const byId = await line.jsonHere(`account update --account ${made.id} --plan team`);
   expect(byId).toEqual({ ...made, plan: 'team' });
-  const byIdentifier = await line.json([
+  const byIdentifier = await line.jsonHere([
     ...['account', 'update', '--account', made.identifier, '--name', 'Acme Ltd'],
     ...['--deployment', 'single_tenant_private'],
   ]);

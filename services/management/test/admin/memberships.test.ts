@@ -67,7 +67,7 @@ test('a new member for whom nothing is named gets what opens least', async () =>
 test('members of an account are listed with what they hold', async () => {
   await line.jsonHere(`membership add --account ${account.id} --user ${user.id} --permission-set member`);
   const held = { account_id: account.id, license: 'read_only', permission_sets: ['member'] };
-  expect(await line.json(`user list --account ${account.identifier}`)).toEqual([
+  expect(await line.jsonHere(`user list --account ${account.identifier}`)).toEqual([
     { ...user, name: 'Member', memberships: [held] },
   ]);
   const { stdout } = await line.run(`user list --account ${account.id}`);
@@ -93,7 +93,7 @@ test('made, changed and removed at once, it is there whole or not at all, and ma
 test('a membership is removed, and once only', async () => {
   const names = `--account ${account.id} --user ${user.email}`;
   await line.jsonHere(`membership add ${names}`);
-  expect(await line.json(`membership remove ${names}`)).toEqual({
+  expect(await line.jsonHere(`membership remove ${names}`)).toEqual({
     account_id: account.id,
     user_id: user.id,
     removed: true,

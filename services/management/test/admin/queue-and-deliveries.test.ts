@@ -87,7 +87,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
       is_shortened: false,
     });
 
-    const { code, stdout } = await line.run('queue retry --all --json', { env });
+    const { code, stdout } = await line.program('queue retry --all --json', { env });
     expect([code, JSON.parse(stdout)]).toEqual([1, { retried: ['odd'], left: ['long'] }]);
     expect((await json('queue stats')).queues[0]).toMatchObject({
       waiting: 1,

@@ -23,6 +23,7 @@ afterEach(() => line.close());
 const BOTH = { env: { ENCRYPTION_KEYS: textOf([NEW_KEY, ...testEncryptionKeys]) } };
 const clientUrl = 'https://receiver.example.com/hook';
 
+/** By the built program. */
 const reencrypt = () => line.json('secrets reencrypt', BOTH);
 const reencryptHere = () => line.jsonHere('secrets reencrypt', BOTH);
 

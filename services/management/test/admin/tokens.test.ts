@@ -15,11 +15,13 @@ afterAll(() => harness.close());
 
 const environment = () => ({ DATABASE_URL: harness.settings.databaseUrl });
 
-const run = (command: string): Promise<Ran> => runProgram(command.split(' '), { env: environment() });
+/** Of the built program. */
+const json = async (command: string): Promise<Json> =>
+  documentOf(command, await runProgram(`${command} --json`.split(' '), { env: environment() }));
 
-const json = async (command: string): Promise<Json> => documentOf(command, await run(`${command} --json`));
+/** In this process. */
+const run = (command: string): Promise<Ran> => runHere(command.split(' '), { env: environment() });
 
-/** Without a process of its own. */
 const jsonHere = async (command: string): Promise<Json> =>
   documentOf(command, await runHere(`${command} --json`.split(' '), { env: environment() }));
 
@@ -32,7 +34,7 @@ test('a token works against a running service, and is refused from the moment it
   const made = await json(`token create --account ${account.id} --name CI --permission-set read_only`);
   expect(await status(made.token)).toBe(200);
 
-  const revoked = await json(`token revoke --id ${made.id}`);
+  const revoked = await jsonHere(`token revoke --id ${made.id}`);
   expect(await status(made.token)).toBe(401);
   const { token, ...shown } = made;
   expect(revoked).toEqual({ ...shown, revoked_at: expect.any(String) });
@@ -44,7 +46,7 @@ test('a token works against a running service, and is refused from the moment it
 });
 
 test('a token is shown when it is made and never again', async () => {
-  const { token, ...made } = await json(
+  const { token, ...made } = await jsonHere(
     `token create --account ${account.identifier} --name Shown --permission-set job_runner --permission-set admin --permission-set admin`,
   );
   expect(token).toMatch(/^rhs_/);
@@ -62,7 +64,7 @@ test('a token is shown when it is made and never again', async () => {
   });
   expect(row.tokenHash).toEqual(hashCredential(token));
 
-  expect(await json(`token list --account ${account.id} --name shown --permission-set admin`)).toEqual([
+  expect(await jsonHere(`token list --account ${account.id} --name shown --permission-set admin`)).toEqual([
     made,
   ]);
   const { stdout } = await run('token list');

@@ -46,7 +46,7 @@ test('a user is created with a password and an API key that are theirs, shown on
 
 test('a password that is brought on standard input is taken without its line break and not repeated', async () => {
   const password = 'ein längeres Kennwort ';
-  const ran = await line.run('user create --email bob@example.com --name Bob --password-stdin', {
+  const ran = await line.program('user create --email bob@example.com --name Bob --password-stdin', {
     input: `${password}\r\n`,
   });
   expect(ran).toMatchObject({ code: 0, stderr: '' });
