@@ -13,7 +13,7 @@ export interface BusySystem {
   close(): Promise<void>;
 }
 
-const ROUND_EVERY_MS = 100;
+const ROUND_EVERY_MS = 250;
 /** Not opened by EGRESS_ALLOW_CIDRS of the services here. */
 const FORBIDDEN_URL = 'http://10.1.2.3/inside';
 
