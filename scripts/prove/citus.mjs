@@ -28,6 +28,8 @@ const NOT_OF_CITUS = {
   'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
 };
 const NOT_OF_CITUS_TESTS = {
+  'a result is recorded after the conversion of a default partition that rejects it, and its request is not sent again':
+    'counts rejections by a trigger, which distributed tables do not have',
   'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
 };
 /** Few: a shard is as many tables as the log has days, in the database of each test. */

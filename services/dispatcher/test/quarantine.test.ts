@@ -41,18 +41,15 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       ({ body }) => (JSON.parse(String(body)) as { data: { runId: string } }).data.runId,
     );
 
-  /** Makes PostgreSQL reject the rows of a table that meet a condition, as it rejects text that it cannot store. */
-  const rejectRows = (table: string, when: string) =>
+  /** Makes PostgreSQL reject new and changed rows of a table that meet a condition. */
+  const rejectRows = (table: string, condition: string) =>
     harness.database.pool.query(
-      `CREATE FUNCTION reject_${table}() RETURNS trigger LANGUAGE plpgsql AS $$
-       BEGIN RAISE EXCEPTION 'unsupported Unicode escape sequence' USING ERRCODE = '22P05'; END $$;
-       CREATE TRIGGER reject BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW WHEN (${when})
-       EXECUTE FUNCTION reject_${table}()`,
+      `ALTER TABLE ${table} ADD CONSTRAINT reject_${table} CHECK (NOT (${condition})) NOT VALID`,
     );
 
   test('an event is set aside with its message after one request, and no other event waits for it', async () => {
     await subscribe('/one');
-    await rejectRows('deliveries', `NEW.run_id = ${BAD_RUN}`);
+    await rejectRows('deliveries', `run_id = ${BAD_RUN}`);
     const { port } = await harness.startDispatcher();
     const runs = [1, 2, BAD_RUN, 3, 4];
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
@@ -63,7 +60,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       {
         accountId: harness.account.id,
         kind: 'event',
-        reason: '22P05: unsupported Unicode escape sequence',
+        reason: expect.stringMatching(/^23514: .*reject_deliveries/),
         message: { data: { runId: String(BAD_RUN) } },
       },
     ]);
@@ -82,8 +79,8 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     const { id } = await subscribe('/bad');
     await subscribe('/good');
     harness.receiver.respondWith(({ path }) => ({ status: path === '/bad' ? 500 : 200 }));
-    await rejectRows('attempts', 'NEW.http_status_code = 500');
-    await rejectRows('deliveries', `NEW.subscription_id = '${id}' AND NEW.attempt_count > 0`);
+    await rejectRows('attempts', 'http_status_code = 500');
+    await rejectRows('deliveries', `subscription_id = '${id}' AND attempt_count > 0`);
     await harness.startDispatcher();
     await harness.publisher.publish(event(1));
     await eventually(async () => expect(await quarantined()).toMatchObject([{ kind: 'delivery' }]));

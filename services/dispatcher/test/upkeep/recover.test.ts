@@ -98,21 +98,14 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     await ended(1);
     const bad = await begin(1);
     await query(
-      `CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$
-       BEGIN RAISE EXCEPTION 'integer out of range' USING ERRCODE = '22003'; END $$`,
-    );
-    await query(
-      `CREATE TRIGGER reject BEFORE UPDATE ON deliveries FOR EACH ROW
-       WHEN (NEW.subscription_id = '${subscription.id}') EXECUTE FUNCTION reject()`,
+      `ALTER TABLE deliveries ADD CONSTRAINT reject CHECK (subscription_id <> '${subscription.id}') NOT VALID`,
     );
     subscription = await newSubscription();
-    await query(`ALTER TABLE deliveries DISABLE TRIGGER reject`);
     await ended(2);
-    await query(`ALTER TABLE deliveries ENABLE TRIGGER reject`);
     const good = await begin(2);
     expect(await turn()).toEqual({ deliveries: 2, cancelled: 1 });
     expect(await recoveryOf(good)).toMatchObject({ status: 'done', recovered_count: 2 });
-    const reason = '22003: integer out of range';
+    const reason = expect.stringMatching(/^23514: .*reject/);
     expect(await recoveryOf(bad)).toMatchObject({ status: 'cancelled', reason });
     const setAside = await listQuarantined(harness.database.pool, { limit: 10 });
     expect(setAside).toMatchObject([{ kind: 'recovery', key: bad, accountId: harness.account.id, reason }]);
