@@ -38,5 +38,6 @@ export default {
   cacheDirectory: '<rootDir>/node_modules/.cache/jest',
   watchman: false,
   maxWorkers: workerCount(),
+  reporters: ['default', '<rootDir>/scripts/test/run/reporter.mjs'],
   testSequencer: '<rootDir>/scripts/test/run/order.mjs',
 };

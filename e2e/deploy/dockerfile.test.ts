@@ -52,7 +52,7 @@ test('no pattern of .dockerignore lets through below a star: some builders do no
 });
 
 test('every program that is started in an image is made by the build of that image', () => {
-  expect(dockerfile).toMatch(/tsc --build .*\n && node scripts\/service-bundle\.mjs/);
+  expect(dockerfile).toMatch(/tsc --build .*\n && node scripts\/build\/service-bundle\.mjs/);
   const bundled = bundledPrograms();
   const isMade = (service: string, program: string) => {
     const folder = join(checkout, 'services', service);

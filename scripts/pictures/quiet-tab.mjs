@@ -40,19 +40,30 @@ await withConsoleWorld(
     const loaded = Object.fromEntries(
       Object.entries(counters).map(([path, { counter }]) => [path, counter.now()]),
     );
-    await step(`${minutes} minutes in which nothing happens`, () => wait(minutes * 60_000));
+    const quietMinutes = await step(`${minutes} minutes in which nothing happens`, () => waitOrStop(minutes));
     for (const [path, { counter }] of Object.entries(counters)) {
       const { requests, bytes } = counter.now();
       const quiet = { requests: requests - loaded[path].requests, bytes: bytes - loaded[path].bytes };
-      const isGood = quiet.bytes < (BYTES_MAX_OF_TEN_MINUTES * minutes) / 10;
+      const isGood = quiet.bytes < (BYTES_MAX_OF_TEN_MINUTES * quietMinutes) / 10;
       process.stdout.write(
-        `${isGood ? '✓' : '✗'} ${path.replace(/wsu_\w+/, '…')}: ${quiet.requests} requests, ${quiet.bytes} bytes in ${minutes} minutes ` +
+        `${isGood ? '✓' : '✗'} ${path.replace(/wsu_\w+/, '…')}: ${quiet.requests} requests, ${quiet.bytes} bytes in ${quietMinutes} minutes ` +
           `(${loaded[path].requests} requests, ${loaded[path].bytes} bytes to load it)\n`,
       );
       if (!isGood) process.exitCode = 1;
     }
   },
 );
+
+/** Returns how many minutes have passed: fewer than `minutes` when the command was stopped, which ends with what was counted. */
+async function waitOrStop(minutes) {
+  const startedAt = performance.now();
+  const stopping = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, () => stopping.abort());
+  await wait(minutes * 60_000, undefined, { signal: stopping.signal }).catch(() => {
+    process.exitCode = 130;
+  });
+  return stopping.signal.aborted ? Number(((performance.now() - startedAt) / 60_000).toFixed(1)) : minutes;
+}
 
 /** Bytes as they were on the wire, heads included: Chromium tells of both. */
 async function countTraffic(context, page) {

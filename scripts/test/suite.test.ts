@@ -12,6 +12,10 @@ const { workerCount } = (await part('workers.mjs')) as {
   workerCount(machine: { cores: number; memoryBytes: number }): number;
 };
 
+const { needsOf } = (await part('needs.mjs')) as {
+  needsOf(files: string[]): { servers: boolean; build: boolean; console: boolean };
+};
+
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const GIB = 2 ** 30;
 
@@ -38,4 +42,16 @@ test.each([
   { cores: 1, gib: 0.5, workers: 1 },
 ])('$cores cores with $gib GiB run $workers workers', ({ cores, gib, workers }) => {
   expect(workerCount({ cores, memoryBytes: gib * GIB })).toBe(workers);
+});
+
+test.each([
+  { path: 'packages/contract/test/ids.test.ts', needs: [] },
+  { path: 'packages/database/test/day-partitions.test.ts', needs: ['servers'] },
+  { path: 'services/management/test/runs/runs-list.test.ts', needs: ['servers'] },
+  { path: 'packages/runtime/test/signals.test.ts', needs: ['build'] },
+  { path: 'e2e/redelivery.test.ts', needs: ['servers', 'build'] },
+  { path: 'e2e/console/story.test.ts', needs: ['servers', 'build', 'console'] },
+])('$path needs $needs', ({ path, needs }) => {
+  const found = Object.entries(needsOf([join(root, path)])).filter(([, isNeeded]) => isNeeded);
+  expect(found.map(([name]) => name)).toEqual(needs);
 });

@@ -27,37 +27,31 @@ const NOT_FOR_TESTS = [
  * counts as a failure; `figures` are for docs/proofs.md
  */
 export async function runJest({ args, environment, folder, signal, within = [], tests = 'all' }) {
-  const results = join(folder, 'jest.json');
-  const figuresFile = join(folder, 'figures.jsonl');
-  await rm(figuresFile, { force: true });
+  const [resultsFile, figuresFile] = ['results.jsonl', 'figures.jsonl'].map((name) => join(folder, name));
+  for (const file of [resultsFile, figuresFile]) await rm(file, { force: true });
   const [program, ...before] = [...within, process.execPath, JEST];
-  const code = await exitOf(program, [...before, '--json', `--outputFile=${results}`, ...args], {
-    env: { ...jestEnvironment(environment), TEST_SELECTION: tests, PROOF_FIGURES: figuresFile },
-    signal,
-  });
-  const report = JSON.parse(await readFile(results, 'utf8').catch(() => '{}'));
-  const figures = await readFile(figuresFile, 'utf8').catch(() => '');
-  const {
-    numPassedTests = 0,
-    numFailedTests = 0,
-    numPendingTests = 0,
-    numTodoTests = 0,
-    testResults = [],
-  } = report;
+  const ofRun = { TEST_SELECTION: tests, TEST_RESULTS: resultsFile, PROOF_FIGURES: figuresFile };
+  const env = { ...jestEnvironment(environment), ...ofRun };
+  const code = await exitOf(program, [...before, ...args], { env, signal });
+  const files = await readLines(resultsFile);
+  const sum = (count) => files.reduce((total, file) => total + file[count], 0);
   return {
     isSuccess: code === 0,
-    passed: numPassedTests,
-    failed: numFailedTests + (report.numRuntimeErrorTestSuites ?? 0),
-    skipped: numPendingTests + numTodoTests,
-    figures: figures
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line)),
-    files: testResults.map(({ name, startTime, endTime }) => ({
-      file: name,
-      seconds: (endTime - startTime) / 1_000,
-    })),
+    passed: sum('passed'),
+    failed: sum('failed'),
+    skipped: sum('skipped'),
+    files,
+    figures: await readLines(figuresFile),
   };
+}
+
+/** Returns the JSON of each line; nothing where there is no file. */
+async function readLines(file) {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
 }
 
 /**
@@ -79,7 +73,7 @@ export async function listTests(args, { tests = 'short', signal } = {}) {
 /** With its workers, and what tests have started: none may talk to servers that are about to stop. */
 function exitOf(file, args, { env, signal }) {
   return new Promise((resolve, reject) => {
-    // JSON goes to the file, and all that is for people to stderr.
+    // Results go to the file, and all that is for people to stderr.
     const child = spawnGroup(file, args, { cwd: root, env, signal, stdio: ['ignore', 'ignore', 'inherit'] });
     child.once('error', reject);
     child.once('exit', (code) => resolve(code));

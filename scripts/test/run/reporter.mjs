@@ -1,0 +1,22 @@
+import { appendFileSync } from 'node:fs';
+
+/**
+ * A reporter of jest that appends the result of each file to TEST_RESULTS as soon as it has ended, so that a run which is stopped
+ * has its results so far.
+ */
+export default class ResultsReporter {
+  onTestResult(_test, result) {
+    const { testFilePath, numPassingTests, numFailingTests, numPendingTests, numTodoTests, perfStats } =
+      result;
+    const counts = {
+      file: testFilePath,
+      seconds: perfStats.runtime / 1_000,
+      passed: numPassingTests,
+      // A file that could not run counts as a failure.
+      failed: numFailingTests + (result.testExecError ? 1 : 0),
+      skipped: numPendingTests + numTodoTests,
+    };
+    const file = process.env.TEST_RESULTS;
+    if (file !== undefined) appendFileSync(file, `${JSON.stringify(counts)}\n`);
+  }
+}
