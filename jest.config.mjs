@@ -1,3 +1,4 @@
+import { SYSTEM_POSTGRES } from './scripts/test/run/system-postgres.mjs';
 import { workerCount } from './scripts/test/run/workers.mjs';
 
 /** `npm test` leaves out what takes minutes, `npm run test:long` runs only that. Scripts that name their files set "all". */
@@ -7,8 +8,17 @@ const SELECTIONS = {
   all: ['/node_modules/'],
 };
 
-/** One configuration for every test. Packages are read from their TypeScript sources (condition "source"). */
-export default {
+/**
+ * Tests that `npm test` also runs on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the oldest version
+ * that is supported. They cover the plans of the statements and the essential path of the story.
+ */
+const ON_SYSTEM_POSTGRES = [
+  '<rootDir>/services/dispatcher/test/record/plans*.test.ts',
+  '<rootDir>/e2e/story-essentials.test.ts',
+];
+
+/** Packages are read from their TypeScript sources (condition "source"). */
+const project = {
   testPathIgnorePatterns: SELECTIONS[process.env.TEST_SELECTION ?? 'short'],
   testMatch: [
     '<rootDir>/{packages,services}/*/test/**/*.test.ts',
@@ -32,10 +42,24 @@ export default {
   },
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
-  // A net under what hangs, no bound of what is tested: on a machine with other work a test takes many times as long.
-  testTimeout: 300_000,
   // Nothing of a test run stays outside the checkout.
   cacheDirectory: '<rootDir>/node_modules/.cache/jest',
+};
+
+/** The second project runs in the same workers as the others, so that no core waits for it at the end. */
+const onSystemPostgres = {
+  ...project,
+  displayName: SYSTEM_POSTGRES,
+  testMatch: ON_SYSTEM_POSTGRES,
+  setupFiles: ['<rootDir>/scripts/test/run/use-system-postgres.mjs'],
+};
+
+export default {
+  ...(process.env.TEST_SYSTEM_POSTGRES_URL === undefined
+    ? project
+    : { projects: [project, onSystemPostgres] }),
+  // A net under what hangs, no bound of what is tested: on a machine with other work a test takes many times as long.
+  testTimeout: 300_000,
   watchman: false,
   maxWorkers: workerCount(),
   reporters: ['default', '<rootDir>/scripts/test/run/reporter.mjs'],

@@ -5,11 +5,12 @@ import { appendFileSync } from 'node:fs';
  * has its results so far.
  */
 export default class ResultsReporter {
-  onTestResult(_test, result) {
+  onTestResult(test, result) {
     const { testFilePath, numPassingTests, numFailingTests, numPendingTests, numTodoTests, perfStats } =
       result;
     const counts = {
       file: testFilePath,
+      project: test.context.config.displayName?.name,
       seconds: perfStats.runtime / 1_000,
       passed: numPassingTests,
       // A file that could not run counts as a failure.

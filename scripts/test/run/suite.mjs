@@ -9,16 +9,12 @@ import { startTestServers } from '../../test-servers.mjs';
 import { recordCosts } from './costs.mjs';
 import { needsOf } from './needs.mjs';
 import { listTests, runJest } from './run-jest.mjs';
-import { findSystemPostgres, NO_SYSTEM_POSTGRES } from './system-postgres.mjs';
+import { findSystemPostgres, NO_SYSTEM_POSTGRES, SYSTEM_POSTGRES } from './system-postgres.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 
-/**
- * Tests that `npm test` runs a second time, on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the
- * oldest version that is supported. They cover the plans of the statements and the essential path of the story.
- */
-const ON_SYSTEM_POSTGRES = ['services/dispatcher/test/record/plans', 'e2e/story-essentials\\.test'];
 /** The projects that start the servers and fill their templates. */
 const OF_SERVERS = ['packages/embedded', 'packages/testing'];
+const NO_RESULTS = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
 const RECORD_COSTS = '--record-costs';
 
 /**
@@ -33,7 +29,7 @@ export async function runSuite({ tests, args }) {
   const isComplete = jestArgs.length === 0;
   const stop = watchSignals();
   const failures = [];
-  let summary = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
+  let summary = NO_RESULTS;
   try {
     const withServers = await prepare({ tests, args: jestArgs, isComplete, signal: stop.signal });
     if (isComplete && tests === 'short') failures.push(...(await checkSources(stop.signal)));
@@ -73,21 +69,20 @@ async function prepare({ tests, args, isComplete, signal }) {
 
 async function runTests({ tests, args, isComplete, withServers, signal }) {
   const { folder, environment, remove } = await makeTestFolder('test');
-  let systemPostgres = `only in a run of all tests of npm test`;
   let servers = null;
+  let systemPostgres = { environment: {}, describe: () => 'only in a run of all tests of npm test' };
+  let results = NO_RESULTS;
   try {
     if (withServers)
       servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
-    const options = { environment: { ...environment, ...servers?.environment }, folder, signal };
-    const results = await runJest({ ...options, tests, args });
-    if (!isComplete || tests === 'long' || signal.aborted) return results;
-    const onSystem = await runOnSystemPostgres(servers, options);
-    systemPostgres = onSystem.verdict;
-    return sumOf(results, onSystem.results);
+    if (isComplete && tests === 'short') systemPostgres = await openSystemPostgres(servers);
+    const ofServers = { ...servers?.environment, ...systemPostgres.environment };
+    results = await runJest({ environment: { ...environment, ...ofServers }, folder, signal, tests, args });
+    return results;
   } finally {
     await servers?.close();
     await remove();
-    if (servers !== null) printCoverage(servers, systemPostgres);
+    if (servers !== null) printCoverage(servers, systemPostgres.describe(results));
   }
 }
 
@@ -98,27 +93,22 @@ function printCoverage({ backends, browser, poolers }, systemPostgres) {
   process.stdout.write(`pooler tests: ${poolers}\n`);
 }
 
-/** `results` is null where the system has no PostgreSQL, and where TEST_DATABASE_URL replaces every server. */
-async function runOnSystemPostgres(servers, options) {
-  if (process.env.TEST_DATABASE_URL)
-    return { results: null, verdict: 'skipped, because TEST_DATABASE_URL is set' };
+/** Without a PostgreSQL of the system, or where TEST_DATABASE_URL replaces every server, `environment` is empty. */
+async function openSystemPostgres(servers) {
+  const skipped = (reason) => ({ environment: {}, describe: () => `skipped, because ${reason}` });
+  if (process.env.TEST_DATABASE_URL) return skipped('TEST_DATABASE_URL is set');
   const found = findSystemPostgres();
-  if (found === null) return { results: null, verdict: `skipped, because ${NO_SYSTEM_POSTGRES}` };
+  if (found === null) return skipped(NO_SYSTEM_POSTGRES);
   const url = await servers.openSystemPostgres(found);
-  const environment = { ...options.environment, TEST_POSTGRES_URL: url };
-  const results = await runJest({ ...options, environment, tests: 'all', args: ON_SYSTEM_POSTGRES });
   const jit = found.hasJit ? 'which has JIT on' : 'which is without JIT';
-  return { results, verdict: `${results.passed} passed on ${found.version}, ${jit}` };
-}
-
-function sumOf(one, other) {
-  if (other === null) return one;
   return {
-    ...one,
-    isSuccess: one.isSuccess && other.isSuccess,
-    passed: one.passed + other.passed,
-    failed: one.failed + other.failed,
-    skipped: one.skipped + other.skipped,
+    environment: { TEST_SYSTEM_POSTGRES_URL: url },
+    describe({ files }) {
+      const passed = files
+        .filter(({ project }) => project === SYSTEM_POSTGRES)
+        .reduce((sum, file) => sum + file.passed, 0);
+      return `${passed} passed on ${found.version}, ${jit}`;
+    },
   };
 }
 

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 const FOLDER = '/usr/lib/postgresql';
 const OLDEST_SUPPORTED = 15;
 
+/** The name of the project of jest whose tests run on it. */
+export const SYSTEM_POSTGRES = "the system's PostgreSQL";
+
 /** Why {@link findSystemPostgres} returns null. */
 export const NO_SYSTEM_POSTGRES = `${FOLDER} has no server of version ${OLDEST_SUPPORTED} or newer (apt-get install postgresql)`;
 
