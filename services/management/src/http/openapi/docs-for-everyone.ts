@@ -1,6 +1,6 @@
 /**
  * What Swagger UI leaves out for those who cannot see well, or use a keyboard or a screen reader: put right from outside, as it
- * has no options for that. `e2e/console/docs-page.test.ts` looks at every state with axe.
+ * has no options for that. `e2e/console/docs-page.long.test.ts` looks at every state with axe.
  */
 
 /** Texts below 4.5 : 1. Swagger UI has a dark look of its own, which begins with a class (INITIALIZER). */

@@ -1,10 +1,11 @@
 import { expect } from '@jest/globals';
 import { describeConsole } from './support/describe-console.ts';
 import { expectCopied, headingOf } from './support/page-parts.ts';
+import { subscribe, webhookApiOf } from './support/webhooks.ts';
 
 const MASKED = /^rhu_•+.{4}$/;
 
-describeConsole('API access', (story) => {
+describeConsole('API access and the audit log', (story) => {
   story(
     'the key is masked until it is asked for, and copied without being shown',
     async ({ page, at, as, world }) => {
@@ -92,6 +93,30 @@ describeConsole('API access', (story) => {
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
     await page.getByRole('dialog').getByText('The key was not rotated').waitFor();
   });
+
+  story(
+    'the audit log tells admins who changed what, newest first, and others do not see it',
+    async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { name: 'Watched' });
+      await world.call('ada', 'POST', webhookApiOf(world, id, 'rotate-secret'));
+      await as('ada');
+      await page.goto(at('/'));
+      await page.getByRole('link', { name: 'Audit log' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Audit log' }).waitFor();
+      const rows = page.getByRole('table', { name: 'Changes' }).getByRole('row');
+      await rows
+        .filter({ hasText: 'ada@example.com' })
+        .filter({ hasText: 'rotated the secret of “Watched”' })
+        .waitFor();
+      await rows.filter({ hasText: 'created “Watched”' }).waitFor();
+      await rows.filter({ hasText: 'signed in' }).filter({ hasText: 'from 127.0.0.1' }).first().waitFor();
+      await as('rita');
+      await page.goto(at('/'));
+      await page.getByRole('link', { name: 'Webhooks', exact: true }).waitFor();
+      await page.getByRole('link', { name: 'Audit log' }).waitFor({ state: 'detached' });
+    },
+  );
 });
 
 async function statusOf(at: (path: string) => string, apiKey: string): Promise<number> {

@@ -1,0 +1,19 @@
+import { expect } from '@jest/globals';
+import { describeConsole } from './support/describe-console.ts';
+import { DOCS_STATES, type DocsLook, docsProblems } from './support/docs-page.ts';
+
+const LOOKS: DocsLook[] = [
+  { width: 390, colorScheme: 'light' },
+  { width: 1440, colorScheme: 'dark' },
+];
+
+describeConsole('the page of the API', (story) => {
+  story(
+    'has no violation that axe finds in any state, light and dark, on a phone and on a desktop',
+    async (visit) => {
+      const found: string[] = [];
+      for (const state of Object.keys(DOCS_STATES)) found.push(...(await docsProblems(visit, state, LOOKS)));
+      expect(found).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,35 @@
+import { expect } from '@jest/globals';
+import { axeProblems, layoutProblems, openPage, overflowOnPhone } from './every-page/checks.ts';
+import { PAGES } from './every-page/pages.ts';
+import { prepareWorld } from './every-page/world.ts';
+import { describeConsole } from './support/describe-console.ts';
+import { STORY_TIMEOUT_MS } from './support/waiting.ts';
+
+const WIDTHS = [360, 768, 1024, 1440, 2560];
+
+describeConsole(
+  'every page with what opens over it, light and dark, at all widths',
+  (story) => {
+    story(
+      'has no violation that axe finds, and nothing scrolls sideways, is covered or cut off',
+      async (visit) => {
+        const found: string[] = [];
+        for (const walked of PAGES) {
+          await openPage(visit, walked);
+          found.push(...(await axeProblems(visit, walked.name, 'dark')));
+          found.push(...(await layoutProblems(visit, walked.name, WIDTHS)));
+          for (const [state, bring] of Object.entries(walked.states ?? {})) {
+            const name = `${walked.name}, ${state}`;
+            await bring(visit);
+            found.push(...(await axeProblems(visit, name, 'light')));
+            found.push(...(await axeProblems(visit, name, 'dark')));
+            found.push(...(await overflowOnPhone(visit, name)));
+          }
+        }
+        expect(found).toEqual([]);
+      },
+      { timeoutMs: 3 * STORY_TIMEOUT_MS },
+    );
+  },
+  { prepare: prepareWorld },
+);

@@ -1,0 +1,91 @@
+import { expect } from '@jest/globals';
+import { axeFindings } from '../support/axe.ts';
+import type { Visit } from '../support/describe-console.ts';
+import { headingOf } from '../support/page-parts.ts';
+import { onThePage } from '../support/waiting.ts';
+import { sidewaysOverflow } from '../support/watch-page.ts';
+import type { PageToWalk } from './pages.ts';
+
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+const DESKTOP = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 800 };
+
+export type Scheme = 'light' | 'dark';
+
+export async function openPage(visit: Visit, { person, path, heading }: PageToWalk): Promise<void> {
+  const { page, context, at, as, world } = visit;
+  await context.clearCookies();
+  if (person !== null) await as(person);
+  await page.goto(at(path(world)));
+  await headingOf(page, heading);
+  await onThePage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
+}
+
+/** What stands in for something that is loaded. */
+const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
+
+/** Returns what axe finds on the page as it is now. The page follows the scheme of the system. */
+export async function axeProblems({ page }: Visit, name: string, colorScheme: Scheme): Promise<string[]> {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor();
+  // A scheme changes nothing but colours: the pass in light has found everything else.
+  const findings = await axeFindings(page, colorScheme === 'dark' ? COLOUR_RULES : undefined);
+  return findings.map(
+    ({ rule, node }) => `${name}, ${colorScheme}: ${rule}: ${node.html.slice(0, 200)} ${node.failureSummary}`,
+  );
+}
+
+/** Returns what scrolls sideways on a phone. */
+export async function overflowOnPhone({ page }: Visit, name: string): Promise<string[]> {
+  await page.setViewportSize(PHONE);
+  const wide = await overflowOnceSettled(page);
+  await page.setViewportSize(DESKTOP);
+  return wide.map((element) => `${name}, on a phone: ${element}`);
+}
+
+/** Nothing scrolls sideways, nothing covers what can be used, and no column of a table is too narrow for its heading. */
+export async function layoutProblems({ page }: Visit, name: string, widths: number[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 });
+    const problems = [
+      ...(await overflowOnceSettled(page)),
+      ...((await page.evaluate(CUT_HEADINGS)) as string[]),
+      ...((await page.evaluate(COVERED)) as string[]),
+    ];
+    found.push(...problems.map((problem) => `${name}, at ${width} px: ${problem}`));
+  }
+  await page.setViewportSize(DESKTOP);
+  return found;
+}
+
+const COLUMN_MIN_PX = 45;
+const CUT_HEADINGS = `[...document.querySelectorAll('th')]
+  .filter(({ clientWidth }) => clientWidth > 0)
+  .filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth || clientWidth < ${COLUMN_MIN_PX})
+  .map((heading) => 'the column ' + heading.innerText + ' has ' + heading.clientWidth + ' px')`;
+
+/** Judged by what is on top in the middle of each, once it is scrolled to. A label may cover what it is the label of. */
+const COVERED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [role=tab]')]
+  .filter((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }))
+  .flatMap((element) => {
+    element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+    const { left, top, right, bottom, width, height } = element.getBoundingClientRect();
+    // Read out, or shown once it has the focus.
+    if (width < 2 || height < 2 || right <= 0 || bottom <= 0) return [];
+    const above = document.elementFromPoint(left + width / 2, top + height / 2);
+    const isOwn = above !== null && (element.contains(above) || above.contains(element) || (element.labels ?? []).length > 0
+      && [...element.labels].some((label) => label.contains(above)));
+    return isOwn ? [] : [element.outerHTML.slice(0, 100) + ' is under ' + (above?.outerHTML.slice(0, 100) ?? 'nothing')];
+  })`;
+
+/** The page has to hear of its width first. What is still too wide after that stays so. */
+async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
+  let wide: string[] = [];
+  const settled = onThePage(async () => {
+    wide = await sidewaysOverflow(page);
+    expect(wide).toEqual([]);
+  });
+  await settled.catch(() => {});
+  return wide;
+}

@@ -1,0 +1,43 @@
+import { expect } from '@jest/globals';
+import { seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
+import type { World } from '../support/world.ts';
+
+/** Ids of what the pages show. Set by `prepareWorld`. */
+export const ids = { webhook: '', failed: '', delivered: '', run: '' };
+
+/** Adds webhooks, one of which has a delivery that arrived and one that failed. */
+export async function prepareWorld(world: World): Promise<void> {
+  const { database, accounts, receiver } = world;
+  const accountId = accounts.enterprise.id;
+  await seedSubscriptions(database.pool, { accountId, count: 12 });
+  await database.prisma.subscription.updateMany({ data: { active: false } });
+  const walked = await seedSubscription(database, {
+    accountId,
+    name: 'Walked',
+    clientUrl: `${receiver.url}/hook`,
+    eventTypes: ['job.run.completed'],
+  });
+  ids.webhook = walked.id;
+  const deliveries = () =>
+    world.call<{ id: string; status: string }[]>(
+      'ada',
+      'GET',
+      `/v3/accounts/${accountId}/webhooks/subscription/${walked.id}/deliveries`,
+    );
+  await world.run();
+  await receiver.waitFor(1, { timeoutMs: ELEMENT_TIMEOUT_MS });
+  receiver.respondWith({ status: 500, body: '{"problem": "the endpoint is out of order"}' });
+  ids.run = String(await world.run());
+  const ended = await onThePage(async () => {
+    const found = await deliveries();
+    expect(found.map(({ status }) => status).sort()).toEqual(['delivered', 'failed']);
+    return found;
+  });
+  for (const { id, status } of ended) ids[status as 'failed' | 'delivered'] = id;
+  // Long enough to be an incident, on the list and on its own page.
+  await database.prisma.subscription.update({
+    where: { id: walked.id },
+    data: { failingSince: new Date(Date.now() - 7_200_000), consecutiveFailures: 12 },
+  });
+}

@@ -1,0 +1,130 @@
+import { gzipSync } from 'node:zlib';
+import { expect } from '@jest/globals';
+import type { Response } from 'playwright-core';
+import { describeConsole, type Visit } from './support/describe-console.ts';
+import { headingOf } from './support/page-parts.ts';
+import { noteCalls, onceRefreshed } from './support/waiting.ts';
+import { subscribe, webhookPathOf } from './support/webhooks.ts';
+
+/** Of 250 KB at most: what opens over a page is not among it. */
+const SCRIPT_BYTES_MAX = 205_000;
+
+const CHANGES = /\/webhooks\/changes/;
+const MINUTES = 10;
+const MINUTE_MS = 60_000;
+
+describeConsole('what a page asks for', (story) => {
+  story(
+    'at first: the sign-in page and the list of webhooks each load under 205 KB of compressed script',
+    async (visit) => {
+      const { page, as } = visit;
+      const signIn = await scriptBytesOf(visit, async () => {
+        await page.goto(visit.at('/'));
+        await headingOf(page, 'Sign in');
+      });
+      await as('ada');
+      const list = await scriptBytesOf(visit, async () => {
+        await page.goto(visit.at('/'));
+        await headingOf(page, 'Webhooks');
+        await page.getByText(/No webhooks yet/).waitFor();
+      });
+      process.stderr.write(
+        `first load, compressed script: sign-in ${kilobytes(signIn)}, list of webhooks ${kilobytes(list)}\n`,
+      );
+      for (const bytes of [signIn, list]) {
+        expect(bytes).toBeGreaterThan(50_000);
+        expect(bytes).toBeLessThan(SCRIPT_BYTES_MAX);
+      }
+    },
+    { context: {} },
+  );
+
+  story('at first: it asks for what it shows beside the question who is signed in', async (visit) => {
+    const { page, at, as, world } = visit;
+    await as('ada');
+    const list = `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
+    let answer = () => {};
+    const isAsked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route('**/api/v3/session', async (route) => {
+      await isAsked;
+      await route.continue();
+    });
+    const asked = page.waitForRequest(/\/webhooks\/subscriptions\?/);
+    await page.goto(at(list));
+    await asked;
+    answer();
+    await headingOf(page, 'Webhooks');
+  });
+
+  story('while nothing happens: it asks for nothing where it is told of changes', expectQuiet, {
+    context: {},
+  });
+
+  story(
+    'while nothing happens: it asks again and again where it cannot be told',
+    async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      await page.clock.install();
+      await page.route(CHANGES, (route) => route.fulfill({ status: 503 }));
+      await page.goto(at(webhookPathOf(world, '').replace(/\/$/, '')));
+      await headingOf(page, 'Webhooks');
+      await page
+        .getByText(/No webhooks yet|Alerts/)
+        .first()
+        .waitFor();
+      const calls = await callsOfMinutes(visit);
+      expect(calls.filter((call) => call.includes('/webhooks/subscriptions')).length).toBeGreaterThan(2);
+    },
+    { context: {} },
+  );
+});
+
+/** Of every script that the browser has been given when the page is there, each compressed by itself, as it is on the wire. */
+async function scriptBytesOf({ page }: Visit, load: () => Promise<void>): Promise<number> {
+  const bodies: Promise<Buffer>[] = [];
+  const note = (response: Response) => {
+    if (response.url().endsWith('.js')) bodies.push(response.body());
+  };
+  page.on('response', note);
+  await load();
+  page.off('response', note);
+  return (await Promise.all(bodies)).reduce((sum, body) => sum + gzipSync(body).length, 0);
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1_000).toFixed(1)} KB`;
+}
+
+/** Runs the timers of the page for some minutes without waiting. `npm run pictures -- quiet-tab` waits, and counts bytes. */
+async function callsOfMinutes({ page }: Visit): Promise<string[]> {
+  const calls = noteCalls(page, /\/api\//);
+  for (let minute = 0; minute < MINUTES; minute += 1) {
+    await page.clock.runFor(MINUTE_MS);
+    await calls();
+  }
+  return await calls();
+}
+
+/** The list and the page of a webhook ask for nothing. The story needs a context of its own, for the clock. */
+async function expectQuiet(visit: Visit): Promise<void> {
+  const { page, at, as, world } = visit;
+  await as('ada');
+  const id = await subscribe(world);
+  await page.clock.install();
+  const refreshed = await onceRefreshed(page);
+  const places = [
+    { heading: 'Webhooks', path: webhookPathOf(world, ''), last: page.getByRole('link', { name: 'Alerts' }) },
+    // The log of the webhook is asked for by the page, and a job for the sample by the log that turned out empty.
+    { heading: 'Alerts', path: webhookPathOf(world, id), last: page.getByText(/"job_id":\d/) },
+  ];
+  for (const { heading, path, last } of places) {
+    await page.goto(at(path.replace(/\/$/, '')));
+    await headingOf(page, heading);
+    await last.waitFor();
+    await refreshed();
+    expect({ heading, calls: await callsOfMinutes(visit) }).toEqual({ heading, calls: [] });
+  }
+}

@@ -1,0 +1,120 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import { compare, type Likeness, OTHER_BROWSER, SAME_BROWSER, toKept } from './compare.ts';
+import { openStillPage, THEMES, WIDTHS } from './still-page.ts';
+import type { StillWorld } from './still-world.ts';
+
+export interface Look {
+  width: (typeof WIDTHS)[number];
+  theme: (typeof THEMES)[number];
+}
+
+export const LOOKS: Look[] = THEMES.flatMap((theme) => WIDTHS.map((width) => ({ width, theme })));
+
+/** `npm run pictures -- compare --update`: stores what the console looks like instead of comparing it. */
+export const isUpdate = process.env.KEEP_PICTURES === '1';
+
+type Places = ReturnType<typeof placesOf>;
+
+/** Another page is another line. */
+const PAGES: Record<string, (places: Places) => string> = {
+  webhooks: ({ list }) => list,
+  'new-webhook': ({ list }) => `${list}/new`,
+  webhook: ({ webhook }) => webhook,
+  delivery: ({ delivery }) => delivery,
+  runs: ({ account }) => `${account}/runs`,
+  events: ({ account }) => `${account}/events`,
+};
+
+export function placesOf(world: StillWorld) {
+  const account = `/accounts/${world.accountId}`;
+  const list = `${account}/settings/webhooks`;
+  const webhook = `${list}/${world.webhookIds[0]}`;
+  return { account, list, webhook, delivery: `${webhook}/deliveries/${world.deliveryId}` };
+}
+
+const KEPT = fileURLToPath(new URL('./kept/', import.meta.url));
+const MADE_BY = join(KEPT, 'made-by.json');
+const fileOf = (page: string, { width, theme }: Look) => `${page}-${width}-${theme}.png`;
+
+/** Names of the stored pictures, and those that should be stored. */
+export function keptFiles(): { stored: string[]; wanted: string[] } {
+  const wanted = Object.keys(PAGES).flatMap((page) => LOOKS.map((look) => fileOf(page, look)));
+  return {
+    stored: readdirSync(KEPT)
+      .filter((file) => file.endsWith('.png'))
+      .sort(),
+    wanted: wanted.sort(),
+  };
+}
+
+/** Takes a picture of every page in each look, as base64 by the name of its file. */
+export async function takePictures(
+  browser: Browser,
+  world: StillWorld,
+  looks: readonly Look[],
+): Promise<Map<string, string>> {
+  const taken = new Map<string, string>();
+  for (const [name, pathOf] of Object.entries(PAGES)) {
+    const still = await openStillPage(browser, world);
+    await still.open(pathOf(placesOf(world)));
+    for (const look of looks) taken.set(fileOf(name, look), await still.take(look.width, look.theme));
+    await still.page.context().close();
+  }
+  return taken;
+}
+
+/** Compares pictures with the stored ones. Returns what differs, with the file of a picture in which it is red. */
+export async function differencesOf(calculator: Page, taken: ReadonlyMap<string, string>): Promise<string[]> {
+  const likeness = likenessFor(calculator.context().browser());
+  const found: string[] = [];
+  let folder: string | null = null;
+  for (const [file, picture] of taken) {
+    const problem = await problemOf(calculator, file, picture, likeness);
+    if (problem === null) continue;
+    folder ??= mkdtempSync(join(tmpdir(), 'runhook-pictures-'));
+    writeFileSync(join(folder, `now-${file}`), picture, 'base64');
+    writeFileSync(join(folder, `difference-${file}`), problem.difference, 'base64');
+    found.push(`${file}: ${problem.told}, see ${join(folder, `difference-${file}`)}`);
+  }
+  return found;
+}
+
+/** Replaces all stored pictures. */
+export async function keep(calculator: Page, taken: ReadonlyMap<string, string>): Promise<void> {
+  const made = [];
+  for (const [file, picture] of taken) made.push({ file, content: await toKept(calculator, picture) });
+  for (const file of readdirSync(KEPT)) rmSync(join(KEPT, file));
+  for (const { file, content } of made) writeFileSync(join(KEPT, file), content);
+  // As the formatter has it.
+  writeFileSync(MADE_BY, `{ "chromium": ${majorOf(calculator.context().browser())} }\n`);
+}
+
+async function problemOf(
+  calculator: Page,
+  file: string,
+  picture: string,
+  likeness: Likeness,
+): Promise<{ told: string; difference: string } | null> {
+  const path = join(KEPT, file);
+  if (!existsSync(path)) return { told: 'none is kept', difference: picture };
+  const { isAlike, others, difference } = await compare(calculator, readFileSync(path), picture, likeness);
+  if (isAlike) return null;
+  return { told: others === null ? 'it has another size' : `${others} pixels of a square of 32`, difference };
+}
+
+function likenessFor(of: Browser | null): Likeness {
+  const { chromium } = JSON.parse(readFileSync(MADE_BY, 'utf8')) as { chromium: number };
+  if (chromium === majorOf(of)) return SAME_BROWSER;
+  process.stderr.write(
+    `the kept pictures are of Chromium ${chromium}, this is ${majorOf(of)}: they are compared more coarsely\n`,
+  );
+  return OTHER_BROWSER;
+}
+
+function majorOf(of: Browser | null): number {
+  return Number.parseInt(of?.version() ?? '', 10);
+}

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { hasBrowser, launchBrowser, testInBrowser } from '../support/describe-console.ts';
+import { START_TIMEOUT_MS } from '../support/waiting.ts';
+import { compare, OTHER_BROWSER, SAME_BROWSER, toKept } from './compare.ts';
+import { differencesOf, isUpdate, keep, LOOKS, placesOf, takePictures } from './kept-pictures.ts';
+import { openStillPage } from './still-page.ts';
+import { openStillWorld, type StillWorld } from './still-world.ts';
+
+let browser: Browser;
+let world: StillWorld;
+let calculator: Page;
+
+describe('the console looks as it did', () => {
+  beforeAll(async () => {
+    if (!hasBrowser) return;
+    [browser, world] = await Promise.all([launchBrowser(), openStillWorld()]);
+    calculator = await browser.newPage();
+  }, START_TIMEOUT_MS);
+
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  }, START_TIMEOUT_MS);
+
+  testInBrowser('on every page that pictures are kept of, at five widths, light and dark', async () => {
+    const taken = await takePictures(browser, world, LOOKS);
+    if (isUpdate) await keep(calculator, taken);
+    else expect(await differencesOf(calculator, taken)).toEqual([]);
+  });
+
+  testInBrowser(
+    'and whoever moves a button, leaves out a column or takes another colour is told',
+    async () => {
+      const still = await openStillPage(browser, world);
+      await still.open(placesOf(world).webhook);
+      const before = await toKept(calculator, await still.take(1440, 'light'));
+      const isNoticed = async (styles: string) => {
+        await still.page.evaluate(
+          `document.adoptedStyleSheets[1] ??= new CSSStyleSheet(); document.adoptedStyleSheets[1].replaceSync(${JSON.stringify(styles)})`,
+        );
+        const after = await still.take(1440, 'light');
+        const judged = [];
+        for (const likeness of [SAME_BROWSER, OTHER_BROWSER])
+          judged.push(!(await compare(calculator, before, after, likeness)).isAlike);
+        return judged;
+      };
+      const noticed: Record<string, boolean[]> = {};
+      for (const [what, styles] of Object.entries(CHANGES)) noticed[what] = await isNoticed(styles);
+      expect(noticed).toEqual(Object.fromEntries(Object.keys(CHANGES).map((what) => [what, [true, true]])));
+      expect(await isNoticed('')).toEqual([false, false]);
+      await still.page.context().close();
+    },
+  );
+
+  testInBrowser('while letters that another browser draws a little differently pass', async () => {
+    const path = `${placesOf(world).account}/events`;
+    const pictures = [];
+    const other = await launchBrowser(['--disable-font-subpixel-positioning']);
+    for (const by of [browser, other]) {
+      const still = await openStillPage(by, world);
+      await still.open(path);
+      pictures.push(await still.take(1440, 'light'));
+      await still.page.context().close();
+    }
+    await other.close();
+    const [one = '', another = ''] = pictures;
+    const kept = await toKept(calculator, one);
+    expect((await compare(calculator, kept, another, SAME_BROWSER)).isAlike).toBe(false);
+    expect(await compare(calculator, kept, another, OTHER_BROWSER)).toMatchObject({ isAlike: true });
+  });
+});
+
+const CHANGES = {
+  'a button 6 px to the left': 'main a[href$="/edit"] { transform: translateX(-6px) !important; }',
+  'a column less': 'main table tr > :nth-child(4) { display: none !important; }',
+  'a colour of the surface': 'main table thead { background: #e7f5ff !important; }',
+  'a colour of the text': 'main h1 { color: #1864ab !important; }',
+  'a word less': 'main h2 { font-size: 0 !important; }',
+};

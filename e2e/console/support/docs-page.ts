@@ -1,0 +1,52 @@
+import type { Page } from 'playwright-core';
+import { axeFindings } from './axe.ts';
+import type { Visit } from './describe-console.ts';
+import { sidewaysOverflow } from './watch-page.ts';
+
+/** Brings the page from one state that is looked at into the next. */
+export const DOCS_STATES: Record<string, (page: Page) => Promise<void>> = {
+  closed: async () => {},
+  'with operations to be tried and a schema': async (page) => {
+    for (const operation of ['updateSubscription', 'deleteSubscription']) {
+      const block = page.locator(`#operations-Webhooks-${operation}`);
+      await block.locator('.opblock-summary-control').click();
+      await block.getByRole('button', { name: 'Try it out' }).click();
+    }
+    await page.getByRole('textbox', { name: 'Request body' }).waitFor();
+    await page.locator('.models-control').click();
+    await page.locator('.models .json-schema-2020-12-accordion').first().click();
+  },
+  'asking for the key': async (page) => {
+    await page.locator('.btn.authorize').click();
+    await page.locator('.dialog-ux .modal-ux').waitFor();
+  },
+};
+
+export interface DocsLook {
+  width: number;
+  colorScheme: 'light' | 'dark';
+}
+
+/** Returns what axe finds in a state of the page of the API, and what scrolls sideways. */
+export async function docsProblems(
+  { page, at }: Visit,
+  state: string,
+  looks: readonly DocsLook[],
+): Promise<string[]> {
+  // What another state has opened must be closed.
+  await page.goto('about:blank');
+  await page.goto(at('/docs'));
+  await page.locator('.opblock').first().waitFor();
+  await DOCS_STATES[state]?.(page);
+  const found: string[] = [];
+  for (const { width, colorScheme } of looks) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    await page.locator(`html${colorScheme === 'dark' ? '.dark-mode' : ':not(.dark-mode)'}`).waitFor();
+    const name = `${state}, ${colorScheme}, at ${width} px`;
+    found.push(...(await sidewaysOverflow(page)).map((element) => `${name}: ${element}`));
+    for (const { rule, node } of await axeFindings(page))
+      found.push(`${name}: ${rule}: ${node.target} ${node.failureSummary}`);
+  }
+  return found;
+}
