@@ -1,0 +1,197 @@
+import { createId, sampleEvent } from '@runhook/contract';
+import type { Receiver } from '@runhook/testing';
+import { insertDelivery } from '../deliveries/delivery-rows.ts';
+import {
+  type CallOptions,
+  type Harness,
+  PASSWORD,
+  SUBSCRIPTION_FIELDS,
+  type TestAccount,
+} from '../harness.ts';
+
+/** What a write is prepared in: the account that it is for, and an endpoint that answers. */
+interface WriteWorld {
+  harness: Harness;
+  account: TestAccount;
+  receiver: Receiver;
+}
+
+export interface Write extends CallOptions {
+  path: string;
+}
+
+const runsPath = (world: WriteWorld, rest = '') => `/api/v2/accounts/${world.account.id}/runs/${rest}`;
+const subscriptionPath = (world: WriteWorld, id: string, rest = '') =>
+  world.account.path(`/subscription/${id}${rest}`);
+
+const newUser = (world: WriteWorld) => world.harness.newUser(world.account, 'developer', ['account_admin']);
+
+export async function newRun(world: WriteWorld): Promise<Write & { body: { job_id: number } }> {
+  const body = { job_id: await world.harness.newJob(world.account), engine_version: '1.9.2' };
+  return { path: runsPath(world), body };
+}
+
+async function startedRunPath(world: WriteWorld): Promise<string> {
+  const { path, body } = await newRun(world);
+  const { json } = await world.harness.call('POST', path, { token: world.account.token, body });
+  return runsPath(world, `${json.data.id}/`);
+}
+
+async function failedDelivery(world: WriteWorld) {
+  const { id: subscriptionId } = await world.harness.newSubscription(world.account);
+  const completedAt = new Date().toISOString();
+  const fields = { subscriptionId, accountId: world.account.id, status: 'failed', completedAt };
+  return { subscriptionId, ...(await insertDelivery(world.harness.database, fields)) };
+}
+
+/** Every route that changes something: its pattern, what is sent, and a lock that its work has to wait for. */
+export const WRITES: readonly (readonly [
+  route: string,
+  prepare: (world: WriteWorld) => Promise<Write>,
+  lock: string,
+])[] = [
+  ['POST /api/v2/accounts/:account_id/runs', newRun, 'runs, events IN SHARE'],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/finish',
+    async (world) => ({ path: `${await startedRunPath(world)}finish/`, body: { status: 'errored' } }),
+    'runs, events IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/artifacts',
+    async (world) => {
+      const path = await startedRunPath(world);
+      await world.harness.call('POST', `${path}finish/`, {
+        token: world.account.token,
+        body: { status: 'success' },
+      });
+      return { path: `${path}artifacts/` };
+    },
+    'runs, events IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/events',
+    async (world) => {
+      const identity = { accountId: world.account.id, eventId: createId('event'), now: new Date() };
+      return {
+        path: `/api/v2/accounts/${world.account.id}/events/`,
+        body: { events: [sampleEvent('job.run.errored', identity)] },
+      };
+    },
+    'runs, events IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/jobs',
+    async (world) => ({
+      path: `/api/v2/accounts/${world.account.id}/jobs/`,
+      body: { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' },
+    }),
+    'jobs IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscriptions',
+    async (world) => ({ path: world.account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'PUT /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id',
+    async (world) => {
+      const { id } = await world.harness.newSubscription(world.account);
+      return { path: subscriptionPath(world, id), body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } };
+    },
+    'subscriptions IN SHARE',
+  ],
+  [
+    'DELETE /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id',
+    async (world) => ({
+      path: subscriptionPath(world, (await world.harness.newSubscription(world.account)).id),
+    }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/rotate-secret',
+    async (world) => ({
+      path: subscriptionPath(
+        world,
+        (await world.harness.newSubscription(world.account)).id,
+        '/rotate-secret',
+      ),
+    }),
+    'subscriptions IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/finish-rotation',
+    async (world) => {
+      const { id } = await world.harness.newSubscription(world.account);
+      await world.harness.call('POST', subscriptionPath(world, id, '/rotate-secret'), {
+        token: world.account.token,
+      });
+      return { path: subscriptionPath(world, id, '/finish-rotation') };
+    },
+    'subscriptions IN SHARE',
+  ],
+  [
+    'GET /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/test',
+    async (world) => {
+      const { id } = await world.harness.newSubscription(world.account, { client_url: world.receiver.url });
+      return { path: subscriptionPath(world, id, '/test') };
+    },
+    'subscriptions IN ACCESS EXCLUSIVE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/test',
+    async (world) => ({ path: world.account.path('/test'), body: { client_url: world.receiver.url } }),
+    // It writes nothing: only whether the caller may is asked of the database.
+    'service_tokens IN ACCESS EXCLUSIVE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/recover',
+    async (world) => {
+      const { subscriptionId } = await failedDelivery(world);
+      return { path: subscriptionPath(world, subscriptionId, '/recover'), body: { since: '2026-01-01' } };
+    },
+    'recoveries IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/recovery/:recovery_id/cancel',
+    async (world) => {
+      const { subscriptionId } = await failedDelivery(world);
+      const begun = await world.harness.call('POST', subscriptionPath(world, subscriptionId, '/recover'), {
+        token: world.account.token,
+        body: { since: '2026-01-01' },
+      });
+      return { path: subscriptionPath(world, subscriptionId, `/recovery/${begun.json.data.id}/cancel`) };
+    },
+    'recoveries IN SHARE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/delivery/:delivery_id/redeliver',
+    async (world) => {
+      const { subscriptionId, id } = await failedDelivery(world);
+      return { path: subscriptionPath(world, subscriptionId, `/delivery/${id}/redeliver`) };
+    },
+    'deliveries IN SHARE',
+  ],
+  [
+    'POST /api/v2/users/:user_id/apikey',
+    async (world) => {
+      const { id, apiKey } = await newUser(world);
+      return { path: `/api/v2/users/${id}/apikey`, token: apiKey };
+    },
+    'users IN SHARE',
+  ],
+  [
+    'POST /api/v3/session',
+    async (world) => ({
+      path: '/api/v3/session',
+      body: { email: (await newUser(world)).email, password: PASSWORD },
+    }),
+    'console_sessions IN SHARE',
+  ],
+  [
+    'DELETE /api/v3/session',
+    async (world) => ({ path: '/api/v3/session', headers: await world.harness.signIn(await newUser(world)) }),
+    'console_sessions IN SHARE',
+  ],
+];
+
+export const isKeyed = (route: string) => route.startsWith('POST') && route.includes(':account_id');
