@@ -2,7 +2,7 @@
 
 import { recordTests } from './prove/proofs.mjs';
 import { readArguments, readNumber, usage } from './shared/arguments.mjs';
-import { runWithTestServers } from './test-servers.mjs';
+import { runWithTestServers } from './test/run/servers.mjs';
 
 /** Shorter runs are for development: they do not write the row of the proof. */
 const PROOF_MINUTES_MIN = 10;

@@ -1,6 +1,6 @@
 // npm run pictures -- compare: whether the console looks as its kept pictures do.
 import { readArguments, usage } from '../shared/arguments.mjs';
-import { runWithTestServers } from '../test-servers.mjs';
+import { runWithTestServers } from '../test/run/servers.mjs';
 
 const USAGE = usage({
   call: 'npm run pictures -- compare [--update]',

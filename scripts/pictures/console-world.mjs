@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { bootstrap } from '../build/bootstrap.mjs';
 import { step } from '../shared/command.mjs';
 import { root } from '../shared/workspace.mjs';
-import { startTestServers } from '../test-servers.mjs';
+import { startTestServers } from '../test/run/servers.mjs';
 import { seedDemoData } from './demo-data.mjs';
 
 /**

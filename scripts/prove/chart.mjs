@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { readArguments, usage } from '../shared/arguments.mjs';
 import { run, step } from '../shared/command.mjs';
 import { root } from '../shared/workspace.mjs';
-import { runWithTestServers } from '../test-servers.mjs';
+import { runWithTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
 const USAGE = usage({

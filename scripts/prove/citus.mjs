@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { bootstrap } from '../build/bootstrap.mjs';
 import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';
 import { runJest } from '../test/run/run-jest.mjs';
-import { POSTGRES_SETTINGS, startTestServers } from '../test-servers.mjs';
+import { POSTGRES_SETTINGS, startTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
 /** What asks the record: the statements of both services, and the story from outside. */

@@ -2,7 +2,7 @@
 // running service. Fetches both from their registries; what the machine has no Go or no Python for is left out, and said.
 
 import { readArguments, usage } from '../shared/arguments.mjs';
-import { runWithTestServers } from '../test-servers.mjs';
+import { runWithTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
 const USAGE = usage({

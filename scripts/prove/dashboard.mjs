@@ -1,7 +1,7 @@
 // npm run prove -- dashboard: both services under load, a Prometheus that scrapes them, and what every panel's query returns.
 import { spawnSync } from 'node:child_process';
 import { readArguments, usage } from '../shared/arguments.mjs';
-import { runWithTestServers } from '../test-servers.mjs';
+import { runWithTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
 const USAGE = usage({

@@ -7,8 +7,8 @@ import { bootstrap } from '../build/bootstrap.mjs';
 import { readArguments, requireChoice, usage } from '../shared/arguments.mjs';
 import { step } from '../shared/command.mjs';
 import { root } from '../shared/workspace.mjs';
+import { POSTGRES_SETTINGS } from '../test/run/servers.mjs';
 import { makeTestFolder } from '../test/run/test-folder.mjs';
-import { POSTGRES_SETTINGS } from '../test-servers.mjs';
 import {
   combinations,
   fetchNode,

@@ -51,9 +51,7 @@ test('there are at most 15 scripts, and each has one entry with its name', () =>
   expect(names.length).toBeLessThanOrEqual(15);
   for (const name of names) expect(scripts[name]).toMatch(new RegExp(`^(exec )?node ${fileOf(name)}$`));
   const entries = readdirSync(`${root}/scripts`).filter((file) => file.endsWith('.mjs'));
-  expect(entries.map((file) => `scripts/${file}`).sort()).toEqual(
-    [...names.map(fileOf), 'scripts/test-servers.mjs'].sort(),
-  );
+  expect(entries.map((file) => `scripts/${file}`).sort()).toEqual(names.map(fileOf).sort());
 });
 
 test.each(names)(

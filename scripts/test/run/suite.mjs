@@ -5,10 +5,10 @@ import { compile, EVERYTHING } from '../../build/compile.mjs';
 import { printStaleProofs } from '../../prove/proofs.mjs';
 import { run, step } from '../../shared/command.mjs';
 import { root } from '../../shared/workspace.mjs';
-import { startTestServers } from '../../test-servers.mjs';
 import { recordCosts } from './costs.mjs';
 import { needsOf } from './needs.mjs';
 import { listTests, runJest } from './run-jest.mjs';
+import { startTestServers } from './servers.mjs';
 import { findSystemPostgres, NO_SYSTEM_POSTGRES, SYSTEM_POSTGRES } from './system-postgres.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 

@@ -1,7 +1,7 @@
-import { bootstrap } from './build/bootstrap.mjs';
-import { step } from './shared/command.mjs';
-import { runJest } from './test/run/run-jest.mjs';
-import { makeTestFolder } from './test/run/test-folder.mjs';
+import { bootstrap } from '../../build/bootstrap.mjs';
+import { step } from '../../shared/command.mjs';
+import { runJest } from './run-jest.mjs';
+import { makeTestFolder } from './test-folder.mjs';
 
 /** Speed over safety: what these servers hold is thrown away. */
 export const POSTGRES_SETTINGS = {
@@ -21,9 +21,11 @@ const REDIS_DATABASES = 512;
  */
 export async function startTestServers({ folder, runId }) {
   // Built by bootstrap, so not to be imported before it.
-  const { findRedisServer, startPostgres, startRedis } = await import('../packages/embedded/dist/index.js');
+  const { findRedisServer, startPostgres, startRedis } = await import(
+    '../../../packages/embedded/dist/index.js'
+  );
   const { findChromium, findPoolers, NO_CHROMIUM, prepareTemplate, removeTestDatabases, removeTestQueues } =
-    await import('../packages/testing/dist/index.js');
+    await import('../../../packages/testing/dist/index.js');
   const closers = [];
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) {
