@@ -56,12 +56,15 @@ export async function convertDefaultPartition(pool: Pool, parent: LogTable): Pro
 
 /**
  * Whether a row was rejected because the partitions of its day are changing: a default partition is being converted, or
- * the row waited for it while a partition of its day was made (PostgreSQL reports that without a constraint). It concerns
- * that row only, so a batch is split as for invalid data, and the row can be written some seconds later.
+ * the row waited for it while a partition of its day was made. It concerns that row only, so a batch is split as for
+ * invalid data, and the row can be written some seconds later.
  */
 export function isConversionRejection(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.code !== CHECK_VIOLATION) return false;
-  return error.constraint === undefined || /_default_\d{8}_\d{8}$/.test(error.constraint);
+  const { constraint, table = '', message } = error;
+  if (constraint !== undefined) return /_default_\d{8}_\d{8}$/.test(constraint);
+  // The bounds of a partition have no name. Citus names no constraint and no table in any error of a worker.
+  return /_default$/.test(table) || (table === '' && message.includes('partition constraint'));
 }
 
 /**

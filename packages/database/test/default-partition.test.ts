@@ -10,6 +10,7 @@ import {
   openDatabase,
 } from '@runhook/database';
 import { createTestDatabase, eventually, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import pg from 'pg';
 import { convertDefaultPartition, rangeOfDefault } from '../src/default-partition.ts';
 
 let testDatabase: TestDatabase;
@@ -130,6 +131,14 @@ test('a row that waits for the default partition while its day is made is reject
   expect(error).toMatchObject({ code: '23514' });
   expect([isConversionRejection(error), isPermanentRejection(error)]).toEqual([true, false]);
   await insertEvents(0, 1);
+});
+
+test('an error of a worker of Citus is classified by its message, as it names no constraint', () => {
+  const errorOf = (message: string) =>
+    Object.assign(new pg.DatabaseError(message, 0, 'error'), { code: '23514' });
+  const rejected = errorOf('new row for relation "deliveries_20261127_102064" violates check constraint "x"');
+  const changing = errorOf('new row for relation "deliveries_default_102008" violates partition constraint');
+  expect([rejected, changing].map(isConversionRejection)).toEqual([false, true]);
 });
 
 test('two processes convert a default partition once', async () => {
