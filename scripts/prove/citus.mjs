@@ -22,6 +22,10 @@ const NOT_OF_CITUS = {
   'services/dispatcher/test/pages': 'drains six hundred lanes in time; there it is ten a second',
   'services/dispatcher/test/record/plans': 'reads the plans of one server',
   'services/management/test/deliveries/long-log': 'reads the plans of one server',
+  'services/management/test/deliveries/delivery-days':
+    'makes 40 days in one transaction, in which Citus returns no size of a table',
+  'services/dispatcher/test/upkeep/tasks':
+    'makes a day of each table in one transaction, in which Citus returns no size of a table',
   'services/management/test/runs/report-plans-of-postgres': 'reads the plans of one server',
   'services/management/test/audit/management-role': 'makes a role, which workers would have to have, too',
   'spread-log\\.test': 'divides the days of plain PostgreSQL, as Citus divides them by itself',
