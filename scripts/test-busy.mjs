@@ -4,7 +4,7 @@ import { isHelp, usage } from './shared/arguments.mjs';
 const USAGE = usage({
   call: 'npm run test:busy [-- <part of a path>… <options of jest>]',
   purpose: 'runs npm test while a busy loop occupies each core, which reveals tests that depend on the clock',
-  duration: '15 minutes on two cores',
+  duration: 'about twice as long as npm test',
   prerequisites: 'as for npm test',
 });
 

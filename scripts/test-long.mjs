@@ -5,7 +5,7 @@ const USAGE = usage({
   call: 'npm run test:long [-- <part of a path>… <options of jest> --record-costs]',
   purpose:
     'runs the tests in *.long.test.ts: faults for minutes, pictures of all themes and widths, the simulator',
-  duration: '20 minutes on two cores',
+  duration: '5 minutes on two cores',
   prerequisites:
     'none; tests use redis-server and chromium where they are installed, and name what they skip',
   details: '--record-costs  writes the duration of each file to scripts/test/run/costs.json',

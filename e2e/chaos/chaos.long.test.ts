@@ -17,7 +17,7 @@ import { ledgerSummary, ledgerTable } from './table.ts';
 import { isLong, type World } from './world.ts';
 
 const only = process.env.CHAOS_ONLY ?? '';
-/** Of the measurement, which is taken on a machine that does nothing else. */
+/** Applies on a machine that does nothing else. */
 const DRAINED_WITHIN_SECONDS = 60;
 
 /** The faults whose waits are short; those of `npm test` are among them. */
@@ -51,7 +51,7 @@ if (isLong) {
   describe.each([false, true])('by way of proxies: %s', (byProxy) => {
     const faults = chosen.filter((fault) => (fault.byProxy ?? false) === byProxy);
     if (faults.length === 0) return;
-    // What is waited for is mostly time, so that both back ends wait together.
+    // Both back ends wait at the same time: most of a fault is waiting.
     let worlds: { world: World; random: SeededRandom }[] = [];
     beforeAll(async () => {
       worlds = await Promise.all(backends.map((backend) => openSeededWorld(backend, byProxy)));

@@ -90,7 +90,7 @@ function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
 }
 
 const UNSETTLED_MAX = 5;
-/** What an engineer needs to find out why they wait. */
+/** Returns a few rows of each kind, which show why they wait. */
 const UNSETTLED_ROWS = `
   SELECT jsonb_agg(to_jsonb(d)) AS found FROM (
     SELECT d.*, d.tableoid::regclass::text AS partition, s.active, s.http_status_code, s.error_code
