@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually, queueBackends } from '@runhook/testing';
 import { type BusySystem, openBusySystem } from './busy-system.ts';
@@ -71,7 +72,7 @@ beforeAll(async () => {
     { intervalMs: 250 },
   );
 });
-afterAll(() => busy.close());
+afterAll(() => busy?.close());
 
 async function scrape(): Promise<string> {
   const services = [busy.management, busy.dispatcher];
@@ -158,19 +159,19 @@ describe('with the programs of Prometheus', () => {
     process.stdout.write(`not shown here, because there is no ${program} on the path\n`);
   }
 
-  test('the alert rules and the sample configuration are valid, and the rules fire when they should', () => {
+  test('the alert rules and the sample configuration are valid, and the rules fire when they should', async () => {
     if (!hasProgram('promtool')) return skipped('promtool');
     for (const args of [
       ['check', 'rules', monitoringFile('alerts.yaml')],
       ['check', 'config', monitoringFile('prometheus.yaml')],
       ['test', 'rules', monitoringFile('alerts.test.yaml')],
     ]) {
-      const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8' });
-      expect({ args, status, said: status === 0 ? '' : stdout + stderr }).toEqual({
-        args,
-        status: 0,
-        said: '',
-      });
+      // Not spawnSync: it takes seconds, and the load of this file runs in this process.
+      const ended = await promisify(execFile)('promtool', args).then(
+        () => 'well',
+        ({ stdout, stderr }) => `${stdout}${stderr}`,
+      );
+      expect({ args, ended }).toEqual({ args, ended: 'well' });
     }
   });
 

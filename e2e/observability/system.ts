@@ -61,7 +61,12 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
     },
     onClose: (closer) => void closers.push(closer),
     async close() {
-      for (const close of closers.splice(0).reverse()) await close();
+      const failures: unknown[] = [];
+      for (const close of closers.splice(0).reverse()) {
+        // A service that is left running would keep the whole run of tests from ending.
+        await close().catch((error: unknown) => failures.push(error));
+      }
+      if (failures.length > 0) throw new AggregateError(failures, 'not everything was closed');
     },
   };
 }
