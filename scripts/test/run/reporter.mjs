@@ -20,4 +20,9 @@ export default class ResultsReporter {
     const file = process.env.TEST_RESULTS;
     if (file !== undefined) appendFileSync(file, `${JSON.stringify(counts)}\n`);
   }
+
+  /** Tells the process that started jest that all tests have ended. */
+  onRunComplete() {
+    process.send?.('complete');
+  }
 }

@@ -1,9 +1,13 @@
+import { spawnSync } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run, spawnGroup } from '../../shared/command.mjs';
 import { root } from '../../shared/workspace.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+
+/** A process that a test has left running keeps jest's output open, and with it jest itself, for ever. */
+const EXIT_WITHIN_MS = 30_000;
 
 /** What a developer's shell may hold, and a test must never reach. */
 const NOT_FOR_TESTS = [
@@ -20,19 +24,22 @@ const NOT_FOR_TESTS = [
  * Runs jest with its own progress on the terminal.
  *
  * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal, within?: string[],
- *   tests?: 'short' | 'long' | 'all' }} options `within`: a program and its arguments that becomes jest; `tests`: without or only
- * those in *.long.test.ts, or both
+ *   tests?: 'short' | 'long' | 'all', exitWithinMs?: number, print?: (text: string) => void }} options
+ * `within`: a program and its arguments that becomes jest; `tests`: without or only those in *.long.test.ts, or both; `exitWithinMs`: after its last test jest gets this long to exit;
+ * `print` gets what is still running then
  * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number,
  *   files: { file: string, seconds: number }[], figures: { proof: string, figure: string }[] }>} a test file that could not run
  * counts as a failure; `figures` are for docs/proofs.md
  */
-export async function runJest({ args, environment, folder, signal, within = [], tests = 'all' }) {
+export async function runJest(options) {
+  const { args, environment, folder, signal, within = [], tests = 'all' } = options;
+  const { exitWithinMs = EXIT_WITHIN_MS, print = (text) => process.stderr.write(text) } = options;
   const [resultsFile, figuresFile] = ['results.jsonl', 'figures.jsonl'].map((name) => join(folder, name));
   for (const file of [resultsFile, figuresFile]) await rm(file, { force: true });
   const [program, ...before] = [...within, process.execPath, JEST];
   const ofRun = { TEST_SELECTION: tests, TEST_RESULTS: resultsFile, PROOF_FIGURES: figuresFile };
   const env = { ...jestEnvironment(environment), ...ofRun };
-  const code = await exitOf(program, [...before, ...args], { env, signal });
+  const code = await exitOf(program, [...before, ...args], { env, signal, exitWithinMs, print });
   const files = await readLines(resultsFile);
   const sum = (count) => files.reduce((total, file) => total + file[count], 0);
   return {
@@ -70,14 +77,41 @@ export async function listTests(args, { tests = 'short', signal } = {}) {
   return output.split('\n').filter((line) => line.endsWith('.test.ts'));
 }
 
-/** With its workers, and what tests have started: none may talk to servers that are about to stop. */
-function exitOf(file, args, { env, signal }) {
+/**
+ * Returns jest's exit code, or null where jest was ended. With jest, all processes end that its tests have started: none may call
+ * servers that are about to stop.
+ */
+function exitOf(file, args, { env, signal, exitWithinMs, print }) {
+  const overdue = new AbortController();
+  let timer;
   return new Promise((resolve, reject) => {
-    // Results go to the file, and all that is for people to stderr.
-    const child = spawnGroup(file, args, { cwd: root, env, signal, stdio: ['ignore', 'ignore', 'inherit'] });
+    // Results go to the file, and all that is for people to stderr. The channel is for the end of the last test.
+    const child = spawnGroup(file, args, {
+      cwd: root,
+      env,
+      signal: AbortSignal.any([signal, overdue.signal]),
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    child.once('message', () => {
+      timer = setTimeout(() => {
+        const heading = `still running ${exitWithinMs / 1_000} s after the last test, and ended now`;
+        print(`\n${heading}:\n${processesOf(child.pid)}`);
+        overdue.abort();
+      }, exitWithinMs);
+    });
     child.once('error', reject);
-    child.once('exit', (code) => resolve(code));
+    child.once('exit', (code) => resolve(overdue.signal.aborted ? null : code));
+  }).finally(() => clearTimeout(timer));
+}
+
+/** Returns a line for each process of a group, without the one that it is named after. */
+function processesOf(group) {
+  const { stdout } = spawnSync('ps', ['-A', '-ww', '-o', 'pgid=,pid=,args='], { encoding: 'utf8' });
+  const lines = (stdout ?? '').split('\n').filter((line) => {
+    const [pgid, pid] = line.trim().split(/\s+/).map(Number);
+    return pgid === group && pid !== group;
   });
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 function jestEnvironment(environment) {
