@@ -84,6 +84,35 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
     expect(arrived('/third')).toBe(thirds + 1);
   });
 
+  test('what was cached of a change that a failover lost is not used after another change', async () => {
+    const { id } = await subscribe('/first');
+    await warmUp('/first');
+    const { prisma, pool } = harness.database;
+    const moveTo = (path: string) =>
+      prisma.subscription.update({ where: { id }, data: { clientUrl: `${harness.receiver.url}${path}` } });
+    const stored = await pool.query(
+      'SELECT s.client_url, s.version AS subscription, a.version AS account FROM subscriptions s JOIN accounts a ON true',
+    );
+    await moveTo('/lost');
+    await harness.publisher.publish(event());
+    await harness.receiver.waitFor(({ path }) => path === '/lost');
+    // As a promoted replica has the rows that lacks the change.
+    const [{ client_url: clientUrl, subscription, account }] = stored.rows;
+    await pool.query(`
+      BEGIN;
+      ALTER TABLE subscriptions DISABLE TRIGGER USER;
+      ALTER TABLE accounts DISABLE TRIGGER USER;
+      UPDATE subscriptions SET client_url = '${clientUrl}', version = ${subscription};
+      UPDATE accounts SET version = ${account};
+      ALTER TABLE subscriptions ENABLE TRIGGER USER;
+      ALTER TABLE accounts ENABLE TRIGGER USER;
+      COMMIT`);
+    await moveTo('/second');
+    await harness.publisher.publish(event());
+    await harness.receiver.waitFor(2 + 1);
+    expect(pathsOf()).toEqual(['/first', '/lost', '/second']);
+  });
+
   test('an account that loses its webhooks gets nothing for the next event', async () => {
     await subscribe('/hook');
     await warmUp('/hook');
