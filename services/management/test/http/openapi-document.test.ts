@@ -15,11 +15,11 @@ import type { MediaType, OpenApiDocument, PathItem, Schema } from '../../src/htt
 import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
 import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/webhooks.ts';
 import { readSettings } from '../../src/settings.ts';
-import { createSchemaChecker } from '../answer-checker.ts';
+import { createStrictSchemaChecker } from '../answer-checker.ts';
 import { type Harness, SUBSCRIPTION_FIELDS, startHarness } from '../harness.ts';
 
 const document = openApiDocument();
-const check = createSchemaChecker(document);
+const check = createStrictSchemaChecker(document);
 
 let harness: Harness;
 
