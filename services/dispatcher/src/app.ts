@@ -294,7 +294,10 @@ function openWorkers(
   const full = new FullQueue({
     ...process,
     ...queues,
-    work: async (job) => (await processEvents(dispatcher, job, retentionDays)).kind === 'done',
+    // Other dispatchers may read the same job from the full queue. As for a job that ran before, its deliveries are committed before
+    // they are attempted, so that only one dispatcher attempts them.
+    work: async (job) =>
+      (await processEvents(dispatcher, { ...job, attemptsStarted: 2 }, retentionDays)).kind === 'done',
     onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),
   });
   const onFull = () => full.relieve();

@@ -93,6 +93,14 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     });
   });
 
+  test('is worked off by two dispatchers at the same time, each event once', async () => {
+    await publish(COUNT);
+    await fill();
+    const start = () => harness.startDispatcher({ queueUrl, ...UNHURRIED });
+    await Promise.all([start(), start()]);
+    await allDeliveredOnce(COUNT);
+  });
+
   test('is worked off past malformed messages, however many stand in front', async () => {
     const malformed = createQueueBackend(queueUrl).createQueue<object>('job-run-events');
     closers.push(() => malformed.close());
