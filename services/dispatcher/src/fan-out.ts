@@ -159,7 +159,7 @@ async function attemptThenCommit(
         // Requests that were sent are recorded whatever version their account has.
         version: firsts.length === 0 ? version : null,
         deliveries: firsts.map(newDelivery),
-        ageMs: performance.now() - plannedAtMs,
+        plannedAtMs,
         isRecorded: start.isRecorded,
       }),
     );

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEventPublisher } from '@runhook/publisher';
 import {
@@ -10,6 +11,9 @@ import {
 } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
+
+/** Longer than a dispatcher waits before it first retries a commit. */
+const OUTAGE_MS = 1_000;
 
 describe.each(oneQueueBackend())('on $name', (backend) => {
   let harness: Harness;
@@ -63,11 +67,17 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     });
     await harness.publisher.publish(event());
     await harness.receiver.waitFor(1);
+    await wait(OUTAGE_MS);
     await proxy.restore();
     await eventually(async () => {
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
     });
     expect(harness.receiver.requests).toHaveLength(1);
+    // It was created when it was planned, before its attempt.
+    const { rows } = await harness.database.pool.query(
+      'SELECT (extract(epoch FROM created_at - started_at) * 1000)::float8 AS later_ms FROM deliveries',
+    );
+    expect(rows[0].later_ms).toBeLessThan(OUTAGE_MS / 2);
   });
 
   test('while the queue is away the dispatcher stays up, and it goes on when the queue is back', async () => {

@@ -31,8 +31,8 @@ export interface EventCommit {
   /** Version of the account that the deliveries were planned for; null commits them at any version. */
   version: string | null;
   deliveries: NewDelivery[];
-  /** Milliseconds since the deliveries were planned, which is when they were created; 0 when omitted. */
-  ageMs?: number;
+  /** When the deliveries were planned, by `performance.now()`: their `created_at`, also if the commit is retried; now when omitted. */
+  plannedAtMs?: number;
   /** The event is on record; when omitted it is inserted, or claimed if another process has inserted it. */
   isRecorded?: boolean;
   /** More pages follow: the event stays undispatched. */
@@ -97,7 +97,10 @@ const { timestamp, data, ...KEY_COLUMNS } = GIVEN_EVENT;
 const CLAIM_COLUMNS: Given<EventCommit> = {
   ...KEY_COLUMNS,
   version: ['bigint', ({ version }) => version],
-  age_ms: ['int', ({ ageMs = 0 }) => Math.round(ageMs)],
+  age_ms: [
+    'bigint',
+    ({ plannedAtMs }) => (plannedAtMs === undefined ? 0 : Math.round(performance.now() - plannedAtMs)),
+  ],
   is_partial: ['boolean', ({ isPartial = false }) => isPartial],
 };
 const INSERT_COLUMNS: Given<EventCommit> = {

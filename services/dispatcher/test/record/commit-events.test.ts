@@ -71,7 +71,7 @@ function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
       delivered: name === 'delivered' ? delivered : undefined,
     };
   });
-  return { event, version: null, deliveries, ageMs: 1_000, isRecorded };
+  return { event, version: null, deliveries, plannedAtMs: performance.now() - 1_000, isRecorded };
 }
 
 /** Removes the values that differ between events, and replaces each timestamp by whether there is one. */
