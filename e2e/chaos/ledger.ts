@@ -45,6 +45,8 @@ interface EventRow {
   id: string;
   event_type: string;
   run_id: string;
+  /** When its deliveries were planned, in milliseconds since the epoch; null without any. */
+  planned_at_ms: number | null;
   /** Fanned out when the leaving subscription was inactive, or nearly: it need not have a delivery there. */
   after_leaving: boolean;
 }
@@ -62,7 +64,8 @@ interface DeliveryRow {
 }
 
 const EVENTS = `
-  SELECT e.id, e.event_type, e.run_id::text AS run_id, d.planned_at > s.updated_at AS after_leaving
+  SELECT e.id, e.event_type, e.run_id::text AS run_id, d.planned_at > s.updated_at AS after_leaving,
+         (extract(epoch FROM d.planned_at) * 1000)::float8 AS planned_at_ms
   FROM events e JOIN subscriptions s ON s.id = $2
     LEFT JOIN (SELECT event_id, min(created_at) AS planned_at FROM deliveries WHERE account_id = $1 GROUP BY 1) d
       ON d.event_id = e.id
@@ -199,7 +202,9 @@ export async function reckon(
   for (const event of events) {
     const subscriptionIds = [healthy, flaky];
     if (event.event_type === 'job.run.completed') subscriptionIds.push(refusing);
-    if (!event.after_leaving || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);
+    const mayLackLeaving =
+      event.after_leaving || (mayLose === 'either' && isPlannedAfterLostLeave(event, world, load));
+    if (!mayLackLeaving || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);
     expected += subscriptionIds.length;
     for (const subscriptionId of subscriptionIds) settle(event.id, subscriptionId);
   }
@@ -244,6 +249,19 @@ export async function reckon(
       world.killedAtMs > 0 && Number.isFinite(wentOnAtMs) ? (wentOnAtMs - world.killedAtMs) / 1_000 : null,
     problems,
   };
+}
+
+/**
+ * Whether the deliveries were planned on the lost primary of the record after the leaving subscription was made inactive there. Requests
+ * that were sent are recorded on the promoted replica, on which that subscription is active again.
+ */
+function isPlannedAfterLostLeave(
+  { planned_at_ms: plannedAtMs }: EventRow,
+  { recordReplacedAtMs }: World,
+  { lostLeaveAtMs }: Load,
+): boolean {
+  if (plannedAtMs === null || lostLeaveAtMs === null) return false;
+  return lostLeaveAtMs < plannedAtMs && plannedAtMs < recordReplacedAtMs;
 }
 
 function groupArrivals({ endpoint }: World) {

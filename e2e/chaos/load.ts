@@ -21,6 +21,11 @@ export interface Load {
   /** Calls that failed. Their events may be delivered or not; nobody was promised anything. */
   refusedCalls: number;
   /**
+   * When the change was first sent that makes the leaving subscription inactive, if it had to be sent again because the record has not got
+   * it; else null. It may have been committed on a server that is gone, whether or not it was answered.
+   */
+  lostLeaveAtMs: number | null;
+  /**
    * Makes the leaving subscription inactive over REST, however long that takes.
    * @param again it may be so already, and then stays as it is
    */
@@ -69,6 +74,8 @@ export async function startLoad(
   const direct = new Set<string>();
   const calls = new Set<Promise<void>>();
   let refusedCalls = 0;
+  let leftAtMs: number | null = null;
+  let lostLeaveAtMs: number | null = null;
   let stopped = false;
 
   /** Resolves with the number of the run once the caller was told that the event is taken, or with null. */
@@ -134,6 +141,9 @@ export async function startLoad(
     get refusedCalls() {
       return refusedCalls;
     },
+    get lostLeaveAtMs() {
+      return lostLeaveAtMs;
+    },
     leave: async (again = false) => {
       const path = `/v3/accounts/${account.id}/webhooks/subscription/${subscriptions.leaving}`;
       const body = {
@@ -148,6 +158,8 @@ export async function startLoad(
           // Done twice it would say that it was done later: what was fanned out in between would be missed.
           if (wasSent && !(await isActive(world, subscriptions.leaving))) return;
           wasSent = true;
+          lostLeaveAtMs = leftAtMs;
+          leftAtMs ??= Date.now();
           await callManagement(world, token, { method: 'PUT', path, body });
         },
         { intervalMs: 200 },

@@ -16,7 +16,7 @@ export interface StandbyServers extends Stores {
   stopReplication(): Promise<void>;
   killPrimary(): Promise<void>;
   /** Makes the replica the primary, notes what its log does not know, and leads everybody there. */
-  promote(world: Pick<World<StandbyServers>, 'noteInFlight'>): Promise<void>;
+  promote(world: Pick<World<StandbyServers>, 'noteInFlight' | 'recordReplacedAtMs'>): Promise<void>;
 }
 
 /** @param isSynchronous whether a commit is answered once the replica has it on its disk */
@@ -71,10 +71,11 @@ export async function startStandbyServers(
       queueUrl: redis?.url ?? entrance.url,
       stopReplication: async () => replication.stall(),
       killPrimary: () => primary.kill(),
-      async promote({ noteInFlight }) {
+      async promote(world) {
         await ask(standby.url, 'SELECT pg_promote(true, 60)');
         const database = openPrismaDatabase({ url: standby.url, onConnectionError: () => undefined });
-        await noteInFlight(database).finally(() => database.close());
+        await world.noteInFlight(database).finally(() => database.close());
+        world.recordReplacedAtMs = Date.now();
         entrance.follow(standby.url);
       },
       close: () => releases.run(),

@@ -30,6 +30,7 @@ export async function strike<Of extends Stores>(
 ): Promise<Row> {
   world.inFlightAtKills.clear();
   world.killedAtMs = 0;
+  world.recordReplacedAtMs = 0;
   world.endpoint.arrivals.length = 0;
   const { publishesDirectly = true, repeatsCalls = false, mayLose = 'nothing', runEveryMs } = fault;
   const load = await startLoad(world, { publishesDirectly, repeatsCalls, runEveryMs });

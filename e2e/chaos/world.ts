@@ -40,6 +40,8 @@ export interface World<Of extends Stores = Servers> {
   inFlightAtKills: Map<string, number>;
   /** When something was killed last, in milliseconds since the epoch. */
   killedAtMs: number;
+  /** When the services were connected to another server of the record, in milliseconds since the epoch; 0 until then. */
+  recordReplacedAtMs: number;
   /** @param checkout where another release was built */
   startManagement(checkout?: string): Promise<void>;
   /** Instead of the one with this index, which must be gone. */
@@ -140,6 +142,7 @@ export async function openWorldOn<Of extends Stores>(
       dispatchers,
       inFlightAtKills: new Map(),
       killedAtMs: 0,
+      recordReplacedAtMs: 0,
       startManagement: async (other) => {
         world.management = await startService('management', ofManagement, { checkout: other });
       },
