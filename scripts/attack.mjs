@@ -10,7 +10,7 @@ const USAGE = usage({
   call: 'npm run attack [-- --minutes <n> --seed <n> --only <text>]',
   purpose:
     'calls every route with good and bad requests, and serves hostile endpoints; a proof (docs/proofs.md)',
-  duration: '10 minutes',
+  duration: '10 minutes; results so far are printed at once',
   prerequisites: 'none; the queue is on Redis where there is a redis-server',
   details: `--minutes  in all; 10 when omitted
 --seed     repeats the requests of a run

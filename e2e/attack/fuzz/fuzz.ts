@@ -21,11 +21,15 @@ export const fuzz: Attack = {
   async run({ seed, endsAtMs, say }: AttackOptions): Promise<AttackReport> {
     const world = await openFuzzWorld();
     const run = new FuzzRun(world, await readOperations(world.management.url), createSeededRandom(seed));
+    let printed = 0;
     try {
       do {
         await run.anybody();
         await run.secondAlone();
         say(`fuzz: ${run.table.count} requests, ${run.problems.length} problems`);
+        // A run that is stopped has printed what it has found.
+        for (const problem of run.problems.slice(printed)) say(problem);
+        printed = run.problems.length;
       } while (endsAtMs !== null && Date.now() < endsAtMs && run.problems.length < PROBLEMS_MAX);
       return { table: run.table.render(), problems: run.problems };
     } finally {
