@@ -5,19 +5,32 @@ const valid = { name: 'Alerts', event_types: ['job.run.errored'], client_url: 'h
 const anyUrl = () => null;
 const named = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`X-${index}`, 'x']));
+/** Every reserved name of docs/contract.md#headers-of-deliveries. */
 const RESERVED = [
-  'Host',
-  'content-length',
-  'Transfer-Encoding',
-  'CONNECTION',
-  'Content-Type',
-  'webhook-anything',
-  'User-Agent',
-  'Cookie',
   'Accept-Encoding',
+  'CONNECTION',
+  'Content-Encoding',
+  'content-length',
+  'Content-Type',
+  'Cookie',
+  'Expect',
+  'Forwarded',
+  'Host',
+  'HTTP2-Settings',
+  'Keep-Alive',
   'Proxy-Authorization',
-  'X-Forwarded-For',
+  'Set-Cookie',
+  'TE',
   'traceparent',
+  'tracestate',
+  'Trailer',
+  'Transfer-Encoding',
+  'Upgrade',
+  'User-Agent',
+  'Via',
+  'webhook-anything',
+  'X-Forwarded-For',
+  'X-Real-IP',
 ];
 
 test.each([
