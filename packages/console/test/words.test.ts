@@ -127,6 +127,16 @@ test('an empty form is told field by field what it lacks', () => {
   expect(clientUrl('https://')).toMatch(/not a valid address/);
 });
 
+test('two headers whose names differ only in case or in outer spaces have the same name', () => {
+  const problemOf = (...names: string[]) =>
+    checkWebhook({
+      ...NEW_WEBHOOK,
+      headers: names.map((name, index) => ({ key: String(index), name, value: 'x', isStored: false })),
+    }).headers;
+  expect(problemOf('X-Gate', 'X-Key')).toBeUndefined();
+  expect(problemOf('X-Gate', 'x-gate ')).toBe('Give each header another name.');
+});
+
 test('what the server refuses stands beside the field it is about', () => {
   expect(
     problemsOfServer({
