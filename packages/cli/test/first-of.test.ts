@@ -1,0 +1,14 @@
+import { expect, test } from '@jest/globals';
+import { firstOf } from '../src/webhooks.ts';
+
+test.each([
+  [1, ['a']],
+  [2, ['a', 'b']],
+  [3, ['a', 'b', 'c']],
+  [4, ['a', 'b', 'c']],
+])('a list with a limit of %d returns at most so many rows', async (limit, expected) => {
+  async function* rows() {
+    yield* ['a', 'b', 'c'];
+  }
+  expect(await firstOf(rows(), limit)).toEqual(expected);
+});
