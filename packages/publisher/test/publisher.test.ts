@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { batchedEvents, eventJobId, idTimeMs, JOB_RUN_EVENTS } from '@runhook/contract';
+import { batchedEvents, createId, eventJobId, idTimeMs, JOB_RUN_EVENTS } from '@runhook/contract';
 import {
   createEventId,
   createEventPublisher,
@@ -23,8 +23,8 @@ describe.each(queueBackends())('on $name', (backend) => {
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
   });
-  const publisherOf = (url: string) => {
-    const publisher = createEventPublisher({ queueUrl: url });
+  const publisherOf = (url: string, options: { retentionDays?: number } = {}) => {
+    const publisher = createEventPublisher({ queueUrl: url, ...options });
     closers.push(() => publisher.close());
     return publisher;
   };
@@ -121,6 +121,17 @@ describe.each(queueBackends())('on $name', (backend) => {
       problems: [{ field: 'data.jobId', message: 'data.jobId must be a string' }],
     });
     expect(await waiting()).toEqual([]);
+  });
+
+  test('an id is accepted within the configured retention, and rejected before it', async () => {
+    const event = exampleEvent('job.run.started', EXAMPLE_JOB);
+    const publisher = publisherOf(queueUrl, { retentionDays: 60 });
+    const eventId = createId('event', Date.now() - 40 * DAY_MS);
+    expect(await publisher.publish({ ...event, eventId })).toBe(eventId);
+    const tooOld = { ...event, eventId: createId('event', Date.now() - 70 * DAY_MS) };
+    await expect(publisher.publish(tooOld)).rejects.toMatchObject({
+      problems: [{ field: 'eventId', message: 'eventId is older than the 60 days of the log' }],
+    });
   });
 
   describe.each([
