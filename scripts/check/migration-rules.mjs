@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { root } from '../shared/workspace.mjs';
 
 /**
- * The newest migration that was there before this check. Some before it take columns away or write a table anew; what comes
- * after it may not.
+ * The last migration of the last release for which services stop: a release without it cannot run on this schema. Migrations up
+ * to it may drop columns and rewrite tables; later ones may not.
  */
-export const BASELINE = '20261126060000_ids_first_in_keys';
+export const BASELINE = '20261127000000_versions_by_clock';
 
 /** The oldest PostgreSQL that is supported. */
 const POSTGRES_VERSION = '15.0';
@@ -95,9 +95,14 @@ export function checkMigration(sql) {
 
 /** The migrations after the baseline, oldest first. */
 export function newMigrations() {
+  return allMigrations().filter(({ name }) => name > BASELINE);
+}
+
+/** Returns the migrations with their names, oldest first. */
+export function allMigrations() {
   const folder = join(root, 'prisma', 'migrations');
   return readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name > BASELINE)
+    .filter((entry) => entry.isDirectory())
     .map(({ name }) => ({ name, sql: readFileSync(join(folder, name, 'migration.sql'), 'utf8') }))
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 }

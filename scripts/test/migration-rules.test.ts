@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 
@@ -8,12 +8,18 @@ interface Finding {
   message: string;
 }
 
-const { BASELINE, checkMigration, newMigrations } = (await import(
+interface Migration {
+  name: string;
+  sql: string;
+}
+
+const { BASELINE, allMigrations, checkMigration, newMigrations } = (await import(
   String(new URL('../check/migration-rules.mjs', import.meta.url))
 )) as {
   BASELINE: string;
+  allMigrations(): Migration[];
   checkMigration(sql: string): Finding[] | null;
-  newMigrations(): { name: string; sql: string }[];
+  newMigrations(): Migration[];
 };
 
 const migrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
@@ -22,9 +28,27 @@ if (!isHere)
   process.stderr.write('\nnew migrations were not checked: there is no squawk for this platform\n');
 const rulesOf = (sql: string) => checkMigration(sql)?.map(({ line, rule }) => `${line} ${rule}`);
 
+const { whyNotBeside } = (await import(
+  String(new URL('../upgrade/older-release.mjs', import.meta.url))
+)) as { whyNotBeside(release: string): string | null };
+const git = (...args: string[]) => spawnSync('git', args, { cwd: migrations, encoding: 'utf8' }).stdout.trim();
+const beforeBaseline = git('log', '--format=%h^', '--diff-filter=A', '--', BASELINE);
+const hasHistory = git('rev-parse', '--verify', beforeBaseline) !== '';
+
+test('services stop for no migration after the baseline', () => {
+  for (const { name, sql } of newMigrations())
+    expect([name, /services (?:stop|stand still)/u.test(sql)]).toEqual([name, false]);
+});
+
+(hasHistory ? test : test.skip)('a release without the baseline cannot run on this schema', () => {
+  expect(whyNotBeside(beforeBaseline)).toContain(`have to stop for ${BASELINE}: docs/upgrading.md`);
+  expect(whyNotBeside('HEAD')).toBeNull();
+  expect(whyNotBeside('no-release')).toBe('there is no release no-release with migrations');
+});
+
 (isHere ? describe : describe.skip)('migrations', () => {
   test('that came after the baseline neither lock nor take away', () => {
-    expect(readdirSync(migrations)).toContain(BASELINE);
+    expect(allMigrations().map(({ name }) => name)).toContain(BASELINE);
     for (const { name, sql } of newMigrations()) expect([name, checkMigration(sql)]).toEqual([name, []]);
   });
 

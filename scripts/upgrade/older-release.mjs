@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { BASELINE } from '../check/migration-rules.mjs';
+import { allMigrations, BASELINE } from '../check/migration-rules.mjs';
 import { root } from '../shared/workspace.mjs';
 
-/** Stands for the release before while there is no tag: the first commit whose services work on this schema. */
-const BEFORE_THE_FIRST_TAG = 'd50702b';
+/** Stands for the previous release while there is no tag: the first commit whose services work on this schema. */
+const BEFORE_THE_FIRST_TAG = '93ad12c';
 
 /** The commit before 0.2.0, the last release for which services stop. Tests use its migrations and its publishers. */
 const BEFORE_THE_LAST_STOP = '40efb05';
@@ -31,24 +31,18 @@ export function releaseBefore(given) {
 }
 
 /**
- * Why the services of a release cannot work on the schema of this checkout, in a sentence; null when they can. Migrations that it does
- * not have may be from before there were rules for that, and later ones say it over what the rules refuse.
+ * Returns why the services of a release cannot run on the schema of this checkout, as a sentence, or null if they can: the release
+ * lacks a migration for which services stop.
  */
 export function whyNotBeside(release) {
   const { status, stdout } = git('ls-tree', '-d', '--name-only', `${release}:prisma/migrations`);
   if (status !== 0) return `there is no release ${release} with migrations`;
-  const known = stdout.split('\n');
-  const migrations = join(root, 'prisma', 'migrations');
-  const stops = readdirSync(migrations, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !known.includes(entry.name))
+  const present = stdout.split('\n');
+  const stops = allMigrations()
     .map(({ name }) => name)
-    .filter(
-      (name) =>
-        name <= BASELINE ||
-        readFileSync(join(migrations, name, 'migration.sql'), 'utf8').includes('services stand still'),
-    );
+    .filter((name) => name <= BASELINE && !present.includes(name));
   if (stops.length === 0) return null;
-  return `the services of ${release} have to stop for ${stops.sort().join(', ')}: docs/upgrading.md says how`;
+  return `the services of ${release} have to stop for ${stops.join(', ')}: docs/upgrading.md says how`;
 }
 
 /**
