@@ -28,10 +28,11 @@ if (!isHere)
   process.stderr.write('\nnew migrations were not checked: there is no squawk for this platform\n');
 const rulesOf = (sql: string) => checkMigration(sql)?.map(({ line, rule }) => `${line} ${rule}`);
 
-const { whyNotBeside } = (await import(
-  String(new URL('../upgrade/older-release.mjs', import.meta.url))
-)) as { whyNotBeside(release: string): string | null };
-const git = (...args: string[]) => spawnSync('git', args, { cwd: migrations, encoding: 'utf8' }).stdout.trim();
+const { whyNotBeside } = (await import(String(new URL('../upgrade/older-release.mjs', import.meta.url)))) as {
+  whyNotBeside(release: string): string | null;
+};
+const git = (...args: string[]) =>
+  spawnSync('git', args, { cwd: migrations, encoding: 'utf8' }).stdout.trim();
 const beforeBaseline = git('log', '--format=%h^', '--diff-filter=A', '--', BASELINE);
 const hasHistory = git('rev-parse', '--verify', beforeBaseline) !== '';
 

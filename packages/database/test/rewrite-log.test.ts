@@ -136,6 +136,25 @@ test('rewrites the headers of exchanges, of deliveries and of attempts', async (
   expect(await sql('SELECT * FROM attempts')).toMatchObject([headers]);
 });
 
+test('removes headers that cannot be read, and reports the first of their rows', async () => {
+  const eventId = createId('event');
+  const ids = ['wsu_1', 'wsu_2'].map((subscriptionId) => deliveryIdFor(eventId, subscriptionId));
+  await sql(
+    `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name, status,
+                             started_at, request_headers, response_headers)
+     SELECT $1, id, 1, 'wsu', $3, 'job.run.errored', 12, 42, 'x', 'delivered', started_at, '"Runhook/0.1.0"', '[5]'
+     FROM unnest($2::text[], '{infinity,now}'::timestamptz[]) AS d (id, started_at)`,
+    [idDay('event', eventId), ids, eventId],
+  );
+  const [result] = await rewriteLog(database.pool);
+  expect(result).toMatchObject({ rewritten: 1, setAside: 0, withoutHeaders: 1 });
+  expect(result?.reason).toMatch(new RegExp(`^${ids[0]} of deliveries_\\d{8} could not be rewritten: .`));
+  expect(await sql('SELECT * FROM quarantined_items')).toEqual([]);
+  expect(await sql('SELECT * FROM deliveries WHERE id = $1', [ids[0]])).toMatchObject([
+    { status: 'delivered', started_at: Infinity, request_headers: {}, response_headers: {} },
+  ]);
+});
+
 test('services do not start before the rewrite has ended', async () => {
   await expect(requireSchema(database.pool)).rejects.toThrow('The rewrite of the log is not finished');
   await rewriteLog(database.pool);

@@ -45,10 +45,15 @@ async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>
   });
   try {
     await rewriteLog(database.pool, {
-      onTable({ table, rewritten, setAside }) {
+      onTable({ table, rewritten, setAside, withoutHeaders, reason }) {
         logger.info({ table, rewritten }, 'rows of the log rewritten');
         if (setAside > 0)
-          logger.warn({ table, setAside }, 'rows of the log could not be rewritten: see admin queue failed');
+          logger.warn({ table, setAside, reason }, 'events could not be read: admin queue failed lists them');
+        if (withoutHeaders > 0)
+          logger.warn(
+            { table, withoutHeaders, reason },
+            'headers of exchanges could not be read and were removed; the rows are not changed otherwise',
+          );
       },
     });
   } finally {

@@ -46,6 +46,38 @@ test('two at the same time apply everything once, and a third finds nothing to d
   expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema was up to date' }]);
 });
 
+test('reports what became of rows of the log that cannot be read', async () => {
+  await migrateAll(settings(), logger);
+  await onDatabase(`
+    INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
+    VALUES (current_date, 'evt_1', 1, 'job.run.errored', '1795428672', '"no event"');
+    INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name, started_at,
+                            request_headers, response_headers)
+    VALUES (current_date, 'dlv_1', 1, 'wsu_1', 'evt_1', 'job.run.errored', 12, 42, 'x', 'infinity', '"Runhook/0.1.0"', '[5]');
+    COMMENT ON TABLE events IS 'rewrite pending'`);
+  lines = [];
+  await migrateAll(settings(), logger);
+  expect(lines).toMatchObject([
+    {},
+    { fields: { rewritten: 0 } },
+    {
+      fields: {
+        setAside: 1,
+        reason: expect.stringMatching(/^evt_1 of events_\w+ could not be rewritten: ./),
+      },
+      text: 'events could not be read: admin queue failed lists them',
+    },
+    { fields: { rewritten: 0 } },
+    {
+      fields: {
+        withoutHeaders: 1,
+        reason: expect.stringMatching(/^dlv_1 of deliveries_\w+ could not be rewritten: ./),
+      },
+      text: 'headers of exchanges could not be read and were removed; the rows are not changed otherwise',
+    },
+  ]);
+});
+
 test('disables JIT for the later sessions of the role that migrates', async () => {
   await migrateAll(settings(), logger);
   const rows = await onDatabase(

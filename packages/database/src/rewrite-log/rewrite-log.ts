@@ -12,32 +12,34 @@ const BATCH_BYTES = 16 * 1024 * 1024;
 export interface RewrittenTable {
   table: string;
   rewritten: number;
-  /** Rows that could not be read: events in quarantine, exchanges without headers. */
+  /** Events that could not be read: they are in quarantine. */
   setAside: number;
-}
-
-export interface RewriteOptions {
-  /** Called after each partition in which a row was rewritten. */
-  onTable?: (result: RewrittenTable) => void;
+  /** Deliveries and attempts whose headers could not be read: they have none any more, and are not changed otherwise. */
+  withoutHeaders: number;
+  /** Why the first of these rows could not be read, with its id. */
+  reason?: string;
 }
 
 /**
  * Rewrites rows of the log that releases before 0.2.0 wrote, so that data and headers have their names (docs/upgrading.md). It goes
  * partition by partition in batches, each a transaction: after an interruption it continues with what is left. Does nothing unless
- * the migration of 0.2.0 found rows. Services must not run meanwhile.
+ * the migration of 0.2.0 found rows. Services must not run meanwhile. `onTable` is called after each partition that had such rows.
  */
-export async function rewriteLog(pool: Pool, { onTable }: RewriteOptions = {}): Promise<RewrittenTable[]> {
+export async function rewriteLog(
+  pool: Pool,
+  { onTable }: { onTable?: (result: RewrittenTable) => void } = {},
+): Promise<RewrittenTable[]> {
   const [mark] = await runStatement<{ isPending: boolean | null }>(pool, IS_PENDING, []);
   if (!mark?.isPending) return [];
   const results: RewrittenTable[] = [];
-  for (const [parent, rewrite] of [
-    ['events', EVENTS],
-    ['deliveries', DELIVERIES],
-    ['attempts', ATTEMPTS],
-  ] as const) {
+  for (const [parent, rewrite] of Object.entries({
+    events: EVENTS,
+    deliveries: DELIVERIES,
+    attempts: ATTEMPTS,
+  })) {
     for (const { name } of await runStatement<{ name: string }>(pool, PARTITIONS, [parent])) {
       const result = await rewriteTable(pool, name, rewrite);
-      if (result.rewritten + result.setAside === 0) continue;
+      if (result.rewritten + result.setAside + result.withoutHeaders === 0) continue;
       results.push(result);
       onTable?.(result);
     }
@@ -69,7 +71,7 @@ interface Rewrite {
   written: Readonly<Record<string, string>>;
   values: (row: Row) => (string | null)[];
   /** Values of a row that cannot be read. */
-  unreadable: (string | null)[];
+  unreadable: (row: Row) => (string | null)[];
   quarantine?: (pool: Pool, row: Row, reason: string) => Promise<void>;
 }
 
@@ -78,7 +80,7 @@ interface Row {
 }
 
 const text = (row: Row, name: string) => row[name] as string;
-
+const dayOf = (row: Row) => text(row, 'day');
 const EVENTS: Rewrite = {
   key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_type, t."timestamp", t.data::text AS data`,
@@ -96,7 +98,7 @@ const EVENTS: Rewrite = {
     return [event.timestamp, storedEventData(event), event.data.runId];
   },
   // Keeps its data: no run has the number 0.
-  unreadable: [null, null, '0'],
+  unreadable: () => [null, null, '0'],
   async quarantine(pool, row, reason) {
     const key = [row.account_id, row.id];
     await runStatement(pool, QUARANTINE, [...key, reason]);
@@ -108,13 +110,16 @@ const QUARANTINE = `
   INSERT INTO quarantined_items (account_id, kind, key, reason) VALUES ($1, 'event', $2, $3)
   ON CONFLICT (account_id, kind, key) DO NOTHING`;
 
-const HEADERS = { request_headers: 'json', response_headers: 'json' };
 const HEADER_COLUMNS = `t.started_at, t.request_headers::text AS request_headers, t.response_headers::text AS response_headers`;
-const HEADER_BYTES =
-  'coalesce(octet_length(t.request_headers::text), 0) + coalesce(octet_length(t.response_headers::text), 0)';
-const OLD_HEADERS = `t.started_at IS NOT NULL
-  AND (json_typeof(t.request_headers) = 'string' OR json_typeof(t.response_headers) = 'array')`;
-const NO_HEADERS = ['{}', null];
+const HEADERS = {
+  bytes:
+    'coalesce(octet_length(t.request_headers::text), 0) + coalesce(octet_length(t.response_headers::text), 0)',
+  isOld: `t.started_at IS NOT NULL
+    AND (json_typeof(t.request_headers) = 'string' OR json_typeof(t.response_headers) = 'array')`,
+  written: { request_headers: 'json', response_headers: 'json' },
+  values: headerValues,
+  unreadable: (row: Row) => ['{}', row.response_headers === null ? null : '{}'],
+};
 
 function headerValues(row: Row): (string | null)[] {
   const headers = headersOfOldRow({
@@ -129,11 +134,7 @@ function headerValues(row: Row): (string | null)[] {
 const DELIVERIES: Rewrite = {
   key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_id, ${HEADER_COLUMNS}`,
-  bytes: HEADER_BYTES,
-  isOld: OLD_HEADERS,
-  written: HEADERS,
-  values: headerValues,
-  unreadable: NO_HEADERS,
+  ...HEADERS,
 };
 
 const ATTEMPTS: Rewrite = {
@@ -141,15 +142,11 @@ const ATTEMPTS: Rewrite = {
   columns: `d.event_id, ${HEADER_COLUMNS}`,
   join: (days) =>
     `JOIN deliveries d ON d.day = t.day AND d.id = t.delivery_id AND d.account_id = t.account_id AND d.day = ANY (${days}::date[])`,
-  bytes: HEADER_BYTES,
-  isOld: OLD_HEADERS,
-  written: HEADERS,
-  values: headerValues,
-  unreadable: NO_HEADERS,
+  ...HEADERS,
 };
 
 async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promise<RewrittenTable> {
-  const result: RewrittenTable = { table, rewritten: 0, setAside: 0 };
+  const result: RewrittenTable = { table, rewritten: 0, setAside: 0, withoutHeaders: 0 };
   for (let after: Row | null = null; ; ) {
     const page: SizedRow[] = await runStatement(pool, pageOf(table, rewrite, after), keyOf(rewrite, after));
     for (const batch of batchesOf(page)) {
@@ -169,8 +166,6 @@ async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promis
 interface SizedRow extends Row {
   bytes: number;
 }
-
-const dayOf = (row: Row) => text(row, 'day');
 
 /** Divides a page into batches of at most {@link BATCH_BYTES}, each with one row at least. */
 function batchesOf(page: readonly SizedRow[]): SizedRow[][] {
@@ -224,7 +219,7 @@ function oldRowsOf(table: string, rewrite: Rewrite, after: Row | null, count: nu
     WHERE ${rewrite.isOld}`;
 }
 
-/** Writes rows; a batch that PostgreSQL rejects is halved until the rejected row is alone, which is set aside. */
+/** Writes rows; a batch that PostgreSQL rejects is halved until the rejected row is isolated, which counts as unreadable. */
 async function writeRows(
   pool: Pool,
   table: string,
@@ -237,7 +232,7 @@ async function writeRows(
     try {
       readable.push({ row, values: rewrite.values(row) });
     } catch (error) {
-      await setAside(pool, table, rewrite, row, error, result);
+      await replaceUnreadable(pool, table, rewrite, row, error, result);
     }
   }
   await writeHalves(readable);
@@ -250,7 +245,8 @@ async function writeRows(
     } catch (error) {
       if (!isDataRejected(error)) throw error;
       const [first] = some;
-      if (some.length === 1 && first) return await setAside(pool, table, rewrite, first.row, error, result);
+      if (some.length === 1 && first)
+        return await replaceUnreadable(pool, table, rewrite, first.row, error, result);
       const middle = Math.ceil(some.length / 2);
       await writeHalves(some.slice(0, middle));
       await writeHalves(some.slice(middle));
@@ -286,7 +282,7 @@ async function write(
   );
 }
 
-async function setAside(
+async function replaceUnreadable(
   pool: Pool,
   table: string,
   rewrite: Rewrite,
@@ -294,8 +290,11 @@ async function setAside(
   error: unknown,
   result: RewrittenTable,
 ): Promise<void> {
-  const reason = `The row of ${table} could not be rewritten: ${(error as Error).message}`;
+  const [id] = keyOf(rewrite, row);
+  const reason = `${id} of ${table} could not be rewritten: ${(error as Error).message}`;
   await rewrite.quarantine?.(pool, row, reason);
-  await write(pool, table, rewrite, [{ row, values: rewrite.unreadable }]);
-  result.setAside += 1;
+  await write(pool, table, rewrite, [{ row, values: rewrite.unreadable(row) }]);
+  if (rewrite.quarantine) result.setAside += 1;
+  else result.withoutHeaders += 1;
+  result.reason ??= reason;
 }
