@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { withClient } from './with-client.ts';
 
 /** `insufficient_privilege`: the role may not change its own settings. */
 const FORBIDDEN = '42501';
@@ -7,7 +8,7 @@ const FORBIDDEN = '42501';
  * Concurrent calls change the same row of pg_db_role_setting, of which PostgreSQL rejects all but one ("tuple concurrently
  * updated"). The lock is released when the transaction of the block ends.
  */
-const DISABLE_JIT = `
+const DISABLE_FOR_ROLE = `
   DO $$ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('runhook.disable_jit'));
     EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET jit = off', current_database());
@@ -20,15 +21,11 @@ const DISABLE_JIT = `
  * @returns false if the database does not permit the role to change its own settings
  */
 export async function disableJit(connectionString: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
   try {
-    await client.query(DISABLE_JIT);
+    await withClient(connectionString, (client) => client.query(DISABLE_FOR_ROLE));
     return true;
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === FORBIDDEN) return false;
     throw error;
-  } finally {
-    await client.end();
   }
 }

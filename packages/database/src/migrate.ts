@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type pg from 'pg';
 import { type RunScriptOptions, runScript, ScriptError } from './migration-script.ts';
 import { withSchemaEngine } from './schema-engine.ts';
+import { withClient } from './with-client.ts';
 
 export { disableJit } from './disable-jit.ts';
 export { type RewrittenTable, rewriteLog } from './rewrite-log/rewrite-log.ts';
@@ -184,14 +185,4 @@ export async function resolveMigration(
     if (became === 'applied') await engine.markMigrationApplied({ migrationsList, migrationName: name });
     else await engine.markMigrationRolledBack({ migrationName: name });
   });
-}
-
-async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }

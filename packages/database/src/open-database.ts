@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { DatabaseUnreachableError, runStatement } from './statements.ts';
+import { DISABLE_JIT } from './with-client.ts';
 
 export type Pool = pg.Pool;
 export type Transaction = pg.PoolClient;
@@ -35,11 +36,10 @@ const STATEMENT_TIMEOUT_MS = QUERY_TIMEOUT_MS - 2_000;
 /** What holds a lock of ours for this long is a migration or somebody's hand; a pool has ten connections to wait on. */
 const LOCK_TIMEOUT_MS = 5_000;
 
-/** JIT is off, because compiling takes longer than any statement of ours. */
 function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS }: DatabaseOptions): string {
   const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS, statementTimeoutMs);
   const timeouts = `SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
-  return `SET TIME ZONE 'UTC'; SET jit = off; ${timeouts}`;
+  return `SET TIME ZONE 'UTC'; ${DISABLE_JIT}; ${timeouts}`;
 }
 
 export interface DatabaseOptions {

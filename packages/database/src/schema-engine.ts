@@ -4,6 +4,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import type { SchemaEngine } from '@prisma/schema-engine-wasm';
 import pg from 'pg';
+import { DISABLE_JIT } from './with-client.ts';
 
 /**
  * Lends Prisma's schema engine, as WebAssembly over the pg driver, to `work`: the same engine and the same
@@ -16,7 +17,11 @@ export async function withSchemaEngine<T>(
 ): Promise<T> {
   const { SchemaEngine } = await loadEngine();
   // One connection: the engine's advisory lock belongs to a session.
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: 1,
+    onConnect: async (client) => void (await client.query(DISABLE_JIT)),
+  });
   try {
     const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScriptAdapterFactory(pool, runScript));
     const engine = await SchemaEngine.new({ datamodels }, () => undefined, adapter);

@@ -67,6 +67,18 @@ test('one that fails is told in the words of the database, leaves nothing, and m
   ]);
 });
 
+test('migrations and the log of a failed one are written with JIT off', async () => {
+  await database.pool.query(`
+    CREATE TABLE settings (jit text DEFAULT current_setting('jit'));
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO settings DEFAULT VALUES; RETURN NULL; END';
+    CREATE TRIGGER noted AFTER UPDATE OF logs ON _prisma_migrations EXECUTE FUNCTION note()`);
+  await write('1_setting', 'INSERT INTO settings DEFAULT VALUES;');
+  await write('2_failing', 'SELECT 1 / 0;');
+  await expect(migrate(testDatabase.url, { directory })).rejects.toThrow('The migration 2_failing failed');
+  expect((await database.pool.query('SELECT DISTINCT jit FROM settings')).rows).toEqual([{ jit: 'off' }]);
+  expect((await database.pool.query('SELECT FROM settings')).rowCount).toBeGreaterThan(1);
+});
+
 test('a fault in its text is told with its line', async () => {
   await write('1_first', 'CREATE TABLE more (id int);\n\nALTER TABEL things ADD COLUMN name text;');
   await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
