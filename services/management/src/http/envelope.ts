@@ -1,3 +1,4 @@
+import { wellFormedText } from '@runhook/contract';
 import { isConversionRejection, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
 import type { ErrorRequestHandler, Response } from 'express';
@@ -46,10 +47,13 @@ export function sendAnswer(response: Response, answer: Answer): void {
     return;
   }
   const status = isSuccess === undefined ? { code } : { code, is_success: isSuccess };
+  const envelope = extra === undefined ? { data, status } : { data, status, extra };
+  // Rows of earlier releases may contain noncharacters (docs/contract.md#text). JSON has them within its strings only.
   response
     .status(code)
     .set(headers)
-    .json(extra === undefined ? { data, status } : { data, status, extra });
+    .type('json')
+    .send(wellFormedText(JSON.stringify(envelope)));
 }
 
 /** Below what proxies take for a connection that nobody uses, and small: most tabs that are open hear nothing else. */

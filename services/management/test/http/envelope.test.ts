@@ -44,6 +44,31 @@ describe('every answer is an envelope in JSON', () => {
     expect(one.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
   });
 
+  test('noncharacters in rows of earlier releases are repaired', async () => {
+    const { token } = account;
+    const jobId = await harness.newJob(account);
+    const { id } = await harness.newSubscription(account);
+    const runs = `/api/v2/accounts/${account.id}/runs/`;
+    const start = { job_id: jobId, engine_version: '1.9.2' };
+    const { json } = await harness.call('POST', runs, { token, body: start });
+    const { pool } = harness.database;
+    const text = 'a\ufffeb\u{1ffff}';
+    await pool.query('UPDATE subscriptions SET name = $1, description = $1 WHERE id = $2', [text, id]);
+    await pool.query('UPDATE jobs SET name = $1 WHERE id = $2', [text, jobId]);
+    await pool.query('UPDATE runs SET reason = $1 WHERE id = $2', [text, json.data.id]);
+    const shown = async (path: string) => (await harness.call('GET', path, { token })).json.data;
+    const [repaired, of] = ['a\ufffdb\ufffd', expect.objectContaining];
+    expect(await shown(account.path(`/subscription/${id}`))).toMatchObject({
+      name: repaired,
+      description: repaired,
+    });
+    expect(await shown(account.path('/subscriptions'))).toContainEqual(of({ id, name: repaired }));
+    expect(await shown(`/api/v2/accounts/${account.id}/jobs/`)).toContainEqual(
+      of({ id: jobId, name: repaired }),
+    );
+    expect(await shown(`${runs}${json.data.id}`)).toMatchObject({ reason: repaired });
+  });
+
   test('a body that is not JSON is a 400 that says so', async () => {
     const { token } = account;
     for (const body of ['{"name":', 'name=x', '{} {}', '']) {
