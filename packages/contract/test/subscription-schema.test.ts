@@ -122,6 +122,33 @@ describe('refuses, naming the field,', () => {
     ['a value of 2,049 characters', { ...valid, headers: { 'X-Gate': 'x'.repeat(2_049) } }, 'headers.X-Gate'],
     ['a value that ends in a space', { ...valid, headers: { 'X-Gate': 'x ' } }, 'headers.X-Gate'],
     ['a value that is not ASCII', { ...valid, headers: { 'X-Gate': 'é' } }, 'headers.X-Gate'],
+    ...['\0', '\ud83d', '\ude80', '\ufffe', '\ufdd0', '\u{1ffff}'].flatMap((character) => {
+      const text = `a${character}b`;
+      return (['name', 'description', 'client_url'] as const).map((field): [string, object, string] => [
+        `${JSON.stringify(character)} in ${field}`,
+        { ...valid, [field]: field === 'client_url' ? `https://example.com/${text}` : text },
+        field,
+      ]);
+    }),
+    ...['\0', '\ud83d', '\ude80', '\ufffe', '\ufdd0', '\u{1ffff}'].flatMap(
+      (character): [string, object, string][] => [
+        [
+          `${JSON.stringify(character)} in a header's value`,
+          { ...valid, headers: { 'X-Gate': `a${character}b` } },
+          'headers.X-Gate',
+        ],
+        [
+          `${JSON.stringify(character)} in a header's name`,
+          { ...valid, headers: { [`X-${character}`]: 'a' } },
+          `headers.X-${character}`,
+        ],
+        [
+          `${JSON.stringify(character)} in the signature header`,
+          { ...valid, signature_header: `X-${character}` },
+          'signature_header',
+        ],
+      ],
+    ),
     ...['\0', '\t', '\n', '\r', '\x1b', '\x7f'].map((character): [string, object, string] => [
       `${JSON.stringify(character)} in a value`,
       { ...valid, headers: { 'X-Gate': `a${character}b` } },
