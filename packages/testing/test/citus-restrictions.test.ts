@@ -23,6 +23,10 @@ const REJECTED: [reason: string, text: string][] = [
      FROM unnest($1::bigint[]) AS i (a) LEFT JOIN events e ON e.account_id = i.a`,
   ],
   [
+    'json_to_record returns a record without named columns',
+    'SELECT i.a, json_to_record(e.data::json) FROM unnest($1::bigint[]) AS i (a) LEFT JOIN events e ON e.account_id = i.a',
+  ],
+  [
     'CASE or coalesce calls now, which is not immutable',
     `${INPUT} UPDATE deliveries d SET next_attempt_at = CASE WHEN i.a > 1 THEN now() END FROM i WHERE d.account_id = i.a`,
   ],
