@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { queueBackends } from '@runhook/testing';
+import { reportFigure } from '../proof-figures.ts';
 import { COUNT, EARLY_MAX_MS, HOUR_MS, type Made, makeRetries } from './retries-by-clocks.ts';
 import { isLong } from './world.ts';
 
@@ -21,6 +22,13 @@ test.each(queueBackends())(
       process.stderr.write(`queue on ${name}, clocks ${clocks}: ${JSON.stringify(made[clocks])}\n`);
     }
     const { right, ...wrong } = made as Record<string, Made> & { right: Made };
+    const latestMs = Math.max(...Object.values(wrong).map((each) => each.latestMs));
+    const calls = Math.max(...Object.values(wrong).map((each) => each.calls));
+    reportFigure(
+      'chaos',
+      `wrong clocks, queue on ${name}: ${COUNT} retries at most ${latestMs} ms late (${right.latestMs} ms with right clocks), ` +
+        `${(calls / right.calls).toFixed(2)} times the calls`,
+    );
     for (const { attempts, earliestMs, latestMs, calls } of Object.values(wrong)) {
       expect(attempts).toBe(COUNT);
       expect(earliestMs).toBeGreaterThan(-EARLY_MAX_MS);
