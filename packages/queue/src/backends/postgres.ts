@@ -226,6 +226,11 @@ const OLDEST_FIRST: Readonly<Record<string, string>> = {
 
 const RETRY_MS = 500;
 
+/** Jittered, because all processes lose PostgreSQL at the same time. */
+export function readinessRetryMs(): number {
+  return jittered(RETRY_MS);
+}
+
 /**
  * As BullMQ's own, but a connection that could not be made ready tries again. BullMQ remembers the first try for ever,
  * and the loop of a worker asks for it without a pause: with a failed one it would never work again, and never let
@@ -270,7 +275,7 @@ function createRetryingBackend(
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {
     readiness ??= connection.bootstrap().catch(async (error: unknown) => {
-      await wait(jittered(RETRY_MS));
+      await wait(readinessRetryMs());
       readiness = null;
       throw error;
     });
