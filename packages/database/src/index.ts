@@ -55,6 +55,7 @@ export {
 export { requirePreparedStatements } from './prepared-statements.ts';
 export {
   addQuarantined,
+  countQuarantined,
   deleteOldQuarantined,
   listQuarantined,
   QUARANTINE_KINDS,
@@ -62,6 +63,7 @@ export {
   type QuarantinedRow,
   type QuarantineKey,
   type QuarantineKind,
+  quarantinedKeys,
   rejectionReason,
   releaseQuarantined,
   withdrawEvent,

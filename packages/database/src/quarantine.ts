@@ -5,16 +5,31 @@ import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
 /** The kinds of `quarantined_items`, as the migration lists them. */
-export const QUARANTINE_KINDS = ['event', 'delivery', 'lane', 'recovery', 'status', 'notice'] as const;
+export const QUARANTINE_KINDS = [
+  'event',
+  'delivery',
+  'lane',
+  'recovery',
+  'status',
+  'notice',
+  'conflict',
+  'out_of_range',
+] as const;
 export type QuarantineKind = (typeof QUARANTINE_KINDS)[number];
 
 export interface QuarantineKey {
   accountId: number;
-  /** The id of an event, a delivery, a recovery or a notice; the id of the subscription of a lane or a status. */
+  /**
+   * The id of an event, a delivery, a recovery or a notice; the id of the subscription of a lane or a status. Of a conflict or an event
+   * out of range the id of the event and a hash of its data.
+   */
   key: string;
 }
 
-/** An item that a store rejected for its data. */
+/**
+ * An item that a store rejected for its data, or an event whose id rules out that it is recorded: `conflict`, if another event of that id
+ * is on record, and `out_of_range`, if the id carries a time outside the log. Their message has another id, under which it can be recorded.
+ */
 export interface QuarantinedItem extends QuarantineKey {
   kind: QuarantineKind;
   /** Why it was rejected; see {@link rejectionReason}. */
@@ -82,6 +97,25 @@ export async function withoutQuarantined<Item>(
 
 const nameOf = ({ accountId, key }: QuarantineKey) => `${accountId} ${key}`;
 
+const KEYS_OF_ALL = `
+  SELECT DISTINCT key FROM quarantined_items WHERE $1::text[] IS NULL OR key = ANY ($1)`;
+
+/** Returns the keys of all items that are set aside, or those of the given keys that are among them. */
+export async function quarantinedKeys(
+  database: Queryable,
+  keys: readonly string[] | null,
+): Promise<string[]> {
+  const rows = await runStatement<{ key: string }>(database, KEYS_OF_ALL, [keys]);
+  return rows.map(({ key }) => key);
+}
+
+const COUNT = 'SELECT count(*)::int AS count FROM quarantined_items';
+
+export async function countQuarantined(database: Queryable): Promise<number> {
+  const [row] = await runStatement<{ count: number }>(database, COUNT, []);
+  return row?.count ?? 0;
+}
+
 /** A row of `quarantined_items`. */
 export interface QuarantinedRow extends QuarantinedItem {
   /** Milliseconds since the epoch. */
@@ -107,9 +141,9 @@ interface ListRow {
 /** Returns the items that are set aside, newest first, optionally only those of one account or with these keys. */
 export async function listQuarantined(
   database: Queryable,
-  { accountId, keys, limit }: { accountId?: number; keys?: readonly string[]; limit: number },
+  { accountId, keys, limit }: { accountId?: number; keys?: readonly string[]; limit?: number },
 ): Promise<QuarantinedRow[]> {
-  const rows = await runStatement<ListRow>(database, LIST, [accountId ?? null, keys ?? null, limit]);
+  const rows = await runStatement<ListRow>(database, LIST, [accountId ?? null, keys ?? null, limit ?? null]);
   return rows.map((row) => ({
     accountId: Number(row.account_id),
     kind: row.kind,

@@ -1,4 +1,4 @@
-import { listQuarantined, type Pool, runStatement } from '@runhook/database';
+import { countQuarantined, listQuarantined, type Pool, runStatement } from '@runhook/database';
 import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
 
 /** The checks of {@link examinePostgresSettings}, in order. */
@@ -135,16 +135,13 @@ async function medianMs(pool: Pool, statement: string, nowMs: () => number): Pro
   return times.sort((one, other) => one - other)[Math.floor(COMMITS / 2)] ?? 0;
 }
 
-const COUNTED_MAX = 1_000;
-
 async function examineSetAside(pool: Pool): Promise<Finding> {
-  const items = await listQuarantined(pool, { limit: COUNTED_MAX });
-  const [newest] = items;
+  const [newest] = await listQuarantined(pool, { limit: 1 });
   if (newest === undefined) return ok('set aside', 'no item is');
-  const count = items.length === COUNTED_MAX ? `${COUNTED_MAX} or more` : String(items.length);
+  const count = await countQuarantined(pool);
   return warning(
     'set aside',
-    `${count} items whose data a store rejected, the newest a ${newest.kind} of account ${newest.accountId}: ${newest.reason.slice(0, 120)}`,
+    `${count} items were set aside, the newest (${newest.kind}) of account ${newest.accountId}: ${newest.reason.slice(0, 120)}`,
     '`npm run admin -- queue failed` lists them; `queue retry` and `queue remove` settle them.',
   );
 }

@@ -94,7 +94,7 @@ export function registerClockMetrics(registry: Registry, clock: { readonly offse
 export function registerQuarantined(registers: Registry[]): Counter<'kind'> {
   return new Counter({
     name: 'runhook_quarantined_total',
-    help: 'Items that were set aside because a store rejects their data, by kind.',
+    help: 'Items that were set aside because a store rejects their data or their id rules out that they are recorded, by kind.',
     labelNames: ['kind'] as const,
     registers,
   });

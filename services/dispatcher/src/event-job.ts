@@ -1,5 +1,6 @@
 import {
   batchedEvents,
+  type EventDefaults,
   eventIdForJob,
   isEventIdOutOfRange,
   type JobRunEvent,
@@ -9,6 +10,7 @@ import { isPermanentRejection } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
+import type { MessageRejection } from './record/quarantine.ts';
 
 /**
  * Tries after which an event that the record rejects for its data is set aside. A fault of one of its deliveries is isolated
@@ -22,20 +24,11 @@ type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
   opts?: { priority?: number };
 };
 
-/**
- * Why a message cannot be delivered. `conflict`: an event with the same id is on record with another type or other data.
- * `out_of_range`: its id carries a time outside the log.
- */
-export interface Rejection {
-  result: 'malformed' | 'conflict' | 'out_of_range';
-  problem: string;
-}
-
 export type EventJobResult =
   | { kind: 'done' }
-  | { kind: 'rejected'; rejection: Rejection }
-  /** Some events of a shared job were rejected: these need separate jobs, which stay in the failed set. The others are done. */
-  | { kind: 'some_rejected'; events: IdentifiedEvent[] };
+  | { kind: 'malformed'; problem: string }
+  /** Some events of a shared job are malformed: these need separate jobs, which stay in the failed set. The others are done. */
+  | { kind: 'some_malformed'; events: IdentifiedEvent[] };
 
 /** The work of a job, of one event or of several. Throws a fault of our own once all of them have ended. */
 export async function processEvents(
@@ -45,40 +38,39 @@ export async function processEvents(
 ): Promise<EventJobResult> {
   const events = batchedEvents(job.data);
   if (events === null) {
-    const rejection = await processEvent(dispatcher, job, job.data, retentionDays);
-    return rejection === null ? { kind: 'done' } : { kind: 'rejected', rejection };
+    const problem = await processEvent(dispatcher, job, job.data, retentionDays);
+    return problem === null ? { kind: 'done' } : { kind: 'malformed', problem };
   }
-  const rejected: IdentifiedEvent[] = [];
+  const malformed: IdentifiedEvent[] = [];
   const results = await Promise.allSettled(
     events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
   );
   for (const [index, result] of results.entries()) {
     // The others are claimed by now: when the job comes again, they find it out.
     if (result.status === 'rejected') throw result.reason;
-    if (result.value !== null) rejected.push(events[index] as IdentifiedEvent);
+    if (result.value !== null) malformed.push(events[index] as IdentifiedEvent);
   }
-  return rejected.length === 0 ? { kind: 'done' } : { kind: 'some_rejected', events: rejected };
+  return malformed.length === 0 ? { kind: 'done' } : { kind: 'some_malformed', events: malformed };
 }
 
-/** Returns null once the message is dispatched. */
+/** Returns null once the message is dispatched or set aside, or else why it is malformed. */
 async function processEvent(
   dispatcher: Dispatcher,
   { id, timestamp, attemptsStarted = 1, opts }: EventJob,
   message: unknown,
   retentionDays: number,
-): Promise<Rejection | null> {
+): Promise<string | null> {
   const { inHand, metrics, clock } = dispatcher;
   // The rest of a burst is taken when nothing else waits, in here as in the queue.
   const entering = inHand.acquire((opts?.priority ?? 0) > 0);
   if (entering) await entering;
   try {
     const ownId = () => eventIdForJob(id ?? '', timestamp);
-    const limits = { nowMs: clock.nowMs(), retentionDays };
-    const { event, problems } = parseEvent(message, { eventId: ownId, timestampMs: timestamp, ...limits });
+    const defaults = { eventId: ownId, timestampMs: timestamp, nowMs: clock.nowMs(), retentionDays };
+    const { event, problems } = parseEvent(message, defaults);
     if (problems) {
       const problem = problems.map(({ message }) => message).join('; ');
-      const { eventId = ownId() } = (message ?? {}) as { eventId?: unknown };
-      return { result: isEventIdOutOfRange(eventId, limits) ? 'out_of_range' : 'malformed', problem };
+      return (await setAsideOutOfRange(dispatcher, message, defaults, problem)) ? null : problem;
     }
     const result = await dispatch(dispatcher, event, attemptsStarted > 1).catch(async (error: unknown) => {
       if (attemptsStarted <= UNSETTLED_TRIES || !isPermanentRejection(error)) throw error;
@@ -86,9 +78,11 @@ async function processEvent(
       return null;
     });
     if (result === null) return null;
-    if (result.kind === 'unknown_account') return malformed('accountId is not an account');
-    if (result.kind === 'conflict')
-      return { result: 'conflict', problem: 'eventId names an event that is on record with other data' };
+    if (result.kind === 'unknown_account') return 'accountId is not an account';
+    if (result.kind === 'conflict') {
+      const renamed = { ...event, eventId: eventIdForJob(event.eventId, defaults.nowMs) };
+      await dispatcher.quarantine.setAsideMessage(CONFLICT, event.eventId, renamed);
+    }
     metrics.events[result.kind].inc();
     return null;
   } finally {
@@ -96,7 +90,29 @@ async function processEvent(
   }
 }
 
-const malformed = (problem: string): Rejection => ({ result: 'malformed', problem });
+const CONFLICT: MessageRejection = {
+  kind: 'conflict',
+  reason: 'eventId names an event that is on record with other data',
+};
+
+/** Sets aside an event that is invalid for the time in its id alone. Returns whether it is one. */
+async function setAsideOutOfRange(
+  { quarantine, metrics }: Dispatcher,
+  message: unknown,
+  defaults: EventDefaults,
+  reason: string,
+): Promise<boolean> {
+  const { nowMs } = defaults;
+  const { eventId = defaults.eventId() } = (message ?? {}) as { eventId?: unknown };
+  if (typeof eventId !== 'string' || !isEventIdOutOfRange(eventId, defaults)) return false;
+  const renamed = { ...(message as object), eventId: eventIdForJob(eventId, nowMs) };
+  // The job's own time comes from the same clock as the id.
+  const { event } = parseEvent(renamed, { ...defaults, timestampMs: nowMs });
+  if (event === undefined) return false;
+  await quarantine.setAsideMessage({ kind: 'out_of_range', reason }, eventId, event);
+  metrics.events.out_of_range.inc();
+  return true;
+}
 
 /**
  * Fans an event out. If the record has another event of its id, that one is fanned out first: the queue drops a second job of the

@@ -10,7 +10,7 @@ import {
 import { type EventQueue, type Job, UnrecoverableError } from '@runhook/queue';
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { processEvents, type Rejection } from './event-job.ts';
+import { processEvents } from './event-job.ts';
 import { drainLane } from './lane.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
 import {
@@ -42,27 +42,27 @@ export function startEventWorkers(
     removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: KEPT_MESSAGES_MAX },
     async process(job) {
       const result = await processEvents(dispatcher, job, options.retentionDays);
-      if (result.kind === 'some_rejected') await events.addEach(result.events);
-      if (result.kind !== 'rejected') {
+      if (result.kind === 'some_malformed') await events.addEach(result.events);
+      if (result.kind !== 'malformed') {
         // BullMQ's list of what a worker has fetched holds each job for longer than its work takes.
         job.data = undefined;
         return;
       }
       await shorten(dispatcher, job);
-      throw unrecoverable(dispatcher, job, result.rejection);
+      throw unrecoverable(dispatcher, job, result.problem);
     },
   });
 }
 
-/** Moves a rejected message to the failed set, where operators can inspect it, and continues with the next job. */
+/** Moves a malformed message to the failed set, where operators can inspect it, and continues with the next job. */
 function unrecoverable(
   { metrics, logger }: Dispatcher,
   job: Job<unknown>,
-  { result, problem }: Rejection,
+  problem: string,
 ): UnrecoverableError {
-  metrics.events[result].inc();
+  metrics.events.malformed.inc();
   const [jobId, jobName] = [job.id, job.name].map((text) => text?.slice(0, 200));
-  logger.warn({ jobId, jobName, result, problem }, 'rejected event stored as a failed job');
+  logger.warn({ jobId, jobName, problem }, 'malformed event stored as a failed job');
   return new UnrecoverableError(problem);
 }
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createId, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
-import { createQueueBackend } from '@runhook/queue';
+import { createId, eventJobId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
+import { listQuarantined } from '@runhook/database';
+import { createQueueBackend, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
@@ -11,6 +12,13 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     harness = await openHarness(backend);
   });
   afterEach(() => harness.close());
+
+  async function storedEvents(): Promise<number> {
+    const { rows } = await harness.database.pool.query<{ count: number }>(
+      'SELECT count(*)::int AS count FROM events',
+    );
+    return rows[0]?.count as number;
+  }
 
   test('a malformed message is kept, visible and counted, and the next one is delivered', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
@@ -73,26 +81,42 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('a message whose id carries a time outside the log is set aside, and counted separately', async () => {
+  test('an event whose id carries a time outside the log is set aside completely, with a new id, under which it is recorded', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     const event = exampleEvent('job.run.started', job);
     const at = (days: number) => createId('event', Date.now() + days * 86_400_000);
-    await queue.add('job.run.started', { ...event, eventId: at(2) });
+    const ahead = at(2);
+    const long = { ...event, data: { ...event.data, runReason: '🚀'.repeat(60_000) } };
+    await queue.add('job.run.started', { ...event, eventId: ahead });
+    await queue.add('job.run.started', { ...long, eventId: ahead });
     await queue.add('job.run.started', { ...event, eventId: at(-40) });
     const { eventId: _none, ...anonymous } = event;
     await queue.add('job.run.started', anonymous, { timestamp: Date.now() + 2 * 86_400_000 });
     const { port } = await harness.startDispatcher();
-    await eventually(async () => {
-      const failed = await queue.getFailed();
-      expect(failed.map(({ failedReason }) => failedReason).sort()).toEqual([
-        'eventId carries a time more than a day ahead',
-        'eventId carries a time more than a day ahead',
-        'eventId is older than the 30 days of the log',
-      ]);
-    });
+    const setAside = () => listQuarantined(harness.database.pool, { limit: 10 });
+    await eventually(async () => expect(await setAside()).toHaveLength(4));
+    const rows = await setAside();
+    expect(rows.map(({ kind, reason }) => `${kind}: ${reason}`).sort()).toEqual([
+      'out_of_range: eventId carries a time more than a day ahead',
+      'out_of_range: eventId carries a time more than a day ahead',
+      'out_of_range: eventId carries a time more than a day ahead',
+      'out_of_range: eventId is older than the 30 days of the log',
+    ]);
+    expect(rows.filter(({ key }) => key.startsWith(`${ahead}-`)).map(({ message }) => message)).toEqual(
+      expect.arrayContaining([
+        { ...event, eventId: expect.any(String) },
+        { ...long, eventId: expect.any(String) },
+      ]),
+    );
+    expect(await queue.getFailed()).toEqual([]);
+    const other = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
+    await other.addEach(rows.map(({ message }) => message as JobRunEvent));
+    await other.close();
+    await eventually(async () => expect(await storedEvents()).toBe(4));
+    expect(await setAside()).toHaveLength(4);
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-    expect(metrics).toMatch(/^runhook_events_total\{result="out_of_range".*\} 3$/m);
+    expect(metrics).toMatch(/^runhook_events_total\{result="out_of_range".*\} 4$/m);
     expect(metrics).not.toMatch(/^runhook_events_total\{result="malformed".*\} [1-9]/m);
     await queue.close();
   });

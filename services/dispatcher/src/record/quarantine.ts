@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { deliveryJobId, eventJobId, laneJobId } from '@runhook/contract';
 import {
   addQuarantined,
@@ -18,6 +19,12 @@ import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 
+/** Why a message is not an event of the log. */
+export interface MessageRejection {
+  kind: 'conflict' | 'out_of_range';
+  reason: string;
+}
+
 export interface QuarantineOptions {
   pool: Pool;
   /** Ends the waits for an unavailable database. */
@@ -27,7 +34,7 @@ export interface QuarantineOptions {
 }
 
 /**
- * Sets aside items that a store rejects for their data, so that no other item waits for them. Each is counted once and
+ * Sets aside items that a store rejects for their data and events that cannot be recorded under their id, so that no other item waits for them. Each is counted once and
  * stays in `quarantined_items` until an operator releases it or the retention of the log ends
  * (docs/administration.md#items-that-were-set-aside).
  */
@@ -44,13 +51,26 @@ export class Quarantine {
     const kinds = await retryWhileUnavailable(this.#options, () => addQuarantined(pool, items));
     for (const kind of kinds) metrics.quarantined[kind].inc();
     for (const { kind, accountId, key, reason } of items)
-      logger.error({ kind, accountId, key, reason }, 'item set aside: a store rejects its data');
+      logger.error({ kind, accountId, key, reason }, 'item set aside');
   }
 
   setAsideEvent(event: IdentifiedEvent, error: unknown): Promise<void> {
     const { accountId, eventId: key } = event;
     const reason = rejectionReason(error);
     return this.setAside([{ kind: 'event', accountId, key, reason, message: event }]);
+  }
+
+  /**
+   * Sets aside an event that cannot be recorded under its id.
+   * @param eventId under which it was published
+   * @param event under the id that it gets when an operator releases it
+   */
+  setAsideMessage(rejection: MessageRejection, eventId: string, event: IdentifiedEvent): Promise<void> {
+    const { kind, reason } = rejection;
+    const { accountId, eventType, data } = event;
+    // Two messages with the same id and different data are two items.
+    const dataHash = hash('sha256', JSON.stringify([eventType, data]), 'base64url').slice(0, 16);
+    return this.setAside([{ kind, accountId, key: `${eventId}-${dataHash}`, reason, message: event }]);
   }
 
   setAsideDelivery(delivery: { accountId: number; deliveryId: string }, error: unknown): Promise<void> {

@@ -45,7 +45,7 @@ const failed: Command<{ limit?: number }> = {
   name: 'failed',
   summary: 'show the failed messages and the items that were set aside',
   description:
-    'Shows the newest failed jobs: messages that are no events, of which the queue keeps 1,000, each for as long as the log, and items whose data a store rejected (`set aside`). The document of --json has their content.',
+    'Shows the newest failed jobs: messages that are no events, of which the queue stores the newest 1,000, and items that were set aside (`set aside`): what a store rejected, events whose id is on record with other data (`conflict`), and events whose id carries a time outside the log (`out_of_range`). The document of --json has their content.',
   options: [
     valueOption('--limit <count>', `how many, ${LIMIT_DEFAULT} when omitted`, (option) => (text: string) => {
       const limit = Number(text);
@@ -70,7 +70,7 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
   name: 'retry',
   summary: 'put failed jobs and items that were set aside back on the queue',
   description:
-    'Puts failed jobs back on the queue, for a release that understands them. A message that is still no event fails again, and an item that a store still rejects is set aside again. A job of which only the beginning was stored stays as it is; the command then exits with 1.',
+    'Puts failed jobs back on the queue, for a release that understands them. A message that is still no event fails again, and an item that a store still rejects is set aside again. An event out of range and a conflict get a new id. A conflict is put back only by its id, and a job of which only the beginning was stored not at all; the command then exits with 1.',
   options: [idsOption(), flag('--all', 'all of them')],
   examples: ['queue retry --id evt_…', 'queue retry --all'],
   needsQueue: true,
@@ -92,7 +92,7 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
           `Back in line: ${retried.length}.`,
           ...left.map(
             (one) =>
-              `  ${printable(one)} stays: it does not exist, it was not stored completely, or it is still rejected`,
+              `  ${printable(one)} stays: it does not exist, it was not stored completely, it is a conflict (give its --id), or it is still rejected`,
           ),
         ].join('\n'),
         exitCode: left.length === 0 ? 0 : 1,

@@ -3,14 +3,21 @@ import {
   listQuarantined,
   type Pool,
   type QuarantinedRow,
+  quarantinedKeys,
   releaseQuarantined,
   withdrawEvent,
 } from '@runhook/database';
-import { createQueueBackend, type IdentifiedEvent, JobsRejectedError, openEventQueue } from '@runhook/queue';
+import {
+  createQueueBackend,
+  type EventQueue,
+  type IdentifiedEvent,
+  JobsRejectedError,
+  openEventQueue,
+} from '@runhook/queue';
 import { cancelDelivery, keyOfDelivery } from '../deliveries/by-operator.ts';
 
-/** Items that one command releases or removes at most. */
-const SETTLED_MAX = 1_000;
+/** Keys whose items are read at once: the message of one item can have 524 KB. */
+const KEYS_AT_ONCE = 50;
 
 /** An item of `quarantined_items` in the form of a failed job. */
 export function setAsideView({ kind, accountId, key, reason, message, createdAtMs }: QuarantinedRow) {
@@ -27,45 +34,68 @@ export function setAsideView({ kind, accountId, key, reason, message, createdAtM
 }
 
 /**
- * Releases items that were set aside: an event that is not on record goes to the queue, and the reconciler puts back what is
- * on record. An event that the queue still rejects stays set aside.
- * @param keys all items when null
+ * Releases items that were set aside: an event with its message goes to the queue, and the reconciler puts back what is on record. An
+ * event that the queue still rejects stays set aside.
+ * @param keys all items when null, except conflicts: their events were probably published again after a change
  */
 export async function releaseSetAside(
   { pool, queueUrl }: { pool: Pool; queueUrl: string },
   keys: readonly string[] | null,
 ): Promise<{ released: string[]; left: string[] }> {
-  const items = await listQuarantined(pool, { ...(keys && { keys }), limit: SETTLED_MAX });
-  if (items.length === 0) return { released: [], left: [] };
-  const left = new Set<string>();
+  const settled = { released: [] as string[], left: [] as string[] };
+  const found = await quarantinedKeys(pool, keys);
+  if (found.length === 0) return settled;
   const queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
   try {
-    const messages = items.flatMap(({ kind, message }) =>
-      kind === 'event' && message !== undefined ? [message as IdentifiedEvent] : [],
-    );
-    await queue.addEach(messages);
-  } catch (error) {
-    if (!(error instanceof JobsRejectedError)) throw error;
-    for (const { jobId } of error.rejected) left.add(jobId);
+    for await (const items of itemsOf(pool, found)) {
+      const released = items.filter(({ kind }) => keys !== null || kind !== 'conflict');
+      const rejected = await addMessages(queue, released);
+      for (const item of items) {
+        const isLeft = !released.includes(item) || rejected.has(item);
+        if (!isLeft) await releaseQuarantined(pool, item);
+        settled[isLeft ? 'left' : 'released'].push(item.key);
+      }
+    }
   } finally {
     await queue.close();
   }
-  const isLeft = ({ kind, accountId, key }: QuarantinedRow) =>
-    kind === 'event' && left.has(eventJobId({ eventId: key, accountId }));
-  const released = items.filter((item) => !isLeft(item));
-  for (const item of released) await releaseQuarantined(pool, item);
-  return { released: released.map(({ key }) => key), left: items.filter(isLeft).map(({ key }) => key) };
+  return settled;
+}
+
+async function* itemsOf(pool: Pool, keys: readonly string[]): AsyncGenerator<QuarantinedRow[]> {
+  for (let start = 0; start < keys.length; start += KEYS_AT_ONCE)
+    yield await listQuarantined(pool, { keys: keys.slice(start, start + KEYS_AT_ONCE) });
+}
+
+/** Adds the messages of items to the queue. Returns the items whose message the queue rejects. */
+async function addMessages(
+  queue: Pick<EventQueue, 'addEach'>,
+  items: readonly QuarantinedRow[],
+): Promise<Set<QuarantinedRow>> {
+  const added = items.flatMap((item) =>
+    item.message === undefined ? [] : [{ item, message: item.message as IdentifiedEvent }],
+  );
+  try {
+    await queue.addEach(added.map(({ message }) => message));
+    return new Set();
+  } catch (error) {
+    if (!(error instanceof JobsRejectedError)) throw error;
+    const jobIds = new Set(error.rejected.map(({ jobId }) => jobId));
+    return new Set(added.flatMap(({ item, message }) => (jobIds.has(eventJobId(message)) ? [item] : [])));
+  }
 }
 
 /** Removes items for good: an event is never dispatched, and a delivery is cancelled. Returns the keys that were found. */
 export async function removeSetAside(pool: Pool, keys: readonly string[]): Promise<string[]> {
-  const items = await listQuarantined(pool, { keys, limit: SETTLED_MAX });
-  for (const item of items) {
-    const { kind, key, accountId } = item;
-    if (kind === 'event' && isId('event', key)) await withdrawEvent(pool, { accountId, eventId: key });
-    const delivery = kind === 'delivery' ? await keyOfDelivery(pool, key) : null;
-    if (delivery !== null) await cancelDelivery(pool, delivery);
-    await releaseQuarantined(pool, item);
-  }
-  return items.map(({ key }) => key);
+  const found = await quarantinedKeys(pool, keys);
+  for await (const items of itemsOf(pool, found)) for (const item of items) await removeItem(pool, item);
+  return found;
+}
+
+async function removeItem(pool: Pool, item: QuarantinedRow): Promise<void> {
+  const { kind, key, accountId } = item;
+  if (kind === 'event' && isId('event', key)) await withdrawEvent(pool, { accountId, eventId: key });
+  const delivery = kind === 'delivery' ? await keyOfDelivery(pool, key) : null;
+  if (delivery !== null) await cancelDelivery(pool, delivery);
+  await releaseQuarantined(pool, item);
 }

@@ -34,7 +34,7 @@ export const serviceStatePaths: Paths = {
       tags: ['Webhooks'],
       summary: 'Get the state of the service for an account',
       description:
-        'Whether the service can record anything now, and which events and deliveries of the account were set aside because a store rejects their data. Nothing else waits for those; an operator releases or removes them.',
+        'Whether the service can record anything now, and which events and deliveries of the account were set aside: a store rejects their data, or the id of an event is on record with other data or carries a time outside the log. Nothing else waits for those; an operator releases or removes them.',
       responses: answers('account', {
         200: success(200, 'The state.', schemaRef('ServiceState'), EXAMPLE),
       }),
@@ -55,8 +55,10 @@ export const serviceStateSchemas: Record<string, Schema> = {
       description: `The newest ${SHOWN_MAX} of them.`,
       items: answerObject<ServiceStateView['set_aside'][number]>('An item that was set aside.', {
         kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'What it is.' },
-        id: text('Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status.'),
-        reason: text('Why the store rejects it.'),
+        id: text(
+          'Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status; of a conflict and an event out of range with a hash of the data.',
+        ),
+        reason: text('Why it was set aside.'),
         created_at: microsTime('When it was set aside.'),
       }),
     },

@@ -140,6 +140,39 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     expect([code, JSON.parse(stdout)]).toEqual([1, { removed: [], unknown: ['odd'] }]);
   });
 
+  test('puts events back under their new ids that were set aside with their messages, a conflict by its id only', async () => {
+    const messages = Array.from({ length: 120 }, () => ({
+      ...exampleEvent('job.run.started', account.jobs[0] as never),
+      eventId: createId('event'),
+    }));
+    const item = { accountId, reason: 'eventId carries a time more than a day ahead' };
+    await addQuarantined(line.database.pool, [
+      ...messages.map((message, index) => ({
+        ...item,
+        kind: 'out_of_range' as const,
+        key: `late-${index}`,
+        message,
+      })),
+      {
+        ...item,
+        kind: 'conflict',
+        key: 'conflict',
+        message: exampleEvent('job.run.started', account.jobs[0] as never),
+      },
+    ]);
+    const { code, stdout } = await line.program('queue retry --all --json', { env });
+    const { retried, left } = JSON.parse(stdout) as { retried: string[]; left: string[] };
+    expect([code, retried.length, left]).toEqual([1, 120, ['conflict']]);
+    const queue = queueOf(JOB_RUN_EVENTS);
+    const queued = await queue.getJobs('waiting');
+    await queue.close();
+    expect(new Set(queued.map(({ data }) => (data as { eventId: string }).eventId))).toEqual(
+      new Set(messages.map(({ eventId }) => eventId)),
+    );
+    expect(await json('queue retry --id conflict')).toEqual({ retried: ['conflict'], left: [] });
+    expect(await json('queue failed')).toEqual([]);
+  });
+
   test('finds a delivery by its id alone, sends it again, and cancels it', async () => {
     const { id, day } = await insert({ status: 'failed', attemptCount: 1, errorCode: 'timeout' });
     await insertAttempt(line.database, { day, deliveryId: id, number: 1 });
