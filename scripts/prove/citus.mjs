@@ -33,7 +33,7 @@ const NOT_OF_CITUS = {
   'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
 };
 const NOT_OF_CITUS_TESTS = {
-  'a result is recorded after the conversion of a default partition that rejects it, and its request is not sent again':
+  'a result is recorded after the conversion of a default partition that rejects \\w+, and its request is not sent again':
     'counts rejections by a trigger, which distributed tables do not have',
   'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
 };

@@ -117,30 +117,37 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     expect(harness.receiver.requests).toEqual([]);
   });
 
-  test('a result is recorded after the conversion of a default partition that rejects it, and its request is not sent again', async () => {
-    await subscribe('/one');
-    harness.receiver.respondWith(() => ({ status: 500 }));
-    await harness.database.pool.query(
-      `CREATE SEQUENCE rejections;
-       CREATE FUNCTION reject_attempts() RETURNS trigger LANGUAGE plpgsql AS $$
-       BEGIN PERFORM nextval('rejections'); RAISE EXCEPTION USING ERRCODE = '23514', CONSTRAINT = 'attempts_default_20261101_20261103'; END $$;
-       CREATE TRIGGER reject BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION reject_attempts()`,
-    );
-    await harness.startDispatcher({ retryBaseDelayMs: 60_000 });
-    await harness.publisher.publish(event(1));
-    await harness.receiver.waitFor(1);
-    // More than the tries after which an item is set aside.
-    await eventually(async () => {
-      const { rows } = await harness.database.pool.query('SELECT last_value::int FROM rejections');
-      expect(rows[0].last_value).toBeGreaterThan(3);
-    });
-    await harness.database.pool.query('DROP TRIGGER reject ON attempts');
-    await eventually(async () =>
-      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'pending', attempt_count: 1 }]),
-    );
-    expect(await quarantined()).toEqual([]);
-    expect(harness.receiver.requests).toHaveLength(1);
-  });
+  test.each([
+    { table: 'attempts', status: 500, recorded: 'pending' },
+    { table: 'events', status: 200, recorded: 'delivered' },
+  ])(
+    'a result is recorded after the conversion of a default partition that rejects $table, and its request is not sent again',
+    async ({ table, status, recorded }) => {
+      await subscribe('/one');
+      harness.receiver.respondWith(() => ({ status }));
+      await harness.database.pool.query(
+        `CREATE SEQUENCE rejections;
+       CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN PERFORM nextval('rejections');
+         RAISE EXCEPTION USING ERRCODE = '23514', CONSTRAINT = '${table}_default_20261101_20261103'; END $$;
+       CREATE TRIGGER reject BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION reject()`,
+      );
+      await harness.startDispatcher({ retryBaseDelayMs: 60_000 });
+      await harness.publisher.publish(event(1));
+      await harness.receiver.waitFor(1);
+      // More than the tries after which an item is set aside.
+      await eventually(async () => {
+        const { rows } = await harness.database.pool.query('SELECT last_value::int FROM rejections');
+        expect(rows[0].last_value).toBeGreaterThan(3);
+      });
+      await harness.database.pool.query(`DROP TRIGGER reject ON ${table}`);
+      await eventually(async () =>
+        expect(await deliveriesOf(harness.database)).toMatchObject([{ status: recorded, attempt_count: 1 }]),
+      );
+      expect(await quarantined()).toEqual([]);
+      expect(harness.receiver.requests).toHaveLength(1);
+    },
+  );
 
   test('the reconciler sets an event aside that it cannot read, puts the others back, and skips it from then on', async () => {
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
