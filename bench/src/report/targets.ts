@@ -77,6 +77,15 @@ export function targetsOf(report: Report): Target[] {
       1.15,
       over(healthyP99('10'), healthyP99('0')),
     ),
+    ceiling(
+      'p50 beside 1,000 webhooks that change, over alone',
+      2,
+      1.2,
+      over(
+        figure('neighbours', 'beside 1,000 webhooks that change', 'p50Ms'),
+        figure('neighbours', 'an account alone', 'p50Ms'),
+      ),
+    ),
     floor('rate with 1,000,000 events queued, over none', 0.9, 1, over(behind('1,000,000'), behind('0'))),
     ceiling(
       'Redis bytes per queued delivery',

@@ -2,6 +2,7 @@ import { type Bench, measureCase, type Row, type ScenarioResult } from '../bench
 import type { Published } from '../programs/publisher.ts';
 import { countDeliveries, createWorkload, type EndpointKind, subscriptionIds } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
+import { changingAccount } from './changing-account.ts';
 import { openLoop } from './latency.ts';
 
 const SHARE_OF_RAW = 0.3;
@@ -23,6 +24,7 @@ export async function neighbours(bench: Bench): Promise<ScenarioResult> {
     rows.push(await caseOf(bench, 'a thousand never answer', ENDPOINTS, THOUSAND));
     rows.push(await caseOf(bench, 'one account with a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS));
   }
+  rows.push(...(await changingAccount(bench)));
   return { name: 'neighbours', rows };
 }
 

@@ -1,0 +1,82 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { createEventPublisher } from '@runhook/publisher';
+import { exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
+import { type Bench, measureCase, type Row } from '../bench.ts';
+import { createWorkload } from '../world/workload.ts';
+import type { World } from '../world/world.ts';
+import { openLoop } from './latency.ts';
+
+/** Of the account whose events are measured. */
+const EVENTS_PER_SECOND = 20;
+const WARM_UP_MS = 3_000;
+
+/** Of the other account: webhooks, the jobs that each of them names, and how often one of them changes and an event is published. */
+const WEBHOOKS = 1_000;
+const JOBS_PER_WEBHOOK = 1_000;
+const CHANGE_EVERY_MS = 250;
+
+const ALONE = 'an account alone';
+const CHANGING = 'beside 1,000 webhooks that change';
+
+/** The latency of an account, alone and in parallel with an account whose 1,000 webhooks change, in the same services. */
+export async function changingAccount(bench: Bench): Promise<Row[]> {
+  bench.progress(`${CHANGING}, setting up`);
+  const world = await bench.openWorld('redis');
+  try {
+    await world.setDispatchers(1);
+    const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
+    const load = { ratePerSecond: EVENTS_PER_SECOND, durationMs: bench.runMs, raw: bench.raw };
+    const warmUp = { ...load, durationMs: Math.min(bench.runMs, WARM_UP_MS) };
+    await openLoop(world, workload, warmUp);
+    const alone = await measureCase(bench, ALONE, () => openLoop(world, workload, load));
+    const stop = await startChanges(world);
+    try {
+      // The first event of the other account loads its webhooks.
+      await openLoop(world, workload, warmUp);
+      return [alone, await measureCase(bench, CHANGING, () => openLoop(world, workload, load))];
+    } finally {
+      await stop();
+    }
+  } finally {
+    await world.killDispatchers();
+    await world.close();
+  }
+}
+
+/** Returns a function that ends the changes, and throws what has failed of them. */
+async function startChanges(world: World): Promise<() => Promise<void>> {
+  const { id: accountId, jobs } = await seedAccount(world.database);
+  const { id } = await seedSubscription(world.database, { accountId, clientUrl: 'http://127.0.0.1:1/' });
+  // None of them names the job of the events: a plan examines them all, and no request takes a share of the machine.
+  await world.database.pool.query(
+    `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
+                                hmac_secret_ciphertext)
+     SELECT 'wsu_' || account_id || '_' || n, account_id, name, '', event_types,
+            (SELECT array_agg(1000000 + n * 1000 + job) FROM generate_series(1, ${JOBS_PER_WEBHOOK}) AS job),
+            client_url, true, hmac_secret_ciphertext
+     FROM subscriptions, generate_series(1, ${WEBHOOKS}) AS n WHERE id = $1`,
+    [id],
+  );
+  await world.database.prisma.subscription.delete({ where: { id } });
+  const publisher = createEventPublisher({ queueUrl: world.queueUrl });
+  let isStopped = false;
+  async function change(): Promise<void> {
+    for (let n = 0; !isStopped; n += 1) {
+      const name = `changed ${n} times`;
+      const next = wait(CHANGE_EVERY_MS);
+      await world.database.prisma.subscription.update({
+        where: { id: `wsu_${accountId}_${1 + (n % WEBHOOKS)}` },
+        data: { name },
+      });
+      await publisher.publish(exampleEvent('job.run.completed', jobs[0] as (typeof jobs)[number]));
+      await next;
+    }
+  }
+  const changing = change();
+  // The no-op catch keeps Node from reporting an unhandled rejection before stop() awaits it.
+  changing.catch(() => undefined);
+  return async () => {
+    isStopped = true;
+    await changing.finally(() => publisher.close());
+  };
+}
