@@ -41,7 +41,10 @@ export interface EventPublisherOptions {
   queueUrl: string;
   /** `LOG_RETENTION_DAYS` of the service; ids older than that are refused. 30 when omitted. */
   retentionDays?: number;
-  /** Told of connection trouble between calls; reconnecting goes on by itself. */
+  /**
+   * Called for connection errors between calls, after which the publisher reconnects, and once if its user must not read the clock of
+   * the queue's server; without this option that is a warning of the process.
+   */
   onError?: (error: Error) => void;
   /**
    * Events carry on the OpenTelemetry trace that is active at the call, for a process that has an SDK set up, and the
@@ -59,7 +62,14 @@ export interface EventPublisherOptions {
  */
 export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
   // Reads the clock of the queue, which is opened below.
-  const clock: ServerClock = new ServerClock({ read: () => queue.serverTimeMs() });
+  const clock: ServerClock = new ServerClock({
+    read: async () => {
+      const serverTimeMs = await queue.serverTimeMs();
+      if (serverTimeMs === null) reportHostClock();
+      return serverTimeMs ?? Date.now();
+    },
+  });
+  const reportHostClock = once(() => (options.onError ?? process.emitWarning)(new Error(HOST_CLOCK_WARNING)));
   const queue = openEventQueue(
     createQueueBackend(options.queueUrl, { clock }),
     options.onError ?? (() => undefined),
@@ -85,6 +95,18 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
     publish: async (event) => (await publishMany([event]))[0] as string,
     publishMany,
     close: () => queue.close(),
+  };
+}
+
+const HOST_CLOCK_WARNING =
+  "The publisher's user must not read the clock of the queue's server, so ids and times go by the clock of this host; if that is wrong, events are set aside instead of delivered. Give the user the ACL rule +time.";
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
   };
 }
 

@@ -196,7 +196,8 @@ async function urlOfUser(
     closers.push(() => Promise.all([desk.close(), events.close()]));
     await events.keepSettings();
     const [, ...rules] = await documentedRules();
-    // The user may not read the server's clock either: ids then go by the clock of the host.
+    // The user must not read the server's clock either: ids then go by the clock of the host, which is reported.
+    const reported: string[] = [];
     const formerRules = rules
       .filter((rule) => rule !== '+time')
       .map((rule) => rule.replaceAll('{runhook*}', '{runhook}').replace(' %R~{runhook}:shards', ''));
@@ -204,12 +205,14 @@ async function urlOfUser(
     expect(formerRules.join()).not.toContain('shards');
     const publisherOf = async (index: number, of: readonly string[]) => {
       const queueUrl = await urlOfUser(own, ownUrl, names[index] as string, of);
-      const publisher = createEventPublisher({ queueUrl });
+      const publisher = createEventPublisher({ queueUrl, onError: ({ message }) => reported.push(message) });
       closers.push(() => publisher.close());
       return publisher;
     };
     const former = await publisherOf(1, formerRules);
     await former.publish(exampleEvent('job.run.started', EXAMPLE_JOB));
+    await former.publish(exampleEvent('job.run.started', EXAMPLE_JOB));
+    expect(reported).toEqual([expect.stringContaining('Give the user the ACL rule +time')]);
 
     const map = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
     await desk.spread(8);

@@ -67,3 +67,17 @@ def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_s()
     asyncio.run(world.clock.measure_if_due())
     assert world.reads == 3
     assert abs(world.clock.now() - world.server()) < 0.001
+
+
+def test_a_server_that_the_user_must_not_ask_for_its_time_is_reported_once_and_the_host_s_clock_is_used() -> None:
+    async def read() -> None:
+        return None
+
+    elapsed = 0.0
+    clock = ServerClock(read, local=lambda: 1_700_000_000 + elapsed, monotonic=lambda: elapsed)
+    with pytest.warns(RuntimeWarning, match=r"rule \+time") as warned:
+        asyncio.run(clock.measure_if_due())
+        elapsed = 61
+        asyncio.run(clock.measure_if_due())
+    assert len(warned) == 1
+    assert clock.now() == 1_700_000_061

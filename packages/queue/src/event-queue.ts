@@ -73,8 +73,8 @@ export interface EventQueue {
   counts(): Promise<Record<string, number>>;
   /** For publishers whose user may only add: they cannot write what BullMQ misses in an emptied queue. */
   keepSettings(): Promise<void>;
-  /** The time of the queue's server, in milliseconds since the epoch; that of this host for a user who may only add events. */
-  serverTimeMs(): Promise<number>;
+  /** The time of the queue's server, in milliseconds since the epoch; null if our user must not read it. */
+  serverTimeMs(): Promise<number | null>;
   /** What publishers have left that are not set up for this queue. */
   strangers(): Promise<Strangers>;
   /** The job that waits longest; null when none waits. */
@@ -225,7 +225,7 @@ export function openEventQueue(
         try {
           return await backend.serverTimeMs(queue);
         } catch (error) {
-          if (backend.isForbidden(error)) return Date.now();
+          if (backend.isForbidden(error)) return null;
           throw error;
         }
       }),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Awaitable
 from typing import Callable
 
@@ -10,11 +11,16 @@ _MEASURED_FOR_SECONDS = 60.0
 # A larger drift between the host's clock and the monotonic one means that one of them was stepped or halted.
 _STEP_SECONDS = 1.0
 
+_HOST_CLOCK_WARNING = (
+    "The publisher's user must not read the clock of the queue's server, so ids and times go by the clock of this host; "
+    "if that is wrong, events are set aside instead of delivered. Give the user the ACL rule +time."
+)
+
 
 class ServerClock:
     """Read over a connection, and continued by the monotonic clock, so that a step of the host's clock changes nothing.
 
-    read: asks the server for its time, in seconds since the epoch; None when the server does not tell.
+    read: asks the server for its time, in seconds since the epoch; None when the publisher's user may not ask.
     """
 
     def __init__(
@@ -30,6 +36,7 @@ class ServerClock:
         self._origin: float | None = None
         self._local_origin = 0.0
         self._measured_at = float("-inf")
+        self._has_warned = False
 
     def now(self) -> float:
         """Returns seconds since the epoch, by the clock of the host until the first measurement."""
@@ -44,5 +51,8 @@ class ServerClock:
         server_time = await self._read()
         self._measured_at = self._monotonic()
         self._local_origin = self._local() - self._measured_at
+        if server_time is None and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(_HOST_CLOCK_WARNING, RuntimeWarning, stacklevel=2)
         # The server is assumed to have read its clock in the middle of the round trip.
         self._origin = None if server_time is None else server_time - (elapsed + self._measured_at) / 2
