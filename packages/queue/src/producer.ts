@@ -239,7 +239,7 @@ export function summed(counts: readonly Record<string, number>[]): Record<string
 
 /**
  * Which of the job ids a worker will take or has taken. An ended job, which is retained for operators, is not among them, and
- * neither is an orphaned one. A job in a list that is too long to be searched counts as queued: another one would be added at its end.
+ * neither is an orphaned one. A job that was not searched for counts as queued.
  */
 export async function heldBy<Data>(
   backend: QueueBackend,

@@ -9,7 +9,7 @@ export const SILENT_MS = 15_000;
 /**
  * Where a job is: `queued` in a list or set that workers take from, or locked by a worker; `ended` and retained as completed or
  * failed; `orphaned` when its key exists but no list or set has it, so that no worker ever takes it and no job with its id can be added;
- * `unsearched` when it is queued or orphaned, and the wait list is too long to search for it.
+ * `unsearched` when it is queued or orphaned, and the wait list is too long to search for it (2,000,000 entries).
  */
 export type JobState = 'queued' | 'ended' | 'orphaned' | 'unsearched';
 
@@ -56,7 +56,7 @@ export interface Connector {
   hasFailed<Data>(queue: Queue<Data>): Promise<boolean>;
   /**
    * The state of each job; a job that does not exist is absent from the result. No list is searched for each job: on Redis the wait list is read
-   * once for all of them, and at most 50,000 entries of it.
+   * once for all of them, and not at all if it has more than 2,000,000 entries.
    */
   jobStates<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Map<string, JobState>>;
   /** Removes the keys of those jobs that are orphaned, so that jobs with their ids can be added. */

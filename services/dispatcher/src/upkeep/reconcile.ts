@@ -31,14 +31,19 @@ export interface ReconcileDependencies {
   eventGraceMs: number;
   /** How many items a turn checks without finding a lost one before it ends; 20,000 when omitted. */
   checkedInVainMax?: number;
+  /** 10,000 when omitted. */
+  pageSize?: number;
   /** Ends a turn after the page that it is at. */
   stopping?: AbortSignal;
   /** Told of each page that something was lost of, once it is back: a turn may be long. */
   onPutBack?: (half: Half, count: number) => void;
 }
 
-/** Either back end says of so many in less than 100 ms whether it holds them. */
-const PAGE_SIZE = 1_000;
+/**
+ * Items that one call to the queue checks. It reads the wait list once for all of them, which takes Redis 0.1 s and the dispatcher up to 0.8 s of
+ * CPU for a million waiting jobs.
+ */
+const PAGE_SIZE = 10_000;
 /**
  * A turn that finds nothing lost ends after so many, and the next goes on from there: however much waits, looking for it
  * costs 2,000 look-ups a second. One that finds something goes on until all is back.
@@ -88,7 +93,13 @@ async function walk(
   half: Half,
   putBackPage: PutBackPage,
 ): Promise<number> {
-  const { pool, stopping, onPutBack, checkedInVainMax = CHECKED_IN_VAIN_MAX } = dependencies;
+  const {
+    pool,
+    stopping,
+    onPutBack,
+    checkedInVainMax = CHECKED_IN_VAIN_MAX,
+    pageSize = PAGE_SIZE,
+  } = dependencies;
   let stored = await storedPlace(pool, half);
   let putBack = 0;
   let inVain = 0;
@@ -96,7 +107,7 @@ async function walk(
     const page = await putBackPage(dependencies, pool, stored ?? BEGINNING);
     if (page.putBack > 0) onPutBack?.(half, page.putBack);
     putBack += page.putBack;
-    inVain = page.putBack > 0 ? 0 : inVain + PAGE_SIZE;
+    inVain = page.putBack > 0 ? 0 : inVain + pageSize;
     const isStored = await storePlace(pool, half, stored, page.last);
     if (!isStored || page.last === null) break;
     stored = page.last;
@@ -147,17 +158,17 @@ interface Columns {
   [column: string]: unknown;
 }
 
-const lastOf = <Row extends Place>(page: readonly Row[]): Row | null =>
-  page.length < PAGE_SIZE ? null : (page.at(-1) ?? null);
+const lastOf = <Row extends Place>(page: readonly Row[], pageSize: number): Row | null =>
+  page.length < pageSize ? null : (page.at(-1) ?? null);
 
 async function putBackEvents(
   dependencies: ReconcileDependencies,
   database: Queryable,
   after: Place,
 ): Promise<Page> {
-  const { events, eventGraceMs } = dependencies;
+  const { events, eventGraceMs, pageSize = PAGE_SIZE } = dependencies;
   const [eventId = '', accountId = '0'] = after.id.split(' ');
-  const values = [eventGraceMs, eventId, accountId, PAGE_SIZE];
+  const values = [eventGraceMs, eventId, accountId, pageSize];
   const found = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
   const page = await withoutQuarantined(database, 'event', found, quarantineKeyOf);
   const held = await events.holds(
@@ -165,7 +176,7 @@ async function putBackEvents(
   );
   const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
   await putBackOnRecord(dependencies, lost);
-  const last = lastOf(found);
+  const last = lastOf(found, pageSize);
   return { putBack: lost.length, last: last && { micros: last.micros, id: `${last.id} ${last.accountId}` } };
 }
 
@@ -232,8 +243,8 @@ async function putBackDeliveries(
   database: Queryable,
   after: Place,
 ): Promise<Page> {
-  const { deliveries, retryPolicy, graceMs } = dependencies;
-  const values = [graceMs, after.micros, after.id, PAGE_SIZE];
+  const { deliveries, retryPolicy, graceMs, pageSize = PAGE_SIZE } = dependencies;
+  const values = [graceMs, after.micros, after.id, pageSize];
   const found = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
   const page = await withoutQuarantined(database, 'delivery', found, quarantineKeyOf);
   const lost = await lostOnes(dependencies, page);
@@ -243,7 +254,7 @@ async function putBackDeliveries(
       return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
     }),
   );
-  return { putBack: lost.length, last: lastOf(found) };
+  return { putBack: lost.length, last: lastOf(found, pageSize) };
 }
 
 /** A pending delivery whose time has passed, as far as the reconciler needs it. */

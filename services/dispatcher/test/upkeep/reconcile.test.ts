@@ -36,6 +36,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
       retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
       graceMs: 0,
       eventGraceMs: 0,
+      pageSize: 1_000,
       ...changed,
     });
 

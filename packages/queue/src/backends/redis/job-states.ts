@@ -18,16 +18,18 @@ const commandsOf = async <Data>(queue: Queue<Data>) => (await clientOf(queue)) a
 
 /** Jobs of one script call, which takes less than 5 ms of the server. */
 const IDS_AT_ONCE = 1_000;
-/** Entries of the wait list that one call reads; a list longer than the maximum is not read. */
+/** Entries of the wait list that one command reads, which takes about a millisecond of the server. */
 const ENTRIES_AT_ONCE = 5_000;
-const ENTRIES_MAX = 50_000;
+/** A longer list is not read: its pass would take longer than the time limit of a call. */
+const ENTRIES_MAX = 2_000_000;
 
 const STATE_KEYS = ['delayed', 'prioritized', 'active', 'failed', 'completed'] as const;
 
 /**
  * Classifies a job by its hash, its lock and the sorted sets. The lists are not searched for each job: `active`, which has as many entries as
- * workers have jobs, is read once; `wait` is left to the caller. Values above 0 are of jobs that are in `wait` or orphaned: one more than
- * the number of times that a worker has started the job.
+ * workers have jobs, is read once; `wait` is left to the caller. Text is returned for jobs that are in `wait` or orphaned: when the
+ * job was added, and how often a worker has started it. As long as this text is the same, an orphaned job stays orphaned: no worker can take
+ * it, and another job of its id cannot be added before its key is deleted.
  */
 const CLASSIFY = `
 local ENDED, QUEUED, ABSENT, ORPHANED = -1, -2, -3, -4
@@ -49,18 +51,18 @@ local function classify(id)
   end
   if redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id) then return QUEUED end
   if redis.call('EXISTS', key .. ':lock') == 1 or inActiveList(id) then return QUEUED end
-  return 1 + (tonumber(job[3]) or 0)
+  return job[1] .. ' ' .. (job[3] or '0')
 end
 `;
 const CLASSIFY_ALL = `${CLASSIFY}
 local classes = {}
 for index = 2, #ARGV do classes[index - 1] = classify(ARGV[index]) end
 return classes`;
-/** A job that a worker has started since it was classified is not orphaned, in whatever list it is now. */
+/** Deletes jobs whose class is still the same. */
 const REMOVE = `${CLASSIFY}
 for index = 2, #ARGV, 2 do
   local id = ARGV[index]
-  if classify(id) == tonumber(ARGV[index + 1]) then redis.call('DEL', ARGV[1] .. id, ARGV[1] .. id .. ':logs') end
+  if tostring(classify(id)) == ARGV[index + 1] then redis.call('DEL', ARGV[1] .. id, ARGV[1] .. id .. ':logs') end
 end`;
 
 const ENDED = -1;
@@ -71,7 +73,7 @@ const ORPHANED = -4;
 interface Classified {
   state: JobState;
   /** As {@link CLASSIFY} returned it. */
-  class: number;
+  class: number | string;
 }
 
 async function runScript<Data>(
@@ -88,13 +90,13 @@ async function classify<Data>(
   jobIds: readonly string[],
 ): Promise<Map<string, Classified>> {
   const classified = new Map<string, Classified>();
-  const unlisted = new Map<string, number>();
+  const unlisted = new Map<string, string>();
   for (let start = 0; start < jobIds.length; start += IDS_AT_ONCE) {
     const page = jobIds.slice(start, start + IDS_AT_ONCE);
-    const classes = (await runScript(queue, CLASSIFY_ALL, page)) as number[];
+    const classes = (await runScript(queue, CLASSIFY_ALL, page)) as (number | string)[];
     for (const [index, jobId] of page.entries()) {
       const found = classes[index] ?? ABSENT;
-      if (found > 0) unlisted.set(jobId, found);
+      if (typeof found === 'string') unlisted.set(jobId, found);
       else if (found !== ABSENT) classified.set(jobId, { state: STATES[found] ?? 'queued', class: found });
     }
   }
@@ -130,21 +132,37 @@ async function waitingAmong<Data>(
   return waiting;
 }
 
+/**
+ * The orphaned jobs that the last {@link REDIS_JOB_STATES.jobStates} of a queue found, with their classes. They are removed after it in
+ * many small calls, and without this each of those would read the wait list again.
+ */
+const lastOrphans = new WeakMap<object, ReadonlyMap<string, number | string>>();
+
+function orphansIn(classified: ReadonlyMap<string, Classified>): Map<string, number | string> {
+  const orphans = [...classified].filter(([, { state }]) => state === 'orphaned');
+  return new Map(orphans.map(([jobId, { class: found }]) => [jobId, found]));
+}
+
 export const REDIS_JOB_STATES: Pick<Connector, 'jobStates' | 'removeOrphans'> = {
   async jobStates(queue, jobIds) {
     const classified = await classify(queue, jobIds);
+    lastOrphans.set(queue, orphansIn(classified));
     return new Map(Array.from(classified, ([jobId, { state }]) => [jobId, state]));
   },
 
   async removeOrphans(queue, jobIds) {
-    const orphans = [...(await classify(queue, jobIds))].filter(([, { state }]) => state === 'orphaned');
-    for (let start = 0; start < orphans.length; start += IDS_AT_ONCE) {
-      const page = orphans.slice(start, start + IDS_AT_ONCE);
-      await runScript(
+    const known = lastOrphans.get(queue);
+    const others = orphansIn(
+      await classify(
         queue,
-        REMOVE,
-        page.flatMap(([jobId, { class: found }]) => [jobId, found]),
-      );
-    }
+        jobIds.filter((jobId) => !known?.has(jobId)),
+      ),
+    );
+    const orphans = jobIds.flatMap((jobId) => {
+      const found = known?.get(jobId) ?? others.get(jobId);
+      return found === undefined ? [] : [[jobId, found] as const];
+    });
+    for (let start = 0; start < orphans.length; start += IDS_AT_ONCE)
+      await runScript(queue, REMOVE, orphans.slice(start, start + IDS_AT_ONCE).flat());
   },
 };
