@@ -1,6 +1,6 @@
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { deliveryHeaders } from '@runhook/contract';
+import { deliveryHeaders, shortText } from '@runhook/contract';
 import { printable } from '@runhook/runtime/terminal-text';
 
 /** A body on its way to an endpoint, as a delivery has it. */
@@ -77,8 +77,7 @@ const SHOWN_MAX = 120;
 /** "200 in 12 ms", "500 in 3 ms: Internal error", "no answer in 30 s". */
 export function postedWords({ status, error, durationMs, answer }: Posted): string {
   if (status === null) return `no answer: ${error}`;
-  const said = answer.trim();
-  const shown = said.length > SHOWN_MAX ? `${said.slice(0, SHOWN_MAX)}…` : said;
+  const shown = shortText(answer.trim(), SHOWN_MAX);
   return `${status} in ${durationMs} ms${shown === '' ? '' : `: ${printable(shown)}`}`;
 }
 

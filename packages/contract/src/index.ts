@@ -105,10 +105,12 @@ export {
   webhooksUnavailableReason,
 } from './subscriptions.ts';
 export {
+  beginningOf,
   codePointLength,
   hasInvalidText,
   INVALID_TEXT_PROBLEM,
   isLongerThan,
+  shortText,
   wellFormedText,
 } from './text.ts';
 export { isSecondsTimestamp, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';

@@ -32,3 +32,16 @@ export function isLongerThan(text: string, charactersMax: number): boolean {
   if (text.length <= charactersMax) return false;
   return text.length > 2 * charactersMax || codePointLength(text) > charactersMax;
 }
+
+/** Returns the first `charactersMax` code points of the text, so that no surrogate pair is cut. */
+export function beginningOf(text: string, charactersMax: number): string {
+  let end = 0;
+  for (let count = 0; count < charactersMax && end < text.length; count += 1)
+    end += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+  return text.slice(0, end);
+}
+
+/** Returns the text, or its beginning and an ellipsis if it has more than `charactersMax` code points. */
+export function shortText(text: string, charactersMax: number): string {
+  return isLongerThan(text, charactersMax) ? `${beginningOf(text, charactersMax)}…` : text;
+}

@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import {
+  beginningOf,
   codePointLength,
   createId,
   hasInvalidText,
   isLongerThan,
   parseEvent,
   renderPayload,
+  shortText,
   wellFormedText,
 } from '@runhook/contract';
 import { EVENTS } from './fixtures.ts';
@@ -39,6 +41,17 @@ test('a limit counts code points, not UTF-16 units', () => {
   const rockets = (count: number) => '🚀'.repeat(count);
   expect([3, 4, 5, 9].map((count) => isLongerThan(rockets(count), 4))).toEqual([false, false, true, true]);
   expect(isLongerThan('\ud83d'.repeat(5), 4)).toBe(true);
+});
+
+test('a text is cut between code points', () => {
+  expect([0, 1, 2, 3, 9].map((count) => beginningOf('a🚀b', count))).toEqual([
+    '',
+    'a',
+    'a🚀',
+    'a🚀b',
+    'a🚀b',
+  ]);
+  expect([2, 3].map((count) => shortText('a🚀b', count))).toEqual(['a🚀…', 'a🚀b']);
 });
 
 describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) => {

@@ -1,4 +1,4 @@
-import { type EventKey, idDay } from '@runhook/contract';
+import { beginningOf, type EventKey, idDay, wellFormedText } from '@runhook/contract';
 import pg from 'pg';
 import { type Given, givenRows, givenSize, givenValues } from './given.ts';
 import type { Queryable } from './open-database.ts';
@@ -193,7 +193,5 @@ const REASON_CHARACTERS_MAX = 500;
 export function rejectionReason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof pg.DatabaseError && error.code !== undefined ? `${error.code}: ` : '';
-  const text = `${code}${message}`.slice(0, REASON_CHARACTERS_MAX).replaceAll('\0', '\ufffd');
-  // The round trip replaces unpaired surrogates.
-  return Buffer.from(text).toString();
+  return wellFormedText(beginningOf(`${code}${message}`, REASON_CHARACTERS_MAX));
 }

@@ -61,6 +61,11 @@ test('an item that is set aside is returned with its reason and message, whateve
   expect(await listQuarantined(database.pool, { keys: ['wdl_1'], limit: 10 })).toMatchObject([items[1]]);
 });
 
+test('a reason is cut after 500 code points, without invalid characters', () => {
+  const reason = rejectionReason(new Error(`\u0000\ud83d\ufdd0${'🚀'.repeat(600)}`));
+  expect(reason).toBe(`\ufffd\ufffd\ufffd${'🚀'.repeat(497)}`);
+});
+
 test('an item is skipped until it is released, and only in its own account', async () => {
   await addQuarantined(database.pool, [{ accountId: 1, kind: 'event', key: 'wev_1', reason: 'r' }]);
   const items = [

@@ -141,7 +141,7 @@ async function examineSetAside(pool: Pool): Promise<Finding> {
   const count = await countQuarantined(pool);
   return warning(
     'set aside',
-    `${count} items were set aside, the newest (${newest.kind}) of account ${newest.accountId}: ${newest.reason.slice(0, 120)}`,
+    `${count} items were set aside, the newest (${newest.kind}) of account ${newest.accountId}: ${[...newest.reason].slice(0, 120).join('')}`,
     '`npm run admin -- queue failed` lists them; `queue retry` and `queue remove` settle them.',
   );
 }

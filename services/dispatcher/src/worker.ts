@@ -1,6 +1,9 @@
 import {
+  beginningOf,
+  codePointLength,
   type DeliveryJob,
   isId,
+  isLongerThan,
   JOB_RUN_EVENTS,
   type LaneJob,
   shardOf,
@@ -71,10 +74,9 @@ async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void>
   try {
     // A message can be nested more deeply than the stack allows.
     const text = JSON.stringify(job.data) ?? '';
-    if (text.length <= KEPT_CHARACTERS_MAX) return;
-    // The cut can leave half of a surrogate pair, which PostgreSQL rejects.
-    const beginning = wellFormedText(text.slice(0, KEPT_CHARACTERS_MAX));
-    await job.updateData({ characters: text.length, beginning });
+    if (!isLongerThan(text, KEPT_CHARACTERS_MAX)) return;
+    const beginning = wellFormedText(beginningOf(text, KEPT_CHARACTERS_MAX));
+    await job.updateData({ characters: codePointLength(text), beginning });
   } catch (err) {
     logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was kept whole');
   }

@@ -1,3 +1,4 @@
+import { shortText } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import {
   createQueueBackend,
@@ -196,8 +197,7 @@ function failedView({ failedAtMs, isShortened, ...job }: FailedJob) {
 function failedTable(
   jobs: readonly Pick<ReturnType<typeof failedView>, 'id' | 'queue' | 'name' | 'failed_at' | 'reason'>[],
 ): string {
-  const cut = (text: string) =>
-    text.length > REASON_CHARACTERS_MAX ? `${text.slice(0, REASON_CHARACTERS_MAX)}…` : text;
+  const cut = (text: string) => shortText(text, REASON_CHARACTERS_MAX);
   return table(
     ['ID', 'QUEUE', 'NAME', 'FAILED', 'REASON'],
     jobs.map(({ id, queue, name, failed_at, reason }) => [cut(id), queue, cut(name), failed_at, cut(reason)]),
