@@ -1,8 +1,10 @@
 import { openDatabase, type Queryable } from './open-database.ts';
-import { isItemFault, runStatement } from './statements.ts';
+import { isDatabaseRefusing, isDatabaseUnavailable, runStatement } from './statements.ts';
 
-/** After this time without a write the record counts as not writable. */
+/** After this time without a write of a kind that is tried, the record counts as not writable. */
 const UNWRITTEN_MAX_MS = 30_000;
+/** Longer than the pauses between retries of a write. */
+const FAILURE_MAX_AGE_MS = 60_000;
 export const WRITE_CHECK_EVERY_MS = 10_000;
 /** A probe that waits for a lock or a connection must end before the next one. */
 const PROBE_TIMEOUT_MS = 5_000;
@@ -27,8 +29,8 @@ export async function probeWriteElsewhere(url: string): Promise<void> {
 }
 
 /**
- * `writable`; `unwritable` when no write has been possible for 30 s, over any connection; `own_fault` when only the
- * connections of this process cannot write.
+ * `writable`; `unwritable` when no write of one kind has succeeded for 30 s, and another connection cannot write either;
+ * `own_fault` when writes of this process fail while another connection can write.
  */
 export type RecordState = 'writable' | 'unwritable' | 'own_fault';
 
@@ -43,16 +45,27 @@ export interface RecordWritesOptions {
   nowMs?: () => number;
 }
 
+const PROBE_KIND = 'probe';
+
+/** Writes of one kind that have failed since the last one that succeeded. */
+interface FailingKind {
+  /** When the last write of any kind had succeeded before the first failure. */
+  sinceMs: number;
+  lastFailureMs: number;
+  error: unknown;
+}
+
 /**
  * Whether the record can be written, from the writes that a process makes anyway and, while it makes none, from a probe.
- * `check` must be called every {@link WRITE_CHECK_EVERY_MS}.
+ * Writes are tracked by kind, so that writes to one table do not hide that another table takes none. `check` must be
+ * called every {@link WRITE_CHECK_EVERY_MS}.
  */
 export class RecordWrites {
   readonly #options: RecordWritesOptions;
   readonly #nowMs: () => number;
+  readonly #failing = new Map<string, FailingKind>();
   #writtenAtMs: number;
   #isNoted = false;
-  #error: unknown = null;
   #state: RecordState = 'writable';
 
   constructor(options: RecordWritesOptions) {
@@ -66,38 +79,58 @@ export class RecordWrites {
     return this.#state;
   }
 
-  /** Runs work that writes to the record, and notes whether the write was possible. */
-  async track<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs work that writes to the record, and notes whether the write was possible. Any other error, such as a rejection
+   * of invalid data, says nothing about it.
+   * @param kind names the writes that fail together, one of a small constant set
+   */
+  async track<T>(kind: string, work: () => Promise<T>): Promise<T> {
     try {
       const result = await work();
-      this.#writtenAtMs = this.#nowMs();
-      this.#error = null;
-      this.#isNoted = true;
+      this.#noteWrite(kind);
       return result;
     } catch (error) {
-      // A rejection of invalid data does not mean that the record takes no writes.
-      if (!isItemFault(error)) {
-        this.#error = error;
-        this.#isNoted = true;
-      }
+      if (isDatabaseUnavailable(error) || isDatabaseRefusing(error)) this.#noteFailure(kind, error);
       throw error;
     }
   }
 
-  /** Writes a row if nothing was written since the last check, and settles the state. */
-  async check(): Promise<void> {
-    const { write, onChange } = this.#options;
-    if (!this.#isNoted) await this.track(write).catch(() => undefined);
-    this.#isNoted = false;
-    const state = await this.#nextState();
-    if (state === this.#state) return;
-    this.#state = state;
-    onChange?.(state, this.#error);
+  #noteWrite(kind: string): void {
+    this.#writtenAtMs = this.#nowMs();
+    this.#failing.delete(kind);
+    this.#failing.delete(PROBE_KIND);
+    this.#isNoted = true;
   }
 
-  async #nextState(): Promise<RecordState> {
-    const isLate = this.#error !== null && this.#nowMs() - this.#writtenAtMs >= UNWRITTEN_MAX_MS;
-    if (!isLate) return 'writable';
+  #noteFailure(kind: string, error: unknown): void {
+    const sinceMs = this.#failing.get(kind)?.sinceMs ?? this.#writtenAtMs;
+    this.#failing.set(kind, { sinceMs, lastFailureMs: this.#nowMs(), error });
+    this.#isNoted = true;
+  }
+
+  /** Writes a row if nothing was tracked since the last check, and settles the state. */
+  async check(): Promise<void> {
+    const { write, onChange } = this.#options;
+    if (!this.#isNoted) await this.track(PROBE_KIND, write).catch(() => undefined);
+    this.#isNoted = false;
+    const failing = this.#longFailing();
+    const state = failing === undefined ? 'writable' : await this.#faultState();
+    if (state === this.#state) return;
+    this.#state = state;
+    onChange?.(state, failing?.error ?? null);
+  }
+
+  /** Returns a kind whose failures span 30 s. A kind that is not written any more is dropped: its failures are out of date. */
+  #longFailing(): FailingKind | undefined {
+    const nowMs = this.#nowMs();
+    for (const [kind, { lastFailureMs }] of this.#failing)
+      if (nowMs - lastFailureMs > FAILURE_MAX_AGE_MS) this.#failing.delete(kind);
+    return [...this.#failing.values()].find(
+      ({ sinceMs, lastFailureMs }) => lastFailureMs - sinceMs >= UNWRITTEN_MAX_MS,
+    );
+  }
+
+  async #faultState(): Promise<RecordState> {
     const { writeElsewhere } = this.#options;
     if (writeElsewhere === undefined) return 'unwritable';
     return await writeElsewhere().then(

@@ -43,7 +43,9 @@ const DATA_SQLSTATE = /^(22|23|54)/;
  * {@link isDatabaseUnavailable} to say.
  */
 export function isDatabaseRefusing(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && !DATA_SQLSTATE.test(error.code ?? '');
+  if (error instanceof pg.DatabaseError) return !DATA_SQLSTATE.test(error.code ?? '');
+  const code = (error as PrismaErrorShape | null)?.meta?.driverAdapterError?.cause?.originalCode;
+  return code !== undefined && !DATA_SQLSTATE.test(code);
 }
 
 /**

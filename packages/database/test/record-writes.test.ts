@@ -74,18 +74,33 @@ test('a process whose own writes fail is not judged by a probe that succeeds', a
   const writes = create(true);
   const revoked = () => database.pool.query('INSERT INTO events SELECT FROM no_such_table');
   for (const seconds of [10, 20, 29]) {
-    await expect(writes.track(revoked)).rejects.toThrow();
+    nowMs = seconds * 1_000;
+    await expect(writes.track('events', revoked)).rejects.toThrow();
     expect(await checkedAt(writes, seconds)).toBe('writable');
   }
-  await expect(writes.track(revoked)).rejects.toThrow();
+  nowMs = 30_000;
+  await expect(writes.track('events', revoked)).rejects.toThrow();
   expect(await checkedAt(writes, 30)).toBe('unwritable');
-  await writes.track(async () => undefined);
+  await writes.track('events', async () => undefined);
   expect(await checkedAt(writes, 40)).toBe('writable');
 });
 
 test('data that PostgreSQL rejects says nothing about the record', async () => {
   const writes = create(true);
   const rejected = () => probeWrite(database.pool).then(() => database.pool.query(`SELECT '{'::jsonb`));
-  await expect(writes.track(rejected)).rejects.toThrow();
+  await expect(writes.track('events', rejected)).rejects.toThrow();
   expect(await checkedAt(writes, 60)).toBe('writable');
+});
+
+test('writes of one kind that fail are not hidden by those of another, and are dropped a minute after the last', async () => {
+  const writes = create();
+  const revoked = () => database.pool.query('INSERT INTO attempts SELECT FROM no_such_table');
+  for (const seconds of [10, 20, 30, 40]) {
+    await writes.track('events', () => probeWrite(database.pool));
+    nowMs = seconds * 1_000;
+    await expect(writes.track('attempts', revoked)).rejects.toThrow();
+    expect(await checkedAt(writes, seconds)).toBe(seconds < 30 ? 'writable' : 'own_fault');
+  }
+  expect(await checkedAt(writes, 100)).toBe('own_fault');
+  expect(await checkedAt(writes, 101)).toBe('writable');
 });

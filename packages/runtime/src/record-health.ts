@@ -44,7 +44,7 @@ export function watchRecord(watch: RecordWatch, writes: Writes): void {
 
 /**
  * Reports whether the record can be written: as `degraded` when no connection can, which turns nothing red, since reads are
- * served; and as not ready when only the connections of this process cannot.
+ * served; and as not ready when the writes of this process fail while another connection can write.
  */
 export function registerRecordHealth(
   health: Health,
@@ -67,12 +67,12 @@ export function registerRecordHealth(
     if (stateOf() === 'own_fault')
       throw new NotWritableError(
         'RECORD_WRITES_FAIL',
-        'The connections of this process cannot write to PostgreSQL, and a new one can: restart it.',
+        'Writes of this process to PostgreSQL fail, while another connection can write: docs/runbook.md#runhookrecordnotwritable.',
       );
   });
   new Gauge({
     name: 'runhook_record_writable',
-    help: 'Whether this process can write to PostgreSQL: 0 after 30 s without a write.',
+    help: 'Whether this process can write to PostgreSQL: 0 when one kind of writes has failed for 30 s.',
     registers: [registry],
     collect() {
       this.set(stateOf() === 'writable' ? 1 : 0);

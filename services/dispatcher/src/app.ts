@@ -95,12 +95,12 @@ export async function startDispatcher(
   const dispatcher = openDispatcher({
     ...process,
     database,
+    writes: watchWrites(process, database),
     clock,
     deliveryQueue: queues.deliveries,
     quarantine,
   });
   const upkeep = openUpkeep(process, database, queues, dispatcher);
-  watchWrites(process, database);
   await startMail(process, database.pool, quarantine);
   openBacklog(process, database, queues);
   openWorkers(process, queues, dispatcher, upkeep, fitness);

@@ -1,4 +1,4 @@
-import { createSecretBox, type Database, type SecretBox } from '@runhook/database';
+import { createSecretBox, type Database, type RecordWrites, type SecretBox } from '@runhook/database';
 import { type Egress, egressRules } from '@runhook/egress';
 import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
@@ -63,6 +63,7 @@ export interface DispatcherParts {
   /** Ends the wait for a database that does not take the result of an attempt; later than `stopping`. */
   drainEnd: AbortSignal;
   database: Database;
+  writes: Pick<RecordWrites, 'track'>;
   clock: Clock;
   deliveryQueue: DeliveryQueue;
   quarantine: Quarantine;
@@ -78,7 +79,7 @@ const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
   const { settings, lifecycle, stopping, drainEnd, database, clock, deliveryQueue, quarantine } = parts;
-  const { metrics, spans, logger } = parts;
+  const { writes, metrics, spans, logger } = parts;
   const egress = createEgress({
     ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
@@ -86,6 +87,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
   lifecycle.onClose('egress', () => egress.close());
   const record = new DispatchRecord({
     pool: database.pool,
+    writes,
     stopping,
     drainEnd,
     metrics,

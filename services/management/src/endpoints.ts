@@ -113,7 +113,6 @@ export function createEndpoints(
     reportPool,
     relay,
     onAccepted: (count: number) => metrics.accepted.inc(count),
-    trackWrite: <T>(work: () => Promise<T>) => writes.track(work),
     ...(traces && { traceContext: () => traces.carried() }),
   };
   const runs = createRuns({ ...reported, nowMs: () => clock.nowMs() });
@@ -168,6 +167,7 @@ export function createEndpoints(
     endpoints,
     routing: {
       reads,
+      writes,
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
       places,

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { openDatabase, requireSchema } from '@runhook/database';
+import { openDatabase, RecordWrites, requireSchema } from '@runhook/database';
 import {
   createHealth,
   createHttpProbes,
@@ -10,6 +10,7 @@ import {
 } from '@runhook/runtime';
 import { createTestDatabase } from '@runhook/testing';
 import { openRecordWrites } from '../src/record-writes.ts';
+import { startRunsServer } from './runs/runs-server.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -56,4 +57,31 @@ test('the probe of a read-only record is green and says degraded after 30 s, and
     },
   });
   expect(await (await get('/metrics')).text()).toMatch(/^runhook_record_writable\{.*\} 0$/m);
+});
+
+test.each([
+  { call: 'a report', table: 'runs', path: '/runs/', key: undefined },
+  { call: 'a report with an Idempotency-Key', table: 'idempotency_keys', path: '/runs/', key: 'a' },
+  { call: 'a call that writes through Prisma Client', table: 'projects', path: '/jobs/', key: undefined },
+])('$call that PostgreSQL rejects for 30 s counts as a record that takes no writes', async (tried) => {
+  let nowMs = 0;
+  // The probe can write.
+  const writes = new RecordWrites({ write: async () => undefined, nowMs: () => nowMs });
+  const server = await startRunsServer({ writes });
+  closers.push(() => server.close());
+  const job = await server.createJob('Nightly');
+  const named = { name: 'x', project_name: 'another', environment_name: 'Production' };
+  const body = tried.path === '/jobs/' ? named : { job_id: job.id, engine_version: '1' };
+  const headers = tried.key === undefined ? {} : { 'Idempotency-Key': tried.key };
+  const call = async () =>
+    (await server.call('POST', tried.path, body, undefined, headers as Record<string, string>)).status;
+  const { pool } = server.database;
+  await pool.query(`ALTER TABLE ${tried.table} RENAME TO mislaid`);
+  for (nowMs of [15_000, 30_000]) await expect(call()).rejects.toThrow('was answered 500');
+  await writes.check();
+  expect(writes.state).toBe('unwritable');
+  await pool.query(`ALTER TABLE mislaid RENAME TO ${tried.table}`);
+  expect(await call()).toBe(201);
+  await writes.check();
+  expect(writes.state).toBe('writable');
 });

@@ -233,3 +233,20 @@ async function recordedMeanwhile(
     return status === 'undispatched';
   });
 }
+
+/** As {@link commitEvents}, but an event may repeat within the call: if a batch has an event twice, the second is `known`. */
+export async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<CommitOutcome[]> {
+  const firsts = new Map<string, EventCommit>();
+  for (const commit of commits) {
+    const key = eventJobId(commit.event);
+    if (!firsts.has(key)) firsts.set(key, commit);
+  }
+  const distinct = [...firsts.values()];
+  const outcomes = await commitEvents(pool, distinct);
+  const outcomeOf = new Map(distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]));
+  return commits.map((commit) => {
+    const outcome = outcomeOf.get(firsts.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
+    const isRepeat = !outcomeOf.has(commit);
+    return isRepeat && outcome.result === 'claimed' ? { result: 'known', added: new Set() } : outcome;
+  });
+}

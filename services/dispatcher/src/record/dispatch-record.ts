@@ -1,12 +1,17 @@
 import {
   type DeliveryJob,
   type EventKey,
-  eventJobId,
   type JobRunEvent,
   type LaneJob,
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
-import { isConversionRejection, isDatabaseRefusing, isItemFault, type Pool } from '@runhook/database';
+import {
+  isConversionRejection,
+  isDatabaseRefusing,
+  isItemFault,
+  type Pool,
+  type RecordWrites,
+} from '@runhook/database';
 import { type Logger, MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { Delivery, KnownSubscription } from '../policy/next-step.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
@@ -22,7 +27,7 @@ import {
   type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from './attempts.ts';
-import { type CommitOutcome, commitEvents, type EventCommit } from './commit-events.ts';
+import { type CommitOutcome, commitEach, commitEvents, type EventCommit } from './commit-events.ts';
 import {
   accountOf,
   type Cancellation,
@@ -64,8 +69,19 @@ const PAGE_REST_TIMES = 2;
 /** Of a page that took long because the database was away. */
 const PAGE_REST_MAX_MS = 100;
 
+/** Kinds of writes, by the batcher that makes them; a read has none. */
+const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
+  commit: 'events',
+  attempted: 'events',
+  record: 'attempts',
+  park: 'parked deliveries',
+  cancel: 'cancelled deliveries',
+};
+
 export interface DispatchRecordOptions {
   pool: Pool;
+  /** Notes whether the writes were possible. */
+  writes: Pick<RecordWrites, 'track'>;
   /** Ends the waits for a database that is away. */
   stopping: AbortSignal;
   /** Ends, later than `stopping`, the waits of results of attempts: a request whose result is not recorded is sent again. */
@@ -99,7 +115,7 @@ export class DispatchRecord {
   readonly #statuses: StatusCoalescer;
 
   constructor(options: DispatchRecordOptions) {
-    const { pool, logger } = options;
+    const { pool, writes, logger } = options;
     this.#options = options;
     this.#accountLoads = this.#batcher('match', (ids) => loadAccountVersions(pool, ids));
     this.#subscriptionLoads = this.#batcher('match', (ids) => loadSubscriptions(pool, ids));
@@ -138,7 +154,7 @@ export class DispatchRecord {
       return cancellations.map(() => undefined);
     });
     this.#statuses = new StatusCoalescer({
-      write: (statuses) => updateSubscriptionStatuses(pool, statuses),
+      write: (statuses) => writes.track('statuses', () => updateSubscriptionStatuses(pool, statuses)),
       periodMs: STATUS_PERIOD_MS,
       onError: (error) => logger.warn({ err: error }, 'subscription statuses wait for the next period'),
       onRejected: ({ subscriptionId }, error) => options.quarantine.setAsideStatus(subscriptionId, error),
@@ -193,8 +209,9 @@ export class DispatchRecord {
     const startMs = performance.now();
     try {
       const commit = plan(this.#arePagesAlone() ? PAGE_SIZE.alone : PAGE_SIZE.beside);
+      const { pool, writes } = this.#options;
       const [outcome] = await retryWhileUnavailable(this.#options, () =>
-        commitEvents(this.#options.pool, [commit]),
+        writes.track('events', () => commitEvents(pool, [commit])),
       );
       return outcome as CommitOutcome;
     } finally {
@@ -279,11 +296,14 @@ export class DispatchRecord {
     outlasts: Waiting['outlasts'] = () => false,
     gather?: { ms: number; enough: number },
   ): MicroBatcher<Item, Result> {
-    const { stopping, drainEnd } = this.#options;
+    const { stopping, drainEnd, writes } = this.#options;
+    const kind = WRITE_KINDS[name];
+    const tracked = (items: Item[]) =>
+      kind === undefined ? run(items) : writes.track(kind, () => run(items));
     // The batchers that gather items record results of requests.
     const waiting = { ...this.#options, outlasts, stopping: gather ? drainEnd : stopping };
     return new MicroBatcher({
-      run: (items) => retryWhileUnavailable(waiting, () => run(items)),
+      run: (items) => retryWhileUnavailable(waiting, () => tracked(items)),
       sizeMax: BATCH_SIZE_MAX,
       slots: BATCH_SLOTS,
       spacingMs: SPACING_MS[name],
@@ -292,21 +312,4 @@ export class DispatchRecord {
       onBatch: this.#options.metrics.batchSize[name],
     });
   }
-}
-
-/** Commits each event once: if a batch has an event twice, the second is `known`. */
-async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<CommitOutcome[]> {
-  const firsts = new Map<string, EventCommit>();
-  for (const commit of commits) {
-    const key = eventJobId(commit.event);
-    if (!firsts.has(key)) firsts.set(key, commit);
-  }
-  const distinct = [...firsts.values()];
-  const outcomes = await commitEvents(pool, distinct);
-  const outcomeOf = new Map(distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]));
-  return commits.map((commit) => {
-    const outcome = outcomeOf.get(firsts.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
-    const isRepeat = !outcomeOf.has(commit);
-    return isRepeat && outcome.result === 'claimed' ? { result: 'known', added: new Set() } : outcome;
-  });
 }

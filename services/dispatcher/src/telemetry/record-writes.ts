@@ -13,13 +13,18 @@ type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'>
   logger: Pick<Logger, 'warn' | 'error'>;
 };
 
-/** A dispatcher is not ready if only its own connections cannot write: a restart gives it others. */
-export function watchWrites(process: RecordWatch, { pool }: Database): void {
+/**
+ * Observes the writes of this process to the record. It is not ready if these fail while another connection can write.
+ * @param nowMs milliseconds that only grow; `performance.now` when omitted
+ */
+export function watchWrites(process: RecordWatch, { pool }: Database, nowMs?: () => number): RecordWrites {
   const { settings, logger } = process;
   const writes = new RecordWrites({
     write: () => probeWrite(pool),
     writeElsewhere: () => probeWriteElsewhere(settings.databaseUrl),
+    ...(nowMs && { nowMs }),
     onChange: (state, err) => logger.error({ state, err }, 'record writability changed'),
   });
   watchRecord({ ...process, everyMs: WRITE_CHECK_EVERY_MS }, writes);
+  return writes;
 }

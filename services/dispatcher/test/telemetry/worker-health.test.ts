@@ -65,6 +65,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
       stopping: new AbortController().signal,
       drainEnd: new AbortController().signal,
       database: harness.database,
+      writes: { track: (_kind, work) => work() },
       clock: LOCAL_CLOCK,
       deliveryQueue,
       quarantine: harness.quarantine,

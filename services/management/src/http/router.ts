@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import type { RecordWrites } from '@runhook/database';
 import { type Request, type Response, Router } from 'express';
 import type { AccountPlaces } from './account-places.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
@@ -40,6 +41,8 @@ export interface RouterDependencies extends Authentication {
   idempotency: Idempotency;
   places: Pick<AccountPlaces, 'run' | 'beside'>;
   reads: Pick<LaggingReads, 'noteWrite'>;
+  /** Notes whether the calls that write could. */
+  writes: Pick<RecordWrites, 'track'>;
   /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
   /** How long a body may take to arrive; 15 s when omitted. */
@@ -136,14 +139,14 @@ async function admit(
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
-  const { idempotency, places, reads } = dependencies;
+  const { places, reads } = dependencies;
   return async (open, gate) => {
     const key = endpoint.method === 'POST' ? keyOf(open.header(HEADER)) : null;
     const request = { ...open, ...caller, account };
     const work = async (keeper?: Keeper) => {
       gate.requireOpen();
       try {
-        return await handleOnce(endpoint, idempotency, { request, params, key, gate }, keeper);
+        return await handleOnce(endpoint, dependencies, { request, params, key, gate }, keeper);
       } finally {
         reads.noteWrite(endpoint, request);
       }
@@ -201,7 +204,7 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
  */
 async function handleOnce(
   endpoint: AccountEndpoint,
-  idempotency: Idempotency,
+  { idempotency, writes }: Pick<RouterDependencies, 'idempotency' | 'writes'>,
   call: { request: AccountRequest; params: object; key: string | null; gate: CommitGate },
   keeper: Keeper = KEEPS_NOTHING_ALONE,
 ): Promise<Answer> {
@@ -209,10 +212,12 @@ async function handleOnce(
   if (endpoint.method === 'GET') return await endpoint.handle(request);
   const handleWith = (keeper: Keeper) =>
     endpoint.handle({ ...request, keep: keptBefore(request.beforeCommit, keeper) });
-  if (key === null) return await handleWith(keeper);
   const { principal, body } = request;
-  const keyed = { principal, request: [endpoint.method, endpoint.path, params], key, body, gate };
-  return await idempotency.once(keyed, handleWith);
+  const ofKey = { principal, request: [endpoint.method, endpoint.path, params], body, gate };
+  const run = () => (key === null ? handleWith(keeper) : idempotency.once({ ...ofKey, key }, handleWith));
+  // A call that waits for a server outside writes nothing.
+  if (endpoint.extraMs !== undefined) return await run();
+  return await writes.track('isCommittedTogether' in endpoint ? 'reports' : 'configuration', run);
 }
 
 function keyOf(header: string | undefined): string | null {

@@ -52,10 +52,9 @@ const BATCH_EVENTS_MAX = 1_000;
 /** What has an `Idempotency-Key` has a transaction of its own, with its answer, as a report has. */
 export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowMs'>): PublishedEvents {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null } = dependencies;
-  const { trackWrite = (work) => work() } = dependencies;
   const together = new MicroBatcher<Publication, Recorded>({
     async run(publications) {
-      const recorded = await trackWrite(() => record(reportPool, publications, 'published-events'));
+      const recorded = await record(reportPool, publications, 'published-events');
       pass(publications, recorded);
       return recorded;
     },

@@ -42,8 +42,6 @@ export interface RunsDependencies {
   /** The trace that a call belongs to; always null while no traces are exported. */
   traceContext?: () => string | null;
   nowMs?: () => number;
-  /** Runs work that writes to the record; notes whether it could be written. */
-  trackWrite?: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /**
@@ -62,11 +60,10 @@ const BATCH_SLOTS = 3;
  */
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
-  const { trackWrite = (work) => work() } = dependencies;
   const recorder = new ReportRecorder();
   const together = new MicroBatcher<Report, Recorded>({
     async run(reports) {
-      const recorded = await trackWrite(() => recorder.record(reportPool, reports, { isTogether: true }));
+      const recorded = await recorder.record(reportPool, reports, { isTogether: true });
       pass(recorded);
       return recorded;
     },

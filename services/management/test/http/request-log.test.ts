@@ -53,6 +53,7 @@ beforeEach(async () => {
       findSession: async () => null,
       places: { run: (_, work) => work(), beside: (_, work) => work() },
       reads: { noteWrite: () => undefined },
+      writes: { track: (_, work) => work() },
       requestLimit: { take: async () => ({ kind: 'taken' }) },
       idempotency: { once: (_, work) => work(KEEPS_NOTHING) },
     },

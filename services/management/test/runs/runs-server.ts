@@ -10,6 +10,7 @@ import {
   openDatabase,
   type PermissionSet,
   type Pool,
+  type RecordWrites,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
@@ -38,7 +39,13 @@ export interface RunsServer {
   /** How many events went to it at a time. */
   handedOver(): number[];
   /** `path` follows the account: `/runs/`. A string body is sent as it is. */
-  call(method: string, path: string, body?: unknown, token?: string): Promise<{ status: number; json: Json }>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    token?: string,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; json: Json }>;
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
   tokenWith(permissionSets: PermissionSet[]): Promise<string>;
   createJob(name: string, accountId?: number): Promise<JobView>;
@@ -61,9 +68,14 @@ export interface SentEvent {
   data: string;
 }
 
+/** Tracks nothing. */
+const UNTRACKED: Pick<RecordWrites, 'track'> = { track: (_, work) => work() };
+
 /** The jobs and runs endpoints on a socket, over a database of their own, with an account on the free plan. */
 export async function startRunsServer(
-  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> = {},
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> & {
+    writes?: Pick<RecordWrites, 'track'>;
+  } = {},
 ): Promise<RunsServer> {
   const testDatabase = await createTestDatabase();
   const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
@@ -87,6 +99,7 @@ export async function startRunsServer(
     endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs, reads)],
     routing: {
       reads,
+      writes: options.writes ?? UNTRACKED,
       findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
       findSession: async () => null,
       places: { run: (_, work) => work(), beside: (_, work) => work() },
@@ -123,10 +136,10 @@ export async function startRunsServer(
     relayed: () => handedOver.flat().length,
     handedOver: () => handedOver.map((events) => events.length),
     otherAccount: newAccount,
-    async call(method, path, body, withToken = token) {
+    async call(method, path, body, withToken = token, headers = {}) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
         method,
-        headers: { authorization: `Token ${withToken}`, 'content-type': 'application/json' },
+        headers: { authorization: `Token ${withToken}`, 'content-type': 'application/json', ...headers },
         ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       });
       return { status: response.status, json: await response.json() };
