@@ -56,7 +56,6 @@ export { requirePreparedStatements } from './prepared-statements.ts';
 export {
   addQuarantined,
   countQuarantined,
-  deleteOldQuarantined,
   listQuarantined,
   QUARANTINE_KINDS,
   type QuarantinedItem,

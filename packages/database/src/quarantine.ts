@@ -171,22 +171,6 @@ export async function withdrawEvent(database: Queryable, { accountId, eventId }:
   await runStatement(database, WITHDRAW, [idDay('event', eventId), eventId, accountId]);
 }
 
-const REMOVE_OLD = `
-  DELETE FROM quarantined_items WHERE (account_id, kind, key) IN (
-    SELECT account_id, kind, key FROM quarantined_items
-    WHERE created_at < now() - $1::int * interval '1 day' LIMIT $2)
-  RETURNING kind`;
-const OLD_BATCH = 1_000;
-
-/** Deletes items that were set aside before the retention of the log began, in batches. Returns the number of rows. */
-export async function deleteOldQuarantined(database: Queryable, retentionDays: number): Promise<number> {
-  for (let deleted = 0; ; ) {
-    const rows = await runStatement(database, REMOVE_OLD, [retentionDays, OLD_BATCH]);
-    deleted += rows.length;
-    if (rows.length < OLD_BATCH) return deleted;
-  }
-}
-
 const REASON_CHARACTERS_MAX = 500;
 
 /** Describes a rejection for an operator, in text that PostgreSQL stores whatever the error quotes. */

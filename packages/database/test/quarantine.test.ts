@@ -2,7 +2,6 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import {
   addQuarantined,
   type Database,
-  deleteOldQuarantined,
   isItemFault,
   listQuarantined,
   openDatabase,
@@ -76,17 +75,4 @@ test('an item is skipped until it is released, and only in its own account', asy
   expect(await left()).toEqual([items[1]]);
   await releaseQuarantined(database.pool, { accountId: 1, kind: 'event', key: 'wev_1' });
   expect(await left()).toEqual(items);
-});
-
-test('items that were set aside before the retention began are deleted, and younger ones are not', async () => {
-  const item = { accountId: 1, kind: 'event', reason: 'r' } as const;
-  await addQuarantined(database.pool, [
-    { ...item, key: 'old' },
-    { ...item, key: 'young' },
-  ]);
-  await database.pool.query(
-    "UPDATE quarantined_items SET created_at = now() - interval '31 days' WHERE key = 'old'",
-  );
-  expect(await deleteOldQuarantined(database.pool, 30)).toBe(1);
-  expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([{ key: 'young' }]);
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
 import { takeParked } from '../src/record/parked.ts';
@@ -32,6 +33,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     return queue;
   };
 
+  const look = (onExpired?: (count: number) => void) =>
+    lookAfterLanes({
+      pool: harness.database.pool,
+      deliveries: openQueue(),
+      quarantine: harness.quarantine,
+      ...(onExpired && { onExpired }),
+    });
+
   async function countParked(): Promise<number> {
     const sql = 'SELECT count(*)::int AS parked FROM deliveries WHERE parked_at IS NOT NULL';
     const { rows } = await harness.database.pool.query<{ parked: number }>(sql);
@@ -46,8 +55,12 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   }
 
   /** As fan-out leaves them when their lane is shut, with nothing in the queue. */
-  async function parked(subscription: { id: string; name: string }, count: number): Promise<void> {
-    const rows = events(count).map((event) => ({
+  async function parked(
+    subscription: { id: string; name: string },
+    count: number,
+    account = harness.account,
+  ): Promise<void> {
+    const rows = events(count, account).map((event) => ({
       event,
       version: null,
       deliveries: [
@@ -143,7 +156,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     const subscription = await subscribe('/lost');
     await parked(subscription, 20);
     await harness.startDispatcher();
-    const turn = await lookAfterLanes({ pool: harness.database.pool, deliveries: openQueue() });
+    const turn = await look();
     expect(turn).toEqual({ waiting: 1, expired: 0 });
     await everyDelivery(20, 'delivered');
     expect(harness.receiver.requests).toHaveLength(20);
@@ -181,7 +194,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   test('every lane with something parked is found, whatever the others have', async () => {
     const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => subscribe(`/${index}`)));
     for (const lane of lanes) await parked(lane, 3);
-    const turn = await lookAfterLanes({ pool: harness.database.pool, deliveries: openQueue() });
+    const turn = await look();
     expect(turn.waiting).toBe(7);
   });
 
@@ -192,7 +205,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       `UPDATE deliveries SET parked_at = now() - interval '24 hours 1 minute'
        WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT 3)`,
     );
-    const turn = await lookAfterLanes({ pool: harness.database.pool, deliveries: openQueue() });
+    const turn = await look();
     expect(turn).toEqual({ waiting: 1, expired: 3 });
     const rows = await deliveriesOf(harness.database);
     expect(rows.map(({ status }) => status).sort()).toEqual([
@@ -205,6 +218,53 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(rows.find(({ status }) => status === 'failed')?.reason).toMatch(
       /^It could not be attempted for 24 hours/,
     );
+  });
+
+  test('deliveries that cannot expire are set aside, and stop neither their account nor another', async () => {
+    const { pool } = harness.database;
+    const another = await seedAccount(harness.database);
+    await parked(await subscribe('/bad'), 5);
+    await parked(await subscribe('/other', another.id), 3, another);
+    const { rows } = await pool.query<{ id: string }>('SELECT id FROM deliveries WHERE account_id = $1', [
+      harness.account.id,
+    ]);
+    const bad = rows[2]?.id;
+    await pool.query(
+      `UPDATE deliveries SET parked_at = now() - interval '25 hours' - run_id * interval '1 s'`,
+    );
+    await pool.query(
+      `ALTER TABLE deliveries ADD CONSTRAINT reject CHECK (NOT (id = '${bad}' AND status = 'failed')) NOT VALID`,
+    );
+    expect(await look()).toMatchObject({ expired: 7 });
+    const setAside = await listQuarantined(pool, { limit: 10 });
+    expect(setAside).toMatchObject([
+      {
+        kind: 'delivery',
+        key: bad,
+        accountId: harness.account.id,
+        reason: expect.stringMatching(/^23514: /),
+      },
+    ]);
+    expect(await look()).toMatchObject({ expired: 0 });
+  });
+
+  test('an account whose parked deliveries cannot be changed stops no other', async () => {
+    const { pool } = harness.database;
+    const another = await seedAccount(harness.database);
+    await parked(await subscribe('/bad'), 3);
+    await parked(await subscribe('/other', another.id), 3, another);
+    await pool.query(
+      `UPDATE deliveries SET parked_at = now() - interval '25 hours'
+         - CASE account_id WHEN ${another.id} THEN interval '0' ELSE interval '1 hour' END`,
+    );
+    await pool.query(
+      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'of this account'; END $$;
+       CREATE TRIGGER fail BEFORE UPDATE ON deliveries FOR EACH ROW
+       WHEN (NEW.account_id = ${harness.account.id}) EXECUTE FUNCTION fail()`,
+    );
+    const expired: number[] = [];
+    await expect(look((count) => expired.push(count))).rejects.toThrow('Failed: expired.');
+    expect(expired).toEqual([3]);
   });
 
   test('several dispatchers attempt what is parked once', async () => {

@@ -1,6 +1,9 @@
-import { type Queryable, runEach, runStatement } from '@runhook/database';
+import { type Queryable, runEach } from '@runhook/database';
+import type { Quarantine } from '../record/quarantine.ts';
+import { changeSubscriptions, type SubscriptionChange } from './change-subscriptions.ts';
 
 export interface HealthOptions {
+  quarantine: Pick<Quarantine, 'setAsideStatus'>;
   /** Whether the admins of the account are told. */
   areAdminsTold: boolean;
   /** Subscriptions that fail so often in a row are made inactive; with `deactivateAfterDays`, both must be so. */
@@ -16,22 +19,19 @@ export interface HealthTurn {
   recovered: number;
 }
 
-const PAGE_SIZE = 500;
-
 /**
  * Looks at the subscriptions that fail, or do not any more. Each admin is told by a row of `notices`, written in the
  * statement that notes that they are: however many look at the same time, there is one.
  */
 export async function lookAfterHealth(database: Queryable, options: HealthOptions): Promise<HealthTurn> {
-  const { areAdminsTold, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
-  const count = async (text: string, values: unknown[], name: string) =>
-    (await runStatement(database, text, values, name)).length;
+  const { areAdminsTold, quarantine, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
+  const change = (changed: SubscriptionChange) => changeSubscriptions(database, quarantine, changed);
   const isDeactivating = deactivateAfterFailures !== null || deactivateAfterDays !== null;
-  const limits = [deactivateAfterFailures, deactivateAfterDays, areAdminsTold, PAGE_SIZE];
+  const deactivate = deactivation([deactivateAfterFailures, deactivateAfterDays], areAdminsTold);
   return await runEach<HealthTurn>({
-    deactivated: async () => (isDeactivating ? await count(DEACTIVATE, limits, 'deactivate-failing') : 0),
-    failing: async () => (areAdminsTold ? await count(TELL_FAILING, [PAGE_SIZE], 'tell-failing') : 0),
-    recovered: async () => (areAdminsTold ? await count(TELL_RECOVERED, [PAGE_SIZE], 'tell-recovered') : 0),
+    deactivated: async () => (isDeactivating ? await change(deactivate) : 0),
+    failing: async () => (areAdminsTold ? await change(TELL_FAILING) : 0),
+    recovered: async () => (areAdminsTold ? await change(TELL_RECOVERED) : 0),
   });
 }
 
@@ -43,53 +43,57 @@ const ADMINS = `
 const LIVE = 's.active AND s.deleted_at IS NULL';
 
 // An hour by the clock: an endpoint that fails for a nightly job is told of before the next night.
-const TELL_FAILING = `
-  WITH changed AS (
-    UPDATE subscriptions SET failure_told_at = now()
-    WHERE id IN (
-      SELECT s.id FROM subscriptions s
-      WHERE ${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_told_at IS NULL
-      ORDER BY s.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id, account_id, failing_since, consecutive_failures
-  ), told AS (
-    INSERT INTO notices (kind, subscription_id, email, moment, failures)
-    SELECT 'failing', changed.id, u.email, changed.failing_since, changed.consecutive_failures FROM changed ${ADMINS}
-  )
-  SELECT id FROM changed`;
+const TELL_FAILING: SubscriptionChange = {
+  name: 'tell-failing',
+  condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_told_at IS NULL`,
+  values: [],
+  statement: (ids) => `
+    WITH changed AS (
+      UPDATE subscriptions SET failure_told_at = now() WHERE id IN (${ids})
+      RETURNING id, account_id, failing_since, consecutive_failures
+    ), told AS (
+      INSERT INTO notices (kind, subscription_id, email, moment, failures)
+      SELECT 'failing', changed.id, u.email, changed.failing_since, changed.consecutive_failures FROM changed ${ADMINS}
+    )
+    SELECT id FROM changed`,
+};
 
 // One that has succeeded and fails again is told of as both, each in its turn.
-const TELL_RECOVERED = `
-  WITH changed AS (
-    UPDATE subscriptions SET failure_told_at = NULL
-    WHERE id IN (
-      SELECT s.id FROM subscriptions s
-      WHERE ${LIVE} AND s.failure_told_at IS NOT NULL
-        AND (s.failing_since IS NULL OR s.failing_since > s.failure_told_at)
-      ORDER BY s.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id, account_id, coalesce(last_success_at, now()) AS moment
-  ), told AS (
-    INSERT INTO notices (kind, subscription_id, email, moment, failures)
-    SELECT 'recovered', changed.id, u.email, changed.moment, 0 FROM changed ${ADMINS}
-  )
-  SELECT id FROM changed`;
+const TELL_RECOVERED: SubscriptionChange = {
+  name: 'tell-recovered',
+  condition: `${LIVE} AND s.failure_told_at IS NOT NULL
+    AND (s.failing_since IS NULL OR s.failing_since > s.failure_told_at)`,
+  values: [],
+  statement: (ids) => `
+    WITH changed AS (
+      UPDATE subscriptions SET failure_told_at = NULL WHERE id IN (${ids})
+      RETURNING id, account_id, coalesce(last_success_at, now()) AS moment
+    ), told AS (
+      INSERT INTO notices (kind, subscription_id, email, moment, failures)
+      SELECT 'recovered', changed.id, u.email, changed.moment, 0 FROM changed ${ADMINS}
+    )
+    SELECT id FROM changed`,
+};
 
-// Days count from attempt to attempt: one failure, and nothing to send since, is no week of failures.
-const DEACTIVATE = `
-  WITH changed AS (
-    UPDATE subscriptions SET active = false, failure_told_at = NULL,
-      deactivate_reason = format('Its endpoint failed %s times in a row since %s.', consecutive_failures,
-        to_char(failing_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
-    WHERE id IN (
-      SELECT s.id FROM subscriptions s
-      WHERE ${LIVE} AND s.failing_since IS NOT NULL
-        AND s.consecutive_failures >= coalesce($1::int, 1)
-        AND s.dispatched_at >= s.failing_since + coalesce($2::int, 0) * interval '1 day'
-      ORDER BY s.id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id, account_id, failing_since, consecutive_failures
-  ), told AS (
-    INSERT INTO notices (kind, subscription_id, email, moment, failures)
-    SELECT 'deactivated', changed.id, u.email, changed.failing_since, changed.consecutive_failures
-    FROM changed ${ADMINS}
-    WHERE $3::boolean
-  )
-  SELECT id FROM changed`;
+/** Days count from attempt to attempt: one failure, and nothing to send since, is no week of failures. */
+const deactivation = (limits: (number | null)[], areAdminsTold: boolean): SubscriptionChange => ({
+  name: areAdminsTold ? 'deactivate-failing-and-tell' : 'deactivate-failing',
+  condition: `${LIVE} AND s.failing_since IS NOT NULL
+    AND s.consecutive_failures >= coalesce($2::int, 1)
+    AND s.dispatched_at >= s.failing_since + coalesce($3::int, 0) * interval '1 day'`,
+  values: limits,
+  statement: (ids) => `
+    WITH changed AS (
+      UPDATE subscriptions SET active = false, failure_told_at = NULL,
+        deactivate_reason = format('Its endpoint failed %s times in a row since %s.', consecutive_failures,
+          to_char(failing_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+      WHERE id IN (${ids})
+      RETURNING id, account_id, failing_since, consecutive_failures
+    ), told AS (
+      INSERT INTO notices (kind, subscription_id, email, moment, failures)
+      SELECT 'deactivated', changed.id, u.email, changed.failing_since, changed.consecutive_failures
+      FROM changed ${ADMINS}
+      WHERE ${areAdminsTold}
+    )
+    SELECT id FROM changed`,
+});

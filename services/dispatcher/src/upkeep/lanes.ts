@@ -1,6 +1,8 @@
 import { type Pool, runEach } from '@runhook/database';
 import type { DeliveryQueue, WokenLane } from '@runhook/queue';
-import { expireParked, waitingLanes } from '../record/parked.ts';
+import { waitingLanes } from '../record/parked.ts';
+import { expireParked } from '../record/parked-expiry.ts';
+import type { Quarantine } from '../record/quarantine.ts';
 
 const PAGE_SIZE = 500;
 const EXPIRED_PAGE_SIZE = 1_000;
@@ -20,28 +22,25 @@ export interface LanesTurn {
 export interface LanesDependencies {
   pool: Pool;
   deliveries: Pick<DeliveryQueue, 'putBackLanes'>;
+  quarantine: Pick<Quarantine, 'setAside'>;
   /** Called with the number of deliveries that expired, even if waking the lanes fails later. */
   onExpired?: (count: number) => void;
 }
 
 /** Creates the missing job of each lane with parked deliveries, and expires deliveries that are parked for too long. */
 export async function lookAfterLanes(dependencies: LanesDependencies): Promise<LanesTurn> {
-  const { pool, deliveries, onExpired } = dependencies;
+  const { pool, deliveries, quarantine, onExpired } = dependencies;
+  const expiry = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
   return await runEach<LanesTurn>({
     expired: async () => {
-      const expired = await expireAllParked(pool);
+      const { expired, errors } = await expireParked({ pool, quarantine, ...expiry });
       if (expired > 0) onExpired?.(expired);
+      if (errors.length > 0)
+        throw new AggregateError(errors, `Parked deliveries of ${errors.length} accounts did not expire.`);
       return expired;
     },
     waiting: () => wakeAllLanes(pool, deliveries),
   });
-}
-
-async function expireAllParked(pool: Pool): Promise<number> {
-  const options = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
-  let expired = 0;
-  for (let page = 1; page > 0; expired += page) page = await expireParked(pool, options);
-  return expired;
 }
 
 async function wakeAllLanes(pool: Pool, deliveries: LanesDependencies['deliveries']): Promise<number> {

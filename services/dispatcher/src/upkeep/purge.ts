@@ -1,10 +1,6 @@
-import {
-  type BatchOptions,
-  deleteOldQuarantined,
-  type Queryable,
-  runEach,
-  runInBatches,
-} from '@runhook/database';
+import { type BatchOptions, type Queryable, runEach, runInBatches } from '@runhook/database';
+import type { Quarantine } from '../record/quarantine.ts';
+import { changeSubscriptions, type SubscriptionChange } from './change-subscriptions.ts';
 
 /** Rows that were deleted, by kind. */
 export interface Purged {
@@ -48,7 +44,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
     runs: purgeKind('runs', DELETE_RUNS, runRetentionDays),
     subscriptions: purgeKind('subscriptions', DELETE_SUBSCRIPTIONS, logRetentionDays),
     auditEntries: purgeKind('auditEntries', DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS),
-    quarantinedItems: () => deleteOldQuarantined(database, logRetentionDays),
+    quarantinedItems: purgeKind('quarantinedItems', DELETE_QUARANTINED, logRetentionDays),
   });
 }
 
@@ -76,6 +72,15 @@ const DELETE_RECOVERIES = deleteOlder('recoveries', 'completed_at', 'delete-old-
 const DELETE_NOTICES = deleteOlder('notices', 'created_at', 'delete-old-notices');
 const DELETE_INCIDENTS = deleteOlder('incidents', 'closed_at', 'delete-old-incidents');
 const DELETE_AUDIT_ENTRIES = deleteOlder('audit_entries', 'created_at', 'delete-old-audit-entries');
+const DELETE_QUARANTINED = {
+  name: 'delete-old-quarantined',
+  text: `
+    DELETE FROM quarantined_items WHERE (account_id, kind, key) IN (
+      SELECT account_id, kind, key FROM quarantined_items
+      WHERE created_at < now() - $1::int * interval '1 day'
+      LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING key`,
+};
 /** A trigger rejects the deletion of younger entries. */
 const AUDIT_RETENTION_DAYS = 365;
 
@@ -111,18 +116,22 @@ const DELETE_SUBSCRIPTIONS = {
  * only concerns secrets at rest. Safe to run concurrently.
  * @returns the number of secrets
  */
-export async function eraseOldSecrets(database: Queryable, batchSize = 500): Promise<number> {
-  const statement = { text: ERASE_SECRETS, values: [], name: 'erase-old-secrets' };
-  return await runInBatches(database, statement, { batchSize });
+export async function eraseOldSecrets(
+  database: Queryable,
+  quarantine: Pick<Quarantine, 'setAsideStatus'>,
+  pageSize?: number,
+): Promise<number> {
+  return await changeSubscriptions(database, quarantine, ERASE_SECRETS, pageSize);
 }
 
-const ERASE_SECRETS = `
-  UPDATE subscriptions s SET
-    hmac_secret_ciphertext = s.next_hmac_secret_ciphertext, next_hmac_secret_ciphertext = NULL,
-    rotation_started_at = NULL, rotation_ends_at = NULL
-  FROM (
-    SELECT id FROM subscriptions WHERE rotation_ends_at <= now()
-    ORDER BY id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
-  ) AS ended
-  WHERE s.id = ended.id
-  RETURNING s.id`;
+const ERASE_SECRETS: SubscriptionChange = {
+  name: 'erase-old-secrets',
+  condition: 's.rotation_ends_at <= now()',
+  values: [],
+  statement: (ids) => `
+    UPDATE subscriptions SET
+      hmac_secret_ciphertext = next_hmac_secret_ciphertext, next_hmac_secret_ciphertext = NULL,
+      rotation_started_at = NULL, rotation_ends_at = NULL
+    WHERE id IN (${ids})
+    RETURNING id`,
+};

@@ -119,7 +119,7 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'rotations',
       everyMs: ROTATIONS_EVERY_MS,
       async run() {
-        const erased = await eraseOldSecrets(pool);
+        const erased = await eraseOldSecrets(pool, dependencies.quarantine);
         if (erased > 0) logger.info({ erased }, 'erased old secrets whose rotation has ended');
       },
     },

@@ -63,6 +63,7 @@ const OF_ALL_ACCOUNTS = [
   'accounts-that-wait',
   'accounts-with-old',
   'expire-parked',
+  'old-of-account',
   'oldest-due',
   'overdue-deliveries',
   'waiting-lanes',
@@ -209,7 +210,10 @@ async function runHotStatements(): Promise<void> {
   await committed({ isParked: true });
   // Full, so that nobody else's account has to be looked at.
   await limitPending({ pool, pendingMax: 100 });
-  await lookAfterLanes({ pool, deliveries: queue });
+  await database.pool.query(
+    `UPDATE deliveries SET parked_at = now() - interval '25 hours' WHERE parked_at IS NOT NULL`,
+  );
+  await lookAfterLanes({ pool, deliveries: queue, quarantine });
   await database.pool.query(
     `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
      VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'failed', 1)`,

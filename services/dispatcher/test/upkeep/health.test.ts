@@ -74,7 +74,7 @@ const succeed = () =>
     [subscriptionId],
   );
 const look = (options: Partial<Parameters<typeof lookAfterHealth>[1]> = {}) =>
-  lookAfterHealth(database.pool, { areAdminsTold: true, ...options });
+  lookAfterHealth(database.pool, { areAdminsTold: true, quarantine, ...options });
 const subscription = () => database.prisma.subscription.findUniqueOrThrow({ where: { id: subscriptionId } });
 const NOTHING = { deactivated: 0, failing: 0, recovered: 0 };
 
@@ -238,6 +238,32 @@ describe('an endpoint that has failed for an hour', () => {
       });
     await purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
     expect(await database.prisma.incident.findMany()).toMatchObject([{ failures: 29 }]);
+  });
+});
+
+describe('a webhook whose change PostgreSQL rejects', () => {
+  test.each([
+    ['a notice that it fails', { areAdminsTold: true }, 'failing'],
+    ['its deactivation', { areAdminsTold: false, deactivateAfterFailures: 1 }, 'deactivated'],
+  ] as const)('is set aside, and %s of another account is recorded', async (_, options, kind) => {
+    const clientUrl = 'https://receiver.example.com';
+    const others = [];
+    for (let count = 0; count < 4; count++)
+      others.push(
+        await seedSubscription(database, { accountId: (await seedAccount(database)).id, clientUrl }),
+      );
+    const all = [subscriptionId, ...others.map(({ id }) => id)];
+    for (subscriptionId of all) await fail(90);
+    const [bad] = all;
+    await database.pool.query(
+      `ALTER TABLE subscriptions ADD CONSTRAINT reject
+         CHECK (NOT (id = '${bad}' AND (failure_told_at IS NOT NULL OR NOT active))) NOT VALID`,
+    );
+    expect(await look(options)).toEqual({ ...NOTHING, [kind]: 4 });
+    expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
+      { kind: 'status', key: bad, accountId, reason: expect.stringMatching(/^23514: /) },
+    ]);
+    expect(await look(options)).toEqual(NOTHING);
   });
 });
 

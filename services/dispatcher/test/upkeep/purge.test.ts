@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { addQuarantined, listQuarantined } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -103,6 +104,22 @@ test('a kind that cannot be deleted fails the purge after every other kind was p
 test('a stop ends it after the batch', async () => {
   await reportRuns(366, 7);
   expect(await run({ batchSize: 5, stopping: AbortSignal.abort() })).toMatchObject({ runs: 5 });
+});
+
+test('items that were set aside before the retention began are deleted in batches, until a stop or the time limit', async () => {
+  const item = { accountId, kind: 'event', reason: 'r' } as const;
+  const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'young'];
+  await addQuarantined(
+    database.pool,
+    keys.map((key) => ({ ...item, key })),
+  );
+  await database.pool.query(
+    "UPDATE quarantined_items SET created_at = now() - interval '31 days' WHERE key <> 'young'",
+  );
+  expect(await run({ batchSize: 2, stopping: AbortSignal.abort() })).toMatchObject({ quarantinedItems: 2 });
+  expect(await run({ batchSize: 2, passMaxMs: 0 })).toMatchObject({ quarantinedItems: 2 });
+  expect(await run({ batchSize: 2 })).toMatchObject({ quarantinedItems: 2 });
+  expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([{ key: 'young' }]);
 });
 
 test('a deleted subscription goes with the log, once none of its deliveries is left, and its recoveries with it', async () => {

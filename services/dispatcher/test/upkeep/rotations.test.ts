@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { listQuarantined } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
 import { eraseOldSecrets } from '../../src/upkeep/purge.ts';
+import { testQuarantine } from '../harness.ts';
 
 let database: PrismaDatabase;
 let close: () => Promise<void>;
@@ -32,7 +34,7 @@ test('old secrets are erased when their rotation has ended, all of them, and not
   const ended = [];
   for (let count = 0; count < 5; count++) ended.push(await rotating(accountId, '-1 second'));
   const underWay = await rotating(accountId, '1 minute');
-  expect(await eraseOldSecrets(database.pool, 2)).toBe(5);
+  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool), 2)).toBe(5);
   const { rows } = await database.pool.query(
     `SELECT id, hmac_secret_ciphertext AS current, next_hmac_secret_ciphertext AS next, rotation_ends_at IS NULL AS done
      FROM subscriptions ORDER BY done DESC, id`,
@@ -41,5 +43,18 @@ test('old secrets are erased when their rotation has ended, all of them, and not
     ...ended.sort().map((id) => ({ id, current: 'test.new', next: null, done: true })),
     { id: underWay, current: 'test.old', next: 'test.new', done: false },
   ]);
-  expect(await eraseOldSecrets(database.pool)).toBe(0);
+  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool))).toBe(0);
+});
+
+test('a subscription whose rotation cannot end is set aside, and the secrets of the others are erased', async () => {
+  const ids = [];
+  for (let count = 0; count < 3; count++)
+    ids.push(await rotating((await seedAccount(database)).id, '-1 second'));
+  await database.pool.query(
+    `ALTER TABLE subscriptions ADD CONSTRAINT reject CHECK (id <> '${ids[1]}' OR rotation_ends_at IS NOT NULL) NOT VALID`,
+  );
+  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool), 2)).toBe(2);
+  expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
+    { kind: 'status', key: ids[1] },
+  ]);
 });

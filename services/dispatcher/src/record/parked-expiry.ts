@@ -1,0 +1,112 @@
+import { idDay } from '@runhook/contract';
+import {
+  distinctDays,
+  inDays,
+  isItemFault,
+  type Pool,
+  rejectionReason,
+  runStatement,
+  withoutQuarantined,
+} from '@runhook/database';
+import { callHalving } from '@runhook/runtime';
+import type { DeliveryKey } from './deliveries.ts';
+import type { Quarantine } from './quarantine.ts';
+
+export interface ParkedExpiry {
+  pool: Pool;
+  quarantine: Pick<Quarantine, 'setAside'>;
+  /** How long a delivery may be parked. */
+  maxSeconds: number;
+  /** Deliveries of one statement. */
+  limit: number;
+  reason: string;
+}
+
+/**
+ * Fails deliveries that have been parked for too long, account by account. A delivery that PostgreSQL rejects is set aside, and
+ * an account that cannot be read or changed stops no other.
+ * @returns the number of deliveries, and the errors of accounts that the next pass must try again
+ */
+export async function expireParked(expiry: ParkedExpiry): Promise<{ expired: number; errors: unknown[] }> {
+  const finished: number[] = [];
+  const errors: unknown[] = [];
+  let expired = 0;
+  while (true) {
+    const accounts = await accountsWithExpired(expiry, finished);
+    if (accounts.length === 0) return { expired, errors };
+    for (const accountId of accounts) {
+      try {
+        const count = await expirePage(expiry, accountId);
+        expired += count;
+        if (count === 0) finished.push(accountId);
+      } catch (error) {
+        errors.push(error);
+        finished.push(accountId);
+      }
+    }
+  }
+}
+
+const ACCOUNTS = `
+  SELECT DISTINCT account_id AS "accountId"
+  FROM (SELECT account_id FROM deliveries
+        WHERE parked_at < now() - $1::int * interval '1 second' AND account_id <> ALL ($2::bigint[])
+        ORDER BY parked_at LIMIT $3) AS old`;
+
+async function accountsWithExpired(
+  { pool, maxSeconds, limit }: ParkedExpiry,
+  finished: readonly number[],
+): Promise<number[]> {
+  const values = [maxSeconds, finished, limit];
+  const rows = await runStatement<{ accountId: string }>(pool, ACCOUNTS, values, 'accounts-with-old');
+  return rows.map(({ accountId }) => Number(accountId));
+}
+
+const OF_ACCOUNT = `
+  SELECT id AS "deliveryId" FROM deliveries
+  WHERE account_id = $1 AND parked_at < now() - $2::int * interval '1 second'
+  ORDER BY parked_at LIMIT $3`;
+
+// A delivery that is locked is being taken by its lane.
+const EXPIRE = `
+  WITH old AS MATERIALIZED (
+    SELECT d.day, d.id, d.account_id FROM deliveries d
+    WHERE d.account_id = $1 AND d.id = ANY ($2::text[]) AND ${inDays('$3', 'd')}
+      AND d.parked_at < now() - $4::int * interval '1 second'
+    FOR UPDATE SKIP LOCKED
+  ), expired AS (
+    UPDATE deliveries d
+    SET status = 'failed', reason = $5, completed_at = now(), parked_at = NULL
+    FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id AND d.account_id = $1
+    RETURNING 1
+  )
+  SELECT count(*)::int AS expired FROM expired`;
+
+/** Returns how many deliveries of the account were failed: 0 when all that is left is set aside or locked. */
+async function expirePage(
+  { pool, quarantine, maxSeconds, limit, reason }: ParkedExpiry,
+  accountId: number,
+): Promise<number> {
+  const values = [accountId, maxSeconds, limit];
+  const rows = await runStatement<{ deliveryId: string }>(pool, OF_ACCOUNT, values, 'old-of-account');
+  const keys = rows.map(({ deliveryId }): DeliveryKey => ({ deliveryId, accountId }));
+  const nameOf = ({ deliveryId: key }: DeliveryKey) => ({ accountId, key });
+  const deliverable = await withoutQuarantined(pool, 'delivery', keys, nameOf);
+  let count = 0;
+  const expire = async (some: readonly DeliveryKey[]) => {
+    const ids = some.map(({ deliveryId }) => deliveryId);
+    const days = distinctDays(ids.map((id) => idDay('delivery', id)));
+    const values = [accountId, ids, days, maxSeconds, reason];
+    const [row] = await runStatement<{ expired: number }>(pool, EXPIRE, values, 'expire-parked');
+    count += row?.expired ?? 0;
+  };
+  const rejected = await callHalving(deliverable, expire, isItemFault);
+  await quarantine.setAside(
+    rejected.map(({ item, error }) => ({
+      kind: 'delivery',
+      ...nameOf(item),
+      reason: rejectionReason(error),
+    })),
+  );
+  return count;
+}

@@ -1,0 +1,54 @@
+import { isItemFault, type Queryable, runStatement } from '@runhook/database';
+import { callHalving } from '@runhook/runtime';
+import type { Quarantine } from '../record/quarantine.ts';
+
+/** A change of all subscriptions that meet a condition, of every account. */
+export interface SubscriptionChange {
+  /** Of the prepared statement. */
+  name: string;
+  /** SQL over the subscription `s`. Its first parameter is `$2`. */
+  condition: string;
+  /** Values of the parameters from `$2`; `$1` is the helper's. */
+  values: readonly unknown[];
+  /** SQL that changes the subscriptions of a subquery and returns one row for each. */
+  statement: (ids: string) => string;
+}
+
+const PAGE_SIZE = 500;
+
+// What was set aside stays as it is until an operator releases it.
+const find = (condition: string) => `
+  SELECT s.id FROM subscriptions s
+  WHERE ${condition} AND NOT EXISTS (
+    SELECT FROM quarantined_items q WHERE q.account_id = s.account_id AND q.kind = 'status' AND q.key = s.id)
+  ORDER BY s.id LIMIT $1`;
+
+const lock = (condition: string) => `
+  SELECT s.id FROM subscriptions s WHERE s.id = ANY ($1::text[]) AND ${condition}
+  ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED`;
+
+/**
+ * Changes subscriptions in pages. A subscription whose change PostgreSQL rejects is set aside, and the others change. Safe to
+ * run concurrently: of several calls, one changes a subscription.
+ * @returns the number of subscriptions that were changed
+ */
+export async function changeSubscriptions(
+  database: Queryable,
+  quarantine: Pick<Quarantine, 'setAsideStatus'>,
+  { name, condition, values, statement }: SubscriptionChange,
+  pageSize = PAGE_SIZE,
+): Promise<number> {
+  let count = 0;
+  for (let isFull = true; isFull; ) {
+    const rows = await runStatement(database, find(condition), [pageSize, ...values], `find-${name}`);
+    const before = count;
+    const change = async (ids: readonly unknown[]) => {
+      count += (await runStatement(database, statement(lock(condition)), [ids, ...values], name)).length;
+    };
+    const ids = rows.map(({ id }) => id as string);
+    for (const { item, error } of await callHalving(ids, change, isItemFault))
+      await quarantine.setAsideStatus(item, error);
+    isFull = ids.length === pageSize && count > before;
+  }
+  return count;
+}
