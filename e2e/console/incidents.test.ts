@@ -31,6 +31,29 @@ async function failAll(world: World, webhookId: string, runs: number): Promise<v
 describeConsole(
   'incidents',
   (story) => {
+    story(
+      'a record that takes no writes and items that were set aside are shown on every page',
+      async (visit) => {
+        const { world, page, at, as } = visit;
+        const { id } = world.accounts.enterprise;
+        await as('ada');
+        const item = { kind: 'event', id: 'wev_1', reason: '22P02: no JSON', created_at: '1' };
+        const state = { record_writable: false, set_aside_count: 2, set_aside: [item] };
+        await page.route('**/webhooks/service-state', async (route) => {
+          const response = await route.fetch();
+          const body = (await response.json()) as { data: unknown };
+          expect(body.data).toEqual({ record_writable: true, set_aside_count: 0, set_aside: [] });
+          await route.fulfill({ response, json: { ...body, data: state } });
+        });
+        for (const path of ['settings/webhooks', 'events', 'runs']) {
+          await page.goto(at(`/accounts/${id}/${path}`));
+          await page.getByText('Nothing can be recorded at the moment').waitFor();
+          await page.getByText('2 items could not be processed').waitFor();
+          await page.getByText('The newest: event wev_1, 22P02: no JSON.').waitFor();
+        }
+      },
+    );
+
     story('from the first page to a webhook that works again, in under ten clicks', async (visit) => {
       const { world, page, at, as } = visit;
       // As Slack does it; the relay beside it takes what comes.

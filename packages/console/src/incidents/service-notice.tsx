@@ -10,13 +10,13 @@ export function ServiceNotice({ accountId }: { accountId: number }) {
   return (
     <>
       {!data.record_writable && (
-        <Alert color="red" title="Nothing can be recorded at the moment">
+        <Alert color="red" mb="md" title="Nothing can be recorded at the moment">
           Reports are rejected with 503, and deliveries wait. Lists are readable. Ask the operator of this
           service.
         </Alert>
       )}
       {newest !== undefined && (
-        <Alert color="yellow" title={setAsideTitle(data.set_aside_count)}>
+        <Alert color="yellow" mb="md" title={setAsideTitle(data.set_aside_count)}>
           The newest: {newest.kind} {newest.id}, {newest.reason}. Everything else is delivered. An operator
           can release or remove them.
         </Alert>

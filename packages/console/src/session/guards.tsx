@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Navigate, Outlet, useLocation, useParams } from 'react-router';
 import { InPieces, Problem } from '../components/page.tsx';
+import { ServiceNotice } from '../incidents/service-notice.tsx';
 import { SIGN_IN_PATH, webhooksPath } from '../paths.ts';
 import { NoAccountPage, NotFoundPage } from '../shell/dead-ends.tsx';
 import { UnavailablePage } from '../webhooks/empty-list.tsx';
@@ -73,7 +74,14 @@ export function AccountLayout() {
   // Nothing of one account's page stays for the next account's.
   return (
     <AccountContext key={account.id} value={account}>
-      {refusal === null ? <Outlet /> : <UnavailablePage reason={refusal} />}
+      {refusal === null ? (
+        <>
+          <ServiceNotice accountId={account.id} />
+          <Outlet />
+        </>
+      ) : (
+        <UnavailablePage reason={refusal} />
+      )}
     </AccountContext>
   );
 }

@@ -10,7 +10,6 @@ import type { Rates, Subscription } from '../api/types.ts';
 import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { InPieces, PageHeading, Problem } from '../components/page.tsx';
 import { Incidents, incidentsOf, openWords, useIncidents } from '../incidents/incidents.tsx';
-import { ServiceNotice } from '../incidents/service-notice.tsx';
 import { newWebhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
@@ -93,7 +92,6 @@ export function Component() {
       ) : (
         <InPieces meanwhile={LOADING}>
           <Stack gap="md">
-            <ServiceNotice accountId={account.id} />
             <Incidents accountId={account.id} refusal={refusal} />
             {(!isEmpty || isNarrowed) && (
               <Group>
