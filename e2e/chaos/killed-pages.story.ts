@@ -4,6 +4,7 @@ import { createEventPublisher } from '@runhook/publisher';
 import {
   eventually,
   exampleEvent,
+  IN_VAIN_MS,
   queueBackends,
   seedAccount,
   seedSubscription,
@@ -33,7 +34,11 @@ test.each(queueBackends())(
     opened.add(() => servers.close());
     const receiver = await startReceiver();
     opened.add(() => receiver.close());
-    const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+    const database = openPrismaDatabase({
+      url: servers.databaseUrl,
+      connectTimeoutMs: IN_VAIN_MS,
+      onConnectionError: () => undefined,
+    });
     opened.add(() => database.close());
     const account = await seedAccount(database);
     await seedSubscription(database, { accountId: account.id, clientUrl: receiver.url });

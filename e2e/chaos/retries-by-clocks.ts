@@ -2,7 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { expect } from '@jest/globals';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
-import { eventually, seedAccount, seedDeliveries, seedSubscription, startReceiver } from '@runhook/testing';
+import {
+  eventually,
+  IN_VAIN_MS,
+  seedAccount,
+  seedDeliveries,
+  seedSubscription,
+  startReceiver,
+} from '@runhook/testing';
 import { startService } from '../services.ts';
 import { Releases } from './releases.ts';
 import { type BackendName, startServers } from './servers.ts';
@@ -45,7 +52,11 @@ async function makeRetriesOn(
   opened.add(() => servers.close());
   const receiver = await startReceiver();
   opened.add(() => receiver.close());
-  const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+  const database = openPrismaDatabase({
+    url: servers.databaseUrl,
+    connectTimeoutMs: IN_VAIN_MS,
+    onConnectionError: () => undefined,
+  });
   opened.add(() => database.close());
   const queue = openDeliveryQueue(createQueueBackend(servers.queueUrl), () => undefined);
   opened.add(() => queue.close());

@@ -5,7 +5,7 @@ import { openDatabase } from '@runhook/database';
 import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { startPostgres, startRedis } from '@runhook/embedded';
-import { eventually, startTcpProxy } from '@runhook/testing';
+import { eventually, IN_VAIN_MS, startTcpProxy } from '@runhook/testing';
 import { Releases } from './releases.ts';
 import { type BackendName, makeFolder, type Stores } from './servers.ts';
 import type { World } from './world.ts';
@@ -73,7 +73,11 @@ export async function startStandbyServers(
       killPrimary: () => primary.kill(),
       async promote(world) {
         await ask(standby.url, 'SELECT pg_promote(true, 60)');
-        const database = openPrismaDatabase({ url: standby.url, onConnectionError: () => undefined });
+        const database = openPrismaDatabase({
+          url: standby.url,
+          connectTimeoutMs: IN_VAIN_MS,
+          onConnectionError: () => undefined,
+        });
         await world.noteInFlight(database).finally(() => database.close());
         world.recordReplacedAtMs = Date.now();
         entrance.follow(standby.url);

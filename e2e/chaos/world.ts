@@ -8,7 +8,7 @@ import {
   openDeliveryQueue,
   openEventQueue,
 } from '@runhook/queue';
-import { eventually, startTcpProxy, type TcpProxy } from '@runhook/testing';
+import { eventually, IN_VAIN_MS, startTcpProxy, type TcpProxy } from '@runhook/testing';
 import { type RunningService, type ServiceOptions, startService } from '../services.ts';
 import { type Endpoint, startEndpoint } from './endpoint.ts';
 import { Releases } from './releases.ts';
@@ -101,7 +101,11 @@ export async function openWorldOn<Of extends Stores>(
   try {
     const endpoint = await startEndpoint(random, endpointHost);
     releases.add(() => endpoint.close());
-    const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
+    const database = openPrismaDatabase({
+      url: servers.databaseUrl,
+      connectTimeoutMs: IN_VAIN_MS,
+      onConnectionError: () => undefined,
+    });
     releases.add(() => database.close());
     const queueBackend = createQueueBackend(servers.queueUrl);
     const queues: World['queues'] = [

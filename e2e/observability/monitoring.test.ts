@@ -33,7 +33,7 @@ const LABELS: Record<string, RegExp> = {
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,
   batch: /^(match|look|commit|attempted|load|park|record|cancel|enqueue)$/,
-  kind: /^(delivery|event|retry|lane|recovery|status|notice)$/,
+  kind: /^(delivery|event|retry|lane|recovery|status|notice|conflict|out_of_range)$/,
   dependency: /^(database|queue)$/,
   method: /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|other)$/,
   status_class: /^[2345]xx$/,
