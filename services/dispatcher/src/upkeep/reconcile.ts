@@ -204,12 +204,15 @@ interface ForgottenEvent extends Place, Columns, EventOnRecord {
   since: string;
 }
 
-/** Events that management committed and nobody fanned out: it died with them, or its queue was away for long. */
+/**
+ * Events that management committed and nobody fanned out: it died with them, or its queue was away for long. A time in the
+ * future is of a clock that was ahead and has been corrected.
+ */
 const FORGOTTEN = `
   SELECT day::text AS day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
   FROM undispatched_events
-  WHERE created_at < now() - $1::int * interval '1 millisecond'
+  WHERE created_at NOT BETWEEN now() - $1::int * interval '1 millisecond' AND now()
     AND (event_id, account_id) > ($2, $3::bigint)
   ORDER BY event_id, account_id
   LIMIT $4`;

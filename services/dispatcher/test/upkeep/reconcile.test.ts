@@ -236,6 +236,18 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 
+  test('puts back every event of a clock that was ahead, when it is corrected and the queue has lost them', async () => {
+    const { pool } = harness.database;
+    const lost = Array.from({ length: 80 }, (_, run) =>
+      exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
+    );
+    for (const event of lost) await insertUndispatched(harness.database, event);
+    await pool.query(`UPDATE undispatched_events SET created_at = now() + interval '1 hour'`);
+    expect(await run()).toEqual({ event: 80, delivery: 0 });
+    expect(await run()).toEqual({ event: 0, delivery: 0 });
+    expect(await events.counts()).toMatchObject({ waiting: 80 });
+  });
+
   test('adds each job once when several dispatchers are at the same page', async () => {
     await lostDeliveries(50);
     await Promise.all([run(), run(), run(), run()]);
