@@ -13,6 +13,7 @@ import {
 } from 'bullmq';
 import type pg from 'pg';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
+import { parseJsonb } from './jsonb.ts';
 
 export const POSTGRES_SCHEMA = 'bullmq';
 /** Of each queue and worker; Redis takes one or two. */
@@ -124,6 +125,7 @@ function listenedClient(driver: typeof pg): typeof pg.Client {
     constructor(config?: string | pg.ClientConfig) {
       super(config);
       this.on('error', () => undefined);
+      this.setTypeParser(driver.types.builtins.JSONB, parseJsonb);
       const query = this.query.bind(this) as (...values: unknown[]) => unknown;
       const giveUpAfter = (error: unknown) => {
         if (error instanceof Error && error.message === 'Query read timeout') streamOf(this).destroy(error);

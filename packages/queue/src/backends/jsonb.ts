@@ -1,0 +1,42 @@
+/** Beyond what any message of ours has; JSON.stringify, which is recursive, takes some thousand levels. */
+const DEPTH_MAX = 500;
+
+/**
+ * Reads a value of the type jsonb. BullMQ stringifies the data of each job that it reads: one job of a publisher that nests too deeply
+ * would fail every call that meets it, and no worker could ever finish it. So values below {@link DEPTH_MAX} levels become null, as
+ * fields that the contract does not name are ignored anyway.
+ */
+export function parseJsonb(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  // Each level has an opening bracket, and hardly any message has as many.
+  if (countOf('[', text) + countOf('{', text) > DEPTH_MAX) cutBelowMax(value);
+  return value;
+}
+
+function countOf(character: string, text: string): number {
+  let count = 0;
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count += 1;
+  return count;
+}
+
+/** Not recursive, because the value may nest more deeply than the stack allows. */
+function cutBelowMax(value: unknown): void {
+  let level = [value].filter(isContainer);
+  for (let depth = 1; level.length > 0; depth += 1) {
+    const next: Container[] = [];
+    for (const container of level) {
+      for (const [key, child] of Object.entries(container)) {
+        if (!isContainer(child)) continue;
+        if (depth === DEPTH_MAX) container[key] = null;
+        else next.push(child);
+      }
+    }
+    level = next;
+  }
+}
+
+type Container = Record<string, unknown>;
+
+function isContainer(value: unknown): value is Container {
+  return typeof value === 'object' && value !== null;
+}
