@@ -10,6 +10,7 @@ import {
   count,
   httpStatusText,
   microsTime,
+  OPTIONAL_NAME_PATTERN,
   type Paths,
   type PropertiesOf,
   requestObject,
@@ -157,7 +158,7 @@ export const testSchemas: Record<string, Schema> = {
       name: {
         type: ['string', 'null'],
         maxLength: 255,
-        pattern: '^([^\\u0000]*[^\\s\\u0000][^\\u0000]*)?$',
+        pattern: OPTIONAL_NAME_PATTERN,
         description:
           'The `webhookName` of the sample. Null, empty or left out: a name that says it is not saved.',
       },

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   createId,
   EVENT_TYPES,
+  hasInvalidText,
   isId,
   type JobRunEvent,
   renderPayload,
@@ -11,7 +12,15 @@ import {
 } from '@runhook/contract';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
-import type { MediaType, OpenApiDocument, PathItem, Schema } from '../../src/http/openapi/field-schemas.ts';
+import {
+  type MediaType,
+  OPTIONAL_NAME_PATTERN,
+  type OpenApiDocument,
+  type PathItem,
+  requiredName,
+  requiredText,
+  type Schema,
+} from '../../src/http/openapi/field-schemas.ts';
 import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
 import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/webhooks.ts';
 import { readSettings } from '../../src/settings.ts';
@@ -257,3 +266,31 @@ describe('limits in the document are those of the service', () => {
     }
   });
 });
+
+/** Pairs of surrogates whose code point is a noncharacter, which the patterns do not exclude. */
+const isAboveBasicPlane = (text: string) =>
+  Array.from(text).some((one) => one.length === 2 && hasInvalidText(one));
+
+test.each(['', 'u'])(
+  'the patterns of configured texts state the rule of the server, with the flags "%s"',
+  (flags) => {
+    const golden = new URL('../../../../packages/contract/golden/texts.json', import.meta.url);
+    const { texts } = JSON.parse(readFileSync(golden, 'utf8')) as {
+      texts: { name: string; utf16: string }[];
+    };
+    const patterns = [requiredText(255, '').pattern, requiredName(255, '').pattern, OPTIONAL_NAME_PATTERN];
+    let invalid = 0;
+    for (const { name, utf16 } of texts) {
+      const text = Buffer.from(utf16, 'hex').swap16().toString('utf16le');
+      if (text === '' || isAboveBasicPlane(text)) continue;
+      if (hasInvalidText(text)) invalid += 1;
+      for (const pattern of patterns)
+        expect([name, pattern, new RegExp(pattern as string, flags).test(text)]).toEqual([
+          name,
+          pattern,
+          !hasInvalidText(text),
+        ]);
+    }
+    expect(invalid).toBeGreaterThan(5);
+  },
+);

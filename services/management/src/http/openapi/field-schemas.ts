@@ -172,18 +172,17 @@ export function text(description: string, limits: { maxLength?: number; minLengt
 
 /** A required name of a request: not only spaces. */
 export function requiredName(maxLength: number, description: string): Schema {
-  const pattern = '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$';
-  return { ...requiredText(maxLength, description), pattern };
+  return { ...requiredText(maxLength, description), pattern: NAME };
 }
 
-/** A required configured text: not empty. The pattern states the part of docs/contract.md#text that any regular expression can express. */
+/** A required configured text: not empty. The pattern states docs/contract.md#text, but for noncharacters above U+FFFF. */
 export function requiredText(maxLength: number, description: string): Schema {
-  return { type: 'string', minLength: 1, maxLength, pattern: WITHOUT_NUL, description };
+  return { type: 'string', minLength: 1, maxLength, pattern: WELL_FORMED, description };
 }
 
 /** A configured text for which null is the same as absence. */
 export function optionalText(maxLength: number, description: string): Schema {
-  return { type: ['string', 'null'], maxLength, pattern: WITHOUT_NUL, description };
+  return { type: ['string', 'null'], maxLength, pattern: WELL_FORMED, description };
 }
 
 /** A required text that a job runner reports: invalid characters become U+FFFD. */
@@ -196,7 +195,18 @@ export function optionalReportedText(maxLength: number, description: string): Sc
   return { type: ['string', 'null'], maxLength, description };
 }
 
-const WITHOUT_NUL = '^[^\\u0000]*$';
+/**
+ * Patterns of configured text. JSON Schema lets a validator match code points or UTF-16 units: with code points the first alternative of a
+ * character matches a surrogate pair, with units the second one.
+ */
+const INVALID_UNITS = '\\u0000\\uD800-\\uDFFF\\uFDD0-\\uFDEF\\uFFFE\\uFFFF';
+const PAIR = '[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]';
+const CHARACTER = `(?:[^${INVALID_UNITS}]|${PAIR})`;
+const WELL_FORMED = `^${CHARACTER}*$`;
+const NOT_BLANK = `${CHARACTER}*(?:[^\\s${INVALID_UNITS}]|${PAIR})${CHARACTER}*`;
+const NAME = `^${NOT_BLANK}$`;
+/** A name, or the empty text. */
+export const OPTIONAL_NAME_PATTERN = `^(?:${NOT_BLANK})?$`;
 
 /** The same schema, which may be null as well. */
 export function orNull(schema: Schema): Schema {
