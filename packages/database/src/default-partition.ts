@@ -63,8 +63,10 @@ export function isConversionRejection(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.code !== CHECK_VIOLATION) return false;
   const { constraint, table = '', message } = error;
   if (constraint !== undefined) return /_default_\d{8}_\d{8}$/.test(constraint);
-  // The bounds of a partition have no name. Citus names no constraint and no table in any error of a worker.
-  return /_default$/.test(table) || (table === '' && message.includes('partition constraint'));
+  // The bounds of a partition have no name. Citus sends the message of a worker alone, which is in the worker's language: it names
+  // the shard, and the constraint unless it is a bound.
+  if (table !== '') return /_default$/.test(table);
+  return /_default_\d+/.test(message) && !/_check\b|_check_\d/.test(message);
 }
 
 /**
@@ -97,11 +99,13 @@ async function constrainDays(pool: Pool, parent: LogTable): Promise<DayRange | n
     if (range === null) return null;
     const existing = await readConstraint(transaction, parent);
     if (existing && existing.first <= range.first && existing.last >= range.last) return existing;
-    const drop = existing ? `DROP CONSTRAINT ${constraintName(parent, existing)}, ` : '';
     await run(transaction, `SET LOCAL lock_timeout = ${LOCK_MS}`);
+    // Two statements: Citus rejects an ALTER TABLE that adds a constraint and does anything else.
+    if (existing)
+      await run(transaction, `ALTER TABLE ${table} DROP CONSTRAINT ${constraintName(parent, existing)}`);
     await run(
       transaction,
-      `ALTER TABLE ${table} ${drop}ADD CONSTRAINT ${constraintName(parent, range)}
+      `ALTER TABLE ${table} ADD CONSTRAINT ${constraintName(parent, range)}
        CHECK (day >= '${range.first}'::date AND day < '${dayAfter(range.last)}'::date) NOT VALID`,
     );
     return range;
@@ -142,17 +146,20 @@ async function swap(transaction: Transaction, parent: LogTable): Promise<string 
   );
   const constraint = constraintName(parent, range);
   await run(transaction, `ALTER TABLE ${old} VALIDATE CONSTRAINT ${constraint}`);
-  // One call: others wait for these locks, and a round trip to a busy process may take longer than the work.
+  // One call: others wait for these locks, and a round trip to a busy process may take longer than the work. Statements of a block, since
+  // Citus passes the text of a call on to its workers, each of which takes one statement.
   await run(
     transaction,
-    `SET LOCAL lock_timeout = ${LOCK_MS};
-     ALTER TABLE ${parent} DETACH PARTITION ${old};
-     ALTER TABLE ${old} RENAME TO ${name};
-     ALTER TABLE ${parent} ATTACH PARTITION ${name}
-       FOR VALUES FROM ('${range.first}') TO ('${dayAfter(range.last)}');
-     ALTER TABLE ${name} DROP CONSTRAINT ${constraint};
-     ALTER TABLE ${next} RENAME TO ${old};
-     ALTER TABLE ${parent} ATTACH PARTITION ${old} DEFAULT`,
+    `DO $$ BEGIN
+       SET LOCAL lock_timeout = ${LOCK_MS};
+       ALTER TABLE ${parent} DETACH PARTITION ${old};
+       ALTER TABLE ${old} RENAME TO ${name};
+       ALTER TABLE ${parent} ATTACH PARTITION ${name}
+         FOR VALUES FROM ('${range.first}') TO ('${dayAfter(range.last)}');
+       ALTER TABLE ${name} DROP CONSTRAINT ${constraint};
+       ALTER TABLE ${next} RENAME TO ${old};
+       ALTER TABLE ${parent} ATTACH PARTITION ${old} DEFAULT;
+     END $$`,
   );
   return name;
 }

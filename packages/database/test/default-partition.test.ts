@@ -133,12 +133,21 @@ test('a row that waits for the default partition while its day is made is reject
   await insertEvents(0, 1);
 });
 
-test('an error of a worker of Citus is classified by its message, as it names no constraint', () => {
-  const errorOf = (message: string) =>
-    Object.assign(new pg.DatabaseError(message, 0, 'error'), { code: '23514' });
-  const rejected = errorOf('new row for relation "deliveries_20261127_102064" violates check constraint "x"');
-  const changing = errorOf('new row for relation "deliveries_default_102008" violates partition constraint');
-  expect([rejected, changing].map(isConversionRejection)).toEqual([false, true]);
+test('an error of a worker of Citus is classified by the names in its message, in any language', () => {
+  const isConversion = (message: string) =>
+    isConversionRejection(Object.assign(new pg.DatabaseError(message, 0, 'error'), { code: '23514' }));
+  for (const message of [
+    'new row for relation "deliveries_default_102008" violates partition constraint',
+    'neue Zeile für Relation »deliveries_default_102008« verletzt Partitions-Constraint',
+    'new row for relation "events_default_102008" violates check constraint "events_default_20261101_20261103"',
+  ])
+    expect([message, isConversion(message)]).toEqual([message, true]);
+  for (const message of [
+    'new row for relation "deliveries_20261127_102064" violates check constraint "x"',
+    'new row for relation "deliveries_default_102008" violates check constraint "deliveries_status_check"',
+    'neue Zeile für Relation »deliveries_default_102008« verletzt Check-Constraint »deliveries_status_check_102008«',
+  ])
+    expect([message, isConversion(message)]).toEqual([message, false]);
 });
 
 test('two processes convert a default partition once', async () => {
