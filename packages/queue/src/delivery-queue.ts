@@ -54,7 +54,7 @@ export interface DeliveryQueue {
   /**
    * Which of the deliveries' cycles are queued in any shard, by job id: their job is in a list or set that workers take from, or a
    * worker has it. An orphaned key, which is in no list, does not count. Costs one call for each thousand, and one pass over the wait list
-   * for all of them, of at most 50,000 entries: if the list is longer, every job that has a key counts.
+   * for all of them, of at most 2,000,000 entries: if the list is longer, every job that has a key counts.
    */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   /** Which of the lanes have a queued job, by job id. */
