@@ -57,7 +57,7 @@ test('each figure is held against its bar, from the right side', () => {
         '0 % never answer': { p99Ms: 40 },
         '10 % never answer': { p99Ms: 50 },
         'an account alone': { p50Ms: 4 },
-        'beside 1,000 webhooks that change': { p50Ms: 9 },
+        'in parallel with 1,000 changing webhooks': { p50Ms: 9 },
       }),
     ]),
   );

@@ -18,7 +18,7 @@ const BATCH_ROWS = 10_000;
 /** 300 events a second; in the short form as many as for other faults. */
 const RUN_EVERY_MS = isLong ? 7 : undefined;
 const SAMPLE_EVERY_MS = 5;
-/** Of a read or a write, on a machine that does nothing else. */
+/** The longest wait of a read or a write, on a machine without other work. */
 const LOCK_WAIT_MAX_MS = 200;
 const LOCK_KEY = `hashtext('runhook.ensure_day_partitions')`;
 

@@ -252,7 +252,7 @@ export async function reckon(
 }
 
 /**
- * Whether the deliveries were planned on the lost primary of the record after the leaving subscription was made inactive there. Requests
+ * Returns whether the deliveries were planned on the lost primary after the leaving subscription was made inactive there. Requests
  * that were sent are recorded on the promoted replica, on which that subscription is active again.
  */
 function isPlannedAfterLostLeave(

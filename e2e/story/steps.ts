@@ -145,7 +145,7 @@ function describeEssentials(world: StoryWorld): void {
         `/v2/accounts/${world.account.id}/events`,
         { events: ofRest },
       ),
-      // With one more: the queue drops a job that has the events of another one.
+      // One more event makes another job: the queue drops a job with the same events as one that it has.
       publisher.publishMany([...events, exampleEvent('job.run.errored', job, 5_099)]),
     ]);
     const rejected = data.events.filter(({ verdict }) => verdict === 'refused');

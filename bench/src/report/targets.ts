@@ -78,11 +78,11 @@ export function targetsOf(report: Report): Target[] {
       over(healthyP99('10'), healthyP99('0')),
     ),
     ceiling(
-      'p50 beside 1,000 webhooks that change, over alone',
+      'p50 in parallel with 1,000 changing webhooks, over alone',
       2,
       1.2,
       over(
-        figure('neighbours', 'beside 1,000 webhooks that change', 'p50Ms'),
+        figure('neighbours', 'in parallel with 1,000 changing webhooks', 'p50Ms'),
         figure('neighbours', 'an account alone', 'p50Ms'),
       ),
     ),

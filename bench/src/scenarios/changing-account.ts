@@ -6,17 +6,17 @@ import { createWorkload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 import { openLoop } from './latency.ts';
 
-/** Of the account whose events are measured. */
+/** The rate of the account whose events are measured. */
 const EVENTS_PER_SECOND = 20;
 const WARM_UP_MS = 3_000;
 
-/** Of the other account: webhooks, the jobs that each of them names, and how often one of them changes and an event is published. */
+/** The other account has so many webhooks, each names so many jobs, and one of them changes and an event is published so often. */
 const WEBHOOKS = 1_000;
 const JOBS_PER_WEBHOOK = 1_000;
 const CHANGE_EVERY_MS = 250;
 
 const ALONE = 'an account alone';
-const CHANGING = 'beside 1,000 webhooks that change';
+const CHANGING = 'in parallel with 1,000 changing webhooks';
 
 /** The latency of an account, alone and in parallel with an account whose 1,000 webhooks change, in the same services. */
 export async function changingAccount(bench: Bench): Promise<Row[]> {

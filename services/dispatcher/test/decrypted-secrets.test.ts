@@ -12,7 +12,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 const MB = 1_024 * 1_024;
-/** Of a decrypted secret: so large that the memory shows whether one of them is retained. */
+/** The size of a decrypted secret, so large that the memory shows whether one of them is retained. */
 const SECRET_BYTES = 4 * MB;
 const ATTEMPTS = 10;
 

@@ -11,7 +11,7 @@ import type {
 } from '../src/http/openapi/field-schemas.ts';
 import { microsFromText } from '../src/http/query-parameters.ts';
 
-/** Where both validators have the document. */
+/** The base URI under which both validators know the document. */
 const DOCUMENT = 'https://openapi.invalid/';
 
 /** One request and its answer, as a client saw them. */

@@ -4,7 +4,7 @@ import type { Quarantine } from '../record/quarantine.ts';
 
 /** A change of all subscriptions that meet a condition, of every account. */
 export interface SubscriptionChange {
-  /** Of the prepared statement. */
+  /** Names the prepared statement. */
   name: string;
   /** SQL over the subscription `s`. Its first parameter is `$2`. */
   condition: string;

@@ -31,7 +31,7 @@ export interface ReconcileDependencies {
   eventGraceMs: number;
   /** How many items a turn checks without finding a lost one before it ends; 20,000 when omitted. */
   checkedInVainMax?: number;
-  /** 10,000 when omitted. */
+  /** The number of items that one call to the queue checks; 10,000 when omitted. */
   pageSize?: number;
   /** Ends a turn after the page that it is at. */
   stopping?: AbortSignal;
@@ -205,8 +205,8 @@ interface ForgottenEvent extends Place, Columns, EventOnRecord {
 }
 
 /**
- * Events that management committed and nobody fanned out: it died with them, or its queue was away for long. A time in the
- * future is of a clock that was ahead and has been corrected.
+ * Events that management committed and that no dispatcher has dispatched: the process died with them, or its queue was unavailable for
+ * long. A time in the future comes from a clock that was ahead and has been corrected.
  */
 const FORGOTTEN = `
   SELECT day::text AS day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,

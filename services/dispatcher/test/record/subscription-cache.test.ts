@@ -96,7 +96,7 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
     await moveTo('/lost');
     await harness.publisher.publish(event());
     await harness.receiver.waitFor(({ path }) => path === '/lost');
-    // As a promoted replica has the rows that lacks the change.
+    // The rows become what they are on a promoted replica that lacks the change.
     const [{ client_url: clientUrl, subscription, account }] = stored.rows;
     await pool.query(`
       BEGIN;
