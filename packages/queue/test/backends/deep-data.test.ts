@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { createQueueBackend } from '@runhook/queue';
-import { createTestDatabase, eventually } from '@runhook/testing';
+import { createQueueBackend, UnrecoverableError } from '@runhook/queue';
+import { createTestDatabase, createTestQueue, eventually, queueBackends } from '@runhook/testing';
+import type { RedisQueueBackend } from 'bullmq';
 import type pg from 'pg';
 
 const DEPTH = 5_000;
@@ -34,3 +35,41 @@ test('a job whose data nests too deeply for JSON.stringify is read and processed
   worker.on('error', () => undefined);
   await eventually(() => expect(processed).toEqual(['as sent']));
 });
+
+const redis = queueBackends().find(({ name }) => name === 'Redis');
+
+(redis ? test : test.skip)(
+  'a job whose data is not JSON is read and processed as text, and the jobs that are read with it, too',
+  async () => {
+    const testQueue = await createTestQueue(redis as NonNullable<typeof redis>);
+    closers.push(() => testQueue.drop());
+    const backend = createQueueBackend(testQueue.url);
+    const queue = backend.createQueue<unknown>('text');
+    closers.push(() => queue.close());
+    const invalid = '{"code":NaN}';
+    for (const id of ['before', 'invalid', 'after']) await queue.add('job', { id }, { jobId: id });
+    const client = (await (queue.getBackend() as RedisQueueBackend).client) as unknown as {
+      hset(key: string, field: string, value: string): Promise<number>;
+    };
+    await client.hset(queue.toKey('invalid'), 'data', invalid);
+    const all = [{ id: 'before' }, invalid, { id: 'after' }];
+    expect((await queue.getWaiting()).map(({ data }) => data)).toEqual(all);
+    expect((await backend.peek(queue, 3)).map(({ data }) => data)).toEqual(all);
+
+    const processed: unknown[] = [];
+    const worker = backend.createWorker<unknown>(
+      'text',
+      async ({ data }) => {
+        processed.push(data);
+        if (data === invalid) throw new UnrecoverableError('malformed');
+      },
+      {},
+    );
+    closers.push(() => worker.close());
+    worker.on('error', () => undefined);
+    await eventually(async () =>
+      expect(await queue.getFailed()).toMatchObject([{ data: invalid, failedReason: 'malformed' }]),
+    );
+    await eventually(() => expect(processed).toEqual(all));
+  },
+);

@@ -4,6 +4,7 @@ import { jittered } from '@runhook/runtime/timers';
 import { type Processor, Queue, type QueueOptions, Worker, type WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
 import { SILENT_MS } from '../backend.ts';
+import { ReadableJob } from './readable-job.ts';
 import { parseRedisUrl, type RedisTarget } from './url.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -150,7 +151,7 @@ export class SharedClient {
 }
 
 /*
- * BullMQ leaves a client that it is given open. These give it back.
+ * BullMQ leaves a client that it is given open. These give it back. They read jobs whose data is not JSON, too.
  */
 
 export class SharingQueue<Data> extends Queue<Data> {
@@ -160,6 +161,10 @@ export class SharingQueue<Data> extends Queue<Data> {
   constructor(name: string, shared: SharedClient, options: Omit<QueueOptions, 'connection'>) {
     super(name, { ...options, connection: shared.take() });
     this.#shared = shared;
+  }
+
+  protected override get Job() {
+    return ReadableJob;
   }
 
   override async close(): Promise<void> {
@@ -184,6 +189,10 @@ export class SharingWorker<Data> extends Worker<Data> {
   ) {
     super(name, process, { ...options, connection: shared.take() });
     this.#shared = shared;
+  }
+
+  protected override get Job() {
+    return ReadableJob;
   }
 
   override async close(force?: boolean): Promise<void> {

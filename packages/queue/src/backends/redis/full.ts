@@ -1,6 +1,7 @@
 import type { Queue, RedisQueueBackend } from 'bullmq';
 import type { ChainableCommander } from 'ioredis';
 import type { Connector, PeekedJob } from '../backend.ts';
+import { parseData } from './readable-job.ts';
 
 /*
  * A Redis at its `maxmemory` refuses every script of BullMQ that may write, moving a job to active too: nothing that
@@ -69,7 +70,7 @@ export const FULL_REDIS: Pick<
       ids.map(async (id) => ({ id, kept: await client.hmget(queue.toKey(id), 'data', 'timestamp') })),
     );
     return jobs.flatMap(({ id, kept: [data, timestamp] }) =>
-      data ? [{ id, data: JSON.parse(data) as Data, timestamp: Number(timestamp) }] : [],
+      data ? [{ id, data: parseData(data) as Data, timestamp: Number(timestamp) }] : [],
     );
   },
 
