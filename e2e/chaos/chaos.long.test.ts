@@ -30,10 +30,12 @@ const SHORT_FORM = [
   'a default partition has grown',
 ];
 
-function sayRow({ backend, fault, missing, repeated, drainedSeconds, problems }: Row): void {
+function sayRow(row: Row): void {
+  const { backend, fault, missing, repeated, drainedSeconds, healthySeconds = 0, problems } = row;
   const time = new Date().toISOString().slice(11, 19);
   say(
-    `${time} ${fault}, queue on ${backend}: ${missing} missing, ${repeated} repeated, ${drainedSeconds.toFixed(1)} s`,
+    `${time} ${fault}, queue on ${backend}: ${missing} missing, ${repeated} repeated, ` +
+      `${drainedSeconds.toFixed(1)} s, healthy within ${healthySeconds.toFixed(1)} s`,
   );
   sayProblems({ problems });
 }

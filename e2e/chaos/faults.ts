@@ -35,6 +35,11 @@ export interface Fault<Of extends Stores = Servers> {
   byProxy?: boolean;
   /** From the fault's end until nothing waits, on a machine that does nothing else. */
   drainedWithinSeconds?: number;
+  /**
+   * Seconds until the last delivery to the healthy endpoint is recorded: from the fault's end, and after a kill from when what was in
+   * flight may be taken up again. Retries of the endpoints that fail are not among it.
+   */
+  healthyWithinSeconds?: number;
   /** Of an event at the healthy endpoint, on such a machine. */
   stallSecondsMax?: number;
   /** Why it cannot happen here; null when it can. */

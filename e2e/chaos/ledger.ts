@@ -1,4 +1,3 @@
-import { eventually } from '@runhook/testing';
 import { runKey } from './endpoint.ts';
 import type { Load } from './load.ts';
 import type { Stores } from './servers.ts';
@@ -41,7 +40,7 @@ export interface Ledger {
   problems: string[];
 }
 
-interface EventRow {
+export interface EventRow {
   id: string;
   event_type: string;
   run_id: string;
@@ -63,7 +62,7 @@ interface DeliveryRow {
   history: string | null;
 }
 
-const EVENTS = `
+export const EVENTS = `
   SELECT e.id, e.event_type, e.run_id::text AS run_id, d.planned_at > s.updated_at AS after_leaving,
          (extract(epoch FROM d.planned_at) * 1000)::float8 AS planned_at_ms
   FROM events e JOIN subscriptions s ON s.id = $2
@@ -77,85 +76,14 @@ const DELIVERIES = `
          (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
           FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
-const UNSETTLED = `
-  SELECT (SELECT count(*) FROM undispatched_events) AS events,
-         (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
 /** What is accepted later than this after a kill is none of what was under way. */
 const DEAD_MS = 500;
-const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
-
 /** What a fault takes along by its nature: nothing, what was published straight onto the queue, or either. */
 export type MayLose = 'nothing' | 'direct' | 'either';
 
 /** Whether an event that was accepted may be gone. */
-function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
+export function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
   return mayLose === 'either' || (mayLose === 'direct' && direct.has(key));
-}
-
-const UNSETTLED_MAX = 5;
-/** Returns a few rows of each kind, which show why they wait. */
-const UNSETTLED_ROWS = `
-  SELECT jsonb_agg(to_jsonb(d)) AS found FROM (
-    SELECT d.*, d.tableoid::regclass::text AS partition, s.active, s.http_status_code, s.error_code
-    FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
-    WHERE d.status = 'pending' LIMIT ${UNSETTLED_MAX}) d
-  UNION ALL SELECT jsonb_agg(to_jsonb(e)) FROM (SELECT * FROM undispatched_events LIMIT ${UNSETTLED_MAX}) e
-  UNION ALL SELECT jsonb_agg(to_jsonb(q) - 'message') FROM (SELECT * FROM quarantined_items LIMIT ${UNSETTLED_MAX}) q`;
-
-/** Resolves when no event waits for its deliveries and no delivery is pending; otherwise throws with the rows that do. */
-export async function drained(world: World, load: Load, timeoutMs: number, mayLose?: MayLose): Promise<void> {
-  try {
-    await settled(world, load, timeoutMs, mayLose);
-  } catch (error) {
-    const { pool } = world.database;
-    const rows = await pool.query(UNSETTLED_ROWS).then(
-      (result) => result.rows,
-      (failure: unknown) => failure,
-    );
-    const jobs = await Promise.all(world.queues.map((queue) => queue.counts().catch(() => null)));
-    throw new Error(`${String(error)}\n${JSON.stringify({ rows, jobs }, null, 2)}`, { cause: error });
-  }
-}
-
-async function settled(
-  { database }: World,
-  load: Load,
-  timeoutMs: number,
-  mayLose: MayLose = 'nothing',
-): Promise<void> {
-  await eventually(
-    async () => {
-      const { rows } = await database.pool.query<Record<string, string>>(UNSETTLED);
-      const { rows: events } = await database.pool.query<EventRow>(EVENTS, [
-        load.accountId,
-        load.subscriptions.leaving,
-      ]);
-      const known = new Set(events.map((event) => runKey(event.run_id, event.event_type)));
-      const unknown = [...load.accepted.keys()].filter(
-        (key) => !known.has(key) && !mayBeGone(key, load, mayLose),
-      ).length;
-      const open = { ...rows[0], unknown: String(unknown) };
-      if (Object.values(open).some((count) => count !== '0')) {
-        throw new Error(`not drained: ${JSON.stringify(open)}`);
-      }
-    },
-    { timeoutMs, intervalMs: 100 },
-  );
-}
-
-/** Resolves when the queues hold no job either: what a killed worker left behind has come back and gone. */
-export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise<void> {
-  await eventually(
-    async () => {
-      for (const queue of queues) {
-        const counts = await queue.counts();
-        if (OPEN_JOBS.some((state) => (counts[state] ?? 0) > 0)) {
-          throw new Error(`jobs are left: ${JSON.stringify(counts)}`);
-        }
-      }
-    },
-    { timeoutMs, intervalMs: 250 },
-  );
 }
 
 /**

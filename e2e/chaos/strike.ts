@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '@runhook/testing';
+import { drained, lastHealthyAtMs, queuesEmpty } from './drained.ts';
 import type { Fault } from './faults.ts';
-import { drained, type Ledger, queuesEmpty, reckon } from './ledger.ts';
+import { type Ledger, reckon } from './ledger.ts';
 import { startLoad } from './load.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { Stores } from './servers.ts';
@@ -14,6 +15,8 @@ export interface Row extends Ledger {
   refusedCalls: number;
   /** Seconds from the fault's end to the last delivery's; the load goes on for the first of them. */
   drainedSeconds: number;
+  /** Seconds from the fault's end to the record of the last delivery to the healthy endpoint; not measured in an upgrade. */
+  healthySeconds?: number;
 }
 
 const BEFORE_MS = isLong ? { min: 1_500, max: 3_500 } : { min: 500, max: 1_000 };
@@ -21,6 +24,8 @@ const AFTER_MS = isLong ? 1_000 : 500;
 /** On a machine that is busy the load goes on until it was one. */
 const PUBLISHED_MIN = 21;
 const DRAIN_TIMEOUT_MS = 240_000;
+/** A job in flight at a kill is taken up again after its lock has expired (15 s) and the stalled check has run (every 7.5 s). */
+const LOCKS_EXPIRE_MS = 22_500;
 
 /** Puts the world under load, lets the fault strike at a random moment, and counts when everything has settled. */
 export async function strike<Of extends Stores>(
@@ -39,7 +44,7 @@ export async function strike<Of extends Stores>(
   try {
     await wait(beforeMs);
     const aftermath = await fault.strike(world, random, load);
-    const endedAt = performance.now();
+    const [endedAt, endedAtMs] = [performance.now(), Date.now()];
     await wait(AFTER_MS);
     await eventually(() => {
       if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were taken`);
@@ -53,11 +58,24 @@ export async function strike<Of extends Stores>(
     // An event that only the queue knew was no part of what was waited for.
     if (mayLose !== 'nothing') await drained(world, load, DRAIN_TIMEOUT_MS, mayLose);
     const ledger = await reckon(world, load, { takenOver: fault.losesLocks?.(world) ? 1 : 0, mayLose });
+    const healthySeconds = ((await lastHealthyAtMs(world, load)) - endedAtMs) / 1_000;
+    const { healthyWithinSeconds = Number.POSITIVE_INFINITY } = fault;
+    // Later than the fault's end where a job in flight at a kill may still be locked.
+    const fromSeconds = Math.max(0, (world.killedAtMs + LOCKS_EXPIRE_MS - endedAtMs) / 1_000);
+    if (isLong && healthySeconds > fromSeconds + healthyWithinSeconds)
+      ledger.problems.push(`the last delivery to the healthy endpoint took ${healthySeconds.toFixed(1)} s`);
     if (aftermath) ledger.problems.push(...(await aftermath()));
     if (repeatsCalls && ledger.maybe > 0)
       ledger.problems.push(`${ledger.maybe} events came of repeated calls`);
     const { backend } = world;
-    return { backend, fault: fault.name, refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
+    return {
+      backend,
+      fault: fault.name,
+      refusedCalls: load.refusedCalls,
+      drainedSeconds,
+      healthySeconds,
+      ...ledger,
+    };
   } finally {
     await load.stop();
     await leaving.catch(() => undefined);

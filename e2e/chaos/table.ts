@@ -16,6 +16,10 @@ const COLUMNS: Columns = [
   ['repeated', ({ repeated }) => repeated],
   ['in flight at the kill', ({ inFlightAtKills }) => inFlightAtKills],
   ['longest stall', ({ longestWaitSeconds }) => `${longestWaitSeconds.toFixed(1)} s`],
+  [
+    'healthy within',
+    ({ healthySeconds }) => (healthySeconds === undefined ? '' : `${healthySeconds.toFixed(1)} s`),
+  ],
   ['drained within', ({ drainedSeconds }) => `${drainedSeconds.toFixed(1)} s`],
 ];
 
@@ -32,6 +36,10 @@ const FAILOVER_COLUMNS: Columns = [
   ['repeated', ({ repeated }) => repeated],
   ['may be', ({ inFlightAtKills }) => inFlightAtKills],
   ['went on after', ({ wentOnSeconds }) => (wentOnSeconds === null ? '' : `${wentOnSeconds.toFixed(1)} s`)],
+  [
+    'healthy within',
+    ({ healthySeconds }) => (healthySeconds === undefined ? '' : `${healthySeconds.toFixed(1)} s`),
+  ],
   ['drained within', ({ drainedSeconds }) => `${drainedSeconds.toFixed(1)} s`],
 ];
 

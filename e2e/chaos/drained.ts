@@ -1,0 +1,90 @@
+import { eventually } from '@runhook/testing';
+import { runKey } from './endpoint.ts';
+import { EVENTS, type EventRow, type MayLose, mayBeGone } from './ledger.ts';
+import type { Load } from './load.ts';
+import type { Stores } from './servers.ts';
+import type { World as WorldOn } from './world.ts';
+
+type World = WorldOn<Stores>;
+
+const UNSETTLED = `
+  SELECT (SELECT count(*) FROM undispatched_events) AS events,
+         (SELECT count(*) FROM deliveries WHERE status = 'pending') AS deliveries`;
+const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
+
+const UNSETTLED_MAX = 5;
+/** Returns a few rows of each kind, which show why they wait. */
+const UNSETTLED_ROWS = `
+  SELECT jsonb_agg(to_jsonb(d)) AS found FROM (
+    SELECT d.*, d.tableoid::regclass::text AS partition, s.active, s.http_status_code, s.error_code
+    FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
+    WHERE d.status = 'pending' LIMIT ${UNSETTLED_MAX}) d
+  UNION ALL SELECT jsonb_agg(to_jsonb(e)) FROM (SELECT * FROM undispatched_events LIMIT ${UNSETTLED_MAX}) e
+  UNION ALL SELECT jsonb_agg(to_jsonb(q) - 'message') FROM (SELECT * FROM quarantined_items LIMIT ${UNSETTLED_MAX}) q`;
+
+/** Resolves when no event waits for its deliveries and no delivery is pending; otherwise throws with the rows that do. */
+export async function drained(world: World, load: Load, timeoutMs: number, mayLose?: MayLose): Promise<void> {
+  try {
+    await settled(world, load, timeoutMs, mayLose);
+  } catch (error) {
+    const { pool } = world.database;
+    const rows = await pool.query(UNSETTLED_ROWS).then(
+      (result) => result.rows,
+      (failure: unknown) => failure,
+    );
+    const jobs = await Promise.all(world.queues.map((queue) => queue.counts().catch(() => null)));
+    throw new Error(`${String(error)}\n${JSON.stringify({ rows, jobs }, null, 2)}`, { cause: error });
+  }
+}
+
+async function settled(
+  { database }: World,
+  load: Load,
+  timeoutMs: number,
+  mayLose: MayLose = 'nothing',
+): Promise<void> {
+  await eventually(
+    async () => {
+      const { rows } = await database.pool.query<Record<string, string>>(UNSETTLED);
+      const { rows: events } = await database.pool.query<EventRow>(EVENTS, [
+        load.accountId,
+        load.subscriptions.leaving,
+      ]);
+      const known = new Set(events.map((event) => runKey(event.run_id, event.event_type)));
+      const unknown = [...load.accepted.keys()].filter(
+        (key) => !known.has(key) && !mayBeGone(key, load, mayLose),
+      ).length;
+      const open = { ...rows[0], unknown: String(unknown) };
+      if (Object.values(open).some((count) => count !== '0')) {
+        throw new Error(`not drained: ${JSON.stringify(open)}`);
+      }
+    },
+    { timeoutMs, intervalMs: 100 },
+  );
+}
+
+/** Resolves when the queues hold no job either: what a killed worker left behind has come back and gone. */
+export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise<void> {
+  await eventually(
+    async () => {
+      for (const queue of queues) {
+        const counts = await queue.counts();
+        if (OPEN_JOBS.some((state) => (counts[state] ?? 0) > 0)) {
+          throw new Error(`jobs are left: ${JSON.stringify(counts)}`);
+        }
+      }
+    },
+    { timeoutMs, intervalMs: 250 },
+  );
+}
+
+const LAST_HEALTHY = `
+  SELECT extract(epoch FROM max(completed_at))::float8 * 1000 AS at_ms FROM deliveries
+  WHERE account_id = $1 AND subscription_id = $2`;
+
+/** Returns when the last delivery to the healthy endpoint was recorded, in milliseconds since the epoch. */
+export async function lastHealthyAtMs({ database }: World, load: Load): Promise<number> {
+  const values = [load.accountId, load.subscriptions.healthy];
+  const { rows } = await database.pool.query<{ at_ms: number }>(LAST_HEALTHY, values);
+  return rows[0]?.at_ms ?? 0;
+}
