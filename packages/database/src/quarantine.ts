@@ -56,19 +56,28 @@ function encoded(message: unknown): Buffer | null {
 }
 
 const ADD = `
-  INSERT INTO quarantined_items (account_id, kind, key, reason, message)
-  SELECT i.account_id, i.kind, i.key, i.reason, i.message FROM ${givenRows(COLUMNS, 1, 'i')}
-  ON CONFLICT (account_id, kind, key) DO NOTHING
-  RETURNING kind`;
+  INSERT INTO quarantined_items AS q (account_id, kind, key, reason, message)
+  SELECT DISTINCT ON (i.account_id, i.kind, i.key) i.account_id, i.kind, i.key, i.reason, i.message
+  FROM ${givenRows(COLUMNS, 1, 'i')}
+  ON CONFLICT (account_id, kind, key) DO UPDATE
+  SET reason = EXCLUDED.reason, message = coalesce(q.message, EXCLUDED.message), created_at = EXCLUDED.created_at
+  RETURNING kind, xmax = 0 AS is_new`;
 
-/** Sets items aside. Returns the kinds of those that were not set aside already. */
+/**
+ * Sets items aside. An item that is set aside already gets the new reason and another version, so that a release of it that has
+ * begun does not delete it. Returns the kinds of those that were not set aside already.
+ */
 export async function addQuarantined(
   database: Queryable,
   items: readonly QuarantinedItem[],
 ): Promise<QuarantineKind[]> {
   if (items.length === 0) return [];
-  const rows = await runStatement<{ kind: QuarantineKind }>(database, ADD, givenValues(COLUMNS, items));
-  return rows.map(({ kind }) => kind);
+  const rows = await runStatement<{ kind: QuarantineKind; is_new: boolean }>(
+    database,
+    ADD,
+    givenValues(COLUMNS, items),
+  );
+  return rows.flatMap(({ kind, is_new }) => (is_new ? [kind] : []));
 }
 
 const KEYS: Given<QuarantineKey> = { account_id: COLUMNS.account_id as never, key: COLUMNS.key as never };
@@ -120,10 +129,13 @@ export async function countQuarantined(database: Queryable): Promise<number> {
 export interface QuarantinedRow extends QuarantinedItem {
   /** Milliseconds since the epoch. */
   createdAtMs: number;
+  /** Changes when the item is set aside again. */
+  version: string;
 }
 
 const LIST = `
-  SELECT account_id, kind, key, reason, message, (extract(epoch FROM created_at) * 1000)::float8 AS created_at_ms
+  SELECT account_id, kind, key, reason, message, (extract(epoch FROM created_at) * 1000)::float8 AS created_at_ms,
+    xmin::text AS version
   FROM quarantined_items
   WHERE ($1::bigint IS NULL OR account_id = $1) AND ($2::text[] IS NULL OR key = ANY ($2))
   ORDER BY created_at DESC, account_id, kind, key LIMIT $3`;
@@ -136,6 +148,7 @@ interface ListRow {
   reason: string;
   message: Buffer | null;
   created_at_ms: number;
+  version: string;
 }
 
 /** Returns the items that are set aside, newest first, optionally only those of one account or with these keys. */
@@ -151,17 +164,23 @@ export async function listQuarantined(
     reason: row.reason,
     ...(row.message !== null && { message: JSON.parse(row.message.toString()) as unknown }),
     createdAtMs: row.created_at_ms,
+    version: row.version,
   }));
 }
 
-const REMOVE = 'DELETE FROM quarantined_items WHERE account_id = $1 AND kind = $2 AND key = $3';
+const REMOVE = `
+  DELETE FROM quarantined_items
+  WHERE account_id = $1 AND kind = $2 AND key = $3 AND ($4::xid IS NULL OR xmin = $4)`;
 
-/** The reconciler puts a released event or delivery back within seconds, if it is on record. */
+/**
+ * Deletes an item, with a version only if it has not been set aside again. The reconciler puts a released event or delivery back
+ * within seconds, if it is on record.
+ */
 export async function releaseQuarantined(
   database: Queryable,
-  { accountId, kind, key }: QuarantineKey & { kind: QuarantineKind },
+  { accountId, kind, key, version }: QuarantineKey & { kind: QuarantineKind; version?: string },
 ): Promise<void> {
-  await runStatement(database, REMOVE, [accountId, kind, key]);
+  await runStatement(database, REMOVE, [accountId, kind, key, version ?? null]);
 }
 
 const WITHDRAW = 'DELETE FROM undispatched_events WHERE day = $1 AND event_id = $2 AND account_id = $3';

@@ -97,5 +97,5 @@ async function removeItem(pool: Pool, item: QuarantinedRow): Promise<void> {
   if (kind === 'event' && isId('event', key)) await withdrawEvent(pool, { accountId, eventId: key });
   const delivery = kind === 'delivery' ? await keyOfDelivery(pool, key) : null;
   if (delivery !== null) await cancelDelivery(pool, delivery);
-  await releaseQuarantined(pool, item);
+  await releaseQuarantined(pool, { kind, key, accountId });
 }

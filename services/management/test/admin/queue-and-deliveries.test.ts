@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { addQuarantined } from '@runhook/database';
+import { addQuarantined, listQuarantined, type Pool } from '@runhook/database';
 import { createQueueBackend, openShardDesk, UnrecoverableError } from '@runhook/queue';
 import {
   createTestQueueUrl,
@@ -11,6 +11,7 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
+import { releaseSetAside } from '../../src/admin/set-aside.ts';
 import { type DeliveryFields, insertAttempt, insertDelivery } from '../deliveries/delivery-rows.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
@@ -171,6 +172,29 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     );
     expect(await json('queue retry --id conflict')).toEqual({ retried: ['conflict'], left: [] });
     expect(await json('queue failed')).toEqual([]);
+  });
+
+  test('keeps an event that is rejected again while it is put back', async () => {
+    const { pool } = line.database;
+    const message = {
+      ...exampleEvent('job.run.started', account.jobs[0] as never),
+      eventId: createId('event'),
+    };
+    const item = { accountId, kind: 'event', key: message.eventId, message } as const;
+    await addQuarantined(pool, [{ ...item, reason: 'first' }]);
+    /** A dispatcher rejects the event after it was added to the queue and before its row is deleted. */
+    const rejectsAgain = {
+      query: async (query: { text: string }) => {
+        if (/^\s*DELETE/.test(query.text)) await addQuarantined(pool, [{ ...item, reason: 'again' }]);
+        return await pool.query(query);
+      },
+    } as unknown as Pool;
+    await releaseSetAside({ pool: rejectsAgain, queueUrl: env.QUEUE_URL }, [message.eventId]);
+    expect(await listQuarantined(pool, {})).toMatchObject([
+      { key: message.eventId, reason: 'again', message: JSON.parse(JSON.stringify(message)) },
+    ]);
+    expect(await json(`queue remove --id ${message.eventId}`)).toMatchObject({ unknown: [] });
+    expect(await listQuarantined(pool, {})).toEqual([]);
   });
 
   test('finds a delivery by its id alone, sends it again, and cancels it', async () => {
