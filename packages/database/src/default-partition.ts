@@ -60,7 +60,7 @@ export async function convertDefaultPartition(pool: Pool, parent: LogTable): Pro
  * invalid data, and the row can be written some seconds later.
  */
 export function isConversionRejection(error: unknown): boolean {
-  if (!(error instanceof pg.DatabaseError) || error.code !== CHECK_VIOLATION) return false;
+  if (!(error instanceof pg.DatabaseError) || !CONVERSION_SQLSTATES.has(error.code ?? '')) return false;
   const { constraint, table = '', message } = error;
   if (constraint !== undefined) return /_default_\d{8}_\d{8}$/.test(constraint);
   // The bounds of a partition have no name. Citus sends the message of a worker alone, which is in the worker's language: it names
@@ -77,7 +77,8 @@ export function isPermanentRejection(error: unknown): boolean {
   return isItemFault(error) && !isConversionRejection(error);
 }
 
-const CHECK_VIOLATION = '23514';
+/** A violated CHECK, also of a row that Citus copies to a worker (INSERT … SELECT): it reports such an error as internal. */
+const CONVERSION_SQLSTATES = new Set(['23514', 'XX000']);
 /** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */
 const SWAP_ATTEMPTS = 10;
 const LOCK_MS = 100;

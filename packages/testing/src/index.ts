@@ -54,6 +54,7 @@ export {
   vacuumLog,
 } from './seed-log.ts';
 export {
+  PARTITION_OF_ROW,
   type SpreadPostgres,
   spreadRecord,
   startSpreadPostgres,

@@ -78,6 +78,9 @@ const COLOCATED = ['undispatched_events', 'deliveries', 'attempts'];
 /** The tables that are divided by account; all others stay on the coordinator. */
 export const DISTRIBUTED_TABLES: readonly string[] = ['events', ...COLOCATED];
 
+/** SQL: the partition that a row of the log is in. On Citus the name of the table, without the number of its shard. */
+export const PARTITION_OF_ROW = `regexp_replace(tableoid::regclass::text, '_[0-9]{6}$', '')`;
+
 /** docs/scaling.md#a-record-that-can-be-spread tells the same to operators. */
 const SPREAD = [
   `SELECT create_distributed_table('events', 'account_id')`,
