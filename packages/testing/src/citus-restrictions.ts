@@ -174,7 +174,7 @@ const columnless: Rule = (query) =>
     ? ['a sub-select has no columns: write SELECT 1 FROM']
     : null;
 
-/** Citus: a column definition list is required for functions returning "record". */
+/** Citus: input of anonymous composite types is not implemented. It accepts a record that it does not pass between servers. */
 const recordFunction: Rule = (query, catalog) => {
   const calls = ownNodes(query, 'targetList', 'jointree').filter(
     (node) => node.type === 'FUNCEXPR' && wordOf(node, 'funcresulttype') === RECORD,
