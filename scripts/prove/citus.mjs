@@ -10,7 +10,7 @@ import { recordTests } from './proofs.mjs';
 
 /** What asks the record: the statements of both services, and the story from outside. */
 const CORE = [
-  'packages/database/test/day-partitions',
+  'packages/database/test/(day-partitions|default-partition)',
   'services/dispatcher/test/',
   'services/management/test/(deliveries|runs|subscriptions|jobs|identity|audit)/',
   'services/management/test/http/idempotency',
@@ -18,23 +18,25 @@ const CORE = [
 ];
 /** Of these, what is about something that Citus does in another way. */
 const NOT_OF_CITUS = {
-  'packages/database/test/day-partitions': 'names the tables of days, which are shards there',
   'services/dispatcher/test/pages': 'drains six hundred lanes in time; there it is ten a second',
   'services/dispatcher/test/record/plans': 'reads the plans of one server',
   'services/management/test/deliveries/long-log': 'reads the plans of one server',
   'services/management/test/deliveries/delivery-days':
     'makes 40 days in one transaction, in which Citus returns no size of a table',
-  'services/dispatcher/test/upkeep/tasks':
-    'makes a day of each table in one transaction, in which Citus returns no size of a table',
   'services/management/test/runs/report-plans-of-postgres': 'reads the plans of one server',
   'services/management/test/audit/management-role': 'makes a role, which workers would have to have, too',
+  'services/dispatcher/test/telemetry/record-writes': 'makes a role, which workers would have to have, too',
   'spread-log\\.test': 'divides the days of plain PostgreSQL, as Citus divides them by itself',
   'services/dispatcher/test/faults': 'takes a table or a column away, of a coordinator that knows better',
   'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
 };
 const NOT_OF_CITUS_TESTS = {
-  'a result is recorded after the conversion of a default partition that rejects \\w+, and its request is not sent again':
-    'counts rejections by a trigger, which distributed tables do not have',
+  'a row that waits for the default partition while its day is made is rejected for some seconds only':
+    'it waits on the coordinator, and goes to the partition of its day',
+  'an account whose parked deliveries cannot be changed stops no other':
+    'needs a trigger on a distributed table',
+  'ends as it was begun, though its first page fills every lane of its account':
+    'needs a trigger on a distributed table',
   'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
 };
 /** Few: a shard is as many tables as the log has days, in the database of each test. */

@@ -6,7 +6,7 @@ import {
   ensureDayPartitions,
   openDatabase,
 } from '@runhook/database';
-import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, IN_VAIN_MS, PARTITION_OF_ROW, type TestDatabase } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -28,8 +28,18 @@ const insertEvent = (daysFromToday: number, id: string) =>
     [daysFromToday, id],
   );
 const placeOf = async (id: string) =>
-  (await database.pool.query(`SELECT tableoid::regclass::text AS place FROM events WHERE id = $1`, [id]))
-    .rows[0]?.place;
+  (await database.pool.query(`SELECT ${PARTITION_OF_ROW} AS place FROM events WHERE id = $1`, [id])).rows[0]
+    ?.place;
+
+/** Makes the partitions of some days in the past, each in a transaction, as the services do. */
+async function makeDays(...daysAgo: number[]): Promise<void> {
+  for (const days of daysAgo)
+    for (const table of ['events', 'deliveries', 'attempts'])
+      await database.pool.query(`SELECT make_day_partition($1, (now() AT TIME ZONE 'UTC')::date - $2::int)`, [
+        table,
+        days,
+      ]);
+}
 
 /** A transaction that has read and stays open, as that of a backup or a report. */
 async function readForLong(text: string) {
@@ -77,7 +87,7 @@ test('a day without a partition still takes rows, and they move into it once it 
 });
 
 test('a day is made beside a long reader of the day before, and of nothing else: nobody waits for what waits', async () => {
-  await database.pool.query('SELECT ensure_day_partitions(current_date - 2, current_date - 2)');
+  await makeDays(2);
   const [{ day }] = (await database.pool.query(`SELECT (current_date - 2)::text AS day`)).rows;
   const reader = await readForLong(`SELECT * FROM deliveries WHERE day = '${day}'`);
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 27, waiting: [] });
@@ -102,7 +112,7 @@ test.each(['events', 'deliveries', 'attempts'])(
 );
 
 test('a day that somebody reads is dropped once he is done, and stops nobody until then', async () => {
-  await database.pool.query('SELECT ensure_day_partitions(current_date - 41, current_date)');
+  await makeDays(41, 40, 39);
   const reader = await readForLong('SELECT count(*) FROM deliveries');
   const round = await dropOldDayPartitions(database.pool, 39);
   expect(round.changed).toBe(2 * 2);
@@ -121,14 +131,12 @@ test('partitions are made once, however many processes ask', async () => {
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 
-test('of forty past days retention drops the ten before the last thirty, in all tables, and keeps the rest', async () => {
-  await database.pool.query(
-    `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 40, (now() AT TIME ZONE 'UTC')::date)`,
-  );
+test('retention drops the days before the last thirty, in all tables, and keeps the rest', async () => {
+  await makeDays(40, 31, 30);
   await insertEvent(-31, 'old');
   await insertEvent(-30, 'kept');
   await insertEvent(-60, 'older, without a partition');
-  expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 10 * 3, waiting: [] });
+  expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 2 * 3, waiting: [] });
   expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 0, waiting: [] });
   await deleteOldUnpartitioned(database.pool, 30);
   const { rows } = await database.pool.query('SELECT id FROM events');

@@ -229,9 +229,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       harness.account.id,
     ]);
     const bad = rows[2]?.id;
-    await pool.query(
-      `UPDATE deliveries SET parked_at = now() - interval '25 hours' - run_id * interval '1 s'`,
-    );
+    await pool.query(`UPDATE deliveries SET parked_at = now() - interval '25 hours'`);
     await pool.query(
       `ALTER TABLE deliveries ADD CONSTRAINT reject CHECK (NOT (id = '${bad}' AND status = 'failed')) NOT VALID`,
     );
@@ -253,10 +251,13 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     const another = await seedAccount(harness.database);
     await parked(await subscribe('/bad'), 3);
     await parked(await subscribe('/other', another.id), 3, another);
-    await pool.query(
-      `UPDATE deliveries SET parked_at = now() - interval '25 hours'
-         - CASE account_id WHEN ${another.id} THEN interval '0' ELSE interval '1 hour' END`,
-    );
+    const setHours = (accountId: number, hours: number) =>
+      pool.query(`UPDATE deliveries SET parked_at = now() - $1 * interval '1 hour' WHERE account_id = $2`, [
+        hours,
+        accountId,
+      ]);
+    await setHours(harness.account.id, 26);
+    await setHours(another.id, 25);
     await pool.query(
       `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'of this account'; END $$;
        CREATE TRIGGER fail BEFORE UPDATE ON deliveries FOR EACH ROW
