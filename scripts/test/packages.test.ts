@@ -52,7 +52,7 @@ test(
       const tarballs = (wanted: (name: string) => boolean) =>
         names.filter(wanted).map((name) => join(packed, name));
       await Promise.all([
-        ...names.map((name) => expectPublishable(packed, name)),
+        expectPublishable(packed, names),
         expectLibrariesWork(join(folder, 'project'), tarballs(isLibrary)),
         expectProgramRuns(
           join(folder, 'programs'),
@@ -90,18 +90,28 @@ async function expectProgramRuns(programs: string, tarballs: string[]): Promise<
   await expectRuns(programs);
 }
 
-async function expectPublishable(packed: string, tarball: string): Promise<void> {
+/** One run of npm for all packages: its start takes longer than its work. */
+async function expectPublishable(packed: string, tarballs: string[]): Promise<void> {
+  const staged = await Promise.all(tarballs.map((tarball) => expectWellMade(packed, tarball)));
+  const workspaces = staged.map(({ folder }) => folder);
+  await writeFile(join(packed, 'package.json'), JSON.stringify({ private: true, workspaces }));
+  const publish = ['publish', '--dry-run', '--workspaces', '--json', '--loglevel=error'];
+  const { stdout } = await run('npm', publish, { cwd: packed, env: environment() });
+  expect(Object.keys(JSON.parse(stdout)).sort()).toEqual(staged.map(({ name }) => name).sort());
+}
+
+/** Returns the name of a packed package, and the folder below `packed` that it was made of. */
+async function expectWellMade(packed: string, tarball: string): Promise<{ name: string; folder: string }> {
   const [, scoped, version] = /^runhook-(?:(.+)-)?(\d+\.\d+\.\d+)\.tgz$/.exec(tarball) ?? [];
-  const short = scoped ?? 'runhook';
-  const staged = join(packed, short);
-  const text = await readFile(join(staged, 'package.json'), 'utf8');
+  const folder = scoped ?? 'runhook';
+  const text = await readFile(join(packed, folder, 'package.json'), 'utf8');
   const whole = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
   const name = scoped === undefined ? 'runhook' : `@runhook/${scoped}`;
   expect(JSON.parse(text)).toMatchObject({ name, version });
   expect(version).toBe(whole.version);
   expect(text).not.toMatch(/workspace:|"private"|"source"/);
-  expect((await readFile(join(staged, 'README.md'), 'utf8')).length).toBeGreaterThan(500);
-  await run('npm', ['publish', '--dry-run', '--loglevel=error'], { cwd: staged, env: environment() });
+  expect((await readFile(join(packed, folder, 'README.md'), 'utf8')).length).toBeGreaterThan(500);
+  return { name, folder };
 }
 
 async function expectReceives(project: string): Promise<void> {
