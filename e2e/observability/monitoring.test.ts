@@ -164,7 +164,7 @@ describe('with the programs of Prometheus', () => {
     for (const args of [
       ['check', 'rules', monitoringFile('alerts.yaml')],
       ['check', 'config', monitoringFile('prometheus.yaml')],
-      ['test', 'rules', monitoringFile('alerts.test.yaml')],
+      ['test', 'rules', monitoringFile('alerts.test.yaml'), monitoringFile('alerts.hours.test.yaml')],
     ]) {
       // Not spawnSync: it takes seconds, and the load of this file runs in this process.
       const ended = await promisify(execFile)('promtool', args).then(
