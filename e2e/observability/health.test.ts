@@ -1,15 +1,20 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { findRedisServer } from '@runhook/embedded';
 import { createEventPublisher } from '@runhook/publisher';
-import { eventually, exampleEvent, seedAccount, seedSubscription, startReceiver } from '@runhook/testing';
+import {
+  eventually,
+  exampleEvent,
+  oneQueueBackend,
+  seedAccount,
+  seedSubscription,
+  startReceiver,
+} from '@runhook/testing';
 import { Releases } from '../chaos/releases.ts';
 import { type BackendName, type Servers, startServers } from '../chaos/servers.ts';
 import { type RunningService, startService } from '../services.ts';
 
 /** A net under what hangs: servers are killed and come back five times. */
 const WHOLE_STORY_MS = 600_000;
-const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
 interface Watched {
   servers: Servers;
@@ -20,7 +25,6 @@ interface Watched {
 }
 
 const releases = new Releases();
-afterAll(() => releases.run());
 
 async function open(backend: BackendName): Promise<Watched> {
   const servers = await startServers(backend);
@@ -113,32 +117,23 @@ async function seesMissingMigrations(watched: Watched): Promise<void> {
   await eventually(() => everyServiceIs(watched, 200));
 }
 
-// Both back ends wait at the same time: services look every few seconds.
-const stories = new Map<BackendName, Promise<Watched>>();
-beforeAll(() => {
-  for (const backend of backends) {
-    const story = open(backend).then(async (watched) => {
-      await seesDeadServers(backend, watched);
-      return watched;
-    });
-    // The no-op catch keeps Node from reporting an unhandled rejection before the test awaits it.
-    story.catch(() => undefined);
-    stories.set(backend, story);
-  }
+// A dead server is detected in the same way on either queue: other-queue.long.test.ts repeats this on the other.
+describe.each(oneQueueBackend())('services with the queue on $name', ({ name }) => {
+  let watched: Watched;
+  beforeAll(async () => {
+    watched = await open(name);
+  });
+  afterAll(() => releases.run());
+
+  test(
+    'say that a server is dead, and continue when it is back',
+    () => seesDeadServers(name, watched),
+    WHOLE_STORY_MS,
+  );
+
+  test(
+    'whose migrations are not applied are not ready and say why',
+    () => seesMissingMigrations(watched),
+    WHOLE_STORY_MS,
+  );
 });
-
-test.each(backends)(
-  'services on %s say that a server is dead, and continue when it is back',
-  async (backend) => {
-    await stories.get(backend);
-  },
-  WHOLE_STORY_MS,
-);
-
-test(
-  'services whose migrations are not applied are not ready and say why',
-  async () => {
-    await seesMissingMigrations((await stories.get('PostgreSQL')) as Watched);
-  },
-  WHOLE_STORY_MS,
-);

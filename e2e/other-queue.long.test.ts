@@ -1,0 +1,12 @@
+import { test } from '@jest/globals';
+import { queueBackends, useOtherQueue } from '@runhook/testing';
+
+/** Repeats stories that `npm test` tells on one queue. Their subject does not depend on the queue, which has its own tests. */
+const REPEATED = ['health', 'stops', 'traces'];
+
+if (queueBackends().length === 1) {
+  test.skip('the services on another queue', () => undefined);
+} else {
+  useOtherQueue();
+  for (const name of REPEATED) await import(`./observability/${name}.test.ts`);
+}
