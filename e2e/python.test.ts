@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,11 +15,14 @@ import { startServer } from '../packages/queue/test/backends/redis-servers.ts';
 import { startService } from './services.ts';
 
 const run = promisify(execFile);
+const pip = (...args: string[]) => run('python3', ['-m', 'pip', ...args]);
 const inCheckout = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 const SOURCE = inCheckout('packages/python');
 
-/** What builds it, what its extras ask for, and what runs its tests. */
-const OTHERS = ['hatchling>=1.26', 'pytest', 'flask', 'fastapi', 'django'];
+const BUILDER = 'hatchling>=1.26';
+const EXTRAS = 'publish,flask,fastapi,django';
+/** What builds it, what its extras require, and what runs its tests. */
+const OTHERS = [BUILDER, 'pytest', 'flask', 'fastapi', 'django'];
 /** How pip says that there is nobody to ask. */
 const UNREACHABLE = /from versions: none|Failed to establish|Temporary failure|timed out|ProxyError|SSLError/;
 
@@ -28,8 +31,16 @@ afterAll(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A folder with all packages that are needed, fetched once; or why there is none. */
-async function packagesOrReason(): Promise<{ packages: string } | { reason: string }> {
+/** What is fetched and installed once for each version of Python and of pyproject.toml. */
+interface Cache {
+  /** The packages that building the wheel requires. */
+  builder: string;
+  /** The packages that an empty environment gets with the wheel and its extras, without the wheel itself. */
+  dependencies: string;
+}
+
+/** Returns the cache, which it fills at first, or why there is none. */
+async function cacheOrReason(): Promise<Cache | { reason: string }> {
   const told = await run('python3', ['-c', 'import sys; print(*sys.version_info[:2], sep=".")']).catch(
     () => null,
   );
@@ -42,43 +53,67 @@ async function packagesOrReason(): Promise<{ packages: string } | { reason: stri
   if (!hasPip || !hasVenv) return { reason: `Python ${version} is here without pip or venv` };
   const project = await readFile(join(SOURCE, 'pyproject.toml'), 'utf8');
   const [publish = ''] = /(?<=^publish = \[").+(?="\])/m.exec(project) ?? [];
-  const key = createHash('sha256')
-    .update([version, publish, ...OTHERS].join())
-    .digest('hex')
-    .slice(0, 16);
-  const packages = inCheckout(`node_modules/.cache/python-packages/${key}`);
-  if (existsSync(packages)) return { packages };
-  const fetched = `${packages}.${process.pid}`;
-  await mkdir(fetched, { recursive: true });
+  const fetched = cached([version, publish, ...OTHERS]);
+  const builder = cached([version, publish, ...OTHERS, 'builder']);
+  const dependencies = cached([version, project, ...OTHERS]);
   try {
-    await run('python3', ['-m', 'pip', 'download', '--quiet', '--dest', fetched, publish, ...OTHERS]);
-    await rename(fetched, packages);
-    return { packages };
+    await once(fetched, (folder) => pip('download', '--quiet', '--dest', folder, publish, ...OTHERS));
   } catch (error) {
-    await rm(fetched, { recursive: true, force: true });
     if (!UNREACHABLE.test(String((error as { stderr?: unknown }).stderr))) throw error;
     return { reason: 'PyPI cannot be reached' };
   }
+  const offline = ['--quiet', '--no-index', '--find-links', fetched];
+  await once(builder, (folder) => pip('install', ...offline, '--target', folder, BUILDER));
+  await once(dependencies, async (folder) => {
+    const wheel = await buildWheel(builder, folder);
+    await pip('install', ...offline, '--target', folder, `${wheel}[${EXTRAS}]`, 'pytest');
+    for (const name of await readdir(folder))
+      if (/^runhook\b/.test(name)) await rm(join(folder, name), { recursive: true });
+  });
+  return { builder, dependencies };
 }
 
-const found = findRedisServer() === null ? { reason: 'there is no Redis' } : await packagesOrReason();
+function cached(parts: string[]): string {
+  const key = createHash('sha256').update(parts.join()).digest('hex').slice(0, 16);
+  return inCheckout(`node_modules/.cache/python-packages/${key}`);
+}
+
+/** Fills a folder that is not there yet. One that could not be filled leaves nothing. */
+async function once(folder: string, fill: (folder: string) => Promise<unknown>): Promise<void> {
+  if (existsSync(folder)) return;
+  const filling = `${folder}.${process.pid}`;
+  await mkdir(filling, { recursive: true });
+  try {
+    await fill(filling);
+    await rename(filling, folder);
+  } finally {
+    await rm(filling, { recursive: true, force: true });
+  }
+}
+
+async function buildWheel(builder: string, folder: string): Promise<string> {
+  const args = ['wheel', '--quiet', '--no-index', '--no-deps', '--no-build-isolation', '--wheel-dir', folder];
+  await run('python3', ['-m', 'pip', ...args, SOURCE], { env: { ...process.env, PYTHONPATH: builder } });
+  const { version } = JSON.parse(await readFile(inCheckout('package.json'), 'utf8'));
+  const [wheel = ''] = (await readdir(folder)).filter((name) => name.endsWith('.whl'));
+  expect(wheel).toBe(`runhook-${version}-py3-none-any.whl`);
+  return join(folder, wheel);
+}
+
+const found = findRedisServer() === null ? { reason: 'there is no Redis' } : await cacheOrReason();
 if ('reason' in found) process.stderr.write(`the package for Python is not tested: ${found.reason}\n`);
 
-/** An empty environment with what pip makes of the wheel, and nothing of this checkout. */
-async function installed(packages: string, folder: string): Promise<string> {
-  const pip = (...args: string[]) => run('python3', ['-m', 'pip', ...args], { cwd: folder });
-  const offline = ['--quiet', '--no-index', '--find-links', packages];
+/** Returns the program of an environment with what pip makes of the wheel, its dependencies, and nothing of this checkout. */
+async function installed({ builder, dependencies }: Cache, folder: string): Promise<string> {
   const environment = join(folder, 'environment');
-  await Promise.all([
+  const [wheel] = await Promise.all([
+    buildWheel(builder, folder),
     run('python3', ['-m', 'venv', '--without-pip', environment]),
-    pip('wheel', ...offline, '--no-deps', '--wheel-dir', folder, SOURCE),
   ]);
-  const [wheel] = (await readdir(folder)).filter((name) => name.endsWith('.whl'));
-  const { version } = JSON.parse(await readFile(inCheckout('package.json'), 'utf8'));
-  expect(wheel).toBe(`runhook-${version}-py3-none-any.whl`);
   const program = join(environment, 'bin', 'python');
-  const wanted = [`${join(folder, wheel as string)}[publish,flask,fastapi,django]`, 'pytest'];
-  await pip('--python', program, 'install', ...offline, '--no-compile', ...wanted);
+  await pip('--python', program, 'install', '--quiet', '--no-index', '--no-deps', '--no-compile', wheel);
+  const { stdout } = await run(program, ['-c', 'import sysconfig; print(sysconfig.get_path("purelib"))']);
+  await writeFile(join(stdout.trim(), 'dependencies.pth'), `${dependencies}\n`);
   return program;
 }
 
@@ -111,13 +146,12 @@ async function services(folder: string): Promise<string> {
   return JSON.stringify({ url, token, accountId: account.id, job: account.jobs[0], queueUrl, guest });
 }
 
-('packages' in found ? test : test.skip)(
+('reason' in found ? test.skip : test)(
   'the wheel installs into an empty environment, and publishes, receives and verifies from there',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'runhook-python-'));
     closers.push(() => rm(folder, { recursive: true, force: true }));
-    const { packages } = found as { packages: string };
-    const [program, told] = await Promise.all([installed(packages, folder), services(folder)]);
+    const [program, told] = await Promise.all([installed(found as Cache, folder), services(folder)]);
     const project = join(folder, 'project');
     await cp(join(SOURCE, 'tests'), project, { recursive: true });
     const { PYTHONPATH: _, ...env } = process.env;
