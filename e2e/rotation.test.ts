@@ -18,7 +18,7 @@ import {
   type TestSubscription,
 } from '@runhook/testing';
 import { Webhook } from 'standardwebhooks';
-import { startService } from './services.ts';
+import { startServiceInProcess } from './services-in-process.ts';
 
 /** `ROTATION_DELIVERIES=10000` for the whole of it (docs/contract.md#rotating-a-secret). */
 const DELIVERIES = Number(process.env.ROTATION_DELIVERIES ?? 600);
@@ -103,9 +103,9 @@ async function openWorld(): Promise<World> {
   const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
   const environment = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl };
   const services = await Promise.all([
-    startService('management', environment),
-    startService('dispatcher', environment),
-    startService('dispatcher', environment),
+    startServiceInProcess('management', environment),
+    startServiceInProcess('dispatcher', environment),
+    startServiceInProcess('dispatcher', environment),
   ]);
   closers.push(() => Promise.all(services.map((service) => service.stop())));
   const publisher = createEventPublisher({ queueUrl });

@@ -16,11 +16,11 @@ import {
   startReceiver,
 } from '@runhook/testing';
 import { startCluster } from '../../packages/queue/test/backends/redis-servers.ts';
-import { startService } from '../services.ts';
+import { startServiceInProcess } from '../services-in-process.ts';
 
 const EVENTS = 60;
 const REQUESTS_PER_MINUTE = 3;
-/** Seven processes begin here: it only ends a test that would hang. */
+/** A net under what hangs: six servers start here. */
 const TEST_TIMEOUT_MS = 300_000;
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -63,10 +63,8 @@ describeWithRedis('on a Redis Cluster', () => {
         API_RATE_LIMIT_PER_MINUTE: String(REQUESTS_PER_MINUTE),
       };
       const names = ['management', 'management', 'dispatcher', 'dispatcher'] as const;
-      const services = await Promise.all(names.map((name) => startService(name, environment)));
-      closers.push(async () => {
-        expect(await Promise.all(services.map((service) => service.stop()))).toEqual([0, 0, 0, 0]);
-      });
+      const services = await Promise.all(names.map((name) => startServiceInProcess(name, environment)));
+      closers.push(() => Promise.all(services.map((service) => service.stop())));
 
       const publisher = createEventPublisher({ queueUrl });
       closers.push(() => publisher.close());
