@@ -13,39 +13,46 @@ const kubernetes = readSchema('kubernetes.json') as {
   definitions: Record<string, object>;
 };
 const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
-const validators = new Map<string, ValidateFunction>();
+// One schema for all kinds, so that what they share is compiled once.
+ajv.addSchema({ $id: 'kubernetes', definitions: kubernetes.definitions });
+
+/** Returns a function that compiles on its first call: a file of tests uses few of the schemas. */
+function onDemand(compile: () => ValidateFunction): () => ValidateFunction {
+  let validate: ValidateFunction | undefined;
+  return () => {
+    validate ??= compile();
+    return validate;
+  };
+}
 
 /** What a strict API server would say about the manifest, one line each. */
 export function manifestProblems(manifest: Manifest): string[] {
   const kind = `${manifest.apiVersion} ${manifest.kind}`;
   const definition = kubernetes.kinds[kind];
   if (definition === undefined) return [`${kind}: no schema here`];
-  let validate = validators.get(kind);
-  if (validate === undefined) {
-    const schema = { $ref: `#/definitions/${definition}`, definitions: kubernetes.definitions };
-    validate = ajv.compile(schema);
-    validators.set(kind, validate);
-  }
+  const validate = ajv.getSchema(`kubernetes#/definitions/${definition}`) as ValidateFunction;
   return problemsOf(validate, manifest).map((problem) => `${kind} ${manifest.metadata?.name}${problem}`);
 }
 
-const compose = new Ajv2020({ allErrors: true, strict: false });
-addFormats.default(compose as never);
-const validateCompose = compose.compile(readSchema('compose-spec.json'));
+const validateCompose = onDemand(() => {
+  const compose = new Ajv2020({ allErrors: true, strict: false });
+  addFormats.default(compose as never);
+  return compose.compile(readSchema('compose-spec.json'));
+});
 
 export function composeProblems(file: unknown): string[] {
-  return problemsOf(validateCompose, file);
+  return problemsOf(validateCompose(), file);
 }
 
-const validateWorkflow = ajv.compile(readSchema('github-workflow.json'));
-const validateIssueForm = ajv.compile(readSchema('github-issue-forms.json'));
+const validateWorkflow = onDemand(() => ajv.compile(readSchema('github-workflow.json')));
+const validateIssueForm = onDemand(() => ajv.compile(readSchema('github-issue-forms.json')));
 
 export function workflowProblems(file: unknown): string[] {
-  return problemsOf(validateWorkflow, file);
+  return problemsOf(validateWorkflow(), file);
 }
 
 export function issueFormProblems(file: unknown): string[] {
-  return problemsOf(validateIssueForm, file);
+  return problemsOf(validateIssueForm(), file);
 }
 
 function problemsOf(validate: ValidateFunction, value: unknown): string[] {
