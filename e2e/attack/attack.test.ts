@@ -21,7 +21,7 @@ test.each(chosen)(
   async ({ name, run }) => {
     say(`attack: ${name}, seed ${seed}`);
     const endsAtMs = minutes === null ? null : Date.now() + shareMs;
-    const { table, problems } = await run({ seed, endsAtMs, say });
+    const { table, problems } = await run({ seed, endsAtMs, isSmall: minutes === null, say });
     if (minutes !== null || problems.length > 0) say(`\nattack: ${name}, seed ${seed}\n${table}`);
     expect(problems).toEqual([]);
   },

@@ -3,6 +3,8 @@ export interface AttackOptions {
   seed: number;
   /** When to stop, in milliseconds since the epoch; null for the short form, which is of one length. */
   endsAtMs: number | null;
+  /** Sends fewer requests in a round, for `npm test`. */
+  isSmall?: boolean;
   say(text: string): void;
 }
 

@@ -10,6 +10,7 @@ import { type FuzzWorld, openFuzzWorld } from './world.ts';
 const AT_ONCE = 4;
 /** Requests of one round: of anybody, then of the second account alone. */
 const ROUND = { anybody: 1_200, second: 600 };
+const SMALL_ROUND = { anybody: 400, second: 200 };
 const PROBLEMS_MAX = 20;
 
 /**
@@ -18,9 +19,10 @@ const PROBLEMS_MAX = 20;
  */
 export const fuzz: Attack = {
   name: 'fuzz',
-  async run({ seed, endsAtMs, say }: AttackOptions): Promise<AttackReport> {
+  async run({ seed, endsAtMs, isSmall = false, say }: AttackOptions): Promise<AttackReport> {
     const world = await openFuzzWorld();
-    const run = new FuzzRun(world, await readOperations(world.management.url), createSeededRandom(seed));
+    const operations = await readOperations(world.management.url);
+    const run = new FuzzRun(world, operations, createSeededRandom(seed), isSmall ? SMALL_ROUND : ROUND);
     let printed = 0;
     try {
       do {
@@ -45,12 +47,14 @@ class FuzzRun {
   readonly #world: FuzzWorld;
   readonly #operations: Operation[];
   readonly #random: SeededRandom;
+  readonly #round: typeof ROUND;
   readonly #sender: ReturnType<typeof createSender>;
 
-  constructor(world: FuzzWorld, operations: Operation[], random: SeededRandom) {
+  constructor(world: FuzzWorld, operations: Operation[], random: SeededRandom, round: typeof ROUND) {
     this.#world = world;
     this.#operations = operations;
     this.#random = random;
+    this.#round = round;
     this.#sender = createSender(world.management.url, AT_ONCE);
   }
 
@@ -58,7 +62,7 @@ class FuzzRun {
   async anybody(): Promise<void> {
     const { first, second, settle } = this.#world;
     await settle();
-    await this.#several(ROUND.anybody, (operation) => {
+    await this.#several(this.#round.anybody, (operation) => {
       const target = { account: first, things: this.#random.next() < 0.9 ? first : second };
       return createRequest(this.#random, operation, { caller: first, target });
     });
@@ -75,7 +79,7 @@ class FuzzRun {
     if (before === '') this.#report('the first account has no rows');
     const certain = this.#operations.flatMap((operation) => targets.map((target) => ({ operation, target })));
     await this.#several(
-      certain.length + ROUND.second,
+      certain.length + this.#round.second,
       (operation, index) => {
         const kind = certain[index] && ('valid' as const);
         const { target = pick(this.#random, targets) } = certain[index] ?? {};
