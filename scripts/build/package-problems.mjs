@@ -16,13 +16,13 @@ const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
  */
 export async function problemsOf(folder, tarball) {
   const manifest = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
-  const { messages } = await publint({ pkgDir: folder, strict: true, pack: 'npm' });
+  const packed = new Uint8Array(readFileSync(tarball));
+  // Of the tarball: to pack the folder again is another start of npm.
+  const { messages } = await publint({ strict: true, pack: { tarball: packed.buffer } });
   const said = messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code);
   // A package that is only a program has no types.
   if (manifest.exports?.['.'] === undefined) return said;
-  const { types, problems = [] } = await checkPackage(
-    createPackageFromTarballData(new Uint8Array(readFileSync(tarball))),
-  );
+  const { types, problems = [] } = await checkPackage(createPackageFromTarballData(packed));
   if (types === false) return [...said, 'it has no types'];
   const found = problems.filter(({ resolutionKind }) => !NOT_FOR_MODULES.has(resolutionKind));
   return [...said, ...found.map((problem) => JSON.stringify(problem))];
