@@ -168,5 +168,7 @@ async function services(folder: string): Promise<string> {
     });
     for (const [line] of tested.stdout.matchAll(/^SKIPPED.*$/gm)) process.stderr.write(`python: ${line}\n`);
     expect(tested.stdout).toMatch(/^\d+ passed/m);
+    // Its tests skip a framework that the extras of the wheel do not install.
+    expect(tested.stdout).not.toMatch(/could not import '(flask|fastapi|django)'/);
   },
 );
