@@ -10,7 +10,7 @@ import {
   type Plan,
   type RunTime,
 } from '@runhook/contract';
-import { createAccount, createJob, createSecretBox, type JobView } from '@runhook/database';
+import { createSecretBox, type JobView } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
 
 const TEST_KEY = { name: 'test', key: randomBytes(32) };
@@ -26,25 +26,47 @@ export interface TestAccount {
   jobs: JobView[];
 }
 
-/** An account with two jobs; on Enterprise, multi-tenant, unless told otherwise. */
+/**
+ * Inserts an account with two jobs; on Enterprise, multi-tenant, unless the options differ. The factories use SQL, because Prisma
+ * compiles its query engine in each test file, which takes a fifth of a second of CPU.
+ */
 export async function seedAccount(
-  { prisma }: PrismaDatabase,
+  { pool }: Pick<PrismaDatabase, 'pool'>,
   options: { plan?: Plan; deployment?: Deployment } = {},
 ): Promise<TestAccount> {
   const { plan = 'enterprise', deployment = 'multi_tenant' } = options;
-  const account = await createAccount(prisma, { name: 'Test account', plan, deployment });
+  const insert = async (text: string, values: unknown[]) =>
+    Number((await pool.query<{ id: string }>(`${text} RETURNING id`, values)).rows[0]?.id);
+  const identifier = createId('account');
+  const id = await insert(
+    "INSERT INTO accounts (identifier, name, plan, deployment) VALUES ($1, 'Test account', $2, $3)",
+    [identifier, plan, deployment],
+  );
+  const [projectName, environmentName] = ['Warehouse', 'Production'];
+  const projectId = await insert('INSERT INTO projects (account_id, name) VALUES ($1, $2)', [
+    id,
+    projectName,
+  ]);
+  const environmentId = await insert('INSERT INTO environments (account_id, name) VALUES ($1, $2)', [
+    id,
+    environmentName,
+  ]);
   const jobs: JobView[] = [];
   for (const name of ['Nightly build', 'Hourly load']) {
-    jobs.push(
-      await createJob(prisma, {
-        accountId: account.id,
-        name,
-        projectName: 'Warehouse',
-        environmentName: 'Production',
-      }),
-    );
+    jobs.push({
+      id: await insert(
+        'INSERT INTO jobs (account_id, name, project_id, environment_id) VALUES ($1, $2, $3, $4)',
+        [id, name, projectId, environmentId],
+      ),
+      account_id: id,
+      name,
+      project_id: projectId,
+      project_name: projectName,
+      environment_id: environmentId,
+      environment_name: environmentName,
+    });
   }
-  return { ...account, jobs };
+  return { id, identifier, jobs };
 }
 
 export interface TestSubscription {
@@ -55,7 +77,7 @@ export interface TestSubscription {
 
 /** A subscription written straight into the database: to all event types and all jobs unless told otherwise. */
 export async function seedSubscription(
-  { prisma }: PrismaDatabase,
+  { pool }: Pick<PrismaDatabase, 'pool'>,
   options: {
     accountId: number;
     clientUrl: string;
@@ -66,19 +88,22 @@ export async function seedSubscription(
   },
 ): Promise<TestSubscription> {
   const hmacSecret = createHmacSecret();
-  const { id, name } = await prisma.subscription.create({
-    data: {
-      id: createId('subscription'),
-      accountId: BigInt(options.accountId),
-      name: options.name ?? 'Test subscription',
-      description: '',
-      eventTypes: options.eventTypes ?? [...EVENT_TYPES],
-      jobIds: (options.jobIds ?? []).map(BigInt),
-      clientUrl: options.clientUrl,
-      active: options.active ?? true,
-      hmacSecretCiphertext: testSecrets.encrypt(hmacSecret),
-    },
-  });
+  const { accountId, clientUrl, name = 'Test subscription', active = true, jobIds = [] } = options;
+  const id = createId('subscription');
+  await pool.query(
+    `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext)
+     VALUES ($1, $2, $3, '', $4, $5, $6, $7, $8)`,
+    [
+      id,
+      accountId,
+      name,
+      options.eventTypes ?? EVENT_TYPES,
+      jobIds,
+      clientUrl,
+      active,
+      testSecrets.encrypt(hmacSecret),
+    ],
+  );
   return { id, name, hmacSecret };
 }
 
