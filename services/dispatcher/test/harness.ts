@@ -1,7 +1,6 @@
-import type { Pool } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
-import { createLogger, createMetricsRegistry, Lifecycle } from '@runhook/runtime';
+import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -14,9 +13,9 @@ import {
   testEncryptionKeys,
 } from '@runhook/testing';
 import { startDispatcher } from '../src/app.ts';
-import { Quarantine } from '../src/record/quarantine.ts';
+import type { Quarantine } from '../src/record/quarantine.ts';
 import type { DispatcherSettings } from '../src/settings.ts';
-import { createDispatcherMetrics } from '../src/telemetry/metrics.ts';
+import { testQuarantine } from './silent-quarantine.ts';
 
 /** A dispatcher on a real database and queue, a receiver for it to post to, and a publisher to give it work. */
 export interface Harness {
@@ -69,12 +68,6 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
       for (const close of closers.reverse()) await close();
     },
   };
-}
-
-export function testQuarantine(pool: Pool): Quarantine {
-  const metrics = createDispatcherMetrics(createMetricsRegistry({ service: 'test' }));
-  const logger = createLogger({ service: 'test', level: 'silent' });
-  return new Quarantine({ pool, stopping: new AbortController().signal, metrics, logger });
 }
 
 function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings {

@@ -23,7 +23,7 @@ import { eventStates } from '../../src/record/event-states.ts';
 import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
 import { limitPending } from '../../src/upkeep/pending-limit.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
-import { testQuarantine } from '../harness.ts';
+import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
  * PostgreSQL chooses how to plan (`plan_cache_mode = auto`): a statement that names its days is planned for its values, and

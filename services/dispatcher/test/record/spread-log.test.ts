@@ -29,8 +29,8 @@ import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
 import { limitPending } from '../../src/upkeep/pending-limit.ts';
 import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { recover } from '../../src/upkeep/recover.ts';
-import { testQuarantine } from '../harness.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
+import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
  * On a log whose days are divided by account, as a distributed PostgreSQL would carry it, a statement opens the parts of the

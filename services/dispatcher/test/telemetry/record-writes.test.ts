@@ -12,7 +12,7 @@ import {
 import { DispatchRecord } from '../../src/record/dispatch-record.ts';
 import { createDispatcherMetrics } from '../../src/telemetry/metrics.ts';
 import { watchWrites } from '../../src/telemetry/record-writes.ts';
-import { testQuarantine } from '../harness.ts';
+import { testQuarantine } from '../silent-quarantine.ts';
 
 let admin: PrismaDatabase;
 let account: TestAccount;

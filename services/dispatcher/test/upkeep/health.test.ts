@@ -8,7 +8,7 @@ import { SMTPServer } from 'smtp-server';
 import { lookAfterHealth } from '../../src/upkeep/health.ts';
 import { type Mailer, openMailer, sendNotices } from '../../src/upkeep/notices.ts';
 import { purge } from '../../src/upkeep/purge.ts';
-import { testQuarantine } from '../harness.ts';
+import { testQuarantine } from '../silent-quarantine.ts';
 
 interface Received {
   from: string;

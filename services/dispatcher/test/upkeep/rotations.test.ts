@@ -3,7 +3,7 @@ import { listQuarantined } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
 import { eraseOldSecrets } from '../../src/upkeep/purge.ts';
-import { testQuarantine } from '../harness.ts';
+import { testQuarantine } from '../silent-quarantine.ts';
 
 let database: PrismaDatabase;
 let close: () => Promise<void>;
