@@ -11,7 +11,7 @@ export async function prepareWorld(world: World): Promise<void> {
   const { database, accounts, receiver } = world;
   const accountId = accounts.enterprise.id;
   await seedSubscriptions(database.pool, { accountId, count: 12 });
-  await database.prisma.subscription.updateMany({ data: { active: false } });
+  await database.prisma.subscription.updateMany({ where: { accountId }, data: { active: false } });
   const walked = await seedSubscription(database, {
     accountId,
     name: 'Walked',

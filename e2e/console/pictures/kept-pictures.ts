@@ -58,12 +58,12 @@ export async function takePictures(
   looks: readonly Look[],
 ): Promise<Map<string, string>> {
   const taken = new Map<string, string>();
+  const still = await openStillPage(browser, world);
   for (const [name, pathOf] of Object.entries(PAGES)) {
-    const still = await openStillPage(browser, world);
     await still.open(pathOf(placesOf(world)));
     for (const look of looks) taken.set(fileOf(name, look), await still.take(look.width, look.theme));
-    await still.page.context().close();
   }
+  await still.page.context().close();
   return taken;
 }
 

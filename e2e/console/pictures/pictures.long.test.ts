@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { hasBrowser, launchBrowser, testInBrowser } from '../support/describe-console.ts';
+import { hasBrowser, launchBrowser, testInBrowser } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
 import { compare, OTHER_BROWSER, SAME_BROWSER, toKept } from './compare.ts';
 import { differencesOf, isUpdate, keep, LOOKS, placesOf, takePictures } from './kept-pictures.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { hasBrowser, launchBrowser, testInBrowser } from '../support/describe-console.ts';
+import { hasBrowser, launchBrowser, testInBrowser } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
 import { differencesOf, isUpdate, keptFiles, type Look, takePictures } from './kept-pictures.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';

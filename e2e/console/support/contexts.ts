@@ -8,11 +8,13 @@ export interface WatchedContext {
   ownOrigins: string[];
   /** What went wrong in the browser so far. */
   problems: string[];
+  /** Ends the use by a story. */
+  release(): Promise<void>;
 }
 
 export interface SharedContext extends WatchedContext {
-  /** Closes the pages of a story and removes what they stored. */
-  reset(): Promise<void>;
+  /** False once its browser or the process that draws its pages has crashed. */
+  isUsable(): boolean;
 }
 
 export async function openContext(
@@ -30,7 +32,8 @@ export async function openContext(
   });
   context.setDefaultTimeout(ELEMENT_TIMEOUT_MS);
   const ownOrigins = [url];
-  return { context, ownOrigins, problems: watchContext(context, ownOrigins) };
+  const problems = watchContext(context, ownOrigins);
+  return { context, ownOrigins, problems, release: () => context.close() };
 }
 
 /**
@@ -41,10 +44,18 @@ export async function openSharedContext(browser: Browser, url: string): Promise<
   const opened = await openContext(browser, url);
   const { context, ownOrigins, problems } = opened;
   const anchor = await context.newPage();
+  let isCrashed = false;
+  anchor.once('crash', () => {
+    isCrashed = true;
+  });
   await anchor.goto(`${url}/healthz`);
+  const isUsable = () => !isCrashed && browser.isConnected();
   return {
     ...opened,
-    async reset() {
+    isUsable,
+    /** Closes the pages of the story and removes what they stored. */
+    async release() {
+      if (!isUsable()) return await context.close();
       const pages = context.pages().filter((page) => page !== anchor);
       await Promise.all(pages.map((page) => page.close()));
       await anchor.evaluate('localStorage.clear()');

@@ -2,24 +2,13 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { findChromium, NO_CHROMIUM } from '@runhook/testing';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-  type Page,
-} from 'playwright-core';
-import { openContext, openSharedContext, type SharedContext } from './contexts.ts';
+import type { BrowserContext, BrowserContextOptions, Page, ViewportSize } from 'playwright-core';
+import { hasBrowser, sharedBrowser, sharedContext } from './browser.ts';
+import { openContext } from './contexts.ts';
 import type { PersonName } from './people.ts';
+import { sharedServices } from './services.ts';
 import { START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './waiting.ts';
 import { openWorld, type World } from './world.ts';
-
-const chromiumPath = findChromium();
-if (chromiumPath === null) process.stderr.write(`browser tests are skipped: ${NO_CHROMIUM}\n`);
-
-/** Whether there is one: what is to be started for the tests is not, without. */
-export const hasBrowser = chromiumPath !== null;
 
 /** One test's window onto the console, where nobody is signed in. */
 export interface Visit {
@@ -37,9 +26,10 @@ export interface Visit {
 }
 
 interface StoryOptions {
+  viewport?: ViewportSize;
   /**
-   * Of a context for this story alone. `{}` for a story that changes what pages of a context share: the clock, the network.
-   * Other stories run in the context of the file.
+   * Of a context for this story alone, in which a page loads three times as long. `{}` for a story that changes what pages of a
+   * context share: the clock, the network. Other stories run in a context that they share.
    */
   context?: BrowserContextOptions;
   timeoutMs?: number;
@@ -48,73 +38,52 @@ interface StoryOptions {
 export type Story = (name: string, tell: (visit: Visit) => Promise<void>, options?: StoryOptions) => void;
 
 interface ConsoleOptions {
+  /** Settings of the services. Descriptions of a test file that have the same settings share the services. */
   environment?: Record<string, string>;
-  /** What all stories of the file find. */
+  /** What all stories of the description find. */
   prepare?: (world: World) => Promise<void>;
 }
 
 /**
- * Browser tests on one browser and one world. Each story finds a context without cookies and fails when the page asked
- * another host, broke its policy, or logged an error or a warning. A screenshot of a failure is named in its message.
+ * Browser tests in a world of people and accounts that no other description changes. The browser and the services are those of the
+ * test file. Each story finds a context without cookies and fails when the page asked another host, broke its policy, or logged an
+ * error or a warning. A screenshot of a failure is named in its message.
  */
 export function describeConsole(
   title: string,
   define: (story: Story) => void,
   { environment, prepare }: ConsoleOptions = {},
 ): void {
-  const describeIt = chromiumPath === null ? describe.skip : describe;
+  const describeIt = hasBrowser ? describe : describe.skip;
   describeIt(title, () => {
-    let browser: Browser;
     let world: World;
-    let shared: SharedContext;
     beforeAll(async () => {
-      [browser, world] = await Promise.all([launchBrowser(), openWorld(environment)]);
-      [shared] = await Promise.all([openSharedContext(browser, world.url), prepare?.(world)]);
+      const [services] = await Promise.all([sharedServices(environment), sharedBrowser()]);
+      world = await openWorld(services);
+      await prepare?.(world);
     }, START_TIMEOUT_MS);
     afterAll(async () => {
-      await browser?.close();
       await world?.close();
     }, START_TIMEOUT_MS);
     define((name, tell, options = {}) => {
-      test(
-        name,
-        () => runStory(name, tell, { browser, world, shared, options }),
-        options.timeoutMs ?? STORY_TIMEOUT_MS,
-      );
+      test(name, () => runStory(name, tell, { world, options }), options.timeoutMs ?? STORY_TIMEOUT_MS);
     });
   });
 }
 
-/** A container's /dev/shm may be small; `openSharedContext` describes the other. */
-const ARGUMENTS = ['--disable-dev-shm-usage', '--process-per-site'];
-
-/** The browser of the machine. Root cannot have Chromium's sandbox. */
-export async function launchBrowser(moreArgs: string[] = []): Promise<Browser> {
-  if (chromiumPath === null) throw new Error(NO_CHROMIUM);
-  return await chromium.launch({
-    executablePath: chromiumPath,
-    args: [...ARGUMENTS, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), ...moreArgs],
-  });
-}
-
-/** Runs with a browser only, and says otherwise why not. For files that bring their own world. */
-export const testInBrowser: (name: string, tell: () => Promise<void>, timeoutMs?: number) => void =
-  chromiumPath === null ? test.skip : test;
-
 interface StoryWorld {
-  browser: Browser;
   world: World;
-  shared: SharedContext;
   options: StoryOptions;
 }
 
 async function runStory(
   name: string,
   tell: (visit: Visit) => Promise<void>,
-  { browser, world, shared, options }: StoryWorld,
+  { world, options }: StoryWorld,
 ): Promise<void> {
-  const isOwn = options.context !== undefined;
-  const watched = isOwn ? await openContext(browser, world.url, options.context) : shared;
+  const watched = options.context
+    ? await openContext(await sharedBrowser(), world.url, options.context)
+    : await sharedContext(world.url);
   const { context, problems } = watched;
   const page = await context.newPage();
   const as: Visit['as'] = async (person, sessionOptions) => {
@@ -124,12 +93,13 @@ async function runStory(
     ]);
   };
   try {
+    if (options.viewport) await page.setViewportSize(options.viewport);
     await tell({ ...watched, world, page, at: (path) => world.url + path, as });
     expect(problems).toEqual([]);
   } catch (error) {
     throw await withScreenshot(error, page, name, problems);
   } finally {
-    await (isOwn ? context.close() : shared.reset());
+    await watched.release();
   }
 }
 

@@ -38,9 +38,13 @@ const NAMES: Record<PersonName, string> = {
   nina: 'Nina Nowhere',
 };
 
-/** Everybody, with memberships of every kind. */
+let domains = 0;
+
+/** Everybody, with memberships of every kind. Each call has its own domain: an address of mail is unique in a database. */
 export async function seedPeople(database: PrismaDatabase): Promise<People> {
   const { prisma } = database;
+  domains += 1;
+  const domain = `world-${domains}.example.com`;
   const account = (name: string, plan: 'team' | 'free' | 'enterprise') =>
     createAccount(prisma, {
       name,
@@ -56,7 +60,7 @@ export async function seedPeople(database: PrismaDatabase): Promise<People> {
   const persons = Object.fromEntries(
     await Promise.all(
       Object.entries(NAMES).map(async ([key, name]) => {
-        const email = `${key}@example.com`;
+        const email = `${key}@${domain}`;
         const user = await createUser(prisma, testSecrets, { email, name, password: PASSWORD });
         return [key, { ...user, name, email }] as const;
       }),

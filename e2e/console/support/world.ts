@@ -1,23 +1,10 @@
-import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import {
-  createTestDatabase,
-  createTestQueueUrl,
-  IN_VAIN_MS,
-  type Receiver,
-  startReceiver,
-} from '@runhook/testing';
-import { type RunningService, startService } from '../../services.ts';
+import { type Receiver, startReceiver } from '@runhook/testing';
 import { PASSWORD, type People, type PersonName, seedPeople } from './people.ts';
+import type { Services } from './services.ts';
 
-/** The services as processes on a database of their own, somebody to sign in, and an endpoint to deliver to. */
-export interface World extends People {
-  /** Management's, which serves the console. */
-  url: string;
-  database: PrismaDatabase;
+/** Somebody to sign in, accounts, and an endpoint to deliver to. Several worlds may be on the same services. */
+export interface World extends People, Omit<Services, 'close'> {
   receiver: Receiver;
-  management: RunningService;
-  dispatcher: RunningService;
-  environment: Record<string, string>;
   /** Calls the API with the person's key. @param path below `/api`, with its slash: `/v3/profile` */
   call<Data>(person: PersonName, method: string, path: string, body?: object): Promise<Data>;
   /** Reports a run of the enterprise account's first job, from its start to its artifacts; answers its id. */
@@ -27,48 +14,22 @@ export interface World extends People {
   close(): Promise<void>;
 }
 
-export async function openWorld(extraEnvironment: Record<string, string> = {}): Promise<World> {
-  const closers: (() => Promise<unknown>)[] = [];
-  const close = async () => {
-    for (const closer of closers.splice(0).reverse()) await closer();
+export async function openWorld(services: Services): Promise<World> {
+  const { url, database, environment } = services;
+  const people = await seedPeople(database);
+  const call = callsOf(url, people);
+  const receiver = await startReceiver();
+  return {
+    ...people,
+    url,
+    database,
+    environment,
+    receiver,
+    call,
+    run: (status = 'success') => reportRun(call, people, status),
+    sessionOf: sessionsOf(url, people),
+    close: () => receiver.close(),
   };
-  try {
-    const testDatabase = await createTestDatabase();
-    closers.push(() => testDatabase.drop());
-    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
-    closers.push(() => database.close());
-    const environment = {
-      DATABASE_URL: testDatabase.url,
-      QUEUE_URL: await createTestQueueUrl({ name: 'PostgreSQL' }, testDatabase.url),
-      // An endpoint of the tests is as slow as the machine is busy, and some hold an answer back.
-      DELIVERY_TIMEOUT_MS: '60000',
-    };
-    const receiver = await startReceiver();
-    closers.push(() => receiver.close());
-    const [people, management, dispatcher] = await Promise.all([
-      seedPeople(database),
-      startService('management', { ...environment, ...extraEnvironment }),
-      startService('dispatcher', { ...environment, ...extraEnvironment }),
-    ]);
-    closers.push(() => Promise.all([management.stop(), dispatcher.stop()]));
-    const call = callsOf(management.url, people);
-    return {
-      ...people,
-      url: management.url,
-      database,
-      receiver,
-      management,
-      dispatcher,
-      environment,
-      call,
-      run: (status = 'success') => reportRun(call, people, status),
-      sessionOf: sessionsOf(management.url, people),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
 }
 
 function callsOf(url: string, { persons }: People): World['call'] {

@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from '@jest/globals';
 import type { Response } from 'playwright-core';
-import { describeConsole, type Visit } from './support/describe-console.ts';
-import { headingOf } from './support/page-parts.ts';
-import { noteCalls, onceRefreshed } from './support/waiting.ts';
-import { subscribe, webhookPathOf } from './support/webhooks.ts';
+import { describeConsole, type Visit } from '../support/describe-console.ts';
+import { headingOf } from '../support/page-parts.ts';
+import { noteCalls, onceRefreshed } from '../support/waiting.ts';
+import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 
 /** Of 250 KB at most: what opens over a page is not among it. */
 const SCRIPT_BYTES_MAX = 205_000;

@@ -1,11 +1,11 @@
 import { expect } from '@jest/globals';
-import { axeProblems, layoutProblems, openPage, PHONE } from './every-page/checks.ts';
-import { PAGES } from './every-page/pages.ts';
-import { prepareWorld } from './every-page/world.ts';
-import { describeConsole } from './support/describe-console.ts';
-import { docsProblems } from './support/docs-page.ts';
-import { headingOf } from './support/page-parts.ts';
-import { STORY_TIMEOUT_MS } from './support/waiting.ts';
+import { axeProblems, layoutProblems, openPage, PHONE } from '../every-page/checks.ts';
+import { PAGES } from '../every-page/pages.ts';
+import { prepareWorld } from '../every-page/world.ts';
+import { describeConsole } from '../support/describe-console.ts';
+import { docsProblems } from '../support/docs-page.ts';
+import { headingOf } from '../support/page-parts.ts';
+import { STORY_TIMEOUT_MS } from '../support/waiting.ts';
 
 describeConsole(
   'every page',

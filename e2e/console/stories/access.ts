@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
-import { describeConsole } from './support/describe-console.ts';
-import { expectCopied, headingOf } from './support/page-parts.ts';
-import { subscribe, webhookApiOf } from './support/webhooks.ts';
+import { describeConsole } from '../support/describe-console.ts';
+import { expectCopied, headingOf } from '../support/page-parts.ts';
+import { subscribe, webhookApiOf } from '../support/webhooks.ts';
 
 const MASKED = /^rhu_•+.{4}$/;
 
@@ -106,7 +106,7 @@ describeConsole('API access and the audit log', (story) => {
       await page.getByRole('heading', { level: 1, name: 'Audit log' }).waitFor();
       const rows = page.getByRole('table', { name: 'Changes' }).getByRole('row');
       await rows
-        .filter({ hasText: 'ada@example.com' })
+        .filter({ hasText: world.persons.ada.email })
         .filter({ hasText: 'rotated the secret of “Watched”' })
         .waitFor();
       await rows.filter({ hasText: 'created “Watched”' }).waitFor();

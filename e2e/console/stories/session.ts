@@ -1,32 +1,35 @@
 import { expect } from '@jest/globals';
 import { addMembership, createAccount } from '@runhook/database';
 import type { Page, Route } from 'playwright-core';
-import { describeConsole } from './support/describe-console.ts';
-import { coversOf, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
-import { PASSWORD } from './support/people.ts';
-import { startPrefixProxy } from './support/prefix-proxy.ts';
-import { onceRefreshed, onThePage } from './support/waiting.ts';
+import { describeConsole } from '../support/describe-console.ts';
+import { coversOf, expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
+import { PASSWORD } from '../support/people.ts';
+import { startPrefixProxy } from '../support/prefix-proxy.ts';
+import { onceRefreshed, onThePage } from '../support/waiting.ts';
 
 const MANY_ACCOUNTS = 9;
 
 describeConsole(
   'signing in, the frame of the pages',
   (story) => {
-    story('a wrong password is told in words, a right one leads to the webhooks', async ({ page, at }) => {
-      await page.goto(at('/'));
-      await headingOf(page, 'Sign in');
-      await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByText('Enter your e-mail address.').waitFor();
-      await page.getByText('Enter your password.').waitFor();
-      await expectFocus(page.getByLabel('E-mail address'));
+    story(
+      'a wrong password is told in words, a right one leads to the webhooks',
+      async ({ page, at, world }) => {
+        await page.goto(at('/'));
+        await headingOf(page, 'Sign in');
+        await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
+        await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+        await page.getByText('Enter your e-mail address.').waitFor();
+        await page.getByText('Enter your password.').waitFor();
+        await expectFocus(page.getByLabel('E-mail address'));
 
-      await signIn(page, 'ada@example.com', 'wrong');
-      await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
-      await signIn(page, 'ada@example.com', PASSWORD);
-      await headingOf(page, 'Webhooks');
-      await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
-    });
+        await signIn(page, world.persons.ada.email, 'wrong');
+        await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
+        await signIn(page, world.persons.ada.email, PASSWORD);
+        await headingOf(page, 'Webhooks');
+        await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
+      },
+    );
 
     story('who failed too often is told how long to wait', async ({ page, at }) => {
       await page.goto(at('/sign-in'));
@@ -43,16 +46,16 @@ describeConsole(
 
     story(
       'the sign-in leads on to the page that was asked for, and never to another host',
-      async ({ page, at }) => {
+      async ({ page, at, world }) => {
         await page.goto(at('/profile/api-access'));
         await headingOf(page, 'Sign in');
         expect(placeOf(page)).toBe('/sign-in?next=%2Fprofile%2Fapi-access');
-        await signIn(page, 'ada@example.com', PASSWORD);
+        await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'API Access');
 
         await page.context().clearCookies();
         await page.goto(at('/sign-in?next=//example.org/fake'));
-        await signIn(page, 'ada@example.com', PASSWORD);
+        await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'Webhooks');
       },
     );
@@ -70,7 +73,7 @@ describeConsole(
         await page.getByRole('searchbox').fill('other');
         await headingOf(page, 'Sign in');
         expect(await page.getByText('No webhook found').count()).toBe(0);
-        await signIn(page, 'ada@example.com', PASSWORD);
+        await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'Webhooks');
         expect(placeOf(page)).toBe(path.replace('pager', 'other'));
       },
@@ -238,7 +241,7 @@ describeConsole(
             if (!request.url().startsWith(`${proxy.url}/`)) proxy.strays.push(request.url());
           });
           await page.goto(`${proxy.url}/profile/api-access`);
-          await signIn(page, 'ada@example.com', PASSWORD);
+          await signIn(page, world.persons.ada.email, PASSWORD);
           await headingOf(page, 'API Access');
           await page.getByText(`curl -s '${proxy.url}/api/v3/accounts/`).waitFor();
           await page.getByRole('link', { name: 'Webhooks', exact: true }).click();

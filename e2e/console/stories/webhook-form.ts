@@ -1,9 +1,9 @@
 import { expect } from '@jest/globals';
 import { seedJobs } from '@runhook/testing';
 import type { Page } from 'playwright-core';
-import { describeConsole, type Visit } from './support/describe-console.ts';
-import { clickSwitch, expectCopied, expectFocus, headingOf, placeOf } from './support/page-parts.ts';
-import { onThePage } from './support/waiting.ts';
+import { describeConsole, type Visit } from '../support/describe-console.ts';
+import { clickSwitch, expectCopied, expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
+import { onThePage } from '../support/waiting.ts';
 
 const JOBS_MANY = 1_200;
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;

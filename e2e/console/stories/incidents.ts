@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
 import type { Locator } from 'playwright-core';
-import { describeConsole } from './support/describe-console.ts';
-import { coversOf } from './support/page-parts.ts';
-import { onThePage } from './support/waiting.ts';
-import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
-import type { World } from './support/world.ts';
+import { describeConsole } from '../support/describe-console.ts';
+import { coversOf } from '../support/page-parts.ts';
+import { onThePage } from '../support/waiting.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
+import type { World } from '../support/world.ts';
 
 const RUNS = 126;
 const AT_ONCE = 9;

@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { promisify } from 'node:util';
 import { expect } from '@jest/globals';
-import { describeConsole, type Visit } from './support/describe-console.ts';
-import { expectCopied } from './support/page-parts.ts';
-import { held, onThePage } from './support/waiting.ts';
-import { sidewaysOverflow } from './support/watch-page.ts';
-import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+import { describeConsole, type Visit } from '../support/describe-console.ts';
+import { expectCopied } from '../support/page-parts.ts';
+import { held, onThePage } from '../support/waiting.ts';
+import { sidewaysOverflow } from '../support/watch-page.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
 interface Delivery {
   id: string;
@@ -193,7 +193,7 @@ describeConsole('the page of a delivery', (story) => {
       await page.getByText('Delivered with the first attempt.').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
     },
-    { context: { viewport: { width: 390, height: 844 }, hasTouch: true } },
+    { viewport: { width: 390, height: 844 } },
   );
 });
 

@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
-import { startService } from '../services.ts';
-import { describeConsole } from './support/describe-console.ts';
-import { clickSwitch, coversOf, expectCopied, expectFocus } from './support/page-parts.ts';
-import { noteCalls, onThePage } from './support/waiting.ts';
-import { sidewaysOverflow } from './support/watch-page.ts';
-import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+import { startService } from '../../services.ts';
+import { describeConsole } from '../support/describe-console.ts';
+import { clickSwitch, coversOf, expectCopied, expectFocus } from '../support/page-parts.ts';
+import { noteCalls, onThePage } from '../support/waiting.ts';
+import { sidewaysOverflow } from '../support/watch-page.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
 const UNREACHABLE = 'http://127.0.0.1:9/hook';
 
@@ -258,7 +258,7 @@ describeConsole('the page of a webhook', (story) => {
       expect(y + height).toBeLessThan(900);
       expect(await coversOf(row)).toEqual([]);
     },
-    { context: { viewport: { width: 1440, height: 900 } } },
+    { viewport: { width: 1440, height: 900 } },
   );
 
   story(
@@ -282,6 +282,6 @@ describeConsole('the page of a webhook', (story) => {
       await page.getByRole('dialog').getByLabel('Since').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
     },
-    { context: { viewport: { width: 390, height: 844 }, hasTouch: true } },
+    { viewport: { width: 390, height: 844 } },
   );
 });

@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
 import { seedDeliveries } from '@runhook/testing';
 import type { Page } from 'playwright-core';
-import { describeConsole } from './support/describe-console.ts';
-import { expectFocus } from './support/page-parts.ts';
-import { held, noteCalls, onThePage } from './support/waiting.ts';
-import { subscribe, webhookApiOf, webhookPathOf } from './support/webhooks.ts';
+import { describeConsole } from '../support/describe-console.ts';
+import { expectFocus } from '../support/page-parts.ts';
+import { held, noteCalls, onThePage } from '../support/waiting.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
 const SEEDED = 4_000;
 const DAYS = 2;

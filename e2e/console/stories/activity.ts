@@ -1,11 +1,11 @@
 import { expect } from '@jest/globals';
 import { createId } from '@runhook/contract';
 import { seedDeliveries, seedSubscription } from '@runhook/testing';
-import { describeConsole, type Visit } from './support/describe-console.ts';
-import { expectFocus, headingOf, placeOf } from './support/page-parts.ts';
-import { ELEMENT_TIMEOUT_MS, onThePage } from './support/waiting.ts';
-import { subscribe } from './support/webhooks.ts';
-import type { World } from './support/world.ts';
+import { describeConsole, type Visit } from '../support/describe-console.ts';
+import { expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
+import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
+import { subscribe } from '../support/webhooks.ts';
+import type { World } from '../support/world.ts';
 
 const WEBHOOKS = 22;
 const BROKEN = 'Team 07';
@@ -277,5 +277,6 @@ describeConsole(
       },
     );
   },
-  { prepare },
+  // What fails has failed at once.
+  { environment: { DELIVERY_MAX_RETRIES: '0' }, prepare },
 );

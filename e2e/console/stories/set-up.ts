@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { describeConsole, type Visit } from './support/describe-console.ts';
-import { expectCopied, expectFocus, headingOf } from './support/page-parts.ts';
-import { onThePage } from './support/waiting.ts';
-import { subscribe, webhookPathOf } from './support/webhooks.ts';
+import { describeConsole, type Visit } from '../support/describe-console.ts';
+import { expectCopied, expectFocus, headingOf } from '../support/page-parts.ts';
+import { onThePage } from '../support/waiting.ts';
+import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 
 const sign = (body: string | Buffer, secret: string) =>
   createHmac('sha256', secret).update(body).digest('hex');

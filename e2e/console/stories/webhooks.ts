@@ -1,0 +1,321 @@
+import { expect } from '@jest/globals';
+import { seedSubscription, seedSubscriptions } from '@runhook/testing';
+import { describeConsole } from '../support/describe-console.ts';
+import { clickSwitch, descriptionOf, expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
+import { held, noteCalls, onThePage } from '../support/waiting.ts';
+import type { World } from '../support/world.ts';
+
+const MANY = 23;
+
+const listOf = (world: World) => `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
+const listOfTeam = (world: World) => `/accounts/${world.accounts.team.id}/settings/webhooks`;
+
+describeConsole(
+  'the list of webhooks',
+  (story) => {
+    story(
+      'each webhook is told with its events, jobs, endpoint and last status in words',
+      async ({ page, at, as, world }) => {
+        const { enterprise } = world.accounts;
+        await as('rita');
+        await page.goto(at(`${listOf(world)}?search=told`));
+        const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name });
+        const answered = rowOf('Told answered');
+        await answered.waitFor();
+        for (const text of ['Run started, completed, errored', 'All jobs', `${world.receiver.url}/ok`])
+          await answered.getByText(text, { exact: true }).waitFor();
+        await answered.getByText('200 OK').waitFor();
+        await answered.getByText(/ago$|^just now$/).waitFor();
+        await rowOf('Told unreachable').getByText('502 could not be reached').waitFor();
+        const never = rowOf('Told never');
+        await never.getByText('never triggered').waitFor();
+        await never.getByText(enterprise.jobs.map(({ name }) => name).join(', ')).waitFor();
+
+        const when = answered.locator('time');
+        await when.focus();
+        await page.getByRole('tooltip').getByText(/ UTC$/).waitFor();
+        expect(await when.getAttribute('datetime')).toMatch(/^\d{4}-.*Z$/);
+      },
+    );
+
+    story(
+      'who may only look is told the reason, on the page and at every control, by keyboard',
+      async ({ page, at, as, world }) => {
+        await as('rita');
+        await page.goto(at(`${listOf(world)}?search=told answered`));
+        await page
+          .getByRole('note')
+          .getByText(/^Changing webhooks on the Enterprise plan takes the permission set/)
+          .waitFor();
+        const create = page.getByRole('button', { name: 'Create New Webhook' });
+        await create.focus();
+        expect(await descriptionOf(create)).toMatch(/takes the permission set/);
+        await page
+          .getByRole('tooltip')
+          .getByText(/takes the permission set/)
+          .waitFor();
+        const changes = noteCalls(page, /\/webhooks\/subscription\//);
+        const place = placeOf(page);
+        await page.keyboard.press('Enter');
+        const active = page.getByRole('switch', { name: 'Told answered is active' });
+        await active.focus();
+        await page.keyboard.press('Space');
+        expect(await changes()).toEqual([]);
+        expect(await active.isChecked()).toBe(true);
+        expect(placeOf(page)).toBe(place);
+        expect(await descriptionOf(active)).toMatch(/takes the permission set/);
+        const more = page.getByRole('button', { name: 'More about Told answered' });
+        await more.focus();
+        // Twice: the first time the menu takes the place of its button.
+        for (const _ of ['first', 'again']) {
+          await page.keyboard.press('Enter');
+          // It is seen before it has the focus: Escape would go to what had it before.
+          await expectFocus(page.getByRole('menuitem', { name: 'Open' }));
+          expect(await page.getByRole('menuitem').count()).toBe(1);
+          await page.keyboard.press('Escape');
+          await expectFocus(more);
+        }
+        await page.goto(at(`${listOf(world)}/new`));
+        await page.getByText('You can look, not change').waitFor();
+        expect(await page.getByRole('textbox', { name: 'Name' }).count()).toBe(0);
+
+        await as('tom');
+        await page.goto(at(listOfTeam(world)));
+        await page
+          .getByText(/takes a Developer license\. Yours is Read-only\./)
+          .first()
+          .waitFor();
+      },
+    );
+
+    story('an account without webhooks says what it takes', async ({ page, at, as }) => {
+      await as('fred');
+      await page.goto(at('/'));
+      const note = page.getByRole('note');
+      await note
+        .getByText(/part of the Team and Enterprise plans\. This account is on the Free plan\./)
+        .waitFor();
+      await page.getByText(/sends it a signed HTTP POST/).waitFor();
+      const create = page.getByRole('button', { name: 'Create your first webhook' });
+      expect(await descriptionOf(create)).toMatch(/on the Free plan/);
+      await as('petra');
+      await page.goto(at('/'));
+      await note.getByText(/not available on single-tenant private deployments/).waitFor();
+    });
+
+    story(
+      'an empty account is told what a webhook does, and offered the first step',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at(listOfTeam(world)));
+        await page.getByText(/sends it a signed HTTP POST/).waitFor();
+        await page.getByRole('link', { name: 'Create your first webhook' }).click();
+        await headingOf(page, 'Create New Webhook');
+      },
+    );
+
+    story(
+      'search and pages are in the address, so that back and reload keep them',
+      async ({ page, at, as, world }) => {
+        const list = listOf(world);
+        await as('ada');
+        await page.goto(at(list));
+        const search = page.getByRole('searchbox');
+        await search.fill('receiver-1');
+        await onThePage(() => expect(placeOf(page)).toBe(`${list}?search=receiver-1`));
+        await page.getByText('1–10 of 11').waitFor();
+        await page.getByRole('button', { name: 'Next page' }).click();
+        await page.getByText('11–11 of 11').waitFor();
+        expect(placeOf(page)).toBe(`${list}?search=receiver-1&page=2`);
+        await page.reload();
+        await page.getByText('11–11 of 11').waitFor();
+        expect(await search.inputValue()).toBe('receiver-1');
+        await page.goBack();
+        await page.getByText('1–10 of 11').waitFor();
+        await page.getByLabel('webhooks per page').selectOption('25');
+        await page.getByText('1–11 of 11').waitFor();
+        await onThePage(async () => expect(await page.getByRole('row').count()).toBe(12));
+        await search.fill('no such thing');
+        await page.getByText('No name, endpoint or description has “no such thing” in it.').waitFor();
+        await page.getByRole('button', { name: 'Clear the search', exact: true }).last().click();
+        await page.getByText(`1–25 of ${MANY + 3}`).waitFor();
+        expect(placeOf(page)).toBe(`${list}?size=25`);
+        await page.goto(at(`${list}?page=99`));
+        await page.getByText(`21–${MANY + 3} of ${MANY + 3}`).waitFor();
+      },
+    );
+
+    story(
+      'a webhook is switched off at once, and on again when the server refuses',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at(`${listOf(world)}?search=Webhook 7`));
+        const active = page.getByRole('switch', { name: 'Webhook 7 is active' });
+        await active.waitFor();
+        const answer = held();
+        await page.route('**/webhooks/subscription/*', async (route) => {
+          if (route.request().method() !== 'PUT') return await route.fallback();
+          await route.fulfill({
+            status: await answer.status,
+            headers: { 'retry-after': '5' },
+            json: { status: { code: 503, is_success: false, user_message: 'x' }, data: null },
+          });
+        });
+        await clickSwitch(active);
+        await onThePage(async () => expect(await active.isChecked()).toBe(false));
+        // A refresh of the list while the request is pending brings a response that is older than the change.
+        await world.database.prisma.subscription.updateMany({
+          where: { accountId: world.accounts.enterprise.id, name: 'Webhook 7' },
+          data: { clientUrl: 'https://moved.example.com/' },
+        });
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+        await page.getByText('https://moved.example.com/').waitFor();
+        expect(await active.isChecked()).toBe(false);
+        answer.answer(503);
+        await page.getByRole('alert').getByText('“Webhook 7” was not switched off').waitFor();
+        await page.getByText('Try again in 5 seconds', { exact: false }).waitFor();
+        await onThePage(async () => expect(await active.isChecked()).toBe(true));
+
+        await page.unroute('**/webhooks/subscription/*');
+        await clickSwitch(active);
+        await page.getByText('“Webhook 7” is switched off: it is sent nothing.').waitFor();
+        await page.reload();
+        await active.waitFor();
+        expect(await active.isChecked()).toBe(false);
+      },
+    );
+
+    story('one that is switched off by mistake is switched on again at once', async (visit) => {
+      const { page, at, as, world } = visit;
+      await as('ada');
+      await page.goto(at(`${listOf(world)}?search=Webhook 8`));
+      const active = page.getByRole('switch', { name: 'Webhook 8 is active' });
+      await clickSwitch(active);
+      await page.getByText('“Webhook 8” is switched off: it is sent nothing.').waitFor();
+      await page.getByRole('button', { name: 'Switch it on again' }).click();
+      await page.getByText('“Webhook 8” is active: it is sent events again.').waitFor();
+      expect(await active.isChecked()).toBe(true);
+      const { active: stored } = await world.database.prisma.subscription.findFirstOrThrow({
+        where: { accountId: world.accounts.enterprise.id, name: 'Webhook 8' },
+      });
+      expect(stored).toBe(true);
+    });
+
+    story('is found by its id; a long name takes three lines; trouble shows in the title', async (visit) => {
+      const { page, at, as, world } = visit;
+      const name = 'So long a name '.repeat(12).slice(0, 170);
+      const { id } = await seedSubscription(world.database, {
+        accountId: world.accounts.enterprise.id,
+        name,
+        clientUrl: 'https://long.example.com',
+        eventTypes: ['job.run.errored'],
+      });
+      await world.database.prisma.subscription.update({
+        where: { id },
+        data: { failingSince: new Date(), consecutiveFailures: 3 },
+      });
+      await as('ada');
+      await page.goto(at(`${listOf(world)}?search=${id}`));
+      const link = page.getByRole('link', { name: name.trim() });
+      await link.waitFor();
+      expect(await page.getByRole('row').count()).toBe(2);
+      expect((await link.boundingBox())?.height).toBeLessThan(80);
+      await onThePage(async () => expect(await page.title()).toBe('1 failing: Webhooks · Runhook'));
+      await link.click();
+      await onThePage(async () => expect(await page.title()).toMatch(/^Failing: So long a name/));
+      await world.database.prisma.subscription.delete({ where: { id } });
+    });
+
+    story('a switch is seen in forced colours', async ({ page, at, as, world }) => {
+      await as('ada');
+      await page.emulateMedia({ forcedColors: 'active' });
+      await page.goto(at(`${listOf(world)}?search=Webhook 7`));
+      await page.getByRole('switch', { name: 'Webhook 7 is active' }).waitFor();
+      const seen = await page.evaluate(
+        `(() => {
+            const styleOf = (part) => getComputedStyle(document.querySelector('.mantine-Switch-' + part));
+            const [track, thumb] = [styleOf('track'), styleOf('thumb')];
+            return {
+              edge: track.borderTopWidth !== '0px' && track.borderTopColor !== track.backgroundColor,
+              knob: thumb.backgroundColor !== track.backgroundColor,
+            };
+          })()`,
+      );
+      expect(seen).toEqual({ edge: true, knob: true });
+    });
+
+    story('deleting asks first, by name, and then the webhook is gone', async ({ page, at, as, world }) => {
+      await as('ada');
+      await page.goto(at(`${listOf(world)}?search=Webhook 9`));
+      const open = async () => {
+        await page.getByRole('button', { name: 'More about Webhook 9' }).click();
+        await page.getByRole('menuitem', { name: 'Delete' }).click();
+        const dialog = page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
+        // It is fetched first: a key that is pressed before it listens is no answer to it.
+        await dialog.waitFor();
+        return dialog;
+      };
+      const dialog = await open();
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      await page.route('**/webhooks/subscription/*', (route) => route.abort());
+      await open();
+      await page.getByRole('button', { name: 'Delete the webhook' }).click();
+      await dialog.getByText('The server did not answer.', { exact: false }).waitFor();
+      await page.unroute('**/webhooks/subscription/*');
+      await page.getByRole('button', { name: 'Delete the webhook' }).click();
+      await page.getByText('“Webhook 9” is deleted.').waitFor();
+      await page.getByText('No webhook found').waitFor();
+      expect(
+        await world.database.prisma.subscription.count({
+          where: { accountId: world.accounts.enterprise.id, name: 'Webhook 9', deletedAt: null },
+        }),
+      ).toBe(0);
+    });
+
+    story('a list that cannot be loaded says so and is asked for again', async ({ page, at, as, world }) => {
+      await as('ada');
+      // What it hears would make it ask again by itself.
+      await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));
+      await page.route('**/webhooks/subscriptions?*', (route) =>
+        route.fulfill({
+          status: 500,
+          json: {
+            status: { code: 500, is_success: false, user_message: 'Something went wrong.' },
+            data: null,
+          },
+        }),
+      );
+      await page.goto(at(`${listOf(world)}?search=Webhook 5`));
+      await page.getByRole('alert').getByText('The webhooks could not be loaded').waitFor();
+      await page.unroute('**/webhooks/subscriptions?*');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('link', { name: 'Webhook 5' }).waitFor();
+    });
+  },
+  { prepare },
+);
+
+async function prepare(world: World): Promise<void> {
+  const { database, accounts, receiver } = world;
+  const accountId = accounts.enterprise.id;
+  await seedSubscriptions(database.pool, { accountId, count: MANY });
+  // The others are to stay as they are while a run goes by.
+  await database.prisma.subscription.updateMany({
+    where: { accountId },
+    data: { eventTypes: ['job.run.errored'] },
+  });
+  const seed = (name: string, clientUrl: string, more: { jobIds?: number[]; active?: boolean } = {}) =>
+    seedSubscription(database, { accountId, name, clientUrl, ...more });
+  await seed('Told answered', `${receiver.url}/ok`);
+  await seed('Told unreachable', 'http://127.0.0.1:9/nowhere');
+  const jobIds = accounts.enterprise.jobs.map(({ id }) => id);
+  await seed('Told never', 'https://never.example.com', { jobIds, active: false });
+  await world.run();
+  await onThePage(async () => {
+    const told = await database.prisma.subscription.findMany({
+      where: { accountId, name: { startsWith: 'Told' } },
+    });
+    expect(told.map(({ httpStatusCode }) => httpStatusCode).sort()).toEqual([0, 200, 502]);
+  });
+}
