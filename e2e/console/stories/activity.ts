@@ -258,7 +258,7 @@ describeConsole(
           eventTypes: ['job.run.started'],
           active: false,
         } as Parameters<typeof seedSubscription>[1]);
-        await seedDeliveries(world.database.pool, { accountId, subscriptionId: id, count: 60_000, days: 2 });
+        await seedDeliveries(world.database.pool, { accountId, subscriptionId: id, count: 52_000, days: 2 });
         await as('ada');
         await page.goto(at(`/accounts/${accountId}/events`));
         await page.getByLabel('Webhook', { exact: true }).first().fill('Busy');
