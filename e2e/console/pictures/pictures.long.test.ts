@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { hasBrowser, launchBrowser, testInBrowser } from '../support/browser.ts';
+import { hasPictureBrowser, launchPictureBrowser, testPictures } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
 import { compare, OTHER_BROWSER, SAME_BROWSER, toKept } from './compare.ts';
 import { differencesOf, isUpdate, keep, LOOKS, placesOf, takePictures } from './kept-pictures.ts';
@@ -13,8 +13,8 @@ let calculator: Page;
 
 describe('the console looks as it did', () => {
   beforeAll(async () => {
-    if (!hasBrowser) return;
-    [browser, world] = await Promise.all([launchBrowser(), openStillWorld()]);
+    if (!hasPictureBrowser) return;
+    [browser, world] = await Promise.all([launchPictureBrowser(), openStillWorld()]);
     calculator = await browser.newPage();
   }, START_TIMEOUT_MS);
 
@@ -23,13 +23,13 @@ describe('the console looks as it did', () => {
     await world?.close();
   }, START_TIMEOUT_MS);
 
-  testInBrowser('on every page that pictures are kept of, at five widths, light and dark', async () => {
+  testPictures('on every page that pictures are kept of, at five widths, light and dark', async () => {
     const taken = await takePictures(browser, world, LOOKS);
     if (isUpdate) await keep(calculator, taken);
     else expect(await differencesOf(calculator, taken)).toEqual([]);
   });
 
-  testInBrowser(
+  testPictures(
     'and whoever moves a button, leaves out a column or takes another colour is told',
     async () => {
       const still = await openStillPage(browser, world);
@@ -53,10 +53,10 @@ describe('the console looks as it did', () => {
     },
   );
 
-  testInBrowser('while letters that another browser draws a little differently pass', async () => {
+  testPictures('while letters that another browser draws a little differently pass', async () => {
     const path = `${placesOf(world).account}/events`;
     const pictures = [];
-    const other = await launchBrowser(['--disable-font-subpixel-positioning']);
+    const other = await launchPictureBrowser(['--disable-font-subpixel-positioning']);
     for (const by of [browser, other]) {
       const still = await openStillPage(by, world);
       await still.open(path);

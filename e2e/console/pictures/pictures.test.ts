@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { hasBrowser, launchBrowser, testInBrowser } from '../support/browser.ts';
+import { hasPictureBrowser, launchPictureBrowser, testPictures } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
 import { differencesOf, isUpdate, keptFiles, type Look, takePictures } from './kept-pictures.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
@@ -14,8 +14,8 @@ let calculator: Page;
 
 describe('the console looks as it did', () => {
   beforeAll(async () => {
-    if (!hasBrowser) return;
-    [browser, world] = await Promise.all([launchBrowser(), openStillWorld()]);
+    if (!hasPictureBrowser) return;
+    [browser, world] = await Promise.all([launchPictureBrowser(), openStillWorld()]);
     calculator = await browser.newPage();
   }, START_TIMEOUT_MS);
 
@@ -24,7 +24,7 @@ describe('the console looks as it did', () => {
     await world?.close();
   }, START_TIMEOUT_MS);
 
-  testInBrowser('on every page that pictures are kept of, on a desktop', async () => {
+  testPictures('on every page that pictures are kept of, on a desktop', async () => {
     if (isUpdate) return;
     expect(await differencesOf(calculator, await takePictures(browser, world, [LOOK]))).toEqual([]);
   });

@@ -1,28 +1,42 @@
 import { afterAll, test } from '@jest/globals';
-import { findChromium, NO_CHROMIUM } from '@runhook/testing';
+import { findChromium, findHeadlessChromium, NO_CHROMIUM } from '@runhook/testing';
 import { type Browser, chromium } from 'playwright-core';
 import { openSharedContext, type SharedContext } from './contexts.ts';
 import { START_TIMEOUT_MS } from './waiting.ts';
 
-const chromiumPath = findChromium();
+const chromiumPath = findHeadlessChromium();
+/** The stored pictures were taken by a Chromium with a window, and its headless shell renders text differently. */
+const picturePath = findChromium();
 if (chromiumPath === null) process.stderr.write(`browser tests are skipped: ${NO_CHROMIUM}\n`);
+else if (picturePath === null) process.stderr.write(`comparisons of pictures are skipped: ${NO_CHROMIUM}\n`);
+
+type BrowserTest = (name: string, run: () => Promise<void>, timeoutMs?: number) => void;
 
 /** Whether there is one: what is to be started for the tests is not, without. */
 export const hasBrowser = chromiumPath !== null;
 
 /** Runs with a browser only, and says otherwise why not. For files that bring their own world. */
-export const testInBrowser: (name: string, tell: () => Promise<void>, timeoutMs?: number) => void = hasBrowser
-  ? test
-  : test.skip;
+export const testInBrowser: BrowserTest = hasBrowser ? test : test.skip;
+
+export const hasPictureBrowser = picturePath !== null;
+export const testPictures: BrowserTest = hasPictureBrowser ? test : test.skip;
 
 /** A container's /dev/shm may be small; `openSharedContext` describes the other. */
 const ARGUMENTS = ['--disable-dev-shm-usage', '--process-per-site'];
 
-/** The browser of the machine. Root cannot have Chromium's sandbox. */
 export async function launchBrowser(moreArgs: string[] = []): Promise<Browser> {
-  if (chromiumPath === null) throw new Error(NO_CHROMIUM);
+  return await launch(chromiumPath, moreArgs);
+}
+
+export async function launchPictureBrowser(moreArgs: string[] = []): Promise<Browser> {
+  return await launch(picturePath, moreArgs);
+}
+
+/** Root cannot have Chromium's sandbox. */
+async function launch(executablePath: string | null, moreArgs: string[]): Promise<Browser> {
+  if (executablePath === null) throw new Error(NO_CHROMIUM);
   return await chromium.launch({
-    executablePath: chromiumPath,
+    executablePath,
     args: [...ARGUMENTS, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), ...moreArgs],
   });
 }

@@ -26,6 +26,7 @@ export {
   createTestQueue,
   createTestQueueUrl,
   findChromium,
+  findHeadlessChromium,
   NO_CHROMIUM,
   oneQueueBackend,
   type QueueBackend,

@@ -40,9 +40,17 @@ const CHROMIUM_NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 /** Why there is no browser, for whoever reads what was skipped. */
 export const NO_CHROMIUM = `no ${CHROMIUM_NAMES.slice(0, -1).join(', ')} or ${CHROMIUM_NAMES.at(-1)} is on the path and CHROMIUM_PATH is not set`;
 
-/** The browser of the browser tests: CHROMIUM_PATH when it is set, else one on the path; null when there is none. */
+/** Returns CHROMIUM_PATH when it is set, else the path of the Chromium with a window that is installed, or null. */
 export function findChromium(): string | null {
   return process.env.CHROMIUM_PATH || findProgram(CHROMIUM_NAMES);
+}
+
+/**
+ * Returns the browser of the tests that compare no pictures: the same as {@link findChromium}, but Chromium's headless shell where it
+ * is installed. It has no window to run and takes half of the CPU; it renders text differently.
+ */
+export function findHeadlessChromium(): string | null {
+  return process.env.CHROMIUM_PATH || findProgram(['chromium-headless-shell', ...CHROMIUM_NAMES]);
 }
 
 /**

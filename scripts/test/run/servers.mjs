@@ -24,8 +24,14 @@ export async function startTestServers({ folder, runId }) {
   const { findRedisServer, startPostgres, startRedis } = await import(
     '../../../packages/embedded/dist/index.js'
   );
-  const { findChromium, findPoolers, NO_CHROMIUM, prepareTemplate, removeTestDatabases, removeTestQueues } =
-    await import('../../../packages/testing/dist/index.js');
+  const {
+    findHeadlessChromium,
+    findPoolers,
+    NO_CHROMIUM,
+    prepareTemplate,
+    removeTestDatabases,
+    removeTestQueues,
+  } = await import('../../../packages/testing/dist/index.js');
   const closers = [];
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) {
@@ -89,7 +95,7 @@ export async function startTestServers({ folder, runId }) {
           ? 'PostgreSQL; Redis was not, because no redis-server is on the path and REDIS_URL is not set'
           : 'PostgreSQL and Redis',
       openSystemPostgres,
-      browser: findChromium() ?? `skipped, because ${NO_CHROMIUM}`,
+      browser: findHeadlessChromium() ?? `skipped, because ${NO_CHROMIUM}`,
       poolers: poolersCovered(findPoolers()),
       close,
     };
