@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import { seedDeliveries } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole } from '../support/describe-console.ts';
-import { expectFocus } from '../support/page-parts.ts';
+import { chartsOf, expectFocus } from '../support/page-parts.ts';
 import { held, noteCalls, onThePage } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
@@ -266,6 +266,7 @@ describeConsole(
       world.receiver.respondWith(200);
       await as('ada');
       await page.goto(at(webhookPathOf(world, id)));
+      await chartsOf(page);
       await page.getByRole('button', { name: 'Recover a time window' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByText('2 failed deliveries will be sent again.').waitFor();
@@ -328,6 +329,7 @@ describeConsole(
       );
       await as('ada');
       await page.goto(at(webhookPathOf(world, longLog)));
+      await chartsOf(page);
       await page.getByRole('button', { name: 'Recover a time window' }).click();
       await page.getByRole('dialog').getByLabel('Since').fill('2020-01-01T00:00');
       await page

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { startService } from '../../services.ts';
 import { describeConsole } from '../support/describe-console.ts';
-import { clickSwitch, coversOf, expectCopied, expectFocus } from '../support/page-parts.ts';
+import { chartsOf, clickSwitch, coversOf, expectCopied, expectFocus } from '../support/page-parts.ts';
 import { noteCalls, onThePage } from '../support/waiting.ts';
 import { sidewaysOverflow } from '../support/watch-page.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
@@ -278,6 +278,7 @@ describeConsole('the page of a webhook', (story) => {
         .first()
         .waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
+      await chartsOf(page);
       await page.getByRole('button', { name: 'Recover a time window' }).click();
       await page.getByRole('dialog').getByLabel('Since').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);

@@ -9,6 +9,13 @@ export async function headingOf(page: Page, name: string | RegExp): Promise<Loca
   return heading;
 }
 
+/** Waits for the charts of a webhook's page. They move the buttons below them when they arrive, and a click meanwhile can miss. */
+export async function chartsOf(page: Page): Promise<Locator> {
+  const charts = page.getByRole('button', { name: 'Show as a table' });
+  await charts.waitFor();
+  return charts;
+}
+
 /** What these functions use of an element, in the browser: the tests' own types know none. */
 interface ElementInPage {
   getAttribute(name: string): string | null;
