@@ -5,7 +5,7 @@ const USAGE = usage({
   call: 'npm test [-- <part of a path>… <options of jest> --record-costs]',
   purpose:
     'lints, checks types, looks for unused code and runs the tests; with a path only the matching test files',
-  duration: '15 minutes on two cores; seconds for one file',
+  duration: '11 minutes on two cores; seconds for one file',
   prerequisites:
     'none; tests use redis-server, chromium, prometheus, kubectl and postgresql where they are installed, and name what they skip',
   details: '--record-costs  writes the duration of each file to scripts/test/run/costs.json',

@@ -1,5 +1,6 @@
 import {
   batchedEvents,
+  createId,
   type EventDefaults,
   eventIdForJob,
   isEventIdOutOfRange,
@@ -79,10 +80,8 @@ async function processEvent(
     });
     if (result === null) return null;
     if (result.kind === 'unknown_account') return 'accountId is not an account';
-    if (result.kind === 'conflict') {
-      const renamed = { ...event, eventId: eventIdForJob(event.eventId, defaults.nowMs) };
-      await dispatcher.quarantine.setAsideMessage(CONFLICT, event.eventId, renamed);
-    }
+    if (result.kind === 'conflict')
+      await dispatcher.quarantine.setAsideMessage(CONFLICT, event, defaults.nowMs);
     metrics.events[result.kind].inc();
     return null;
   } finally {
@@ -105,11 +104,11 @@ async function setAsideOutOfRange(
   const { nowMs } = defaults;
   const { eventId = defaults.eventId() } = (message ?? {}) as { eventId?: unknown };
   if (typeof eventId !== 'string' || !isEventIdOutOfRange(eventId, defaults)) return false;
-  const renamed = { ...(message as object), eventId: eventIdForJob(eventId, nowMs) };
+  const inRange = { ...(message as object), eventId: createId('event', nowMs) };
   // The job's own time comes from the same clock as the id.
-  const { event } = parseEvent(renamed, { ...defaults, timestampMs: nowMs });
+  const { event } = parseEvent(inRange, { ...defaults, timestampMs: nowMs });
   if (event === undefined) return false;
-  await quarantine.setAsideMessage({ kind: 'out_of_range', reason }, eventId, event);
+  await quarantine.setAsideMessage({ kind: 'out_of_range', reason }, { ...event, eventId }, nowMs);
   metrics.events.out_of_range.inc();
   return true;
 }

@@ -14,6 +14,7 @@ import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quara
 import { reconcile } from '../src/upkeep/reconcile.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf, insertUndispatched } from './log-rows.ts';
+import { testQuarantine } from './silent-quarantine.ts';
 
 const BAD_RUN = 666;
 
@@ -52,6 +53,18 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     harness.database.pool.query(
       `ALTER TABLE ${table} ADD CONSTRAINT reject_${table} CHECK (NOT (${condition})) NOT VALID`,
     );
+
+  test('two messages with one id that are set aside at one time get two ids', async () => {
+    const first = event(1);
+    const second = { ...first, data: { ...first.data, runReason: 'of another run' } } as JobRunEvent;
+    const quarantine = testQuarantine(harness.database.pool);
+    const rejection = { kind: 'out_of_range', reason: 'of another time' } as const;
+    for (const message of [first, second, first])
+      await quarantine.setAsideMessage(rejection, message, 1_800_000_000_000);
+    const ids = (await quarantined()).map(({ message }) => (message as JobRunEvent).eventId);
+    expect(new Set([...ids, first.eventId]).size).toBe(3);
+    expect(ids).toHaveLength(2);
+  });
 
   test('an event is set aside with its message after one request, and no other event waits for it', async () => {
     await subscribe('/one');

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { deliveryJobId, eventJobId, laneJobId } from '@runhook/contract';
+import { deliveryJobId, eventIdForJob, eventJobId, laneJobId } from '@runhook/contract';
 import {
   addQuarantined,
   type Pool,
@@ -61,16 +61,17 @@ export class Quarantine {
   }
 
   /**
-   * Sets aside an event that cannot be recorded under its id.
-   * @param eventId under which it was published
-   * @param event under the id that it gets when an operator releases it
+   * Sets aside an event that cannot be recorded under its id. Its message gets another id, of now.
+   * @param nowMs by the database's clock
    */
-  setAsideMessage(rejection: MessageRejection, eventId: string, event: IdentifiedEvent): Promise<void> {
+  setAsideMessage(rejection: MessageRejection, event: IdentifiedEvent, nowMs: number): Promise<void> {
     const { kind, reason } = rejection;
-    const { accountId, eventType, data } = event;
-    // Two messages with the same id and different data are two items.
+    const { accountId, eventId, eventType, data } = event;
+    // Two messages with the same id and different data are two items, and two events once they are released.
     const dataHash = hash('sha256', JSON.stringify([eventType, data]), 'base64url').slice(0, 16);
-    return this.setAside([{ kind, accountId, key: `${eventId}-${dataHash}`, reason, message: event }]);
+    const key = `${eventId}-${dataHash}`;
+    const message = { ...event, eventId: eventIdForJob(key, nowMs) };
+    return this.setAside([{ kind, accountId, key, reason, message }]);
   }
 
   setAsideDelivery(delivery: { accountId: number; deliveryId: string }, error: unknown): Promise<void> {
