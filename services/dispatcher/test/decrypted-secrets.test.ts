@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import { rotatingSecret, sampleEvent } from '@runhook/contract';
 import { createMetricsRegistry } from '@runhook/runtime';
+import { eventually } from '@runhook/testing';
 import { attempt } from '../src/attempt.ts';
 import type { Dispatcher } from '../src/dispatcher.ts';
 import { createDispatcherMetrics } from '../src/telemetry/metrics.ts';
@@ -63,7 +64,8 @@ test('the secrets of a webhook are decrypted for each attempt, and nothing retai
   const before = usedBytes();
   for (const number of numbers)
     results.push(await attempt(dispatcher, {} as never, DELIVERY, targetOf(number)));
-  expect(usedBytes() - before).toBeLessThan(SECRET_BYTES);
+  // Several collections: V8 may release the memory of buffers after the one that finds them.
+  await eventually(() => expect(usedBytes() - before).toBeLessThan(SECRET_BYTES));
   expect(results).toHaveLength(1 + ATTEMPTS);
   expect(decrypted.filter((ciphertext) => ciphertext.endsWith(' 0'))).toHaveLength(2 * 3);
   expect(decrypted).toHaveLength((1 + ATTEMPTS) * 3);
