@@ -67,8 +67,28 @@ export async function takePictures(
   return taken;
 }
 
+/**
+ * Takes the pictures of each look and compares them. A picture that differs is taken again on a page that had no other width:
+ * what was laid out before can move a few pixels of the next one.
+ */
+export async function differencesOfLooks(
+  browser: Browser,
+  world: StillWorld,
+  calculator: Page,
+  looks: readonly Look[],
+): Promise<string[]> {
+  const taken = await takePictures(browser, world, looks);
+  const found: string[] = [];
+  for (const look of looks) {
+    const ofLook = new Map([...taken].filter(([file]) => file.endsWith(fileOf('', look))));
+    if ((await differencesOf(calculator, ofLook)).length === 0) continue;
+    found.push(...(await differencesOf(calculator, await takePictures(browser, world, [look]))));
+  }
+  return found;
+}
+
 /** Compares pictures with the stored ones. Returns what differs, with the file of a picture in which it is red. */
-export async function differencesOf(calculator: Page, taken: ReadonlyMap<string, string>): Promise<string[]> {
+async function differencesOf(calculator: Page, taken: ReadonlyMap<string, string>): Promise<string[]> {
   const likeness = likenessFor(calculator.context().browser());
   const found: string[] = [];
   let folder: string | null = null;

@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { hasPictureBrowser, launchPictureBrowser, testPictures } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
 import { compare, OTHER_BROWSER, SAME_BROWSER, toKept } from './compare.ts';
-import { differencesOf, isUpdate, keep, LOOKS, placesOf, takePictures } from './kept-pictures.ts';
+import { differencesOfLooks, isUpdate, keep, LOOKS, placesOf, takePictures } from './kept-pictures.ts';
 import { openStillPage } from './still-page.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
 
@@ -24,9 +24,8 @@ describe('the console looks as it did', () => {
   }, START_TIMEOUT_MS);
 
   testPictures('on every page that pictures are kept of, at five widths, light and dark', async () => {
-    const taken = await takePictures(browser, world, LOOKS);
-    if (isUpdate) await keep(calculator, taken);
-    else expect(await differencesOf(calculator, taken)).toEqual([]);
+    if (isUpdate) await keep(calculator, await takePictures(browser, world, LOOKS));
+    else expect(await differencesOfLooks(browser, world, calculator, LOOKS)).toEqual([]);
   });
 
   testPictures(

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { hasPictureBrowser, launchPictureBrowser, testPictures } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
-import { differencesOf, isUpdate, keptFiles, type Look, takePictures } from './kept-pictures.ts';
+import { differencesOfLooks, isUpdate, keptFiles, type Look } from './kept-pictures.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
 
 /** pictures.long.test.ts has the others. */
@@ -26,7 +26,7 @@ describe('the console looks as it did', () => {
 
   testPictures('on every page that pictures are kept of, on a desktop', async () => {
     if (isUpdate) return;
-    expect(await differencesOf(calculator, await takePictures(browser, world, [LOOK]))).toEqual([]);
+    expect(await differencesOfLooks(browser, world, calculator, [LOOK])).toEqual([]);
   });
 
   test('and there is a picture of every page at every width, light and dark, and no other', () => {
