@@ -1,9 +1,9 @@
 import { createLogger, Lifecycle } from '@runhook/runtime';
-import { testEncryptionKeysText } from '@runhook/testing';
 import { startDispatcher as openDispatcher } from '../services/dispatcher/src/app.ts';
 import { readSettings as readDispatcherSettings } from '../services/dispatcher/src/settings.ts';
 import { createManagement } from '../services/management/src/app.ts';
 import { readSettings as readManagementSettings } from '../services/management/src/settings.ts';
+import { TEST_SETTINGS } from './services.ts';
 
 /** A service in the process of the test, for stories whose subject is not the process. */
 export interface ServiceInProcess {
@@ -19,16 +19,7 @@ export async function startServiceInProcess(
 ): Promise<ServiceInProcess> {
   const logger = createLogger({ service: name, level: 'silent' });
   const lifecycle = new Lifecycle({ logger });
-  const settings = {
-    ENCRYPTION_KEYS: testEncryptionKeysText,
-    EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
-    RETRY_BASE_DELAY_MS: '50',
-    // An endpoint of a test does not time out because the machine is busy.
-    DELIVERY_TIMEOUT_MS: '60000',
-    HOST: '127.0.0.1',
-    PORT: '0',
-    ...environment,
-  };
+  const settings = { ...TEST_SETTINGS, ...environment };
   const start = name === 'management' ? startManagement : startDispatcher;
   const port = await start(settings, lifecycle, logger).catch(async (error: unknown) => {
     await lifecycle.close('the start failed');
@@ -44,7 +35,7 @@ type Start = (
 ) => Promise<number>;
 
 const startManagement: Start = async (environment, lifecycle, logger) => {
-  const settings = readManagementSettings({ OPERATIONS_PORT: '0', ...environment });
+  const settings = readManagementSettings(environment);
   return (await createManagement(settings, { consoleFolder: null, process: { logger, lifecycle } })).port;
 };
 

@@ -31,6 +31,18 @@ export interface ServiceOptions {
   within?: readonly string[] | undefined;
 }
 
+/** Settings of services in tests, on free ports; those of a test take precedence. */
+export const TEST_SETTINGS = {
+  ENCRYPTION_KEYS: testEncryptionKeysText,
+  EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+  RETRY_BASE_DELAY_MS: '50',
+  // An endpoint of a test does not time out because the machine is busy.
+  DELIVERY_TIMEOUT_MS: '60000',
+  HOST: '127.0.0.1',
+  PORT: '0',
+  OPERATIONS_PORT: '0',
+};
+
 /** Starts the built service on a free port and waits for the line that says it works. */
 export async function startService(
   name: ServiceName,
@@ -40,17 +52,7 @@ export async function startService(
   const main = join(checkout, startCommand(name, checkout).program);
   const [program = '', ...args] = [...within, process.execPath, main];
   const child = spawn(program, args, {
-    env: {
-      ENCRYPTION_KEYS: testEncryptionKeysText,
-      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
-      RETRY_BASE_DELAY_MS: '50',
-      // An endpoint of a test does not time out because the machine is busy.
-      DELIVERY_TIMEOUT_MS: '60000',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      OPERATIONS_PORT: '0',
-      ...environment,
-    },
+    env: { ...TEST_SETTINGS, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
