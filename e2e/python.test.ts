@@ -21,7 +21,7 @@ const SOURCE = inCheckout('packages/python');
 
 const BUILDER = 'hatchling>=1.26';
 const EXTRAS = 'publish,flask,fastapi,django';
-/** What builds it, what its extras require, and what runs its tests. */
+/** These packages build it, satisfy its extras and run its tests. */
 const OTHERS = [BUILDER, 'pytest', 'flask', 'fastapi', 'django'];
 /** How pip says that there is nobody to ask. */
 const UNREACHABLE = /from versions: none|Failed to establish|Temporary failure|timed out|ProxyError|SSLError/;
@@ -31,7 +31,7 @@ afterAll(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** What is fetched and installed once for each version of Python and of pyproject.toml. */
+/** Each of these is fetched and installed once for each version of Python and of pyproject.toml. */
 interface Cache {
   /** The packages that building the wheel requires. */
   builder: string;

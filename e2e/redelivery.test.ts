@@ -96,7 +96,7 @@ async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<voi
   await hasFailedAfter(4 * ATTEMPTS_MAX);
 }
 
-// Whether the queue answers decides, not which one it is: other-queue.long.test.ts repeats this on the other.
+// The queue's response decides, not its kind: other-queue.long.test.ts repeats this on the other queue.
 test.each(oneQueueBackend())(
   'a redelivery is accepted, and has the attempts of one cycle, whether the queue on $name took its job, answers or not',
   async (backend) => redeliverWithoutAnswers(await open(backend)),

@@ -17,7 +17,7 @@ const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
 export async function problemsOf(folder, tarball) {
   const manifest = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
   const packed = new Uint8Array(readFileSync(tarball));
-  // Of the tarball: to pack the folder again is another start of npm.
+  // It reads the tarball: packing the folder again would start npm again.
   const { messages } = await publint({ strict: true, pack: { tarball: packed.buffer } });
   const said = messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code);
   // A package that is only a program has no types.

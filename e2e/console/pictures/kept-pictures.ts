@@ -68,8 +68,8 @@ export async function takePictures(
 }
 
 /**
- * Takes the pictures of each look and compares them. A picture that differs is taken again on a page that had no other width:
- * what was laid out before can move a few pixels of the next one.
+ * Takes the pictures of each look and compares them. A picture that differs is taken again on a page that had no other width: in
+ * some runs the fifth width of a page differs by a few pixels, and always the same ones.
  */
 export async function differencesOfLooks(
   browser: Browser,

@@ -277,6 +277,6 @@ describeConsole(
       },
     );
   },
-  // What fails has failed at once.
+  // No retries: a delivery that fails has failed at once.
   { environment: { DELIVERY_MAX_RETRIES: '0' }, prepare },
 );

@@ -365,7 +365,7 @@ describeConsole(
     });
   },
   {
-    // What fails has failed at once.
+    // No retries: a delivery that fails has failed at once.
     environment: { DELIVERY_MAX_RETRIES: '0' },
     prepare: async (world) => {
       const accountId = world.accounts.enterprise.id;

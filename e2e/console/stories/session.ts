@@ -12,26 +12,23 @@ const MANY_ACCOUNTS = 9;
 describeConsole(
   'signing in, the frame of the pages',
   (story) => {
-    story(
-      'a wrong password is told in words, a right one leads to the webhooks',
-      async ({ page, at, world }) => {
-        await page.goto(at('/'));
-        await headingOf(page, 'Sign in');
-        await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
-        await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-        await page.getByText('Enter your e-mail address.').waitFor();
-        await page.getByText('Enter your password.').waitFor();
-        await expectFocus(page.getByLabel('E-mail address'));
+    story('a wrong password is reported, a right one leads to the webhooks', async ({ page, at, world }) => {
+      await page.goto(at('/'));
+      await headingOf(page, 'Sign in');
+      await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await page.getByText('Enter your e-mail address.').waitFor();
+      await page.getByText('Enter your password.').waitFor();
+      await expectFocus(page.getByLabel('E-mail address'));
 
-        await signIn(page, world.persons.ada.email, 'wrong');
-        await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
-        await signIn(page, world.persons.ada.email, PASSWORD);
-        await headingOf(page, 'Webhooks');
-        await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
-      },
-    );
+      await signIn(page, world.persons.ada.email, 'wrong');
+      await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
+      await signIn(page, world.persons.ada.email, PASSWORD);
+      await headingOf(page, 'Webhooks');
+      await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
+    });
 
-    story('who failed too often is told how long to wait', async ({ page, at }) => {
+    story('too many failures show how long to wait', async ({ page, at }) => {
       await page.goto(at('/sign-in'));
       const refusal = page
         .getByRole('alert')
@@ -202,7 +199,7 @@ describeConsole(
       await onThePage(async () => expect(await scheme()).toBe('dark'));
     });
 
-    story('who is in no account is told so', async ({ page, at, as }) => {
+    story('a user without an account sees that', async ({ page, at, as }) => {
       await as('nina');
       await page.goto(at('/'));
       await headingOf(page, 'You are in no account yet');
@@ -211,7 +208,7 @@ describeConsole(
     });
 
     story(
-      'an address that leads nowhere, or to an account of others, is told so',
+      'an address that leads nowhere, or to an account of others, shows that',
       async ({ page, at, as, world }) => {
         await as('rita');
         await page.goto(at('/nowhere'));
@@ -221,15 +218,18 @@ describeConsole(
       },
     );
 
-    story('a server that does not answer is told, and asked again on request', async ({ page, at, as }) => {
-      await as('ada');
-      await page.route('**/api/v3/session', (route) => route.abort());
-      await page.goto(at('/'));
-      await page.getByText('Runhook cannot be reached').waitFor();
-      await page.unroute('**/api/v3/session');
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await headingOf(page, 'Webhooks');
-    });
+    story(
+      'a server that does not respond is reported, and called again on request',
+      async ({ page, at, as }) => {
+        await as('ada');
+        await page.route('**/api/v3/session', (route) => route.abort());
+        await page.goto(at('/'));
+        await page.getByText('Runhook cannot be reached').waitFor();
+        await page.unroute('**/api/v3/session');
+        await page.getByRole('button', { name: 'Try again' }).click();
+        await headingOf(page, 'Webhooks');
+      },
+    );
 
     story(
       'below the path of a proxy that strips it, everything works and nothing is asked for elsewhere',

@@ -14,20 +14,20 @@ describeConsole(
   'the list of webhooks',
   (story) => {
     story(
-      'each webhook is told with its events, jobs, endpoint and last status in words',
+      'each webhook is listed with its events, jobs, endpoint and last status',
       async ({ page, at, as, world }) => {
         const { enterprise } = world.accounts;
         await as('rita');
-        await page.goto(at(`${listOf(world)}?search=told`));
+        await page.goto(at(`${listOf(world)}?search=listed`));
         const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name });
-        const answered = rowOf('Told answered');
+        const answered = rowOf('Listed answered');
         await answered.waitFor();
         for (const text of ['Run started, completed, errored', 'All jobs', `${world.receiver.url}/ok`])
           await answered.getByText(text, { exact: true }).waitFor();
         await answered.getByText('200 OK').waitFor();
         await answered.getByText(/ago$|^just now$/).waitFor();
-        await rowOf('Told unreachable').getByText('502 could not be reached').waitFor();
-        const never = rowOf('Told never');
+        await rowOf('Listed unreachable').getByText('502 could not be reached').waitFor();
+        const never = rowOf('Listed never');
         await never.getByText('never triggered').waitFor();
         await never.getByText(enterprise.jobs.map(({ name }) => name).join(', ')).waitFor();
 
@@ -39,10 +39,10 @@ describeConsole(
     );
 
     story(
-      'who may only look is told the reason, on the page and at every control, by keyboard',
+      'a reader gets the reason, on the page and at every control, by keyboard',
       async ({ page, at, as, world }) => {
         await as('rita');
-        await page.goto(at(`${listOf(world)}?search=told answered`));
+        await page.goto(at(`${listOf(world)}?search=listed answered`));
         await page
           .getByRole('note')
           .getByText(/^Changing webhooks on the Enterprise plan takes the permission set/)
@@ -57,14 +57,14 @@ describeConsole(
         const changes = noteCalls(page, /\/webhooks\/subscription\//);
         const place = placeOf(page);
         await page.keyboard.press('Enter');
-        const active = page.getByRole('switch', { name: 'Told answered is active' });
+        const active = page.getByRole('switch', { name: 'Listed answered is active' });
         await active.focus();
         await page.keyboard.press('Space');
         expect(await changes()).toEqual([]);
         expect(await active.isChecked()).toBe(true);
         expect(placeOf(page)).toBe(place);
         expect(await descriptionOf(active)).toMatch(/takes the permission set/);
-        const more = page.getByRole('button', { name: 'More about Told answered' });
+        const more = page.getByRole('button', { name: 'More about Listed answered' });
         await more.focus();
         // Twice: the first time the menu takes the place of its button.
         for (const _ of ['first', 'again']) {
@@ -104,7 +104,7 @@ describeConsole(
     });
 
     story(
-      'an empty account is told what a webhook does, and offered the first step',
+      'an empty account shows what a webhook does, and offers the first step',
       async ({ page, at, as, world }) => {
         await as('ada');
         await page.goto(at(listOfTeam(world)));
@@ -273,9 +273,9 @@ describeConsole(
       ).toBe(0);
     });
 
-    story('a list that cannot be loaded says so and is asked for again', async ({ page, at, as, world }) => {
+    story('a list that cannot be loaded says so and is requested again', async ({ page, at, as, world }) => {
       await as('ada');
-      // What it hears would make it ask again by itself.
+      // A change that it receives would make it request the list again.
       await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));
       await page.route('**/webhooks/subscriptions?*', (route) =>
         route.fulfill({
@@ -307,15 +307,15 @@ async function prepare(world: World): Promise<void> {
   });
   const seed = (name: string, clientUrl: string, more: { jobIds?: number[]; active?: boolean } = {}) =>
     seedSubscription(database, { accountId, name, clientUrl, ...more });
-  await seed('Told answered', `${receiver.url}/ok`);
-  await seed('Told unreachable', 'http://127.0.0.1:9/nowhere');
+  await seed('Listed answered', `${receiver.url}/ok`);
+  await seed('Listed unreachable', 'http://127.0.0.1:9/nowhere');
   const jobIds = accounts.enterprise.jobs.map(({ id }) => id);
-  await seed('Told never', 'https://never.example.com', { jobIds, active: false });
+  await seed('Listed never', 'https://never.example.com', { jobIds, active: false });
   await world.run();
   await onThePage(async () => {
-    const told = await database.prisma.subscription.findMany({
-      where: { accountId, name: { startsWith: 'Told' } },
+    const listed = await database.prisma.subscription.findMany({
+      where: { accountId, name: { startsWith: 'Listed' } },
     });
-    expect(told.map(({ httpStatusCode }) => httpStatusCode).sort()).toEqual([0, 200, 502]);
+    expect(listed.map(({ httpStatusCode }) => httpStatusCode).sort()).toEqual([0, 200, 502]);
   });
 }

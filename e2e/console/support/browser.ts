@@ -12,7 +12,7 @@ else if (picturePath === null) process.stderr.write(`comparisons of pictures are
 
 type BrowserTest = (name: string, run: () => Promise<void>, timeoutMs?: number) => void;
 
-/** Whether there is one: what is to be started for the tests is not, without. */
+/** Without a browser, nothing is started for the tests that need one. */
 export const hasBrowser = chromiumPath !== null;
 
 /** Runs with a browser only, and says otherwise why not. For files that bring their own world. */

@@ -28,7 +28,7 @@ export interface Visit {
 interface StoryOptions {
   viewport?: ViewportSize;
   /**
-   * Of a context for this story alone, in which a page loads three times as long. `{}` for a story that changes what pages of a
+   * These options open a separate context for this story, in which a page loads three times as long. `{}` for a story that changes what pages of a
    * context share: the clock, the network. Other stories run in a context that they share.
    */
   context?: BrowserContextOptions;
@@ -40,7 +40,7 @@ export type Story = (name: string, tell: (visit: Visit) => Promise<void>, option
 interface ConsoleOptions {
   /** Settings of the services. Descriptions of a test file that have the same settings share the services. */
   environment?: Record<string, string>;
-  /** What all stories of the description find. */
+  /** It prepares what all stories of the description need. */
   prepare?: (world: World) => Promise<void>;
 }
 

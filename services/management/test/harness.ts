@@ -46,7 +46,7 @@ export interface TestAccount {
 export const PASSWORD = 'correct horse battery staple';
 
 /**
- * Of {@link PASSWORD}, by Argon2id with its cheapest parameters: to create or verify a hash with those of the product takes 12 ms of
+ * A hash of {@link PASSWORD} by Argon2id with its cheapest parameters: to create or verify a hash with those of the product takes 12 ms of
  * CPU and 19 MiB. The admin command's tests create users with a real one.
  */
 const PASSWORD_HASH =
