@@ -2,12 +2,11 @@ import { createEgress } from '@runhook/egress/client';
 
 /** For kept-memory.test.ts, which has the endpoint and reads what V8 tells of its collections meanwhile. */
 
-const POSTS = 16_000;
 const AT_ONCE = 32;
 
-const url = process.argv[2] ?? '';
+const [url = '', posts = ''] = process.argv.slice(2);
 const egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 600_000 });
-let left = POSTS;
+let left = Number(posts);
 
 async function post() {
   while (left-- > 0) {
