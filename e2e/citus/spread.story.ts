@@ -183,6 +183,7 @@ test('the ledger: nothing that was taken is missing, though a worker is killed u
   reportFigure('citus story', ledger);
 
   await retention(world);
+  world.receiver.respondWith(200);
   await redeliver(world);
 }, 600_000);
 
