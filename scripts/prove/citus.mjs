@@ -37,8 +37,8 @@ const NOT_OF_CITUS_TESTS = {
     'needs a trigger on a distributed table',
   'ends as it was begun, though its first page fills every lane of its account':
     'needs a trigger on a distributed table',
-  'a day is made beside a long reader of the day before, and of nothing else: nobody waits for what waits':
-    'there a statement that reads one day locks all days, so the new one is made in the next round after its end',
+  'a long read of one day does not delay the creation of other days':
+    'Citus locks all days for a statement that reads one',
   'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
 };
 /** Few: a shard is as many tables as the log has days, in the database of each test. */

@@ -86,7 +86,7 @@ test('a day without a partition still takes rows, and they move into it once it 
   expect(await placeOf('long ago')).toBe('events_default');
 });
 
-test('a day is made beside a long reader of the day before, and of nothing else: nobody waits for what waits', async () => {
+test('a long read of one day does not delay the creation of other days', async () => {
   await makeDays(2);
   const [{ day }] = (await database.pool.query(`SELECT (current_date - 2)::text AS day`)).rows;
   const reader = await readForLong(`SELECT * FROM deliveries WHERE day = '${day}'`);
