@@ -1,12 +1,14 @@
 // npm run bench: measures the real services on this machine, or simulates them.
+import { imagesNode, onBenchNode } from './bench/bench-node.mjs';
 import { runMeasurement } from './bench/run-measurement.mjs';
 import { runPart, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({
-  call: 'npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --write-docs]',
+  call: 'npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --node <major> --write-docs]',
   purpose: 'measures the figures of docs/performance.md on this machine; simulate calculates them for others',
   duration: '50 minutes for all scenarios, 2 with --quick; Ctrl-C prints the results so far',
-  prerequisites: 'redis-server; a machine without other work',
+  prerequisites:
+    "redis-server, npm for the images' Node; a machine without other work",
   details: `scenarios: rest max latency far fan-out neighbours floods parked backlog ingest list postgres-queue change shards profile;
 all of them without a name
 simulate      a simulation instead: npm run bench -- simulate --help
@@ -15,13 +17,17 @@ simulate      a simulation instead: npm run bench -- simulate --help
 --seconds     length of one measurement; 8 when omitted, of \`parked\` a minute at least
 --stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
 --queue       of \`floods\` and \`parked\`: redis, or postgres; redis when omitted
+--node        runs the benchmark and the services on this Node (20, 22, 24, 26); on the images' when omitted, ${imagesNode}
 --write-docs  writes docs/performance.md from this run`,
 });
 
 if (process.argv[2] === 'simulate') await runPart(USAGE, { simulate: () => import('./bench/simulate.mjs') });
-else
+else await onBenchNode(measure);
+
+async function measure() {
   await runMeasurement(USAGE, async (args, signal) => {
     // Built by bootstrap, so not to be imported before it.
     const { bench, parseOptions } = await import('../bench/dist/main.js');
     return await bench(parseOptions(args), signal);
   });
+}

@@ -48,6 +48,8 @@ export function parseOptions(args: readonly string[]): BenchOptions {
         seconds: { type: 'string' },
         stored: { type: 'string' },
         queue: { type: 'string', default: 'redis' },
+        // scripts/bench.mjs has chosen the Node that runs this.
+        node: { type: 'string' },
         'write-docs': { type: 'boolean', default: false },
       },
     });

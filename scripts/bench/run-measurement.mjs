@@ -17,6 +17,8 @@ export async function runMeasurement(help, measure) {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(name, () => stopping.abort(new Error(`stopped by ${name}`)));
   }
+  process.on('disconnect', () => stopping.abort(new Error('stopped by the end of npm run bench')));
+  process.channel?.unref();
   await bootstrap({ signal: stopping.signal });
   const { UsageError } = await import('../../bench/dist/main.js');
   try {

@@ -108,6 +108,7 @@ test.each([
   ],
   ['pictures', ['lighthouse', '--runs', '1.5'], '--runs is "1.5", and must be a whole number above 0'],
   ['prove', ['matrix', '--node', '19'], '--node is "19", and must be one of 20,'],
+  ['bench', ['--node', '19'], '--node is "19", and must be one of 20,'],
   ['prove', ['citus'], '--bin is missing'],
   ['build', ['packages', 'nothing'], 'no published package is called nothing'],
   ['check', ['migrations', 'no-such-file.sql'], 'there is no file no-such-file.sql'],

@@ -6,8 +6,9 @@ const HIDDEN = new Set(['bench']);
 
 /** For the terminal: one table for each scenario. */
 export function textReport(report: Report): string {
-  const { raw, voided } = report;
+  const { raw, machine, voided } = report;
   const lines = [
+    `Node ${machine.node}, ${machine.cores} cores of ${machine.processor}, ${machine.system}`,
     `raw got, one process: ${Math.round(raw.ratePerSecond)} requests/s, ${Math.round(raw.cpuMicrosPerRequest)} us of CPU each, ` +
       `${raw.concurrency} at a time; afterwards ${Math.round(raw.afterRatePerSecond)} requests/s`,
   ];
