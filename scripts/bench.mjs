@@ -1,18 +1,19 @@
 // npm run bench: measures the real services on this machine, or simulates them.
-import { imagesNode, onBenchNode } from './bench/bench-node.mjs';
+import { imagesNode, oldestNode, onBenchNode } from './bench/bench-node.mjs';
 import { runMeasurement } from './bench/run-measurement.mjs';
 import { runPart, usage } from './shared/arguments.mjs';
+import { findSystemPostgres } from './test/run/system-postgres.mjs';
 
 const USAGE = usage({
   call: 'npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --node <major> --write-docs]',
   purpose: 'measures the figures of docs/performance.md on this machine; simulate calculates them for others',
-  duration: '50 minutes for all scenarios, 2 with --quick; Ctrl-C prints the results so far',
+  duration: '90 minutes for all scenarios, 5 with --quick; Ctrl-C prints the results so far',
   prerequisites:
-    "redis-server, npm for the images' Node; a machine without other work",
-  details: `scenarios: rest max latency far fan-out neighbours floods parked backlog ingest list postgres-queue change shards profile;
+    "redis-server, Debian's postgresql (15), npm for the images' Node; a machine without other work",
+  details: `scenarios: rest rest-backlog events-per-call first-minute half-fails jit node max latency far fan-out neighbours floods parked backlog ingest list postgres-queue change shards profile;
 all of them without a name
 simulate      a simulation instead: npm run bench -- simulate --help
---quick       everything small, in two minutes or so: shows that it works, measures nothing
+--quick       everything small, in five minutes or so: shows that it works, measures nothing
 --runs        measurements of each case; 3 when omitted
 --seconds     length of one measurement; 8 when omitted, of \`parked\` a minute at least
 --stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
@@ -28,6 +29,9 @@ async function measure() {
   await runMeasurement(USAGE, async (args, signal) => {
     // Built by bootstrap, so not to be imported before it.
     const { bench, parseOptions } = await import('../bench/dist/main.js');
-    return await bench(parseOptions(args), signal);
+    return await bench(parseOptions(args), signal, {
+      fetchOldestNode: () => oldestNode(signal),
+      debianPostgres: findSystemPostgres({ major: '15' }),
+    });
   });
 }

@@ -1,7 +1,7 @@
 import { type Balance, isBalanced } from './measure/ledger.ts';
 import { median } from './measure/timing.ts';
 import type { RawResult } from './programs/raw.ts';
-import type { QueueName, World, WorldOptions } from './world/world.ts';
+import type { PostgresPrograms, QueueName, World, WorldOptions } from './world/world.ts';
 
 /** Figures of one run or, as medians, of several, by name; the unit is last in the name. */
 export type Figures = Record<string, number>;
@@ -35,6 +35,21 @@ export interface RawReference {
   concurrency: number;
 }
 
+/** Conditions of a measurement of raw got. */
+export interface RawConditions {
+  /** Requests go to so many of them, in turn. */
+  endpoints: number;
+  /** The process has sent nothing before. */
+  isCold: boolean;
+}
+
+/** What the scenarios compare with, as far as the machine provides it. */
+export interface Alternatives {
+  /** Returns the program of the oldest Node that is supported. */
+  fetchOldestNode: () => Promise<string>;
+  debianPostgres: PostgresPrograms | null;
+}
+
 /** What a scenario works with. */
 export interface Bench {
   isQuick: boolean;
@@ -52,7 +67,8 @@ export interface Bench {
   sharedWorld(): Promise<World>;
   /** A fresh one, which its scenario closes. */
   openWorld(queue: QueueName, options?: Partial<WorldOptions>): Promise<World>;
-  measureRaw(client: 'got' | 'got.stream' | 'node:http', runMs: number): Promise<RawResult>;
+  measureRaw(runMs: number, conditions?: RawConditions): Promise<RawResult>;
+  alternatives: Alternatives;
   progress(text: string): void;
   /** Takes a case that has been measured, for the report of a run that is stopped within its scenario. */
   finished(row: Row): void;
@@ -66,26 +82,49 @@ export interface Measured {
   balance: Balance;
 }
 
-/** Runs a case as often as it must be, and voids the benchmark when a ledger does not balance. */
+/** Measures a case in each run, and voids the benchmark when a ledger does not balance. */
 export async function measureCase(
   bench: Bench,
   name: string,
   measure: () => Promise<Measured>,
   runs = bench.runs,
 ): Promise<Row> {
-  const measured: Measured[] = [];
+  const [row] = await measureCases(bench, [name], async () => [await measure()], runs);
+  return row as Row;
+}
+
+/**
+ * Measures several cases in each run: what is compared is measured within minutes, because a shared machine changes its speed.
+ *
+ * @param measure resolves with the figures of each case, in the order of the names
+ */
+export async function measureCases(
+  bench: Bench,
+  names: readonly string[],
+  measure: () => Promise<Measured[]>,
+  runs = bench.runs,
+): Promise<Row[]> {
+  const measured: Measured[][] = [];
   for (let run = 1; run <= runs; run += 1) {
-    bench.progress(`${name}, run ${run} of ${runs}`);
-    const one = await measure();
-    const { missing, repeated, unknown } = one.balance;
-    if (!isBalanced(one.balance)) {
-      bench.voids(`${name}, run ${run}: ${missing} missing, ${repeated} repeated, ${unknown} unknown`);
+    bench.progress(`${names.join(', ')}, run ${run} of ${runs}`);
+    const cases = await measure();
+    for (const [index, { balance }] of cases.entries()) {
+      const { missing, repeated, unknown } = balance;
+      if (isBalanced(balance)) continue;
+      bench.voids(
+        `${names[index]}, run ${run}: ${missing} missing, ${repeated} repeated, ${unknown} unknown`,
+      );
     }
-    measured.push(one);
+    measured.push(cases);
   }
-  const row = rowOf(name, measured);
-  bench.finished(row);
-  return row;
+  const rows = names.map((name, index) =>
+    rowOf(
+      name,
+      measured.map((cases) => cases[index] as Measured),
+    ),
+  );
+  for (const row of rows) bench.finished(row);
+  return rows;
 }
 
 export function rowOf(name: string, measured: readonly Measured[]): Row {

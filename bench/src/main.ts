@@ -1,18 +1,24 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { Alternatives } from './bench.ts';
 import type { BenchOptions } from './options.ts';
 import { fillDocument, plotsOf } from './report/document.ts';
 import { textReport } from './report/table.ts';
 import type { Report } from './report/targets.ts';
 import { createProgress, run } from './run.ts';
+import { scenarios } from './scenarios/index.ts';
 
 const RESULTS = new URL('../results/', import.meta.url);
 const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
 const PLOTS = new URL('../../docs/performance/', import.meta.url);
 
 /** Resolves with the exit code: 0, or 1 when the run is void: a ledger does not balance, or a figure cannot be. */
-export async function bench(options: BenchOptions, signal: AbortSignal): Promise<number> {
-  const report = await run(options, createProgress(process.stderr), signal);
+export async function bench(
+  options: BenchOptions,
+  signal: AbortSignal,
+  alternatives: Alternatives,
+): Promise<number> {
+  const report = await run(options, createProgress(process.stderr), signal, scenarios, alternatives);
   writeResults(report);
   console.log(textReport(report));
   if (options.writesDocs) writeDocs(report);

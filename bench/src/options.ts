@@ -3,6 +3,12 @@ import type { QueueName } from './world/world.ts';
 
 export const SCENARIO_NAMES = [
   'rest',
+  'rest-backlog',
+  'events-per-call',
+  'first-minute',
+  'half-fails',
+  'jit',
+  'node',
   'max',
   'latency',
   'far',

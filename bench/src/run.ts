@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { createHmacSecret } from '@runhook/contract';
 import { startCommand } from '@runhook/embedded';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
-import type { Bench, RawReference, Row, ScenarioResult } from './bench.ts';
+import type { Alternatives, Bench, RawConditions, RawReference, Row, ScenarioResult } from './bench.ts';
 import { median } from './measure/timing.ts';
 import type { BenchOptions } from './options.ts';
 import { type Program, startProgram } from './programs/program.ts';
-import type { RawClient, RawResult, RawRun } from './programs/raw.ts';
+import type { RawResult, RawRun } from './programs/raw.ts';
 import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
 import { openWorld, Releases, startGuard, type World } from './world/world.ts';
@@ -16,12 +16,18 @@ import { openWorld, Releases, startGuard, type World } from './world/world.ts';
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
 const QUICK = { runs: 1, seconds: 0.6, rawRuns: 1, rawSeconds: 0.7, tuneSeconds: 0 };
 
+const NO_ALTERNATIVES: Alternatives = {
+  fetchOldestNode: () => Promise.reject(new Error('no other Node')),
+  debianPostgres: null,
+};
+
 /** Runs the scenarios and returns their results; a run that is stopped among them returns those so far, and is void. Whatever was started is ended, whatever happens. */
 export async function run(
   options: BenchOptions,
   progress: Progress,
   signal: AbortSignal,
   chosen: typeof scenarios = scenarios,
+  alternatives: Alternatives = NO_ALTERNATIVES,
 ): Promise<Report> {
   const lengths = { ...(options.isQuick ? QUICK : FULL) };
   if (options.runs !== null) lengths.runs = options.runs;
@@ -37,7 +43,7 @@ export async function run(
       for (let index = 1; index <= lengths.rawRuns; index += 1) {
         signal.throwIfAborted();
         progress.say('raw got', `${when}, run ${index} of ${lengths.rawRuns}`);
-        rawRuns.push(await meter.measure('got', lengths.rawSeconds * 1_000));
+        rawRuns.push(await meter.measure(lengths.rawSeconds * 1_000));
       }
     };
     progress.say('raw got', 'looking for the best concurrency');
@@ -49,7 +55,9 @@ export async function run(
       signal.throwIfAborted();
       return await openWorld({ queue, folder, guard, receiver, ...worldOptions });
     };
-    const measuring = { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal };
+    const measuring = {
+      ...{ options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal, alternatives },
+    };
     const { results, voided } = await runScenarios(measuring);
     if (!signal.aborted) await measureRaw('after');
     return {
@@ -103,8 +111,10 @@ async function runScenarios(measuring: {
   releases: Releases;
   progress: Progress;
   signal: AbortSignal;
+  alternatives: Alternatives;
 }): Promise<{ results: ScenarioResult[]; voided: string[] }> {
-  const { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal } = measuring;
+  const { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal, alternatives } =
+    measuring;
   const results: ScenarioResult[] = [];
   const voided: string[] = [];
   let shared: World | undefined;
@@ -127,7 +137,8 @@ async function runScenarios(measuring: {
       return shared;
     },
     openWorld: open,
-    measureRaw: (client, runMs) => meter.measure(client, runMs),
+    measureRaw: (runMs, conditions) => meter.measure(runMs, conditions),
+    alternatives,
     progress(text) {
       signal.throwIfAborted();
       progress.say(current, text);
@@ -195,7 +206,7 @@ const WARM_UP_MS = 2_000;
 export interface RawMeter {
   /** Tries concurrencies and keeps to the best. */
   tune(runMs: number): Promise<void>;
-  measure(client: RawClient, runMs: number): Promise<RawResult>;
+  measure(runMs: number, conditions?: RawConditions): Promise<RawResult>;
   reference(results: readonly RawResult[]): RawReference;
 }
 
@@ -208,11 +219,13 @@ function createRawMeter(receiverPort: number): RawMeter {
   const hmacSecret = createHmacSecret();
   let concurrency = 64;
 
-  async function run(client: RawClient, runMs: number, warmUpMs: number): Promise<RawResult> {
+  async function run(runMs: number, warmUpMs: number, endpoints = ENDPOINTS): Promise<RawResult> {
     const program: Program = startProgram('raw', NODE_ARGUMENTS);
     try {
-      const rawRun: RawRun = { client, urls, events, hmacSecret, durationMs: warmUpMs, concurrency };
-      await program.call('run', rawRun);
+      const rawRun: RawRun = {
+        ...{ urls: urls.slice(0, endpoints), events, hmacSecret, durationMs: warmUpMs, concurrency },
+      };
+      if (warmUpMs > 0) await program.call('run', rawRun);
       return await program.call<RawResult>('run', { ...rawRun, durationMs: runMs });
     } finally {
       await program.stop();
@@ -225,14 +238,15 @@ function createRawMeter(receiverPort: number): RawMeter {
       let bestConcurrency = concurrency;
       for (const candidate of CONCURRENCIES) {
         concurrency = candidate;
-        const { ratePerSecond } = await run('got', runMs, runMs);
+        const { ratePerSecond } = await run(runMs, runMs);
         if (ratePerSecond <= best) continue;
         best = ratePerSecond;
         bestConcurrency = candidate;
       }
       concurrency = bestConcurrency;
     },
-    measure: (client, runMs) => run(client, runMs, Math.max(WARM_UP_MS, runMs / 2)),
+    measure: (runMs, { endpoints, isCold } = { endpoints: ENDPOINTS, isCold: false }) =>
+      run(runMs, isCold ? 0 : Math.max(WARM_UP_MS, runMs / 2), endpoints),
     reference: (results) => ({
       ratePerSecond: mean(results.map(({ ratePerSecond }) => ratePerSecond)),
       cpuMicrosPerRequest: mean(results.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)),

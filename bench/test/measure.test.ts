@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { cpuBetween, machineMsOf, parseProcessStat, readCpu } from '../src/measure/cpu.ts';
-import { balance, isBalanced } from '../src/measure/ledger.ts';
+import { balance, isBalanced, sumOf } from '../src/measure/ledger.ts';
 import { dueCount, evenSchedule, median, percentile, spreadOf } from '../src/measure/timing.ts';
 import { parseDispatcherMetrics, parseRedisInfo } from '../src/measure/usage.ts';
 
 test('percentiles are values that were measured, by their rank', () => {
   const values = Array.from({ length: 100 }, (_, index) => index + 1);
   expect([0, 0.5, 0.99, 1].map((share) => percentile(values, share))).toEqual([1, 50, 99, 100]);
-  expect(spreadOf([3, 1, 2])).toEqual({ p50: 2, p99: 3, max: 3 });
+  expect(spreadOf([3, 1, 2])).toEqual({ min: 1, p50: 2, p99: 3, max: 3 });
   expect(percentile([], 0.5)).toBeNaN();
 });
 
@@ -59,6 +59,19 @@ test.each([
     expect(isBalanced(result)).toBe(balances);
   },
 );
+
+test('the sum of ledgers does not balance when one of them does not', () => {
+  const arrivals = (count: number) => ({
+    eventIds: Array<string>(count).fill('a'),
+    paths: Array<string>(count).fill('/1'),
+    timesMs: Array<number>(count).fill(3),
+  });
+  const expected = [{ eventId: 'a', path: '/1', intendedMs: 1 }];
+  const sum = sumOf([balance(expected, arrivals(1)), balance(expected, arrivals(2))]);
+  expect(sum).toMatchObject({ published: 2, delivered: 2, repeated: 1, missing: 0 });
+  expect([...sum.latenciesMs]).toEqual([2, 2]);
+  expect(isBalanced(sum)).toBe(false);
+});
 
 test('a process is read whatever its name holds', () => {
   const fields = ['S', '7', ...Array.from({ length: 9 }, () => '0'), '120', '30', '4', '6', '20', '0'];

@@ -10,6 +10,11 @@ import { root } from '../shared/workspace.mjs';
 /** The version in the Dockerfile. */
 export const imagesNode = /^FROM node:([\d.]+)-/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))[1];
 
+/** Returns the program of the oldest Node that is supported. */
+export function oldestNode(signal) {
+  return fetch(Object.values(tested.node)[0], signal);
+}
+
 /**
  * Does the work here if this is the Node that `--node` names, or the images'. Otherwise it runs the same command on that Node, and
  * exits with the same code.
@@ -25,10 +30,10 @@ export async function onBenchNode(work) {
   else process.exitCode = await runAgain(await fetch(version));
 }
 
-function fetch(version) {
+function fetch(version, signal) {
   const cache = join(root, 'node_modules', '.cache', 'bench');
   mkdirSync(cache, { recursive: true });
-  return fetchNode(version, cache);
+  return fetchNode(version, cache, signal);
 }
 
 /** Resolves with the exit code. The child stops in order when it gets a signal of this process or loses it. */

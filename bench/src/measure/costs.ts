@@ -25,14 +25,22 @@ export async function withCosts<Result>(
   }
 }
 
+/** Settings of a PostgreSQL that counts statements. */
+export const COUNTING = { shared_preload_libraries: 'pg_stat_statements' };
+
 /** The log's tables with their indexes, by day or not. */
 const STORES = `
   SELECT (SELECT xact_commit::float8 FROM pg_stat_database WHERE datname = current_database()) AS commits,
          (SELECT sum(pg_total_relation_size(oid))::float8 FROM pg_class
           WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_') AS "diskBytes"`;
 
-/** Of all clients, as each sent them: what a function does within is not counted. */
-const STATEMENTS = 'SELECT sum(calls)::float8 AS statements FROM pg_stat_statements';
+/**
+ * Of all clients, as each sent them: what a function does within is not counted. The time is that of planning, where the server
+ * records it, and of execution. It does not contain the flush of a commit.
+ */
+const STATEMENTS = `
+  SELECT sum(calls)::float8 AS statements, sum(total_plan_time + total_exec_time) AS "statementMs"
+  FROM pg_stat_statements`;
 
 async function readCosts({ database }: World, redis: Redis | null): Promise<Figures> {
   // A backend tells what it did when it has been idle for a second, or when it is asked itself.

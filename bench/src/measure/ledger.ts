@@ -78,6 +78,17 @@ export function stored(accepted: number, missing: number): Balance {
   };
 }
 
+/** The balance of several measurements that are one case. */
+export function sumOf(balances: readonly Balance[]): Balance {
+  const sum = (field: Exclude<keyof Balance, 'latenciesMs'>) =>
+    balances.reduce((total, balance) => total + balance[field], 0);
+  return {
+    ...{ published: sum('published'), delivered: sum('delivered'), explained: sum('explained') },
+    ...{ repeated: sum('repeated'), missing: sum('missing'), unknown: sum('unknown') },
+    latenciesMs: Float64Array.from(balances.flatMap(({ latenciesMs }) => [...latenciesMs])),
+  };
+}
+
 export function isBalanced({ missing, repeated, unknown }: Balance): boolean {
   return missing === 0 && repeated === 0 && unknown === 0;
 }

@@ -34,6 +34,7 @@ export function median(values: readonly number[]): number {
 }
 
 export interface Spread {
+  min: number;
   p50: number;
   p99: number;
   max: number;
@@ -41,5 +42,10 @@ export interface Spread {
 
 export function spreadOf(values: ArrayLike<number>): Spread {
   const sorted = Float64Array.from(values).sort();
-  return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), max: percentile(sorted, 1) };
+  return {
+    min: percentile(sorted, 0),
+    p50: percentile(sorted, 0.5),
+    p99: percentile(sorted, 0.99),
+    max: percentile(sorted, 1),
+  };
 }

@@ -1,14 +1,10 @@
 // Raw got: what one process can send when it does nothing else. Same bodies, same signatures, same receivers.
 import http from 'node:http';
 import { deliveryHeaders, type JobRunEvent, renderPayload } from '@runhook/contract';
-import got, { type Got } from 'got';
+import got from 'got';
 import { serve } from './program.ts';
 
-/** `got` is what a caller would write first; the others are measured beside it for the record. */
-export type RawClient = 'got' | 'got.stream' | 'node:http';
-
 export interface RawRun {
-  client: RawClient;
   urls: string[];
   events: JobRunEvent[];
   hmacSecret: string;
@@ -22,8 +18,6 @@ export interface RawResult {
   cpuMicrosPerRequest: number;
 }
 
-type Send = (url: URL, headers: Record<string, string>, body: string) => Promise<number>;
-
 const TIMEOUT_MS = 10_000;
 
 serve({
@@ -33,7 +27,14 @@ serve({
       maxSockets: run.concurrency,
       maxFreeSockets: run.concurrency,
     });
-    const send = senderOf(run.client, agent);
+    const client = got.extend({
+      agent: { http: agent },
+      retry: { limit: 0 },
+      throwHttpErrors: false,
+      followRedirect: false,
+      decompress: false,
+      timeout: { request: TIMEOUT_MS },
+    });
     const urls = run.urls.map((url) => new URL(url));
     const endMs = performance.now() + run.durationMs;
     const cpuBefore = process.cpuUsage();
@@ -51,8 +52,8 @@ serve({
           hmacSecrets: [run.hmacSecret],
           sentAt: new Date(),
         });
-        const status = await send(urls[index % urls.length] as URL, headers, body);
-        if (status !== 204) throw new Error(`the receiver answered ${status}`);
+        const { statusCode } = await client.post(urls[index % urls.length] as URL, { headers, body });
+        if (statusCode !== 204) throw new Error(`the receiver returned ${statusCode}`);
       }
     }
 
@@ -63,50 +64,3 @@ serve({
     return { requests, ratePerSecond: requests / seconds, cpuMicrosPerRequest: (user + system) / requests };
   },
 });
-
-function senderOf(client: RawClient, agent: http.Agent): Send {
-  if (client === 'node:http') return (url, headers, body) => sendByNode(agent, url, headers, body);
-  const options = {
-    agent: { http: agent },
-    retry: { limit: 0 },
-    throwHttpErrors: false,
-    followRedirect: false,
-    decompress: false,
-  } as const;
-  const instance = got.extend({ ...options, timeout: { request: TIMEOUT_MS } });
-  if (client === 'got.stream') return (url, headers, body) => sendByStream(instance, url, headers, body);
-  return async (url, headers, body) => (await instance.post(url, { headers, body })).statusCode;
-}
-
-function sendByStream(
-  instance: Got,
-  url: URL,
-  headers: Record<string, string>,
-  body: string,
-): Promise<number> {
-  return new Promise((resolve, reject) => {
-    let status = 0;
-    instance.stream
-      .post(url, { headers, body })
-      .on('response', (response: http.IncomingMessage) => {
-        status = response.statusCode ?? 0;
-      })
-      .on('error', reject)
-      .on('end', () => resolve(status))
-      .resume();
-  });
-}
-
-function sendByNode(
-  agent: http.Agent,
-  url: URL,
-  headers: Record<string, string>,
-  body: string,
-): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const request = http.request(url, { method: 'POST', agent, headers }, (response) => {
-      response.on('end', () => resolve(response.statusCode ?? 0)).resume();
-    });
-    request.on('error', reject).end(body);
-  });
-}

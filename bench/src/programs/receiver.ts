@@ -1,5 +1,6 @@
-// The subscribers' endpoints: notes what arrives and when, and answers 204. Its behaviour is in the path's first part,
-// until it is told another: /ok at once, /after-<ms> later, /never not at all, /flaky not at the first try of some.
+// The subscribers' endpoints: record what arrives and when, and respond with 204. The behaviour is the path's first part, until a
+// call changes it: /ok at once, /after-<ms> later, /never not at all, /flaky rejects the first attempt of some events, /half fails
+// half of its requests at random.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sharedNowMs } from '../measure/timing.ts';
@@ -12,6 +13,9 @@ export interface ReceivedBatch {
   timesMs: Float64Array;
   /** Of each retry that /flaky asked for: how long after it was due it came. */
   lateMs: Float64Array;
+  /** The events that /half has received, and the time of the first request of each. */
+  firstEventIds: string;
+  firstMs: Float64Array;
 }
 
 /** From now on paths that begin with the one behave as those that begin with the other. */
@@ -40,10 +44,19 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
     request.resume().on('end', () => response.writeHead(204).end());
     return;
   }
-  const delayMs = behaviour.startsWith('after-') ? Number.parseInt(behaviour.slice(6), 10) : 0;
+  const delayMs =
+    behaviour === 'half'
+      ? HALF_MS
+      : behaviour.startsWith('after-')
+        ? Number.parseInt(behaviour.slice(6), 10)
+        : 0;
   request.on('end', () => {
     if (behaviour === 'flaky' && isRefused(request, path)) {
       response.writeHead(503, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end();
+      return;
+    }
+    if (behaviour === 'half' && isFailed(request)) {
+      setTimeout(() => response.writeHead(503).end(), delayMs);
       return;
     }
     timesMs.push(sharedNowMs());
@@ -53,6 +66,18 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
     else response.writeHead(204).end();
   });
   request.resume();
+}
+
+/** The response time of /half. */
+const HALF_MS = 20;
+/** By event. */
+const firstMs = new Map<string, number>();
+
+/** Records the first request of an event. */
+function isFailed(request: IncomingMessage): boolean {
+  const eventId = String(request.headers['webhook-id']);
+  if (!firstMs.has(eventId)) firstMs.set(eventId, sharedNowMs());
+  return Math.random() < 0.5;
 }
 
 const RETRY_AFTER_SECONDS = 3;
@@ -110,6 +135,7 @@ serve({
   openPort: async (port: number) => void (await listen(port)),
   change: ({ of, to }: Change) => void changed.set(of, to),
   count: () => timesMs.length,
+  firstCount: () => firstMs.size,
   unanswered: () => unanswered,
   take: (): ReceivedBatch => {
     const batch = {
@@ -117,11 +143,14 @@ serve({
       paths: paths.join('\n'),
       timesMs: Float64Array.from(timesMs),
       lateMs: Float64Array.from(lateMs),
+      firstEventIds: [...firstMs.keys()].join('\n'),
+      firstMs: Float64Array.from(firstMs.values()),
     };
     eventIds = [];
     paths = [];
     timesMs = [];
     lateMs = [];
+    firstMs.clear();
     unanswered = 0;
     return batch;
   },

@@ -1,5 +1,6 @@
 // A job runner that reports its runs over REST. Each call starts a run or ends one in error, so each is one event.
 import http from 'node:http';
+import { createId, type JobRunEvent } from '@runhook/contract';
 import { dueCount, evenSchedule, sharedNowMs } from '../measure/timing.ts';
 import { serve } from './program.ts';
 import type { ClosedLoop, OpenLoop, Reported, ReporterSettings, Runner } from './reports.ts';
@@ -8,12 +9,12 @@ const SOCKETS_MAX = 512;
 const LEAD_MS = 100;
 
 serve({
-  async run({ callers, durationMs, ...settings }: ClosedLoop): Promise<Reported> {
+  async run({ callers, callsMax = Infinity, durationMs, ...settings }: ClosedLoop): Promise<Reported> {
     const reporting = new Reporting(settings, callers);
     const endMs = sharedNowMs() + durationMs;
     let turn = 0;
     async function callInTurn(): Promise<void> {
-      while (sharedNowMs() < endMs) await reporting.report(turn++, sharedNowMs());
+      while (sharedNowMs() < endMs && turn < callsMax) await reporting.report(turn++, sharedNowMs());
     }
     await Promise.all(Array.from({ length: callers }, callInTurn));
     return reporting.end();
@@ -39,13 +40,14 @@ serve({
 let lastRunId = Date.now() * 1_000;
 
 interface RunnerAtWork extends Runner {
-  runsUrl: string;
+  accountUrl: string;
   /** Runs that have begun. */
   running: number[];
 }
 
 class Reporting {
   readonly #agent: http.Agent;
+  readonly #eventsPerCall: number | undefined;
   readonly #runners: RunnerAtWork[];
   readonly #calls: string[] = [];
   readonly #intendedMs: number[] = [];
@@ -53,42 +55,67 @@ class Reporting {
   readonly #startMs = sharedNowMs();
   #refused = 0;
 
-  constructor({ url, runners }: Omit<ReporterSettings, 'durationMs'>, sockets: number) {
+  constructor({ url, runners, eventsPerCall }: Omit<ReporterSettings, 'durationMs'>, sockets: number) {
+    this.#eventsPerCall = eventsPerCall;
     this.#agent = new http.Agent({ keepAlive: true, maxSockets: sockets });
     this.#runners = runners.map((runner) => ({
       ...runner,
-      runsUrl: `${url}/api/v2/accounts/${runner.accountId}/runs/`,
+      accountUrl: `${url}/api/v2/accounts/${runner.accountId}`,
       running: [],
     }));
   }
 
-  /** Ends a run that has begun, or begins one. */
   async report(turn: number, intendedMs: number): Promise<void> {
     const runner = this.#runners[turn % this.#runners.length] as RunnerAtWork;
-    const { accountId, runsUrl, token, jobId, running } = runner;
+    const calls =
+      this.#eventsPerCall === undefined
+        ? await this.#reportRun(runner)
+        : await this.#reportEvents(runner, this.#eventsPerCall);
+    if (calls === null) {
+      this.#refused += this.#eventsPerCall ?? 1;
+      return;
+    }
+    const answeredMs = sharedNowMs();
+    for (const call of calls) {
+      this.#calls.push(call);
+      this.#intendedMs.push(intendedMs);
+      this.#answeredMs.push(answeredMs);
+    }
+  }
+
+  /** Ends a run that has begun, or begins one. Resolves with null where the call is rejected. */
+  async #reportRun({ accountId, accountUrl, token, jobId, running }: RunnerAtWork): Promise<string[] | null> {
     const ended = running.shift();
     const runId = ended ?? ++lastRunId;
     const status =
       ended === undefined
-        ? await this.#post(runsUrl, token, {
+        ? await this.#post(`${accountUrl}/runs/`, token, {
             job_id: jobId,
             run_id: runId,
             engine_version: '1.9.2',
             reason: 'Benchmark',
           })
-        : await this.#post(`${runsUrl}${runId}/finish/`, token, {
+        : await this.#post(`${accountUrl}/runs/${runId}/finish/`, token, {
             status: 'errored',
             status_message: 'The warehouse did not answer.',
           });
-    if (status !== 200 && status !== 201) {
-      this.#refused += 1;
-      return;
-    }
+    if (status !== 200 && status !== 201) return null;
     if (ended === undefined) running.push(runId);
     const eventType = ended === undefined ? 'job.run.started' : 'job.run.errored';
-    this.#calls.push(`${accountId} ${runId} ${eventType}`);
-    this.#intendedMs.push(intendedMs);
-    this.#answeredMs.push(sharedNowMs());
+    return [`${accountId} ${runId} ${eventType}`];
+  }
+
+  /** Reports events of as many runs. Resolves with null where the call is rejected. */
+  async #reportEvents(
+    { accountId, accountUrl, token, template }: RunnerAtWork,
+    count: number,
+  ): Promise<string[] | null> {
+    const events = Array.from({ length: count }, () => {
+      const { data, ...identity } = template as JobRunEvent;
+      return { ...identity, eventId: createId('event'), data: { ...data, runId: String(++lastRunId) } };
+    });
+    const status = await this.#post(`${accountUrl}/events/`, token, { events });
+    return status === 202 ? events.map(({ data }) => `${accountId} ${data.runId} job.run.completed`) : null;
   }
 
   #post(url: string, token: string, fields: object): Promise<number> {

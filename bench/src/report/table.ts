@@ -1,6 +1,6 @@
 import type { Row, ScenarioResult } from '../bench.ts';
 import type { Report } from './targets.ts';
-import { targetsOf, verdict } from './targets.ts';
+import { stretchText, targetsOf, verdict } from './targets.ts';
 
 const HIDDEN = new Set(['bench']);
 
@@ -17,7 +17,7 @@ export function textReport(report: Report): string {
   const targets = targetsOf(report).map((target) => [
     target.figure,
     String(target.pass),
-    String(target.stretch),
+    stretchText(target),
     target.measured === null ? '-' : figureText(target.measured),
     // A second of each says that it works, not how fast it is.
     report.isQuick ? '' : verdict(target),

@@ -7,7 +7,7 @@ import { type Program, startProgram } from '../programs/program.ts';
 import { endpointsOf, reportedRows } from './bare-express.ts';
 
 const RATES = [100];
-/** As of the service, whose processes these would be. */
+/** The processes are named as those of the service that do the same. */
 const NAME = 'the least: two INSERTs, a Redis list and raw got';
 
 const TABLES = [

@@ -1,8 +1,12 @@
 import { type Bench, measureCase, type Row, type ScenarioResult } from '../bench.ts';
-import type { Published } from '../programs/publisher.ts';
-import { countDeliveries, createWorkload, type EndpointKind, subscriptionIds } from '../world/workload.ts';
-import type { World } from '../world/world.ts';
-import { changingAccount } from './changing-account.ts';
+import {
+  countDeliveries,
+  createWorkload,
+  type EndpointKind,
+  publishBurst,
+  subscriptionIds,
+} from '../world/workload.ts';
+import { accountInParallel } from './account-in-parallel.ts';
 import { openLoop } from './latency.ts';
 
 const SHARE_OF_RAW = 0.3;
@@ -24,7 +28,7 @@ export async function neighbours(bench: Bench): Promise<ScenarioResult> {
     rows.push(await caseOf(bench, 'a thousand never answer', ENDPOINTS, THOUSAND));
     rows.push(await caseOf(bench, 'one account with a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS));
   }
-  rows.push(...(await changingAccount(bench)));
+  rows.push(...(await accountInParallel(bench)));
   return { name: 'neighbours', rows };
 }
 
@@ -54,7 +58,7 @@ async function caseOf(
     );
     if (dead > ENDPOINTS) evenOut(workload, healthy, dead);
     const deadIds = subscriptionIds(workload, (behaviour) => behaviour === 'never');
-    const burst = burstEvents === 0 ? {} : { before: () => publishBurst(world, burstEvents) };
+    const burst = burstEvents === 0 ? {} : { before: () => publishBurst(world, burstEvents, 'ok') };
     return await measureCase(bench, name, async () => {
       const before = await countDeliveries(world, deadIds);
       const measured = await openLoop(world, workload, { ...load, ...burst });
@@ -66,16 +70,6 @@ async function caseOf(
     await world.killDispatchers();
     await world.close();
   }
-}
-
-/** Of an account of its own, as fast as the queue takes them: most are still in line when the others begin. */
-async function publishBurst(world: World, count: number) {
-  const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
-  const published = await world.publisher.call<Published>('prefill', {
-    count,
-    templates: workload.templates,
-  });
-  return { workload, expected: workload.expected(published) };
 }
 
 /** Healthy endpoints get as many events as the dead ones together. */

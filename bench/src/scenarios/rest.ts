@@ -1,36 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import {
-  type Bench,
-  type Figures,
-  type Measured,
-  measureCase,
-  type Row,
-  type ScenarioResult,
-} from '../bench.ts';
-import { memoryMb, walPosition, walSince, withCosts } from '../measure/costs.ts';
-import { cpuBetween } from '../measure/cpu.ts';
-import { balance, stored } from '../measure/ledger.ts';
-import { sharedNowMs, spreadOf } from '../measure/timing.ts';
-import { startProgram } from '../programs/program.ts';
-import {
-  type ClosedLoop,
-  callsOf,
-  type OpenLoop,
-  type Reported,
-  type ReporterSettings,
-} from '../programs/reports.ts';
-import {
-  countEvents,
-  expectedOf,
-  inRunnersWorld,
-  type RunnersWorld,
-  untilDrained,
-} from '../world/runners.ts';
-import { takeArrivals } from '../world/workload.ts';
-import type { QueueName, World } from '../world/world.ts';
-import { type BareExpress, CALLERS, withBareExpress } from './bare-express.ts';
-import { untilArrived } from './latency.ts';
+import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { COUNTING, walPosition, walSince, withCosts } from '../measure/costs.ts';
+import { stored } from '../measure/ledger.ts';
+import type { OpenLoop } from '../programs/reports.ts';
+import { inRunnersWorld, type RunnersWorld, untilDrained, withReporter } from '../world/runners.ts';
+import type { QueueName } from '../world/world.ts';
+import { type BareExpress, withBareExpress } from './bare-express.ts';
 import { least } from './least.ts';
+import { accepted, closedLoop, delivered, memory, reporterSettings } from './reported.ts';
 import { beside, besideRaw, meanRate } from './throughput.ts';
 
 /** Until what a service does at its start is done. */
@@ -49,24 +26,22 @@ export async function rest(
   bench: Bench,
   queues: readonly QueueName[] = ['redis', 'postgres'],
 ): Promise<ScenarioResult> {
-  const reporter = startProgram('reporter');
-  try {
-    return await withBareExpress(bench, reporter, async (bare) => {
+  return await withReporter((reporter) =>
+    withBareExpress(bench, reporter, async (bare) => {
       const rows = [...bare.rows, ...(await least(bench, reporter))];
       for (const queue of queues) {
         rows.push(
           ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
         );
-        const counting = { postgresSettings: { shared_preload_libraries: 'pg_stat_statements' } };
         rows.push(
-          await inRunnersWorld(bench, reporter, queue, counting, (world) => countedRow(bench, world)),
+          await inRunnersWorld(bench, reporter, queue, { postgresSettings: COUNTING }, (world) =>
+            countedRow(bench, world),
+          ),
         );
       }
       return { name: 'rest', rows };
-    });
-  } finally {
-    await reporter.stop();
-  }
+    }),
+  );
 }
 
 async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Promise<Row[]> {
@@ -88,10 +63,12 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   await untilDrained(rest);
   bench.progress(named('warming up'));
   await delivered(rest, closedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
-  const fastest = await measureCase(bench, named('as fast as it goes'), () =>
-    besideExpress(bare, () => besideRaw(bench, () => delivered(rest, closedLoop(rest, bench.runMs), 'run'))),
+  const fastest = () => delivered(rest, closedLoop(rest, bench.runMs), 'run');
+  rows.push(
+    await measureCase(bench, named('as fast as it goes'), () =>
+      besideExpress(bare, () => besideRaw(bench, fastest)),
+    ),
   );
-  rows.push(fastest);
   for (const ratePerSecond of RATES) {
     rows.push(
       await measureCase(bench, named(`${ratePerSecond}/s`), async () => {
@@ -99,8 +76,7 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
         const rawP99Ms = await bare.p99MsBeside(ratePerSecond);
         const { figures, balance: ledger } = await delivered(rest, loop, 'openLoop');
         const over = rawP99Ms === undefined ? {} : { p99OverRaw: (figures.p99Ms as number) / rawP99Ms };
-        const cpuOverFast = (figures.cpuMicros as number) / (fastest.figures.cpuMicros as number);
-        return { figures: { ...figures, ratePerSecond, ...over, cpuOverFast }, balance: ledger };
+        return { figures: { ...figures, ratePerSecond, ...over }, balance: ledger };
       }),
     );
   }
@@ -112,74 +88,6 @@ async function besideExpress(bare: BareExpress, measure: () => Promise<Measured>
   const [{ figures, balance: ledger }, before, after] = await beside(bare.rateBeside, measure);
   const overExpress = (figures.ratePerSecond as number) / meanRate(before, after);
   return { figures: { ...figures, overExpress }, balance: ledger };
-}
-
-function closedLoop(rest: RunnersWorld, durationMs: number): ClosedLoop {
-  return { ...reporterSettings(rest, durationMs), callers: CALLERS };
-}
-
-function reporterSettings({ world, runners }: RunnersWorld, durationMs: number): ReporterSettings {
-  return { url: world.management?.url ?? '', runners, durationMs };
-}
-
-/** How fast calls are answered while nobody delivers. What is accepted must be stored. */
-async function accepted(bench: Bench, rest: RunnersWorld): Promise<Measured> {
-  const { world, reporter } = rest;
-  await reporter.call<Reported>('run', closedLoop(rest, Math.min(1_000, bench.runMs)));
-  const storedBefore = await countEvents(rest);
-  const before = world.readCpu();
-  const { answeredMs, intendedMs, refused, seconds } = await reporter.call<Reported>(
-    'run',
-    closedLoop(rest, bench.runMs),
-  );
-  const use = cpuBetween(before, world.readCpu());
-  const count = answeredMs.length;
-  const { p50, p99 } = spreadOf(answeredMs.map((ms, index) => ms - (intendedMs[index] as number)));
-  const missing = count - ((await countEvents(rest)) - storedBefore);
-  return {
-    figures: {
-      ratePerSecond: count / seconds,
-      answerP50Ms: p50,
-      answerP99Ms: p99,
-      managementCpuMicros: ((use?.groups.management ?? 0) * 1_000) / count,
-      postgresCpuMicros: ((use?.groups.postgres ?? 0) * 1_000) / count,
-      ...memory(world),
-    },
-    balance: stored(count, refused + missing),
-  };
-}
-
-/** Reports, waits until each event is there, and says how long it took and what it cost. */
-async function delivered(
-  rest: RunnersWorld,
-  loop: ClosedLoop | OpenLoop,
-  how: 'run' | 'openLoop',
-): Promise<Measured> {
-  const { world, reporter } = rest;
-  await takeArrivals(world);
-  const before = world.readCpu();
-  const startMs = sharedNowMs();
-  const reported = await reporter.call<Reported>(how, loop);
-  await untilArrived(world, callsOf(reported).length);
-  const use = cpuBetween(before, world.readCpu());
-  const arrivals = await takeArrivals(world);
-  const ledger = balance(await expectedOf(rest, reported), arrivals);
-  const { max: lastMs } = spreadOf(arrivals.timesMs);
-  const { p50, p99, max } = spreadOf(ledger.latenciesMs);
-  const micros = (group: string) => ((use?.groups[group] ?? 0) * 1_000) / ledger.delivered;
-  const groups = ['management', 'dispatcher', 'redis', 'postgres'];
-  return {
-    figures: {
-      ratePerSecond: ledger.delivered / ((lastMs - startMs) / 1_000),
-      p50Ms: p50,
-      p99Ms: p99,
-      maxMs: max,
-      cpuMicros: groups.reduce((sum, group) => sum + micros(group), 0),
-      ...Object.fromEntries(groups.map((group) => [`${group}CpuMicros`, micros(group)])),
-      ...memory(world),
-    },
-    balance: { ...ledger, missing: ledger.missing + reported.refused },
-  };
 }
 
 /**
@@ -206,13 +114,4 @@ async function countedRow(bench: Bench, rest: RunnersWorld): Promise<Row> {
     const figures = { ratePerSecond: COUNTED_RATE, ...costs, walImagesKb: imageBytes / 1e3 };
     return { figures, balance: result.balance };
   });
-}
-
-/** What the processes hold now. */
-function memory({ management, dispatchers }: World): Figures {
-  const [dispatcher] = dispatchers;
-  return {
-    ...(management && { managementMb: memoryMb(management.pid) }),
-    ...(dispatcher && { dispatcherMb: memoryMb(dispatcher.pid) }),
-  };
 }

@@ -7,6 +7,7 @@ import {
   type Figures,
   type Measured,
   measureCase,
+  type RawConditions,
   type RawReference,
   type Row,
   type ScenarioResult,
@@ -63,8 +64,12 @@ function requirePossible(bench: Bench, name: string, ratioToRaw: number, dispatc
 }
 
 /** With the ratios to raw got as it is just before and just after, in place of how it was when the benchmark began. */
-export async function besideRaw(bench: Bench, measure: () => Promise<Measured>): Promise<Measured> {
-  const raw = () => bench.measureRaw('got', bench.runMs);
+export async function besideRaw(
+  bench: Bench,
+  measure: () => Promise<Measured>,
+  conditions?: RawConditions,
+): Promise<Measured> {
+  const raw = () => bench.measureRaw(bench.runMs, conditions);
   const [{ figures, balance: ledger }, before, after] = await beside(raw, measure);
   const rawMicros = (before.cpuMicrosPerRequest + after.cpuMicrosPerRequest) / 2;
   const { ratePerSecond, cpuMicros, cpuRatioToRaw } = figures;

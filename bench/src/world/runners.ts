@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { createServiceToken } from '@runhook/database';
-import { seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
+import { exampleEvent, seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
 import type { Bench } from '../bench.ts';
 import type { Expected } from '../measure/ledger.ts';
-import type { Program } from '../programs/program.ts';
+import { type Program, startProgram } from '../programs/program.ts';
 import { callsOf, type Reported, type Runner } from '../programs/reports.ts';
 import type { QueueName, World, WorldOptions } from './world.ts';
 
@@ -22,12 +22,27 @@ export interface RunnersWorld {
 
 let lastEndpoint = 0;
 
+export interface RunnersOptions extends Partial<WorldOptions> {
+  /** Each has one subscription and one runner; 20 when omitted. */
+  accounts?: number;
+}
+
+/** Starts the process that reports, and stops it when the work is done. */
+export async function withReporter<Result>(work: (reporter: Program) => Promise<Result>): Promise<Result> {
+  const reporter = startProgram('reporter');
+  try {
+    return await work(reporter);
+  } finally {
+    await reporter.stop();
+  }
+}
+
 /** The world is closed when the work is done. */
 export async function inRunnersWorld<Result>(
   bench: Bench,
   reporter: Program,
   queue: QueueName,
-  options: Partial<WorldOptions>,
+  { accounts = ACCOUNTS, ...options }: RunnersOptions,
   work: (rest: RunnersWorld) => Promise<Result>,
 ): Promise<Result> {
   const world = await bench.openWorld(queue, { management: true, ...options });
@@ -35,7 +50,7 @@ export async function inRunnersWorld<Result>(
     bench.progress('setting up');
     const runners: Runner[] = [];
     const paths = new Map<number, string>();
-    for (let index = 0; index < ACCOUNTS; index += 1) {
+    for (let index = 0; index < accounts; index += 1) {
       const account = await seedAccount(world.database);
       runners.push(await runnerOf(world, account));
       lastEndpoint += 1;
@@ -53,8 +68,9 @@ export async function inRunnersWorld<Result>(
 
 async function runnerOf({ database }: World, { id: accountId, jobs }: TestAccount): Promise<Runner> {
   const permissionSets = ['job_runner' as const];
+  const [job] = jobs as [TestAccount['jobs'][number]];
   const { token } = await createServiceToken(database.prisma, { accountId, name: 'bench', permissionSets });
-  return { accountId, token, jobId: jobs[0]?.id ?? 0 };
+  return { accountId, token, jobId: job.id, template: exampleEvent('job.run.completed', job) };
 }
 
 const EVENTS = `

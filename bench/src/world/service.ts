@@ -19,6 +19,8 @@ export interface ServiceOptions {
   environment: Record<string, string>;
   /** For its output. */
   folder: string;
+  /** The program that runs the service; the one that runs the benchmark when omitted. */
+  node?: string;
   /** Of node, beside those of the service's start command. */
   nodeArguments?: readonly string[];
   onStarted: (pid: number) => void;
@@ -30,13 +32,13 @@ const POLL_MS = 50;
 
 /** Starts a built service as its package's start command does, with its output in a file, and waits until it is ready. */
 export async function startService(options: ServiceOptions): Promise<ServiceProcess> {
-  const { name, environment, folder, nodeArguments = [], onStarted } = options;
+  const { name, environment, folder, node = process.execPath, nodeArguments = [], onStarted } = options;
   const { port } = await findFreePort();
   const logFile = join(folder, `${name}-${port}.log`);
   const log = openSync(logFile, 'a', 0o600);
   const command = startCommand(name);
   const program = fileURLToPath(new URL(`../../../${command.program}`, import.meta.url));
-  const child = spawn(process.execPath, [...nodeArguments, ...command.nodeArguments, program], {
+  const child = spawn(node, [...nodeArguments, ...command.nodeArguments, program], {
     env: {
       PATH: process.env.PATH,
       ...command.environment,

@@ -123,6 +123,18 @@ function addressOf(endpoint: number): string {
   return `127.${1 + (Math.floor(endpoint / 62_500) % 250)}.${Math.floor(endpoint / 250) % 250}.${1 + (endpoint % 250)}`;
 }
 
+/** Publishes events for a separate account as fast as the queue accepts them: most of them still wait when the others begin. */
+export async function publishBurst(
+  world: World,
+  count: number,
+  behaviour: string,
+): Promise<{ workload: Workload; expected: Expected[] }> {
+  const workload = await createWorkload(world, [{ behaviour, accounts: 1 }]);
+  const { templates } = workload;
+  const published = await world.publisher.call<Published>('prefill', { count, templates });
+  return { workload, expected: workload.expected(published) };
+}
+
 const SETTLE_TIMEOUT_MS = 30_000;
 const SETTLE_POLL_MS = 100;
 
@@ -145,9 +157,13 @@ export function subscriptionIds(workload: Workload, isWanted: (behaviour: string
 /** What has arrived since the last call. */
 export async function takeArrivals({
   receiver,
-}: Pick<World, 'receiver'>): Promise<Arrivals & { lateMs: Float64Array }> {
-  const { eventIds, paths, timesMs, lateMs } = await receiver.call<ReceivedBatch>('take');
-  return { eventIds: linesOf(eventIds), paths: linesOf(paths), timesMs, lateMs };
+}: Pick<World, 'receiver'>): Promise<
+  Arrivals & { lateMs: Float64Array; first: { eventId: string; atMs: number }[] }
+> {
+  const batch = await receiver.call<ReceivedBatch>('take');
+  const { eventIds, paths, timesMs, lateMs, firstEventIds, firstMs } = batch;
+  const first = linesOf(firstEventIds).map((eventId, index) => ({ eventId, atMs: firstMs[index] as number }));
+  return { eventIds: linesOf(eventIds), paths: linesOf(paths), timesMs, lateMs, first };
 }
 
 function linesOf(text: string): string[] {

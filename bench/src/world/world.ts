@@ -14,6 +14,12 @@ import { type ServiceProcess, startService } from './service.ts';
 
 export type QueueName = 'redis' | 'postgres';
 
+/** The folder with bin/ and lib/ of a PostgreSQL, and its version. */
+export interface PostgresPrograms {
+  folder: string;
+  version: string;
+}
+
 export interface WorldOptions {
   queue: QueueName;
   folder: string;
@@ -22,8 +28,12 @@ export interface WorldOptions {
   /** Over the defaults of both services. */
   environment?: Record<string, string>;
   management?: boolean;
-  /** Over those of {@link PRODUCTION_SETTINGS}. */
+  /** Another PostgreSQL than that of npm, which the images' is closest to. It has its own default settings. */
+  postgresPrograms?: PostgresPrograms;
+  /** Take precedence over the default settings and over {@link PRODUCTION_SETTINGS}. */
   postgresSettings?: Record<string, string>;
+  /** The program that runs the services; the one that runs the benchmark when omitted. */
+  node?: string;
   /** Of the dispatchers' node, for a profile. */
   nodeArguments?: readonly string[];
 }
@@ -86,6 +96,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         name,
         environment,
         folder,
+        ...(options.node !== undefined && { node: options.node }),
         ...(flags === undefined ? {} : { nodeArguments: flags }),
         onStarted: (pid) => guard.watch(pid),
       });
@@ -130,13 +141,17 @@ export async function openWorld(options: WorldOptions): Promise<World> {
 }
 
 async function startServers(
-  { queue, guard, postgresSettings }: WorldOptions,
+  { queue, guard, postgresPrograms, postgresSettings }: WorldOptions,
   folder: string,
   releases: Releases,
 ) {
   const postgres = await startPostgres({
     dataDir: join(folder, 'postgres'),
-    settings: { ...(queue === 'redis' && PRODUCTION_SETTINGS), ...postgresSettings },
+    settings: {
+      ...(queue === 'redis' && postgresPrograms === undefined && PRODUCTION_SETTINGS),
+      ...postgresSettings,
+    },
+    ...(postgresPrograms !== undefined && { internals: { binaries: postgresPrograms } }),
   });
   releases.add(() => postgres.stop());
   guard.watch(postgres.pid);

@@ -1,0 +1,13 @@
+import type { Bench } from '../bench.ts';
+import type { RunnersOptions } from '../world/runners.ts';
+
+/** The default setting of Debian is `on`. */
+const JIT_OFF = { jit: 'off' };
+
+/** Puts the services on Debian's PostgreSQL 15, with its default settings but without JIT, unless `options` say otherwise. */
+export function onDebian({ alternatives }: Bench, options: RunnersOptions = {}): RunnersOptions {
+  const { debianPostgres: postgresPrograms } = alternatives;
+  if (postgresPrograms === null)
+    throw new Error('/usr/lib/postgresql has no PostgreSQL 15: install it (apt-get install postgresql)');
+  return { ...options, postgresPrograms, postgresSettings: { ...JIT_OFF, ...options.postgresSettings } };
+}

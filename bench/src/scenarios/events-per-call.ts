@@ -1,0 +1,30 @@
+import { type Bench, type Measured, measureCases, type ScenarioResult } from '../bench.ts';
+import { inRunnersWorld, type RunnersWorld, untilDrained, withReporter } from '../world/runners.ts';
+import { closedLoop, delivered } from './reported.ts';
+
+const EVENTS_PER_CALL = [1, 100] as const;
+
+/** From calls of `POST …/events` to the endpoint, as fast as it goes, with one event for each call and with a hundred. */
+export async function eventsPerCall(bench: Bench): Promise<ScenarioResult> {
+  return await withReporter((reporter) =>
+    inRunnersWorld(bench, reporter, 'redis', {}, async (rest) => {
+      await rest.world.setDispatchers(1);
+      bench.progress('warming up');
+      for (const count of EVENTS_PER_CALL) await deliveredEvents(rest, count, Math.min(2_000, bench.runMs));
+      const names = EVENTS_PER_CALL.map((count) => `${count} per call`);
+      const rows = await measureCases(bench, names, async () => {
+        const one = await deliveredEvents(rest, EVENTS_PER_CALL[0], bench.runMs);
+        const many = await deliveredEvents(rest, EVENTS_PER_CALL[1], bench.runMs);
+        const rateOverOne = (many.figures.ratePerSecond as number) / (one.figures.ratePerSecond as number);
+        return [one, { ...many, figures: { ...many.figures, rateOverOne } }];
+      });
+      return { name: 'events-per-call', rows };
+    }),
+  );
+}
+
+async function deliveredEvents(rest: RunnersWorld, count: number, durationMs: number): Promise<Measured> {
+  const measured = await delivered(rest, { ...closedLoop(rest, durationMs), eventsPerCall: count }, 'run');
+  await untilDrained(rest);
+  return measured;
+}

@@ -1,0 +1,31 @@
+import { type Bench, type Measured, measureCases, type ScenarioResult } from '../bench.ts';
+import type { Program } from '../programs/program.ts';
+import { inRunnersWorld, withReporter } from '../world/runners.ts';
+import { onDebian } from './debian.ts';
+import { delivered, reporterSettings } from './reported.ts';
+
+const EVENTS_PER_SECOND = 100;
+const WARM_UP_MS = 3_000;
+
+/** What an event costs at a low rate on a PostgreSQL whose JIT is on, as it is by default, and off. Each run has new services. */
+export async function jit(bench: Bench): Promise<ScenarioResult> {
+  return await withReporter(async (reporter) => {
+    const rows = await measureCases(bench, ['JIT off', 'JIT on'], async () => {
+      const off = await steady(bench, reporter, 'off');
+      const on = await steady(bench, reporter, 'on');
+      const cpuOverOff = (on.figures.cpuMicros as number) / (off.figures.cpuMicros as number);
+      return [off, { ...on, figures: { ...on.figures, cpuOverOff } }];
+    });
+    return { name: 'jit', rows };
+  });
+}
+
+async function steady(bench: Bench, reporter: Program, setting: 'on' | 'off'): Promise<Measured> {
+  const options = onDebian(bench, { postgresSettings: { jit: setting } });
+  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+    await rest.world.setDispatchers(1);
+    const loop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: EVENTS_PER_SECOND };
+    await delivered(rest, { ...loop, durationMs: Math.min(bench.runMs, WARM_UP_MS) }, 'openLoop');
+    return await delivered(rest, loop, 'openLoop');
+  });
+}

@@ -1,0 +1,57 @@
+import { type Bench, type Figures, type Measured, measureCases, type ScenarioResult } from '../bench.ts';
+import { type Balance, sumOf } from '../measure/ledger.ts';
+import type { Program } from '../programs/program.ts';
+import { inRunnersWorld, withReporter } from '../world/runners.ts';
+import { onDebian } from './debian.ts';
+import { accepted, closedLoop, delivered, reporterSettings } from './reported.ts';
+import { drainBacklog } from './rest-backlog.ts';
+
+const EVENTS_PER_SECOND = 100;
+
+/** What is compared, by the name of its row. A rate is better where it is higher, the others where they are lower. */
+const COMPARED = [
+  { name: 'REST backlog of one webhook, per second', figure: 'backlogPerSecond', isRate: true },
+  { name: 'accepted over REST, per second', figure: 'acceptedPerSecond', isRate: true },
+  { name: 'REST to the endpoint, per second', figure: 'deliveredPerSecond', isRate: true },
+  { name: 'p99 at 100/s, ms', figure: 'p99Ms', isRate: false },
+  { name: 'CPU per event at 100/s, µs', figure: 'cpuMicros', isRate: false },
+] as const;
+
+/** The services on the oldest Node that is supported and on the one that runs the benchmark, in turn. Each run has new services. */
+export async function node(bench: Bench): Promise<ScenarioResult> {
+  const oldest = await bench.alternatives.fetchOldestNode();
+  return await withReporter(async (reporter) => {
+    const names = COMPARED.map(({ name }) => name);
+    const rows = await measureCases(bench, names, async () => {
+      const before = await onNode(bench, reporter, oldest);
+      const now = await onNode(bench, reporter, process.execPath);
+      const balance = sumOf([before.balance, now.balance]);
+      return COMPARED.map(({ figure, isRate }): Measured => {
+        const [onOldest, onThis] = [before.figures[figure] as number, now.figures[figure] as number];
+        const speed = isRate ? onThis / onOldest : onOldest / onThis;
+        return { figures: { onOldest, onThis, speed }, balance };
+      });
+    });
+    return { name: 'node', rows };
+  });
+}
+
+async function onNode(bench: Bench, reporter: Program, program: string): Promise<Measured> {
+  const options = { ...onDebian(bench, { accounts: 1 }), node: program };
+  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+    const figures: Figures = {};
+    const balances: Balance[] = [];
+    const add = ({ figures: measured, balance }: Measured, names: Record<string, string>) => {
+      balances.push(balance);
+      for (const [name, from] of Object.entries(names)) figures[name] = measured[from] as number;
+    };
+    add(await drainBacklog(bench, rest), { backlogPerSecond: 'ratePerSecond' });
+    const fastest = await delivered(rest, closedLoop(rest, bench.runMs), 'run');
+    add(fastest, { deliveredPerSecond: 'ratePerSecond' });
+    const loop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: EVENTS_PER_SECOND };
+    add(await delivered(rest, loop, 'openLoop'), { p99Ms: 'p99Ms', cpuMicros: 'cpuMicros' });
+    await rest.world.setDispatchers(0);
+    add(await accepted(bench, rest), { acceptedPerSecond: 'ratePerSecond' });
+    return { figures, balance: sumOf(balances) };
+  });
+}

@@ -1,0 +1,127 @@
+import { JOB_RUN_EVENTS } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
+import { COUNTING, withCosts } from '../measure/costs.ts';
+import { balance } from '../measure/ledger.ts';
+import { spreadOf } from '../measure/timing.ts';
+import type { Program } from '../programs/program.ts';
+import type { Reported } from '../programs/reports.ts';
+import {
+  expectedOf,
+  inRunnersWorld,
+  type RunnersOptions,
+  type RunnersWorld,
+  untilDrained,
+  withReporter,
+} from '../world/runners.ts';
+import { takeArrivals } from '../world/workload.ts';
+import { onDebian } from './debian.ts';
+import { untilArrived } from './latency.ts';
+import { closedLoop, delivered, memory } from './reported.ts';
+import { besideRaw } from './throughput.ts';
+
+const EVENTS = 15_000;
+const EVENTS_QUICK = 300;
+const ACCOUNTS_MAX = 20;
+/** Longer than the calls may take. */
+const REPORTING_MAX_MS = 120_000;
+
+interface Condition {
+  name: string;
+  options: RunnersOptions;
+  /** The dispatcher has delivered before, and its queue is paused while the events are reported. */
+  isWarm?: true;
+}
+
+/** How fast events are delivered that were reported over REST while no dispatcher ran. Each run has new services. */
+export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
+  const one = onDebian(bench, { accounts: 1 });
+  const conditions: Condition[] = [
+    { name: 'one webhook, cold', options: one },
+    { name: 'one webhook, warm', options: one, isWarm: true },
+    { name: `${ACCOUNTS_MAX} webhooks, cold`, options: onDebian(bench, { accounts: ACCOUNTS_MAX }) },
+    { name: "one webhook, cold, the images' PostgreSQL", options: { accounts: 1 } },
+  ];
+  return await withReporter(async (reporter) => {
+    const rows: Row[] = [];
+    for (const condition of conditions) {
+      const raw = { endpoints: condition.options.accounts ?? ACCOUNTS_MAX, isCold: !condition.isWarm };
+      const measure = () => inBacklogWorld(bench, reporter, condition, (rest) => drainBacklog(bench, rest));
+      rows.push(await measureCase(bench, condition.name, () => besideRaw(bench, measure, raw)));
+    }
+    rows.push(await measureCase(bench, 'one webhook, cold, counted', () => countedBacklog(bench, reporter)));
+    return { name: 'rest-backlog', rows };
+  });
+}
+
+async function inBacklogWorld(
+  bench: Bench,
+  reporter: Program,
+  { options, isWarm = undefined }: Condition,
+  work: (rest: RunnersWorld) => Promise<Measured>,
+): Promise<Measured> {
+  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+    if (!isWarm) return await work(rest);
+    await rest.world.setDispatchers(1);
+    await delivered(rest, closedLoop(rest, bench.runMs), 'run');
+    await untilDrained(rest);
+    return await work(rest);
+  });
+}
+
+/** Counts what the stores do from the start of the dispatcher until each delivery is recorded. */
+async function countedBacklog(bench: Bench, reporter: Program): Promise<Measured> {
+  const options = onDebian(bench, { accounts: 1, postgresSettings: COUNTING });
+  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+    const reported = await reportBacklog(bench, rest);
+    const { result, costs } = await withCosts(rest.world, async () => {
+      const measured = await deliverBacklog(rest, reported, () => rest.world.setDispatchers(1));
+      await untilDrained(rest);
+      return { result: measured, events: measured.balance.delivered };
+    });
+    return { figures: costs, balance: result.balance };
+  });
+}
+
+/** Reports the events while nothing is delivered, and then measures their delivery. */
+export async function drainBacklog(bench: Bench, rest: RunnersWorld): Promise<Measured> {
+  const { world } = rest;
+  if (world.dispatchers.length === 0) {
+    const reported = await reportBacklog(bench, rest);
+    return await deliverBacklog(rest, reported, () => world.setDispatchers(1));
+  }
+  const queue = createQueueBackend(world.queueUrl).createQueue(JOB_RUN_EVENTS);
+  try {
+    await queue.pause();
+    const reported = await reportBacklog(bench, rest);
+    return await deliverBacklog(rest, reported, () => queue.resume());
+  } finally {
+    await queue.close();
+  }
+}
+
+async function reportBacklog(bench: Bench, rest: RunnersWorld): Promise<Reported> {
+  bench.progress('reporting a backlog');
+  const callsMax = bench.isQuick ? EVENTS_QUICK : EVENTS;
+  return await rest.reporter.call<Reported>('run', { ...closedLoop(rest, REPORTING_MAX_MS), callsMax });
+}
+
+/** The rate is that between the first and the last arrival: it contains the slow beginning of a cold process. */
+async function deliverBacklog(
+  rest: RunnersWorld,
+  reported: Reported,
+  begin: () => Promise<unknown>,
+): Promise<Measured> {
+  const { world } = rest;
+  const expected = await expectedOf(rest, reported);
+  await takeArrivals(world);
+  await begin();
+  await untilArrived(world, expected.length);
+  const arrivals = await takeArrivals(world);
+  const ledger = balance(expected, arrivals);
+  const { min: firstMs, max: lastMs } = spreadOf(arrivals.timesMs);
+  return {
+    figures: { ratePerSecond: ledger.delivered / ((lastMs - firstMs) / 1_000), ...memory(world) },
+    balance: { ...ledger, missing: ledger.missing + reported.refused },
+  };
+}
