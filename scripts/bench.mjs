@@ -7,7 +7,7 @@ import { findSystemPostgres } from './test/run/system-postgres.mjs';
 const USAGE = usage({
   call: 'npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --node <major> --write-docs]',
   purpose: 'measures the figures of docs/performance.md on this machine; simulate calculates them for others',
-  duration: '90 minutes for all scenarios, 5 with --quick; Ctrl-C prints the results so far',
+  duration: '100 minutes for all scenarios, 5 with --quick; Ctrl-C prints the results so far',
   prerequisites:
     "redis-server, Debian's postgresql (15), npm for the images' Node; a machine without other work",
   details: `scenarios: rest rest-backlog events-per-call first-minute half-fails jit node max latency far fan-out neighbours floods parked backlog ingest list postgres-queue change shards profile;

@@ -37,10 +37,12 @@ export interface RawReference {
 
 /** Conditions of a measurement of raw got. */
 export interface RawConditions {
-  /** Requests go to so many of them, in turn. */
-  endpoints: number;
+  /** That of one measurement when omitted. */
+  durationMs?: number;
+  /** Requests go to so many of them, in turn; 20 when omitted. */
+  endpoints?: number;
   /** The process has sent nothing before. */
-  isCold: boolean;
+  isCold?: boolean;
 }
 
 /** What the scenarios compare with, as far as the machine provides it. */
@@ -67,7 +69,7 @@ export interface Bench {
   sharedWorld(): Promise<World>;
   /** A fresh one, which its scenario closes. */
   openWorld(queue: QueueName, options?: Partial<WorldOptions>): Promise<World>;
-  measureRaw(runMs: number, conditions?: RawConditions): Promise<RawResult>;
+  measureRaw(conditions?: RawConditions): Promise<RawResult>;
   alternatives: Alternatives;
   progress(text: string): void;
   /** Takes a case that has been measured, for the report of a run that is stopped within its scenario. */

@@ -43,7 +43,7 @@ export async function run(
       for (let index = 1; index <= lengths.rawRuns; index += 1) {
         signal.throwIfAborted();
         progress.say('raw got', `${when}, run ${index} of ${lengths.rawRuns}`);
-        rawRuns.push(await meter.measure(lengths.rawSeconds * 1_000));
+        rawRuns.push(await meter.measure({ durationMs: lengths.rawSeconds * 1_000 }));
       }
     };
     progress.say('raw got', 'looking for the best concurrency');
@@ -137,7 +137,7 @@ async function runScenarios(measuring: {
       return shared;
     },
     openWorld: open,
-    measureRaw: (runMs, conditions) => meter.measure(runMs, conditions),
+    measureRaw: (conditions) => meter.measure({ durationMs: lengths.seconds * 1_000, ...conditions }),
     alternatives,
     progress(text) {
       signal.throwIfAborted();
@@ -206,7 +206,7 @@ const WARM_UP_MS = 2_000;
 export interface RawMeter {
   /** Tries concurrencies and keeps to the best. */
   tune(runMs: number): Promise<void>;
-  measure(runMs: number, conditions?: RawConditions): Promise<RawResult>;
+  measure(conditions: RawConditions & { durationMs: number }): Promise<RawResult>;
   reference(results: readonly RawResult[]): RawReference;
 }
 
@@ -245,8 +245,8 @@ function createRawMeter(receiverPort: number): RawMeter {
       }
       concurrency = bestConcurrency;
     },
-    measure: (runMs, { endpoints, isCold } = { endpoints: ENDPOINTS, isCold: false }) =>
-      run(runMs, isCold ? 0 : Math.max(WARM_UP_MS, runMs / 2), endpoints),
+    measure: ({ durationMs, endpoints, isCold = false }) =>
+      run(durationMs, isCold ? 0 : Math.max(WARM_UP_MS, durationMs / 2), endpoints),
     reference: (results) => ({
       ratePerSecond: mean(results.map(({ ratePerSecond }) => ratePerSecond)),
       cpuMicrosPerRequest: mean(results.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)),

@@ -26,6 +26,8 @@ const ACCOUNTS_MAX = 20;
 /** Longer than the calls may take. */
 const REPORTING_MAX_MS = 120_000;
 
+const eventsOf = ({ isQuick }: Bench) => (isQuick ? EVENTS_QUICK : EVENTS);
+
 interface Condition {
   name: string;
   options: RunnersOptions;
@@ -45,7 +47,12 @@ export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
   return await withReporter(async (reporter) => {
     const rows: Row[] = [];
     for (const condition of conditions) {
-      const raw = { endpoints: condition.options.accounts ?? ACCOUNTS_MAX, isCold: !condition.isWarm };
+      const raw = {
+        // About as many requests.
+        durationMs: (1_000 * eventsOf(bench)) / bench.raw.ratePerSecond,
+        endpoints: condition.options.accounts ?? ACCOUNTS_MAX,
+        isCold: condition.isWarm !== true,
+      };
       const measure = () => inBacklogWorld(bench, reporter, condition, (rest) => drainBacklog(bench, rest));
       rows.push(await measureCase(bench, condition.name, () => besideRaw(bench, measure, raw)));
     }
@@ -102,8 +109,8 @@ export async function drainBacklog(bench: Bench, rest: RunnersWorld): Promise<Me
 
 async function reportBacklog(bench: Bench, rest: RunnersWorld): Promise<Reported> {
   bench.progress('reporting a backlog');
-  const callsMax = bench.isQuick ? EVENTS_QUICK : EVENTS;
-  return await rest.reporter.call<Reported>('run', { ...closedLoop(rest, REPORTING_MAX_MS), callsMax });
+  const loop = { ...closedLoop(rest, REPORTING_MAX_MS), callsMax: eventsOf(bench) };
+  return await rest.reporter.call<Reported>('run', loop);
 }
 
 /** The rate is that between the first and the last arrival: it contains the slow beginning of a cold process. */

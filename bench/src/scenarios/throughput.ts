@@ -69,7 +69,7 @@ export async function besideRaw(
   measure: () => Promise<Measured>,
   conditions?: RawConditions,
 ): Promise<Measured> {
-  const raw = () => bench.measureRaw(bench.runMs, conditions);
+  const raw = () => bench.measureRaw(conditions);
   const [{ figures, balance: ledger }, before, after] = await beside(raw, measure);
   const rawMicros = (before.cpuMicrosPerRequest + after.cpuMicrosPerRequest) / 2;
   const { ratePerSecond, cpuMicros, cpuRatioToRaw } = figures;
