@@ -14,7 +14,7 @@ const PROBE_GAP_MS = 100;
 const PROBE_GAP_MAX_MS = 5_000;
 
 /**
- * An endpoint, with the rules of the dispatchers' lanes (policy/lane-limits.ts) in short: one that fails is probed, what
+ * An endpoint, with the rules of the dispatchers' lanes (policy/subscription-limiter.ts) in short: one that fails is probed, what
  * comes meanwhile is parked, and it opens step by step. One for all dispatchers, where each has a view of its own.
  */
 export class Lane {

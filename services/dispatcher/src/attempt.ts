@@ -9,10 +9,10 @@ import {
 import { isPermanentRejection, isStoredEventData } from '@runhook/database';
 import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
-import type { Slot } from './policy/lane-limits.ts';
-import type { Lane, LaneOutcome } from './policy/lane-states.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
+import type { Lane, LaneOutcome } from './policy/origins.ts';
 import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
+import type { Slot } from './policy/subscription-limiter.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';

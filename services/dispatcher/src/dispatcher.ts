@@ -5,8 +5,8 @@ import type { DeliveryQueue } from '@runhook/queue';
 import { type Clock, type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';
 import { InHand } from './policy/in-hand.ts';
-import { LaneLimits } from './policy/lane-limits.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
+import { SubscriptionLimiter } from './policy/subscription-limiter.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
 import type { Quarantine } from './record/quarantine.ts';
 import type { DispatcherSettings } from './settings.ts';
@@ -22,7 +22,7 @@ export interface Dispatcher {
   secrets: SecretBox;
   retryPolicy: RetryPolicy;
   /** Of attempts in one lane. */
-  limits: LaneLimits;
+  limits: SubscriptionLimiter;
   /** Of an account; see `KnownSubscription.isFull`. */
   pendingMax: number;
   /** How long an attempt may take. */
@@ -102,7 +102,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     egress,
     secrets: createSecretBox(settings.encryptionKeys),
     retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
-    limits: new LaneLimits({
+    limits: new SubscriptionLimiter({
       concurrency: settings.deliveryConcurrency,
       retryBaseDelayMs: settings.retryBaseDelayMs,
     }),

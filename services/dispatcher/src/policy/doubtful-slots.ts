@@ -1,22 +1,22 @@
-/**
- * A thousand endpoints that nobody has heard of do not all get their connection in the moment in which they come, beside
- * everybody else's events: a few do, one more with each that answers, and one more every so often.
- */
+import { Turns } from './probe-budget.ts';
+
+/** Slow start: a thousand new endpoints that all connect at once delay the requests to others. */
 const AT_FIRST = 32;
 const OPENS_EVERY_MS = 50;
-/** After so long without any of them it begins with few again. */
+/** The slow start begins again after this time without an attempt. */
 const REST_MS = 1_000;
 
-/** Slots of all lanes together that do not answer: what they hold is bounded, however many they are. */
+/** Bounds the attempts in flight of all lanes that do not respond, whatever their number. */
 export class DoubtfulSlots {
   readonly #max: number;
   readonly #nowMs: () => number;
   #taken = 0;
-  /** When each of those that are taken was, added up. */
+  /** Sum of the start times of the taken slots. */
   #startsMs = 0;
-  /** How many there may be, without the time that has gone by since the first. */
+  /** The limit, without what the time since `#sinceMs` adds. */
   #open = AT_FIRST;
   #sinceMs = 0;
+  readonly #turns = new Turns();
   #lastEndMs = Number.NEGATIVE_INFINITY;
 
   constructor(max: number, nowMs: () => number) {
@@ -28,7 +28,7 @@ export class DoubtfulSlots {
     return Math.max(0, this.#limit() - this.#taken);
   }
 
-  /** @param startMs now, to be given back with it */
+  /** @param startMs the current time, which the caller passes to `giveBack` */
   take(startMs: number): void {
     if (this.#isRested(startMs)) {
       this.#open = AT_FIRST;
@@ -46,15 +46,17 @@ export class DoubtfulSlots {
   }
 
   /**
-   * How far apart the next ones should come, while none is free: at the pace at which they become so. What nobody has answered
-   * yet takes at least as long as it has been waited for.
-   * @param heldMs what an attempt takes, as far as is known
+   * Returns when one more lane may find a slot: now, or else one after another at the pace at which slots become free. A request without a
+   * response takes at least as long as it has been in flight.
+   * @param heldMs the usual duration of an attempt
    */
-  paceMs(heldMs: number): number {
+  nextTurnMs(heldMs: number): number {
+    const now = this.#nowMs();
+    if (this.free() > 0) return now;
     const limit = this.#limit();
-    const meanMs = this.#nowMs() - this.#startsMs / this.#taken;
+    const meanMs = now - this.#startsMs / this.#taken;
     const paceMs = Math.max(heldMs, meanMs) / limit;
-    return limit < this.#max ? Math.min(paceMs, OPENS_EVERY_MS) : paceMs;
+    return this.#turns.after(now, limit < this.#max ? Math.min(paceMs, OPENS_EVERY_MS) : paceMs);
   }
 
   #limit(): number {

@@ -1,0 +1,103 @@
+import { LRUCache } from 'lru-cache';
+
+/** Where an attempt is made: the subscription, its account, and the server behind its URL. */
+export interface Lane {
+  subscriptionId: string;
+  accountId: number;
+  /** Scheme, host and port. */
+  origin: string;
+}
+
+/** How an attempt ended, for the limiter. */
+export type LaneOutcome = 'succeeded' | 'failed' | 'not_connected';
+
+/** A `max` would allocate all entries at once, and most dispatchers have a few. */
+const PROVEN_OPTIONS = { maxSize: 20_000, sizeCalculation: () => 1 };
+const UNREACHABLE_AFTER = 3;
+/** Attempts in flight at one server. */
+const ORIGIN_MAX = 4_096;
+
+/** Distance of the jobs of lanes of an unreachable server: a thousand run within half a minute. */
+const TURN_GAP_MS = 30;
+const TURNS_WITHIN_MS = 30_000;
+
+/** A server whose latest connections failed. */
+interface Unconnected {
+  /** In a row. */
+  failures: number;
+  nextProbeAtMs: number;
+  /** When the job of the lane that was scheduled last runs. */
+  lastTurnAtMs: number;
+}
+
+/**
+ * Bounds the attempts in flight at each server. An account may have as many as are still free there, so that a single account gets half,
+ * two get a third each, and some are always free for another account.
+ */
+export class Origins {
+  readonly #proven = new LRUCache<string, true>(PROVEN_OPTIONS);
+  readonly #unconnected = new LRUCache<string, Unconnected>(PROVEN_OPTIONS);
+  readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
+
+  hasRoom({ origin, accountId }: Lane): boolean {
+    const known = this.#inFlight.get(origin);
+    return !known || (known.byAccount.get(accountId) ?? 0) < ORIGIN_MAX - known.all;
+  }
+
+  enter({ origin, accountId }: Lane): void {
+    const known = this.#inFlight.get(origin) ?? { all: 0, byAccount: new Map<number, number>() };
+    this.#inFlight.set(origin, known);
+    known.all += 1;
+    known.byAccount.set(accountId, (known.byAccount.get(accountId) ?? 0) + 1);
+  }
+
+  /** Whether the latest attempt at the server succeeded. */
+  isProven(origin: string | null): boolean {
+    return origin !== null && (this.#proven.get(origin) ?? false);
+  }
+
+  /** Whether the latest attempts could not connect. Any response, whatever its status, ends this. */
+  isUnreachable(origin: string | null): boolean {
+    return (this.#of(origin)?.failures ?? 0) >= UNREACHABLE_AFTER;
+  }
+
+  /** Whether a lane of the server may be probed: of an unreachable server one lane at a time is, whose result holds for all. */
+  mayProbe(origin: string | null, nowMs: number): boolean {
+    return !this.isUnreachable(origin) || (this.#of(origin)?.nextProbeAtMs ?? 0) <= nowMs;
+  }
+
+  probeNotBefore(origin: string | null, atMs: number): void {
+    const unconnected = this.#of(origin);
+    if (unconnected) unconnected.nextProbeAtMs = atMs;
+  }
+
+  /** When the job of one more lane of an unreachable server may run: one after another, and not before the next probe. */
+  nextTurnMs(origin: string | null, nowMs: number): number {
+    const unconnected = this.#of(origin);
+    if (!unconnected || !this.isUnreachable(origin)) return nowMs;
+    const lastMs = Math.max(unconnected.lastTurnAtMs + TURN_GAP_MS, unconnected.nextProbeAtMs);
+    unconnected.lastTurnAtMs = Math.min(lastMs, nowMs + TURNS_WITHIN_MS);
+    return unconnected.lastTurnAtMs;
+  }
+
+  #of(origin: string | null): Unconnected | undefined {
+    return origin === null ? undefined : this.#unconnected.get(origin);
+  }
+
+  /** @param nextProbeAtMs when the server may be probed again if the attempt failed */
+  leave({ origin, accountId }: Lane, outcome: LaneOutcome, nextProbeAtMs: number): void {
+    if (outcome === 'succeeded') this.#proven.set(origin, true);
+    else this.#proven.delete(origin);
+    if (outcome === 'not_connected') {
+      const { failures, lastTurnAtMs } = this.#unconnected.get(origin) ?? { failures: 0, lastTurnAtMs: 0 };
+      this.#unconnected.set(origin, { failures: failures + 1, nextProbeAtMs, lastTurnAtMs });
+    } else this.#unconnected.delete(origin);
+    const known = this.#inFlight.get(origin);
+    if (!known) return;
+    known.all -= 1;
+    const left = (known.byAccount.get(accountId) ?? 0) - 1;
+    if (left > 0) known.byAccount.set(accountId, left);
+    else known.byAccount.delete(accountId);
+    if (known.all === 0) this.#inFlight.delete(origin);
+  }
+}

@@ -1,0 +1,265 @@
+import { DoubtfulSlots } from './doubtful-slots.ts';
+import { type Lane, type LaneOutcome, Origins } from './origins.ts';
+import { ProbeBudget } from './probe-budget.ts';
+import { RecentResults } from './recent-results.ts';
+
+/*
+ * States of a subscription, and how many attempts it may have in flight. The first state whose condition holds applies.
+ *
+ * | State | Condition | First attempts | Retries and deferred deliveries |
+ * |---|---|---|---|
+ * | failing | 3 attempts or more, and none of the last 20 succeeded; or its server took none of the last 3 connections | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
+ * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
+ * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
+ * | open | otherwise | 128 × its success rate over the last 20 attempts; 16 before the first success | 64 × its success rate; 16 before the first success |
+ *
+ * Events: each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which grows
+ * with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe at
+ * a time. Silent, unproven and failing subscriptions share DoubtfulSlots; all subscriptions of a server share Origins.
+ */
+type LaneClass = 'failing' | 'silent' | 'unproven' | 'open';
+
+/** Attempts that share a limit: first attempts, or those of queue jobs. */
+interface Pool {
+  readonly laneMax: number;
+  readonly doubtful: DoubtfulSlots;
+}
+
+class LaneState {
+  inFlight = 0;
+  readonly recent = new RecentResults();
+  /** Null until the first attempt is planned. */
+  origin: string | null = null;
+  /** Time of the latest response, or of the first request in flight if that is later. */
+  heardAtMs: number;
+  /** Duration of attempts that succeed, as a moving average. */
+  typicalMs = 0;
+  /** Duration of all attempts, as a moving average; a guess before the first. */
+  heldMs = 200;
+  nextProbeAtMs = 0;
+  /** Probes that failed in a row. */
+  probesFailed = 0;
+  /** Its job is active in this process. */
+  isDraining = false;
+  /** When its job runs next, which is delayed in the queue until then. */
+  turnAtMs = 0;
+
+  constructor(nowMs: number) {
+    this.heardAtMs = nowMs;
+  }
+}
+
+/** Permits one attempt. The caller must release it exactly once. */
+export interface Slot {
+  readonly pool: Pool;
+  readonly state: LaneState;
+  readonly lane: Lane;
+  /** State of the lane when the attempt began. */
+  readonly kind: LaneClass;
+  readonly startMs: number;
+}
+
+export interface SubscriptionLimiterOptions {
+  /** Jobs that each worker may have in flight. */
+  concurrency: number;
+  /** The wait before the first retry: a failing lane is probed at least as often. */
+  retryBaseDelayMs?: number;
+  nowMs?: () => number;
+}
+
+const IN_PLACE_MAX = 128;
+const QUEUED_MAX = 64;
+const UNPROVEN_MAX = 16;
+const SILENT_MAX = 4;
+const FAILING_AFTER = 3;
+const PROBE_GAP_MS = 100;
+const PROBE_GAP_MAX_MS = 5_000;
+const WAIT_MIN_MS = 100;
+const WAIT_MAX_MS = 30_000;
+const STATES_MAX = 50_000;
+const SILENCE_MS = 500;
+const SILENCE_TYPICAL_TIMES = 3;
+const TYPICAL_WEIGHT = 0.1;
+const HELD_WEIGHT = 0.5;
+
+/** Limits the attempts of each lane (subscription) in flight in this process (docs/adr/0063-limiter-of-a-subscription.md). */
+export class SubscriptionLimiter {
+  readonly #nowMs: () => number;
+  /** Least recently used first. Not an LRUCache, because lanes with attempts in flight must not be evicted. */
+  readonly #states = new Map<string, LaneState>();
+  readonly #origins = new Origins();
+  readonly #probes = new ProbeBudget();
+  readonly #inPlace: Pool;
+  readonly #queued: Pool;
+  readonly #probeGapMaxMs: number;
+  /** The latest response of any endpoint. Silence is relative to it, because this process itself may have been suspended. */
+  #anyHeardAtMs: number;
+
+  constructor({
+    concurrency,
+    retryBaseDelayMs,
+    nowMs = () => performance.now(),
+  }: SubscriptionLimiterOptions) {
+    this.#nowMs = nowMs;
+    this.#anyHeardAtMs = nowMs();
+    const gapMaxMs = Math.min(retryBaseDelayMs ?? PROBE_GAP_MAX_MS, PROBE_GAP_MAX_MS);
+    this.#probeGapMaxMs = Math.max(PROBE_GAP_MS, gapMaxMs);
+    // A quarter of the event jobs and half of the queued ones: the rest is for open lanes.
+    const doubtful = (share: number) => new DoubtfulSlots(Math.ceil(concurrency / share), nowMs);
+    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: doubtful(4) };
+    this.#queued = { laneMax: QUEUED_MAX, doubtful: doubtful(2) };
+  }
+
+  /** Whether a first attempt would find no slot now, so that its delivery can be committed as parked. */
+  isShut(lane: Lane): boolean {
+    const state = this.#stateOf(lane);
+    return this.#hasJob(state) || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
+  }
+
+  /** For a first attempt; null if its delivery must be parked. */
+  acquireInPlace(lane: Lane): Slot | null {
+    const state = this.#stateOf(lane);
+    return this.#hasJob(state) ? null : this.#acquire(this.#inPlace, state, lane);
+  }
+
+  /** For a retry or a parked delivery. */
+  acquireQueued(lane: Lane): Slot | null {
+    return this.#acquire(this.#queued, this.#stateOf(lane), lane);
+  }
+
+  release({ pool, state, lane, kind, startMs }: Slot, outcome: LaneOutcome): void {
+    const now = this.#nowMs();
+    const succeeded = outcome === 'succeeded';
+    if (kind !== 'open') pool.doubtful.giveBack(startMs, succeeded);
+    const tookMs = now - startMs;
+    state.inFlight -= 1;
+    state.heardAtMs = this.#anyHeardAtMs = now;
+    state.recent.add(succeeded);
+    state.heldMs += (tookMs - state.heldMs) * HELD_WEIGHT;
+    if (succeeded) state.typicalMs += (tookMs - state.typicalMs) * (state.typicalMs > 0 ? TYPICAL_WEIGHT : 1);
+    // Attempts that were in flight together when the endpoint began to fail are no probes.
+    if (succeeded) state.probesFailed = 0;
+    else if (kind === 'failing') state.probesFailed += 1;
+    state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** state.probesFailed, this.#probeGapMaxMs);
+    this.#origins.leave(lane, outcome, state.nextProbeAtMs);
+  }
+
+  /** While the job of a lane is active or delayed, no first attempt overtakes its parked deliveries. */
+  beginDraining(subscriptionId: string): void {
+    this.#of(subscriptionId).isDraining = true;
+  }
+
+  /** @param againMs until the lane's job runs again; null if it does not, as far as this process knows */
+  endDraining(subscriptionId: string, againMs: number | null): void {
+    const state = this.#of(subscriptionId);
+    state.isDraining = false;
+    state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
+  }
+
+  /** Returns after how long the job of a lane with parked deliveries should run; null if this process knows that it has one. */
+  untilTurnMs(subscriptionId: string): number | null {
+    const state = this.#of(subscriptionId);
+    if (this.#hasJob(state)) return null;
+    if (this.#classOf(state) === 'open' || this.#room(this.#queued, state) > 0) return 0;
+    const delayMs = this.waitMs(subscriptionId);
+    state.turnAtMs = this.#nowMs() + delayMs;
+    return delayMs;
+  }
+
+  /** Returns how many attempts the lane's job may begin now. */
+  room(subscriptionId: string): number {
+    return this.#room(this.#queued, this.#of(subscriptionId));
+  }
+
+  /** How long a lane without a free slot waits: until one may be free, and at most half a minute. */
+  waitMs(subscriptionId: string): number {
+    const state = this.#of(subscriptionId);
+    const now = this.#nowMs();
+    const kind = this.#classOf(state);
+    let atMs = now + (state.inFlight === 0 ? 0 : state.heldMs);
+    if (kind === 'failing') {
+      const turnAtMs = Math.max(this.#probes.nextTurnMs(now), this.#origins.nextTurnMs(state.origin, now));
+      atMs = Math.max(atMs, turnAtMs, state.nextProbeAtMs);
+    }
+    if (kind !== 'open') atMs = Math.max(atMs, this.#queued.doubtful.nextTurnMs(state.heldMs));
+    return Math.ceil(Math.min(Math.max(atMs - now, WAIT_MIN_MS), WAIT_MAX_MS));
+  }
+
+  #stateOf({ subscriptionId, origin }: Lane): LaneState {
+    const state = this.#of(subscriptionId);
+    state.origin = origin;
+    return state;
+  }
+
+  #of(subscriptionId: string): LaneState {
+    const state = this.#states.get(subscriptionId) ?? new LaneState(this.#nowMs());
+    // A Map keeps the order of insertion, so the most recently used state is last.
+    if (!this.#states.delete(subscriptionId) && this.#states.size >= STATES_MAX) this.#evict();
+    this.#states.set(subscriptionId, state);
+    return state;
+  }
+
+  #evict(): void {
+    for (const [subscriptionId, { inFlight, isDraining }] of this.#states) {
+      if (inFlight > 0 || isDraining) continue;
+      this.#states.delete(subscriptionId);
+      return;
+    }
+  }
+
+  #classOf(state: LaneState): LaneClass {
+    const { count, hasSuccess } = state.recent;
+    if (count >= FAILING_AFTER && !hasSuccess) return 'failing';
+    if (this.#origins.isUnreachable(state.origin)) return 'failing';
+    if (this.#isSilent(state)) return 'silent';
+    return hasSuccess || this.#origins.isProven(state.origin) ? 'open' : 'unproven';
+  }
+
+  #isSilent({ inFlight, heardAtMs, typicalMs }: LaneState): boolean {
+    const silenceMs = Math.max(SILENCE_MS, SILENCE_TYPICAL_TIMES * typicalMs);
+    return inFlight > 0 && this.#anyHeardAtMs - heardAtMs > silenceMs;
+  }
+
+  #hasJob({ isDraining, turnAtMs }: LaneState): boolean {
+    return isDraining || turnAtMs > this.#nowMs();
+  }
+
+  #acquire(pool: Pool, state: LaneState, lane: Lane): Slot | null {
+    const isFree = this.#room(pool, state) > 0 && this.#origins.hasRoom(lane);
+    return isFree ? this.#begin(pool, state, lane) : null;
+  }
+
+  #begin(pool: Pool, state: LaneState, lane: Lane): Slot {
+    const kind = this.#classOf(state);
+    const startMs = this.#nowMs();
+    if (kind !== 'open') pool.doubtful.take(startMs);
+    if (kind === 'failing') {
+      this.#probes.take(startMs);
+      // The result of the probe determines the time of the next one.
+      this.#origins.probeNotBefore(state.origin, startMs + this.#probeGapMaxMs);
+    }
+    this.#origins.enter(lane);
+    if (state.inFlight === 0) state.heardAtMs = startMs;
+    state.inFlight += 1;
+    return { pool, state, lane, kind, startMs };
+  }
+
+  #room(pool: Pool, state: LaneState): number {
+    const kind = this.#classOf(state);
+    const free = Math.max(0, limitOf(kind, pool, state) - state.inFlight);
+    if (kind === 'open' || free === 0) return free;
+    if (kind === 'failing' && !this.#mayProbe(state)) return 0;
+    return Math.min(free, pool.doubtful.free());
+  }
+
+  #mayProbe({ nextProbeAtMs, origin }: LaneState): boolean {
+    const now = this.#nowMs();
+    return nextProbeAtMs <= now && this.#probes.isFree(now) && this.#origins.mayProbe(origin, now);
+  }
+}
+
+function limitOf(kind: LaneClass, { laneMax }: Pool, { recent }: LaneState): number {
+  if (kind === 'failing') return 1;
+  const max = recent.hasSuccess ? Math.ceil(laneMax * recent.successRate) : UNPROVEN_MAX;
+  return kind === 'silent' ? Math.min(SILENT_MAX, max) : max;
+}
