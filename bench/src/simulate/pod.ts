@@ -196,7 +196,7 @@ export class Pod {
       return;
     }
     const progress = { cycle: 0, attemptCount: item.attempts };
-    const delayMs = retryDelayMs(setup.retry, progress, null, simulation.random.next());
+    const delayMs = retryDelayMs(setup.retry, progress, simulation.random.next());
     if (delayMs === null) return;
     simulation.after(delayMs, () => {
       const shard = simulation.random.below(setup.shards);

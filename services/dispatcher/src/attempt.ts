@@ -11,7 +11,7 @@ import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
-import { type Outcome, outcomeOf, reportOf } from './policy/outcome.ts';
+import { type Outcome, outcomeOf, reportOf, retryAfterMs } from './policy/outcome.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
@@ -29,14 +29,17 @@ export function keyOf({ id, event }: Attemptable): DeliveryKey {
   return { deliveryId: id, accountId: event.accountId };
 }
 
-/** Where an attempt is made, for the limits. */
-export function laneOf({ subscriptionId, event }: Attemptable, { endpoint }: Target): Lane {
-  return { subscriptionId, accountId: event.accountId, origin: endpoint };
+/** Where an attempt is made, for the limiter. */
+export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: Attemptable, target: Target): Lane {
+  const blockedMs = Math.max(0, target.blockedUntilMs - clock.nowMs());
+  return { subscriptionId, accountId: event.accountId, origin: target.endpoint, blockedMs };
 }
 
 export interface AttemptResult {
   record: AttemptRecord;
   outcome: Outcome;
+  /** How long the response asks for no further requests; null if it does not. */
+  retryAfterMs: number | null;
   /** Whether the endpoint made its answer cost several times what a plain one costs. */
   costly: boolean;
 }
@@ -59,10 +62,26 @@ export async function attempt(
       send(dispatcher, delivery, target, traceHeaders),
     );
     outcome = laneOutcomeOf(result);
+    await changeBlock(dispatcher, slot.lane, result);
     return result;
   } finally {
     limits.release(slot, outcome);
   }
+}
+
+/** Records a `Retry-After` before the slot is free for another attempt. A success during a block ends it. */
+async function changeBlock(
+  { record, limits, logger }: Dispatcher,
+  { subscriptionId, blockedMs }: Lane,
+  { outcome, retryAfterMs: forMs }: AttemptResult,
+): Promise<void> {
+  const changedMs = outcome.kind === 'delivered' ? 0 : forMs;
+  if (changedMs === null || (changedMs === 0 && blockedMs === 0)) return;
+  limits.setBlocked(subscriptionId, changedMs);
+  await record.changeBlock({ subscriptionId, forMs: changedMs }).catch((err: unknown) => {
+    // The result of the attempt matters more. The next response that asks for a pause is recorded again.
+    logger.warn({ err, subscriptionId }, 'Retry-After of an endpoint was not recorded');
+  });
 }
 
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
@@ -103,13 +122,11 @@ async function send(
   const report = reportOf(result);
   const number = delivery.attemptCount + 1;
   const progress = { cycle: delivery.cycle, attemptCount: number };
-  const outcome = outcomeOf(report, result.response?.headers ?? {}, progress, retryPolicy, {
-    nowMs: clock.nowMs(),
-    random: Math.random(),
-  });
+  const outcome = outcomeOf(report, progress, retryPolicy, Math.random());
   const { response } = result;
   return {
     outcome,
+    retryAfterMs: retryAfterMs(report.httpStatusCode, response?.headers ?? {}, clock.nowMs()),
     costly: result.costly,
     record: {
       deliveryId: delivery.id,

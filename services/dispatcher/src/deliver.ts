@@ -3,7 +3,7 @@ import { isPermanentRejection } from '@runhook/database';
 import { attempt, keyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
-import { nextStep } from './policy/next-step.ts';
+import { nextStep, nextTrigger } from './policy/next-step.ts';
 
 /** What the queue job does next: it is done, or it comes again for its delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
@@ -34,7 +34,8 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
-  const slot = limits.acquireQueued(laneOf(delivery, step.target));
+  const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
+  const slot = limits.acquireQueued(laneOf(dispatcher, delivery, step.target), isRedelivery);
   if (!slot) {
     await record.park(keyOf(delivery));
     wakeLane(dispatcher, delivery);

@@ -35,10 +35,11 @@ export interface FirstAttempt {
 }
 
 export function firstOf(
-  { limits, pendingMax }: Dispatcher,
+  dispatcher: Dispatcher,
   event: JobRunEvent,
   { id, name, isFull, target }: KnownSubscription,
 ): FirstAttempt {
+  const { limits, pendingMax } = dispatcher;
   const delivery: Attemptable = {
     id: deliveryIdFor(event.eventId, id),
     day: idDay('event', event.eventId),
@@ -50,7 +51,7 @@ export function firstOf(
     event,
   };
   const fullReason = isFull ? fullLaneReason(pendingMax) : null;
-  const isShut = limits.isShut(laneOf(delivery, target));
+  const isShut = limits.isShut(laneOf(dispatcher, delivery, target));
   const yet = { attempted: undefined, committed: undefined };
   return { target, delivery, isShut, fullReason, ...yet };
 }
@@ -111,7 +112,7 @@ async function attemptFirst(
   if (entering) await entering;
   leaveLine();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
-  const slot = isFresh ? limits.acquireInPlace(laneOf(delivery, target)) : null;
+  const slot = isFresh ? limits.acquireInPlace(laneOf(dispatcher, delivery, target)) : null;
   if (!slot) {
     semaphore.release();
     return null;

@@ -28,6 +28,13 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
   let againMs: number | null = null;
   limits.beginDraining(subscriptionId);
   try {
+    const block = await record.claimProbe(subscriptionId);
+    limits.setBlocked(subscriptionId, block?.blockedMs ?? 0);
+    if (block?.isProbe && !(await turn.probe())) return { kind: 'done' };
+    if (block !== null) {
+      againMs = limits.waitMs(subscriptionId);
+      return { kind: 'again', delayMs: againMs };
+    }
     const untilMs = performance.now() + TURN_MS;
     let isEmpty = false;
     while (!isEmpty && !stopping.aborted && performance.now() < untilMs) {
@@ -83,13 +90,24 @@ class LaneTurn {
     return this.#inFlight.size === 0;
   }
 
-  /** Begins what it takes, and answers how many that were. */
-  async take(limit: number): Promise<number> {
+  /**
+   * Attempts one delivery of a blocked lane. Never its last attempt, so that no delivery fails because its endpoint asked for a pause.
+   * Returns false if there is none.
+   */
+  async probe(): Promise<boolean> {
+    const taken = await this.take(1, Math.max(1, this.#dispatcher.retryPolicy.retriesMax));
+    await this.allEnded();
+    this.throwFault();
+    return taken > 0;
+  }
+
+  /** Begins the attempts of the deliveries that it takes, and returns their number. */
+  async take(limit: number, attemptsBelow?: number): Promise<number> {
     const { record, attemptMs } = this.#dispatcher;
-    const taken = await record.takeParked({ ...this.#lane, limit, attemptMs });
+    const taken = await record.takeParked({ ...this.#lane, limit, attemptMs, attemptsBelow });
     this.#isUndeliverable = taken.length > 0;
     for (const delivery of taken) {
-      const work = this.#deliver(delivery)
+      const work = this.#deliver(delivery, attemptsBelow !== undefined)
         .catch((error: unknown) => {
           if (isPermanentRejection(error))
             return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
@@ -119,7 +137,7 @@ class LaneTurn {
     if (this.#fault) throw this.#fault.error;
   }
 
-  async #deliver(delivery: Delivery): Promise<void> {
+  async #deliver(delivery: Delivery, isProbe: boolean): Promise<void> {
     const { record, limits, metrics } = this.#dispatcher;
     const { target } = delivery;
     const reason = undeliverableReason(target);
@@ -129,7 +147,7 @@ class LaneTurn {
       return;
     }
     this.#isUndeliverable = false;
-    const slot = limits.acquireQueued(laneOf(delivery, target));
+    const slot = limits.acquireQueued(laneOf(this.#dispatcher, delivery, target), isProbe);
     if (!slot) {
       this.#isOriginFull = true;
       return await record.park(keyOf(delivery));

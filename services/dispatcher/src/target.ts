@@ -11,6 +11,8 @@ export interface Target {
   signatureHeader: string | null;
   /** Of the subscriber's own, a JSON object, encrypted; null without any. */
   headersCiphertext: string | null;
+  /** Until when the endpoint has asked for no requests, by PostgreSQL's clock; 0 if it never has. */
+  blockedUntilMs: number;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -20,7 +22,7 @@ export interface Target {
 /** What a statement selects for a target, of `subscriptions s` and its `accounts a`. */
 export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
-  s.signature_header, s.headers_ciphertext,
+  s.signature_header, s.headers_ciphertext, (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms,
   s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
 /** A row with {@link TARGET_COLUMNS}. */
@@ -33,6 +35,7 @@ export interface TargetRow {
   rotation_ends_at_micros: string | null;
   signature_header: string | null;
   headers_ciphertext: string | null;
+  blocked_until_ms: string | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -53,6 +56,7 @@ export function targetOf(row: TargetRow): Target | null {
     ),
     signatureHeader,
     headersCiphertext: row.headers_ciphertext,
+    blockedUntilMs: Number(row.blocked_until_ms ?? 0),
     active,
     deleted,
     plan,

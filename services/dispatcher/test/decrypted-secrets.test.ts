@@ -23,6 +23,8 @@ const DELIVERY = {
   ...{ webhookName: 'Alerts', subscriptionId: 'wsu_1', event: EVENT },
 } as unknown as Parameters<typeof attempt>[2];
 
+const SLOT = { lane: { subscriptionId: 'wsu_1', blockedMs: 0 } } as Parameters<typeof attempt>[1];
+
 /** A webhook within a rotation, whose requests have two signatures, with a header of its own. */
 const targetOf = (number: number) =>
   ({
@@ -60,10 +62,9 @@ test('the secrets of a webhook are decrypted for each attempt, and nothing retai
   } as unknown as Dispatcher;
   const numbers = Array.from({ length: ATTEMPTS }, (_, number) => number);
   // The first attempt loads what later ones share.
-  const results = [await attempt(dispatcher, {} as never, DELIVERY, targetOf(0))];
+  const results = [await attempt(dispatcher, SLOT, DELIVERY, targetOf(0))];
   const before = usedBytes();
-  for (const number of numbers)
-    results.push(await attempt(dispatcher, {} as never, DELIVERY, targetOf(number)));
+  for (const number of numbers) results.push(await attempt(dispatcher, SLOT, DELIVERY, targetOf(number)));
   // Several collections: V8 may release the memory of buffers after the one that finds them.
   await eventually(() => expect(usedBytes() - before).toBeLessThan(SECRET_BYTES));
   expect(results).toHaveLength(1 + ATTEMPTS);

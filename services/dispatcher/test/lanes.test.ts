@@ -162,6 +162,101 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(20);
   });
 
+  const read = async (sql: string) => (await harness.database.pool.query(sql)).rows[0];
+  const isBlocked = async () =>
+    expect(await read('SELECT blocked_until > now() AS blocked FROM subscriptions')).toEqual({
+      blocked: true,
+    });
+
+  test('Retry-After blocks first attempts and retries in every dispatcher until a probe succeeds', async () => {
+    await subscribe('/pause');
+    harness.receiver.respondWith({ status: 429, headers: { 'retry-after': '3600' } });
+    await harness.startDispatcher();
+    await harness.publisher.publishMany(events(1));
+    await eventually(isBlocked);
+    expect(
+      await read(`SELECT blocked_until - now() BETWEEN '59 min' AND '1 h' AS "isAnHour",
+                    probe_at - now() BETWEEN '30 s' AND '60 s' AS "isAMinute" FROM subscriptions`),
+    ).toEqual({ isAnHour: true, isAMinute: true });
+    // Its retry is parked as well.
+    await eventually(async () => expect(await countParked()).toBe(1));
+    await harness.startDispatcher();
+    await harness.publisher.publishMany(events(20).slice(1));
+    await eventually(async () => expect(await countParked()).toBe(20));
+    expect(harness.receiver.requests).toHaveLength(1);
+
+    await harness.database.pool.query('UPDATE subscriptions SET probe_at = now()');
+    await harness.receiver.waitFor(2);
+    harness.receiver.respondWith(204);
+    await eventually(async () => {
+      expect(await read(`SELECT probe_at > now() + '30 s' AS claimed FROM subscriptions`)).toEqual({
+        claimed: true,
+      });
+    });
+    await isBlocked();
+    expect(harness.receiver.requests).toHaveLength(2);
+    await eventually(async () => expect(await countParked()).toBe(20));
+    await harness.database.pool.query('UPDATE subscriptions SET probe_at = now()');
+    await everyDelivery(20, 'delivered');
+    expect(harness.receiver.requests).toHaveLength(2 + 20);
+    expect(await read('SELECT blocked_until <= now() AS ended FROM subscriptions')).toEqual({ ended: true });
+  });
+
+  test('a manual redelivery does not wait for the end of a block, and a recovery does', async () => {
+    const { id } = await subscribe('/pause');
+    await parked({ id, name: 'x' }, 2);
+    const { pool } = harness.database;
+    await pool.query(
+      `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
+    );
+    const { rows } = await pool.query<{ id: string }>(
+      `UPDATE deliveries SET parked_at = NULL, next_attempt_at = now(), trigger = 'manual' RETURNING id`,
+    );
+    const [redelivered, recovered] = rows.map((row) => row.id) as [string, string];
+    await pool.query(`UPDATE deliveries SET recovery_id = 'wrc_x' WHERE id = $1`, [recovered]);
+    harness.receiver.respondWith(503);
+    await harness.startDispatcher();
+    const accountId = harness.account.id;
+    const one = { cycle: 0, accountId, delayMs: 0, attemptsLeft: 6 };
+    await openQueue().add([{ ...one, deliveryId: recovered }]);
+    await eventually(async () => expect(await countParked()).toBe(1));
+    expect(harness.receiver.requests).toHaveLength(0);
+    harness.receiver.respondWith(204);
+    await openQueue().add([{ ...one, deliveryId: redelivered }]);
+    // Its success ends the block.
+    await everyDelivery(2, 'delivered');
+  });
+
+  test('a new client_url ends a block', async () => {
+    const { id } = await subscribe('/pause');
+    await parked({ id, name: 'x' }, 1);
+    await harness.database.pool.query(
+      `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
+    );
+    await harness.startDispatcher();
+    await openQueue().wakeLanes([{ subscriptionId: id, accountId: harness.account.id }]);
+    await harness.publisher.publishMany(events(1));
+    await eventually(async () => expect(await countParked()).toBe(2));
+    expect(harness.receiver.requests).toHaveLength(0);
+    await harness.database.prisma.subscription.update({
+      where: { id },
+      data: { clientUrl: `${harness.receiver.url}/new` },
+    });
+    await everyDelivery(2, 'delivered');
+  });
+
+  test('a probe never uses the last attempt of a delivery', async () => {
+    const subscription = await subscribe('/pause');
+    await parked(subscription, 2);
+    const { pool } = harness.database;
+    const [last] = (await deliveriesOf(harness.database)).map(({ id }) => id);
+    await pool.query('UPDATE deliveries SET attempt_count = 5 WHERE id = $1', [last]);
+    const lane = { subscriptionId: subscription.id, accountId: harness.account.id };
+    const taken = await takeParked(pool, { ...lane, limit: 10, attemptMs: 10_000, attemptsBelow: 5 });
+    expect(taken).toHaveLength(1);
+    expect(taken[0]?.id).not.toBe(last);
+  });
+
   test('the oldest are taken first, and by one only', async () => {
     const subscription = await subscribe('/order');
     await parked(subscription, 40);
@@ -205,6 +300,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       `UPDATE deliveries SET parked_at = now() - interval '24 hours 1 minute'
        WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT 3)`,
     );
+    const setBlocked = (hoursAgo: number) =>
+      harness.database.pool.query(`UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 hour'`, [
+        hoursAgo,
+      ]);
+    // Blocked time does not count: after a block the day begins again.
+    await setBlocked(23);
+    expect(await look()).toEqual({ waiting: 1, expired: 0 });
+    await setBlocked(25);
     const turn = await look();
     expect(turn).toEqual({ waiting: 1, expired: 3 });
     const rows = await deliveriesOf(harness.database);

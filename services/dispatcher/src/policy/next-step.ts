@@ -48,6 +48,8 @@ export interface Delivery {
   status: 'pending' | 'delivered' | 'failed' | 'cancelled';
   /** Of the cycle: the event, or a redelivery. */
   trigger: 'automatic' | 'manual';
+  /** A recovery began the cycle. */
+  isRecovered: boolean;
   /** Attempts made before this cycle began. */
   cycle: number;
   /** Attempts made in all. */

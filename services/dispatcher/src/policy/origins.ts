@@ -6,6 +6,8 @@ export interface Lane {
   accountId: number;
   /** Scheme, host and port. */
   origin: string;
+  /** How much longer `Retry-After` blocks the subscription; 0 while it does not. */
+  blockedMs: number;
 }
 
 /** How an attempt ended, for the limiter. */

@@ -32,14 +32,12 @@ export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'e
  */
 export function outcomeOf(
   report: AttemptReport,
-  responseHeaders: Record<string, string>,
   progress: CycleProgress,
   policy: RetryPolicy,
-  now: { nowMs: number; random: number },
+  random: number,
 ): Outcome {
   if (report.error === null) return { kind: 'delivered' };
-  const askedMs = retryAfterMs(report.httpStatusCode, responseHeaders, now.nowMs);
-  const delayMs = retryDelayMs(policy, progress, askedMs, now.random);
+  const delayMs = retryDelayMs(policy, progress, random);
   if (delayMs !== null) return { kind: 'retry', delayMs };
   const made = attemptsMade(progress);
   const count = made === 1 ? 'The only attempt' : `All ${made} attempts`;
@@ -63,19 +61,12 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 /**
  * The wait before the next attempt, or null when the cycle has no attempt left.
  * @param progress of the delivery, the attempt that just failed included
- * @param retryAfterMs what the endpoint asked for; it lengthens the wait, up to an hour, and never shortens it
  * @param random from 0 to 1
  */
-export function retryDelayMs(
-  policy: RetryPolicy,
-  progress: CycleProgress,
-  retryAfterMs: number | null,
-  random: number,
-): number | null {
+export function retryDelayMs(policy: RetryPolicy, progress: CycleProgress, random: number): number | null {
   if (attemptsLeft(policy, progress) === 0) return null;
   const exponentialMs = policy.baseDelayMs * 2 ** (attemptsMade(progress) - 1);
-  const jitteredMs = Math.round(exponentialMs * (JITTER_LOW + (JITTER_HIGH - JITTER_LOW) * random));
-  return Math.max(jitteredMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+  return Math.round(exponentialMs * (JITTER_LOW + (JITTER_HIGH - JITTER_LOW) * random));
 }
 
 /** In the cycle that the delivery is in. */
@@ -85,7 +76,7 @@ function attemptsMade({ cycle, attemptCount }: CycleProgress): number {
 
 const HONOURED_STATUS_CODES = new Set([429, 503]);
 
-/** `Retry-After` of a 429 or 503, in milliseconds from now: seconds or an HTTP date. Null when there is none. */
+/** Returns `Retry-After` of a 429 or 503 in milliseconds from now, an hour at most: seconds or an HTTP date; null without one. */
 export function retryAfterMs(
   statusCode: number,
   headers: Record<string, string>,
@@ -93,9 +84,9 @@ export function retryAfterMs(
 ): number | null {
   const text = headers['retry-after']?.trim();
   if (!text || !HONOURED_STATUS_CODES.has(statusCode)) return null;
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, RETRY_AFTER_MAX_MS);
   const timeMs = text.endsWith('GMT') ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(timeMs) ? null : Math.max(timeMs - nowMs, 0);
+  return Number.isNaN(timeMs) ? null : Math.min(Math.max(timeMs - nowMs, 0), RETRY_AFTER_MAX_MS);
 }
 
 const FAULT_DELAY_FIRST_MS = 2_000;

@@ -8,6 +8,7 @@ import { RecentResults } from './recent-results.ts';
  *
  * | State | Condition | First attempts | Retries and deferred deliveries |
  * |---|---|---|---|
+ * | blocked | `Retry-After` of a response has not passed (record/blocks.ts) | 0 | 0; a probe every 60 s, claimed in PostgreSQL; a manual redelivery is one of 16 |
  * | failing | 3 attempts or more, and none of the last 20 succeeded; or its server took none of the last 3 connections | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
  * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
@@ -17,7 +18,7 @@ import { RecentResults } from './recent-results.ts';
  * with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe at
  * a time. Silent, unproven and failing subscriptions share DoubtfulSlots; all subscriptions of a server share Origins.
  */
-type LaneClass = 'failing' | 'silent' | 'unproven' | 'open';
+type LaneClass = 'blocked' | 'failing' | 'silent' | 'unproven' | 'open';
 
 /** Attempts that share a limit: first attempts, or those of queue jobs. */
 interface Pool {
@@ -30,6 +31,7 @@ class LaneState {
   readonly recent = new RecentResults();
   /** Null until the first attempt is planned. */
   origin: string | null = null;
+  blockedUntilMs = 0;
   /** Time of the latest response, or of the first request in flight if that is later. */
   heardAtMs: number;
   /** Duration of attempts that succeed, as a moving average. */
@@ -122,9 +124,15 @@ export class SubscriptionLimiter {
     return this.#hasJob(state) ? null : this.#acquire(this.#inPlace, state, lane);
   }
 
-  /** For a retry or a parked delivery. */
-  acquireQueued(lane: Lane): Slot | null {
-    return this.#acquire(this.#queued, this.#stateOf(lane), lane);
+  /**
+   * For a retry or a parked delivery.
+   * @param ignoresBlock for a manual redelivery and for a probe of a blocked lane
+   */
+  acquireQueued(lane: Lane, ignoresBlock = false): Slot | null {
+    const state = this.#stateOf(lane);
+    if (!ignoresBlock || this.#classOf(state) !== 'blocked') return this.#acquire(this.#queued, state, lane);
+    const isFree = state.inFlight < UNPROVEN_MAX && this.#origins.hasRoom(lane);
+    return isFree ? this.#begin(this.#queued, state, lane) : null;
   }
 
   release({ pool, state, lane, kind, startMs }: Slot, outcome: LaneOutcome): void {
@@ -142,6 +150,11 @@ export class SubscriptionLimiter {
     else if (kind === 'failing') state.probesFailed += 1;
     state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** state.probesFailed, this.#probeGapMaxMs);
     this.#origins.leave(lane, outcome, state.nextProbeAtMs);
+  }
+
+  /** Takes over how much longer the lane is blocked as the record has it; 0 if it is not. */
+  setBlocked(subscriptionId: string, blockedMs: number): void {
+    this.#of(subscriptionId).blockedUntilMs = this.#nowMs() + blockedMs;
   }
 
   /** While the job of a lane is active or delayed, no first attempt overtakes its parked deliveries. */
@@ -177,17 +190,20 @@ export class SubscriptionLimiter {
     const now = this.#nowMs();
     const kind = this.#classOf(state);
     let atMs = now + (state.inFlight === 0 ? 0 : state.heldMs);
-    if (kind === 'failing') {
+    if (kind === 'failing' || kind === 'blocked') {
+      const checkAtMs = Math.min(state.blockedUntilMs, now + this.#probeGapMaxMs);
       const turnAtMs = Math.max(this.#probes.nextTurnMs(now), this.#origins.nextTurnMs(state.origin, now));
-      atMs = Math.max(atMs, turnAtMs, state.nextProbeAtMs);
+      atMs = Math.max(atMs, turnAtMs, kind === 'blocked' ? checkAtMs : state.nextProbeAtMs);
     }
-    if (kind !== 'open') atMs = Math.max(atMs, this.#queued.doubtful.nextTurnMs(state.heldMs));
+    if (kind !== 'open' && kind !== 'blocked')
+      atMs = Math.max(atMs, this.#queued.doubtful.nextTurnMs(state.heldMs));
     return Math.ceil(Math.min(Math.max(atMs - now, WAIT_MIN_MS), WAIT_MAX_MS));
   }
 
-  #stateOf({ subscriptionId, origin }: Lane): LaneState {
+  #stateOf({ subscriptionId, origin, blockedMs }: Lane): LaneState {
     const state = this.#of(subscriptionId);
     state.origin = origin;
+    state.blockedUntilMs = this.#nowMs() + blockedMs;
     return state;
   }
 
@@ -208,6 +224,7 @@ export class SubscriptionLimiter {
   }
 
   #classOf(state: LaneState): LaneClass {
+    if (state.blockedUntilMs > this.#nowMs()) return 'blocked';
     const { count, hasSuccess } = state.recent;
     if (count >= FAILING_AFTER && !hasSuccess) return 'failing';
     if (this.#origins.isUnreachable(state.origin)) return 'failing';
@@ -259,6 +276,7 @@ export class SubscriptionLimiter {
 }
 
 function limitOf(kind: LaneClass, { laneMax }: Pool, { recent }: LaneState): number {
+  if (kind === 'blocked') return 0;
   if (kind === 'failing') return 1;
   const max = recent.hasSuccess ? Math.ceil(laneMax * recent.successRate) : UNPROVEN_MAX;
   return kind === 'silent' ? Math.min(SILENT_MAX, max) : max;

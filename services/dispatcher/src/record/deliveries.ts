@@ -9,6 +9,7 @@ export interface DeliveryRow extends TargetRow {
   day: string;
   status: Delivery['status'];
   trigger: Delivery['trigger'];
+  recovered: boolean;
   cycle: number;
   attempt_count: number;
   next_attempt_at_ms: string | null;
@@ -24,7 +25,7 @@ export interface DeliveryRow extends TargetRow {
 
 /** What is read of deliveries `d` and what they hang together with; see {@link toDelivery}. */
 export const DELIVERY_COLUMNS = `
-  d.id, d.day::text AS day, d.status, d.trigger, d.cycle, d.attempt_count,
+  d.id, d.day::text AS day, d.status, d.trigger, d.recovery_id IS NOT NULL AS recovered, d.cycle, d.attempt_count,
   (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.parked_at IS NOT NULL AS parked,
   d.webhook_name, d.subscription_id, e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
   ${TARGET_COLUMNS}`;
@@ -78,6 +79,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
     day: row.day,
     status: row.status,
     trigger: row.trigger,
+    isRecovered: row.recovered,
     cycle: row.cycle,
     attemptCount: row.attempt_count,
     nextAttemptAtMs: row.next_attempt_at_ms === null ? null : Number(row.next_attempt_at_ms),

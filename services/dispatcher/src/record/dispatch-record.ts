@@ -27,6 +27,7 @@ import {
   type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from './attempts.ts';
+import { type Block, type BlockChange, changeBlocks, claimProbe } from './blocks.ts';
 import { type CommitOutcome, commitEach, commitEvents, type EventCommit } from './commit-events.ts';
 import {
   accountOf,
@@ -50,7 +51,17 @@ const BATCH_SIZE_MAX = 200;
  */
 const BATCH_SLOTS = 1;
 /** What an event waits for on its way to the endpoint is spaced less than what is written behind it. */
-const SPACING_MS = { match: 2, look: 2, commit: 5, load: 5, park: 5, attempted: 15, record: 10, cancel: 10 };
+const SPACING_MS = {
+  match: 2,
+  look: 2,
+  commit: 5,
+  load: 5,
+  park: 5,
+  attempted: 15,
+  record: 10,
+  cancel: 10,
+  block: 2,
+};
 /**
  * What has been sent is on record a moment later, with what else was sent meanwhile: the endpoint has it, and a commit for each costs
  * a quiet service more than the delivery. Not when there is enough, which a busy one always has.
@@ -76,6 +87,7 @@ const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
   record: 'attempts',
   park: 'parked deliveries',
   cancel: 'cancelled deliveries',
+  block: 'blocks',
 };
 
 export interface DispatchRecordOptions {
@@ -112,6 +124,7 @@ export class DispatchRecord {
   readonly #parkings: MicroBatcher<DeliveryKey, void>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
   readonly #cancellations: MicroBatcher<Cancellation, void>;
+  readonly #blocks: MicroBatcher<BlockChange, void>;
   readonly #statuses: StatusCoalescer;
 
   constructor(options: DispatchRecordOptions) {
@@ -152,6 +165,10 @@ export class DispatchRecord {
     this.#cancellations = this.#batcher<Cancellation, void>('cancel', async (cancellations) => {
       await cancelDeliveries(pool, cancellations);
       return cancellations.map(() => undefined);
+    });
+    this.#blocks = this.#batcher<BlockChange, void>('block', async (changes) => {
+      await changeBlocks(pool, changes);
+      return changes.map(() => undefined);
     });
     this.#statuses = new StatusCoalescer({
       write: (statuses) => writes.track('statuses', () => updateSubscriptionStatuses(pool, statuses)),
@@ -257,6 +274,15 @@ export class DispatchRecord {
 
   cancelDelivery(cancellation: Cancellation): Promise<void> {
     return this.#cancellations.add(cancellation);
+  }
+
+  /** Resolves once every dispatcher finds the block, or its end, on record. */
+  changeBlock(change: BlockChange): Promise<void> {
+    return this.#blocks.add(change);
+  }
+
+  claimProbe(subscriptionId: string): Promise<Block | null> {
+    return this.#singly((pool) => claimProbe(pool, subscriptionId));
   }
 
   /** Written once in two seconds at most. */

@@ -62,10 +62,12 @@ async function accountsWithExpired(
   return rows.map(({ accountId }) => Number(accountId));
 }
 
+// After a block by Retry-After the time begins again.
 const OF_ACCOUNT = `
-  SELECT id AS "deliveryId" FROM deliveries
-  WHERE account_id = $1 AND parked_at < now() - $2::int * interval '1 second'
-  ORDER BY parked_at LIMIT $3`;
+  SELECT d.id AS "deliveryId" FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
+  WHERE d.account_id = $1 AND d.parked_at < now() - $2::int * interval '1 second'
+    AND (s.blocked_until IS NULL OR s.blocked_until < now() - $2::int * interval '1 second')
+  ORDER BY d.parked_at LIMIT $3`;
 
 // A delivery that is locked is being taken by its lane.
 const EXPIRE = `

@@ -40,6 +40,7 @@ const TAKE = `
   WITH next AS MATERIALIZED (
     SELECT day, id, account_id FROM deliveries
     WHERE account_id = $4 AND subscription_id = $1 AND parked_at IS NOT NULL
+      AND ($5::int IS NULL OR attempt_count - cycle < $5)
     ORDER BY day, created_at, id
     LIMIT $2
     FOR UPDATE SKIP LOCKED
@@ -61,12 +62,14 @@ export interface TakeOptions extends Lane {
   limit: number;
   /** How long an attempt may take. */
   attemptMs: number;
+  /** Takes only deliveries with fewer attempts in their cycle. */
+  attemptsBelow?: number | undefined;
 }
 
 /** The oldest parked deliveries of a lane, which are parked no longer. Nobody else gets the same. */
 export async function takeParked(pool: Pool, options: TakeOptions): Promise<Delivery[]> {
-  const { subscriptionId, accountId, limit, attemptMs } = options;
-  const values = [subscriptionId, limit, attemptMs, accountId];
+  const { subscriptionId, accountId, limit, attemptMs, attemptsBelow = null } = options;
+  const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow];
   const rows = await runStatement<DeliveryRow>(pool, TAKE, values, 'take-parked');
   return rows.map(toDelivery);
 }

@@ -31,6 +31,7 @@ const BATCHES = [
   'park',
   'record',
   'cancel',
+  'block',
   'enqueue',
 ] as const;
 

@@ -75,12 +75,15 @@ const TELL_RECOVERED: SubscriptionChange = {
     SELECT id FROM changed`,
 };
 
-/** Days count from attempt to attempt: one failure, and nothing to send since, is no week of failures. */
+/**
+ * Days count from attempt to attempt: one failure, and nothing to send since, is no week of failures. They begin again after a block by
+ * Retry-After.
+ */
 const deactivation = (limits: (number | null)[], areAdminsTold: boolean): SubscriptionChange => ({
   name: areAdminsTold ? 'deactivate-failing-and-tell' : 'deactivate-failing',
   condition: `${LIVE} AND s.failing_since IS NOT NULL
     AND s.consecutive_failures >= coalesce($2::int, 1)
-    AND s.dispatched_at >= s.failing_since + coalesce($3::int, 0) * interval '1 day'`,
+    AND ($3::int IS NULL OR s.dispatched_at >= greatest(s.failing_since, s.blocked_until) + $3 * interval '1 day')`,
   values: limits,
   statement: (ids) => `
     WITH changed AS (

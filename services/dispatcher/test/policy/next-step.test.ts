@@ -8,6 +8,7 @@ const target: Target = {
   secret: { current: 'x', rotation: null },
   signatureHeader: null,
   headersCiphertext: null,
+  blockedUntilMs: 0,
   active: true,
   deleted: false,
   plan: 'team',

@@ -9,7 +9,7 @@ function setUp(concurrency = 256) {
 }
 
 const lane = (subscriptionId: string, accountId = 1, origin = 'https://a.example'): Lane => {
-  return { subscriptionId, accountId, origin };
+  return { subscriptionId, accountId, origin, blockedMs: 0 };
 };
 
 function acquireAll(limits: SubscriptionLimiter, at: Lane): Slot[] {
@@ -127,6 +127,28 @@ test('an endpoint that fails half of its requests at random gets nearly all firs
   expect(parked.length).toBeLessThan(10);
   waits.sort((a, b) => a - b);
   expect(waits[Math.floor(waits.length * 0.95)]).toBeLessThan(2_000);
+});
+
+test('a blocked lane gets no slot until the block ends, except for a redelivery or its probe', () => {
+  const { clock, limits } = setUp();
+  open(limits, lane('a'));
+  const blocked = { ...lane('a'), blockedMs: 3_600_000 };
+  expect([limits.isShut(blocked), limits.acquireInPlace(blocked), limits.acquireQueued(blocked)]).toEqual([
+    true,
+    null,
+    null,
+  ]);
+  const slot = limits.acquireQueued(blocked, true) as Slot;
+  limits.release(slot, 'failed');
+  expect([limits.room('a'), limits.waitMs('a')]).toEqual([0, 5_000]);
+  clock.nowMs += 3_599_000;
+  expect(limits.waitMs('a')).toBe(1_000);
+  clock.nowMs += 1_000;
+  expect(limits.room('a')).toBe(61);
+  limits.setBlocked('a', 1_000);
+  expect(limits.room('a')).toBe(0);
+  limits.setBlocked('a', 0);
+  expect(limits.isShut(lane('a'))).toBe(false);
 });
 
 test('the longer a lane fails, the longer its probes wait, up to five seconds', () => {

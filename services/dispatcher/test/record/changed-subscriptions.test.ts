@@ -159,6 +159,7 @@ test('subscriptions as large as the contract allows take no more memory than the
       secret: { current: textOf(120), rotation: { next: textOf(120), endsAtMs: 1 } },
       signatureHeader: textOf(nameCharactersMax),
       headersCiphertext: textOf(Math.ceil((headerBytes * 4) / 3)),
+      blockedUntilMs: 0,
       active: true,
       deleted: false,
       plan: 'team',

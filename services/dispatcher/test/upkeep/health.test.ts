@@ -311,6 +311,16 @@ describe('automatic deactivation', () => {
     expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
   });
 
+  test('counts days from the end of a block by Retry-After', async () => {
+    await fail(9 * DAY);
+    const setBlocked = (days: number) =>
+      database.pool.query("UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 day'", [days]);
+    await setBlocked(2);
+    expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
+    await setBlocked(4);
+    expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 1 });
+  });
+
   test('tells the admins, changes no `updated_at`, and ends when somebody switches it on', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90, 10);

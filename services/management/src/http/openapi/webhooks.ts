@@ -175,7 +175,7 @@ function delivery(eventType: EventType): Operation {
       },
       default: {
         description:
-          'Anything else, a redirect or silence beyond the time limit (10 seconds unless the operator set another) is a failure: it is tried again up to five times, 30 seconds later and then after twice as long each time. `Retry-After` on a 429 or 503 can lengthen the wait.',
+          'Anything else, a redirect or silence beyond the time limit (10 seconds unless the operator set another) is a failure: it is tried again up to five times, 30 seconds later and then after twice as long each time. `Retry-After` on a 429 or 503 stops all requests to the webhook for that time, an hour at most, except for a probe each minute.',
       },
     },
   };

@@ -1,0 +1,54 @@
+import { type Pool, runStatement } from '@runhook/database';
+
+/*
+ * `Retry-After` of an endpoint, stored on its subscription (docs/contract.md#retry-after). Each change raises the version of the
+ * subscription, so every dispatcher reads it before its next first attempt; retries and lanes read it with their deliveries.
+ */
+
+const PROBE_EVERY = `interval '60 seconds'`;
+
+export interface BlockChange {
+  subscriptionId: string;
+  /** How long the endpoint asks for no requests; 0 ends the block. */
+  forMs: number;
+}
+
+// Responses of one time ask for nearly the same: a change of less than a second would raise the version for each of them.
+const CHANGE = `
+  UPDATE subscriptions s
+  SET blocked_until = now() + i.for_ms * interval '1 millisecond', probe_at = now() + ${PROBE_EVERY}
+  FROM (
+    SELECT id, max(for_ms) AS for_ms FROM unnest($1::text[], $2::int[]) AS changes (id, for_ms) GROUP BY id
+  ) AS i
+  WHERE s.id = i.id AND CASE WHEN i.for_ms = 0 THEN s.blocked_until > now() ELSE
+    s.blocked_until IS NULL OR abs(extract(epoch FROM s.blocked_until - now()) * 1000 - i.for_ms) > 1000 END`;
+
+export async function changeBlocks(pool: Pool, changes: readonly BlockChange[]): Promise<void> {
+  const values = [changes.map(({ subscriptionId }) => subscriptionId), changes.map(({ forMs }) => forMs)];
+  await runStatement(pool, CHANGE, values, 'change-blocks');
+}
+
+/** A subscription that is blocked. */
+export interface Block {
+  /** How much longer. */
+  blockedMs: number;
+  /** Whether the caller may send one request, which no other dispatcher may. */
+  isProbe: boolean;
+}
+
+const CLAIM_PROBE = `
+  WITH probe AS (
+    UPDATE subscriptions SET probe_at = now() + ${PROBE_EVERY}
+    WHERE id = $1 AND active AND deleted_at IS NULL AND blocked_until > now() AND probe_at <= now()
+    RETURNING id
+  )
+  SELECT ceil(extract(epoch FROM blocked_until - now()) * 1000)::int AS "blockedMs",
+    EXISTS (SELECT FROM probe) AS "isProbe"
+  FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL AND blocked_until > now()`;
+
+/** Claims the probe of a blocked subscription if it is due. Null if the subscription is not blocked. */
+export async function claimProbe(pool: Pool, subscriptionId: string): Promise<Block | null> {
+  type Row = Block & { [column: string]: unknown };
+  const [block] = await runStatement<Row>(pool, CLAIM_PROBE, [subscriptionId], 'claim-probe');
+  return block ?? null;
+}
