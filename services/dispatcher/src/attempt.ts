@@ -180,7 +180,7 @@ export async function logAttempt(
   attempted: AttemptRecord,
 ): Promise<boolean> {
   try {
-    await dispatcher.record.recordAttempt(attempted);
+    await dispatcher.record.commits.recordAttempt(attempted);
   } catch (error) {
     if (!isPermanentRejection(error)) throw error;
     await dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);

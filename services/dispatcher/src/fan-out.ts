@@ -80,7 +80,7 @@ async function planAndCommit(
       const subscriptions: KnownSubscription[] =
         pending.length > 0 ? matched.map((one) => ({ ...one, isFull: false })) : matched;
       deliveries = subscriptions.length;
-      const mustResume = interrupted || record.isRefused || deliveries > AT_ONCE_MAX;
+      const mustResume = interrupted || record.commits.mustCommitFirst || deliveries > AT_ONCE_MAX;
       const commit = mustResume ? commitThenAttempt : attemptThenCommit;
       const { version } = account;
       result = await commit(dispatcher, { event, version, subscriptions }, pending);
@@ -154,7 +154,7 @@ async function attemptThenCommit(
     const firsts = subscriptions.map((subscription) => firstOf(dispatcher, start.event, subscription));
     inLine = 0;
     const commit = new CommitOfFirsts(firsts, async () =>
-      record.commitAttempted({
+      record.commits.commitAttempted({
         event: start.event,
         // Requests that were sent are recorded whatever version their account has.
         version: firsts.length === 0 ? version : null,
@@ -233,8 +233,8 @@ async function commitThenAttempt(
     };
     const { result, added } =
       subscriptions.length > AT_ONCE_MAX
-        ? await record.commitPage(plan)
-        : await record.commitEvent(plan(AT_ONCE_MAX));
+        ? await record.commits.commitPage(plan)
+        : await record.commits.commitEvent(plan(AT_ONCE_MAX));
     if (result !== 'claimed') return result;
     isRecorded = true;
     committed += page.length;

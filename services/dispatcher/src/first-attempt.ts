@@ -88,7 +88,7 @@ export function begin(
 ): Promise<void> {
   return dispatcher.spans.deliverFirst(first.delivery, async () => {
     try {
-      first.attempted = await attemptFirst(dispatcher, first, plannedAtMs, leaveLine);
+      first.attempted = await attemptFirst(dispatcher, first, plannedAtMs, leaveLine, commit === undefined);
     } finally {
       commit?.attemptEnded();
     }
@@ -96,14 +96,15 @@ export function begin(
   });
 }
 
-/** Null when its lane has no slot for it. */
+/** Returns null when the lane has no slot, or when the delivery must be committed first and is not on record. */
 async function attemptFirst(
   dispatcher: Dispatcher,
   { delivery, target, isShut }: FirstAttempt,
   plannedAtMs: number,
   leaveLine: () => void,
+  isOnRecord: boolean,
 ): Promise<AttemptResult | null> {
-  const { limits, semaphore, metrics } = dispatcher;
+  const { limits, semaphore, metrics, record } = dispatcher;
   if (isShut) {
     leaveLine();
     return null;
@@ -112,7 +113,8 @@ async function attemptFirst(
   if (entering) await entering;
   leaveLine();
   const isFresh = performance.now() - plannedAtMs < FRESH_MS;
-  const slot = isFresh ? limits.acquireInPlace(laneOf(dispatcher, delivery, target)) : null;
+  const mayBegin = isFresh && (isOnRecord || !record.commits.mustCommitFirst);
+  const slot = mayBegin ? limits.acquireInPlace(laneOf(dispatcher, delivery, target)) : null;
   if (!slot) {
     semaphore.release();
     return null;

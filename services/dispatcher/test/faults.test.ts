@@ -66,6 +66,38 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
+  test('no first attempt begins before its commit once a commit has waited for a second', async () => {
+    await subscribe('/one');
+    await harness.startDispatcher();
+    const lock = await harness.database.pool.connect();
+    await lock.query('BEGIN; LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE');
+    const commitsThatWait = async (ageMs: number) => {
+      const { rows } = await harness.database.pool.query<{ count: number }>(
+        `SELECT count(*)::int FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%age_ms%'
+           AND clock_timestamp() - query_start > $1 * interval '1 ms'`,
+        [ageMs],
+      );
+      return rows[0]?.count;
+    };
+    try {
+      await harness.publisher.publish(event(1));
+      await harness.receiver.waitFor(1);
+      await eventually(async () => expect(await commitsThatWait(1_000)).toBe(1));
+      await harness.publisher.publish(event(2));
+      await eventually(async () => expect(await commitsThatWait(0)).toBe(2));
+      expect(harness.receiver.requests).toHaveLength(1);
+    } finally {
+      await lock.query('COMMIT');
+      lock.release();
+    }
+    await eventually(async () => {
+      const deliveries = await deliveriesOf(harness.database);
+      expect(deliveries.map(({ status }) => status)).toEqual(['delivered', 'delivered']);
+    });
+    expect(harness.receiver.requests).toHaveLength(2);
+  });
+
   test('what came of a later attempt is kept until the log takes it, and not sent again', async () => {
     await subscribe('/one');
     harness.receiver.respondWith(() => ({ status: harness.receiver.requests.length === 1 ? 500 : 200 }));

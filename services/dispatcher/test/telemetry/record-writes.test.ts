@@ -71,8 +71,8 @@ function openProcess(databaseUrl: string) {
 /** Commits an event, or records the result of an attempt. */
 function write(table: 'events' | 'attempts', runId: number): Promise<unknown> {
   const event = exampleEvent('job.run.started', account.jobs[0] as never, runId);
-  if (table === 'events') return process.record.commitEvent({ event, version: null, deliveries: [] });
-  return process.record.recordAttempt({
+  if (table === 'events') return process.record.commits.commitEvent({ event, version: null, deliveries: [] });
+  return process.record.commits.recordAttempt({
     deliveryId: `wdl_${runId}`,
     accountId: account.id,
     day: idDay('event', event.eventId),

@@ -1,0 +1,75 @@
+import { isItemFault, type RecordWrites } from '@runhook/database';
+import { type Logger, MicroBatcher } from '@runhook/runtime';
+import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { retryWhileUnavailable, type Waiting } from './retry-while-unavailable.ts';
+
+const BATCH_SIZE_MAX = 200;
+/**
+ * The next batch waits for the previous one: the busier the database, the larger the batches, and a statement of a hundred
+ * rows costs little more than one of twenty.
+ */
+const BATCH_SLOTS = 1;
+/** Batches that an event waits for before its request follow each other faster than those that record its result. */
+const SPACING_MS = {
+  match: 2,
+  look: 2,
+  commit: 5,
+  load: 5,
+  park: 5,
+  attempted: 15,
+  record: 10,
+  cancel: 10,
+  block: 2,
+};
+
+/** Kinds of writes, by the batcher that makes them; a read has none. */
+const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
+  commit: 'events',
+  attempted: 'events',
+  record: 'attempts',
+  park: 'parked deliveries',
+  cancel: 'cancelled deliveries',
+  block: 'blocks',
+};
+
+export interface BatchOptions {
+  /** Notes whether the writes were possible. */
+  writes: Pick<RecordWrites, 'track'>;
+  /** Ends the waits for a database that is unavailable. */
+  stopping: AbortSignal;
+  metrics: Pick<DispatcherMetrics, 'batchSize'>;
+  logger: Logger;
+}
+
+export interface BatchTuning {
+  outlasts?: Waiting['outlasts'];
+  gather?: { ms: number; enough: number };
+}
+
+/** Creates a batcher whose statements are retried while the database is unavailable. */
+export function createBatcher<Item, Result>(
+  { writes, stopping, metrics, logger }: BatchOptions,
+  name: keyof typeof SPACING_MS,
+  run: (items: Item[]) => Promise<Result[]>,
+  { outlasts = () => false, gather }: BatchTuning = {},
+): MicroBatcher<Item, Result> {
+  const kind = WRITE_KINDS[name];
+  const tracked = (items: Item[]) => (kind === undefined ? run(items) : writes.track(kind, () => run(items)));
+  return new MicroBatcher({
+    run: (items) => retryWhileUnavailable({ stopping, logger, outlasts }, () => tracked(items)),
+    sizeMax: BATCH_SIZE_MAX,
+    slots: BATCH_SLOTS,
+    spacingMs: SPACING_MS[name],
+    ...(gather && { gather }),
+    isItemFault,
+    onBatch: metrics.batchSize[name],
+  });
+}
+
+/** Adapts a statement without results to a batcher's `run`. */
+export function withoutResults<Item>(write: (items: Item[]) => Promise<unknown>) {
+  return async (items: Item[]): Promise<void[]> => {
+    await write(items);
+    return items.map(() => undefined);
+  };
+}
