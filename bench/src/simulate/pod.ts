@@ -28,7 +28,7 @@ export class Pod {
   readonly madeMs: number;
   readonly #service: Service;
   readonly #inHand = { event: 0, retry: 0 };
-  /** Of events that jobs bring: `inHand` of services/dispatcher/src/dispatcher.ts. */
+  /** Slots of events: services/dispatcher/src/policy/events-in-flight.ts. */
   readonly #places: Places;
   readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
   /** Fetches on their way, by shard and kind: one at a time while it waits at the queue. */

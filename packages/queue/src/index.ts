@@ -16,7 +16,7 @@ export {
   type QueueBackendOptions,
   queueBackendName,
 } from './backends/index.ts';
-export type { Crowd } from './backends/pace.ts';
+export type { Backlog } from './backends/pace.ts';
 export {
   type DeliveryQueue,
   openDeliveryQueue,

@@ -1,14 +1,14 @@
 import { SHARDS_MAX, type ShardMap, shardsInUse } from '@runhook/contract';
 import type { Worker } from 'bullmq';
-import { type Crowd, Gate } from './backends/pace.ts';
+import { type Backlog, Gate } from './backends/pace.ts';
 
 export interface ShardWorkersOptions {
   /** Of the queue. */
   name: string;
   /** Jobs that all of them together may have begun. */
   concurrency: number;
-  /** Who works on what the jobs bring. */
-  crowd?: Crowd | undefined;
+  /** The items of jobs that were fetched and wait. */
+  backlog?: Backlog | undefined;
   /** The shards that this process serves, as far as they are in use; all when omitted. */
   served?: readonly number[] | undefined;
   create: (shard: number, gate: Gate) => Worker;
@@ -29,7 +29,7 @@ export class ShardWorkers {
   constructor(options: ShardWorkersOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#gate = new Gate(options.concurrency, options.crowd);
+    this.#gate = new Gate(options.concurrency, options.backlog);
   }
 
   /** By shard. */

@@ -55,7 +55,7 @@ export async function attempt(
   delivery: Attemptable,
   target: Target,
 ): Promise<AttemptResult> {
-  const { spans, limits } = dispatcher;
+  const { spans, limits, requests } = dispatcher;
   let outcome: LaneOutcome = 'failed';
   try {
     const result = await spans.attempt(delivery, target, (traceHeaders) =>
@@ -66,6 +66,7 @@ export async function attempt(
     return result;
   } finally {
     limits.release(slot, outcome);
+    requests.noteRelease(delivery.subscriptionId);
   }
 }
 

@@ -2,10 +2,11 @@ import { createSecretBox, type Database, type RecordWrites, type SecretBox } fro
 import { type Egress, egressRules } from '@runhook/egress';
 import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
-import { type Clock, type Lifecycle, type Logger, Semaphore } from '@runhook/runtime';
+import type { Clock, Lifecycle, Logger } from '@runhook/runtime';
 import { DeliveryEnqueuer } from './enqueue.ts';
-import { InHand } from './policy/in-hand.ts';
+import { EventsInFlight } from './policy/events-in-flight.ts';
 import type { RetryPolicy } from './policy/outcome.ts';
+import { RequestsInFlight } from './policy/requests-in-flight.ts';
 import { SubscriptionLimiter } from './policy/subscription-limiter.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
 import type { Quarantine } from './record/quarantine.ts';
@@ -33,12 +34,8 @@ export interface Dispatcher {
   stopping: AbortSignal;
   /** Events that this process is at, by the ids of their jobs; each settles when it is not any more. */
   underWay: Map<string, Promise<unknown>>;
-  /** Of events that jobs bring: one may bring several. */
-  inHand: InHand;
-  /** Of first attempts in place, over all event jobs. */
-  semaphore: Semaphore;
-  /** Of deliveries that are planned to be attempted in place and have no place yet. */
-  planned: Semaphore;
+  events: EventsInFlight;
+  requests: RequestsInFlight;
   metrics: DispatcherMetrics;
   spans: Spans;
   logger: Logger;
@@ -71,11 +68,6 @@ export interface DispatcherParts {
   spans: Spans;
   logger: Logger;
 }
-
-/** An event has many deliveries, or a far-away endpoint: attempts in flight are bounded over all event jobs. */
-const IN_PLACE_PER_JOB = 4;
-/** What is planned has to be attempted while it is fresh: so many wait for half as long as an attempt takes. */
-const PLANNED_PER_JOB = 2;
 
 export function openDispatcher(parts: DispatcherParts): Dispatcher {
   const { settings, lifecycle, stopping, drainEnd, database, clock, deliveryQueue, quarantine } = parts;
@@ -111,9 +103,8 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     clock,
     stopping,
     underWay: new Map(),
-    inHand: new InHand({ max: settings.deliveryConcurrency }),
-    semaphore: new Semaphore(settings.deliveryConcurrency * IN_PLACE_PER_JOB),
-    planned: new Semaphore(settings.deliveryConcurrency * PLANNED_PER_JOB),
+    events: new EventsInFlight(settings.deliveryConcurrency),
+    requests: new RequestsInFlight(settings.deliveryConcurrency),
     metrics,
     spans,
     logger,

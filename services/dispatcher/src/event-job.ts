@@ -61,10 +61,9 @@ async function processEvent(
   message: unknown,
   retentionDays: number,
 ): Promise<string | null> {
-  const { inHand, metrics, clock } = dispatcher;
-  // The rest of a burst is taken when nothing else waits, in here as in the queue.
-  const entering = inHand.acquire((opts?.priority ?? 0) > 0);
-  if (entering) await entering;
+  const { metrics, clock } = dispatcher;
+  // The rest of a burst has the lower priority here, as in the queue.
+  const releaseSlot = await dispatcher.events.acquire((opts?.priority ?? 0) > 0);
   try {
     const ownId = () => eventIdForJob(id ?? '', timestamp);
     const defaults = { eventId: ownId, timestampMs: timestamp, nowMs: clock.nowMs(), retentionDays };
@@ -73,11 +72,14 @@ async function processEvent(
       const problem = problems.map(({ message }) => message).join('; ');
       return (await setAsideOutOfRange(dispatcher, message, defaults, problem)) ? null : problem;
     }
-    const result = await dispatch(dispatcher, event, attemptsStarted > 1).catch(async (error: unknown) => {
-      if (attemptsStarted <= UNSETTLED_TRIES || !isPermanentRejection(error)) throw error;
-      await dispatcher.quarantine.setAsideEvent(event, error);
-      return null;
-    });
+    const isInterrupted = attemptsStarted > 1;
+    const result = await dispatch(dispatcher, event, isInterrupted, releaseSlot).catch(
+      async (error: unknown) => {
+        if (attemptsStarted <= UNSETTLED_TRIES || !isPermanentRejection(error)) throw error;
+        await dispatcher.quarantine.setAsideEvent(event, error);
+        return null;
+      },
+    );
     if (result === null) return null;
     if (result.kind === 'unknown_account') return 'accountId is not an account';
     if (result.kind === 'conflict')
@@ -85,7 +87,7 @@ async function processEvent(
     metrics.events[result.kind].inc();
     return null;
   } finally {
-    inHand.release();
+    releaseSlot();
   }
 }
 
@@ -121,10 +123,11 @@ async function dispatch(
   dispatcher: Dispatcher,
   event: JobRunEvent,
   interrupted: boolean,
+  onCommitted: () => void,
 ): Promise<FanOutResult> {
-  const result = await fanOut(dispatcher, event, interrupted);
+  const result = await fanOut(dispatcher, event, interrupted, onCommitted);
   if (result.kind !== 'conflict') return result;
   const recorded = await dispatcher.record.loadEvent(event);
-  if (recorded !== null) await fanOut(dispatcher, recorded, interrupted);
+  if (recorded !== null) await fanOut(dispatcher, recorded, interrupted, onCommitted);
   return result;
 }

@@ -16,10 +16,12 @@ import type { EventState } from './record/event-states.ts';
 const AT_ONCE_MAX = 50;
 
 /**
- * Whose first attempts take longer than this is committed meanwhile, with what has become of them by then. Most endpoints
- * answer sooner, and the log is not long behind.
+ * An event whose first attempts take longer than this is committed with the results that it has: most endpoints respond sooner, and
+ * the log is not far behind. While other events wait for a slot, an event gives up its own sooner, though its deliveries that are
+ * pending cost a second write.
  */
 const COMMIT_AFTER_MS = 500;
+const URGENT_COMMIT_AFTER_MS = 50;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
@@ -33,14 +35,18 @@ export type FanOutResult =
  * Turns an event into deliveries and makes their first attempts, each in place or, without a slot in its lane, as a parked
  * one. When this resolves, every delivery is attempted and recorded, or parked: the job may go.
  * @param interrupted the event's job ran before and did not end, so deliveries that it committed may be pending
+ * @param onCommitted called once the event is committed, while its first attempts may be in flight
  */
 export function fanOut(
   dispatcher: Dispatcher,
   event: JobRunEvent,
   interrupted: boolean,
+  onCommitted: () => void,
 ): Promise<FanOutResult> {
   return dispatcher.spans.fanOut(event, () =>
-    oneAtATime(dispatcher, eventJobId(event), () => planAndCommit(dispatcher, event, interrupted)),
+    oneAtATime(dispatcher, eventJobId(event), () =>
+      planAndCommit(dispatcher, event, interrupted, onCommitted),
+    ),
   );
 }
 
@@ -64,6 +70,7 @@ async function planAndCommit(
   dispatcher: Dispatcher,
   event: JobRunEvent,
   interrupted: boolean,
+  onCommitted: () => void,
 ): Promise<FanOutResult> {
   const { record, metrics } = dispatcher;
   const { accounts } = record;
@@ -86,6 +93,7 @@ async function planAndCommit(
       result = await commit(dispatcher, { event, version, subscriptions }, pending);
       if (result === 'outdated') accounts.forget(account);
     } while (result === 'outdated');
+    onCommitted();
   } finally {
     await allEnded(pending);
   }
@@ -142,18 +150,18 @@ async function attemptThenCommit(
   { event, version, subscriptions }: Planning,
   pending: Promise<void>[],
 ): Promise<CommitResult> {
-  const { record, planned: line } = dispatcher;
-  // A plan that is queued becomes stale, so it is made when its commit begins.
-  let inLine = subscriptions.length;
-  const entering = inLine === 0 ? undefined : line.acquire(inLine);
-  if (entering) await entering;
+  const { record, requests, events } = dispatcher;
+  // A plan that waits for permits becomes stale, so it is made when the event has them.
+  let unused = subscriptions.length;
+  await requests.acquire(unused);
   try {
     const plannedAtMs = performance.now();
     const start = startOf(event, await record.stateOf({ event, version }));
     if (start.result !== undefined) return start.result;
     const firsts = subscriptions.map((subscription) => firstOf(dispatcher, start.event, subscription));
-    inLine = 0;
-    const commit = new CommitOfFirsts(firsts, async () =>
+    unused = 0;
+    const isUrgent = () => events.waiting > 0;
+    const commit = new CommitOfFirsts(firsts, isUrgent, async () =>
       record.commits.commitAttempted({
         event: start.event,
         // Requests that were sent are recorded whatever version their account has.
@@ -163,15 +171,14 @@ async function attemptThenCommit(
         isRecorded: start.isRecorded,
       }),
     );
-    const leaveLine = () => line.release();
-    for (const first of firsts) track(pending, begin(dispatcher, first, { plannedAtMs, leaveLine, commit }));
+    for (const first of firsts) track(pending, begin(dispatcher, first, { plannedAtMs, commit }));
     return (await commit.outcome).result;
   } finally {
-    line.release(inLine);
+    requests.release(unused);
   }
 }
 
-/** Commits an event once, when all its first attempts have ended or `COMMIT_AFTER_MS` after the start. */
+/** Commits an event once, when all its first attempts have ended or some time after the start. */
 class CommitOfFirsts implements FirstAttemptCommit {
   readonly outcome: Promise<CommitOutcome>;
   readonly #firsts: readonly FirstAttempt[];
@@ -182,15 +189,22 @@ class CommitOfFirsts implements FirstAttemptCommit {
   #hasBegun = false;
 
   /** @param commit must not throw synchronously; it may reject */
-  constructor(firsts: readonly FirstAttempt[], commit: () => Promise<CommitOutcome>) {
+  constructor(
+    firsts: readonly FirstAttempt[],
+    isUrgent: () => boolean,
+    commit: () => Promise<CommitOutcome>,
+  ) {
     this.#firsts = firsts;
     this.#left = firsts.length;
     this.#commit = commit;
     this.outcome = new Promise((resolve) => {
       this.#resolve = resolve;
     });
+    const startMs = performance.now();
+    this.#timer = setInterval(() => {
+      if (isUrgent() || performance.now() - startMs >= COMMIT_AFTER_MS) this.#begin();
+    }, URGENT_COMMIT_AFTER_MS);
     if (firsts.length === 0) this.#begin();
-    else this.#timer = setTimeout(() => this.#begin(), COMMIT_AFTER_MS);
   }
 
   attemptEnded(): void {
@@ -200,7 +214,7 @@ class CommitOfFirsts implements FirstAttemptCommit {
 
   #begin(): void {
     this.#hasBegun = true;
-    clearTimeout(this.#timer);
+    clearInterval(this.#timer);
     for (const first of this.#firsts) first.committed = first.attempted;
     this.#resolve(this.#commit());
   }
@@ -215,7 +229,7 @@ async function commitThenAttempt(
   { event, version, subscriptions }: Planning,
   pending: Promise<void>[],
 ): Promise<CommitResult> {
-  const { record } = dispatcher;
+  const { record, requests } = dispatcher;
   const start = startOf(event, await record.stateOf({ event, version }));
   if (start.result !== undefined) return start.result;
   let { isRecorded } = start;
@@ -238,8 +252,9 @@ async function commitThenAttempt(
     if (result !== 'claimed') return result;
     isRecorded = true;
     committed += page.length;
-    for (const first of page)
-      if (added.has(first.delivery.id)) track(pending, begin(dispatcher, first, { plannedAtMs }));
+    const toBegin = page.filter(({ delivery }) => added.has(delivery.id));
+    await requests.acquire(toBegin.length);
+    for (const first of toBegin) track(pending, begin(dispatcher, first, { plannedAtMs }));
   } while (committed < subscriptions.length);
   return 'claimed';
 }

@@ -11,12 +11,14 @@ import {
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
 import { fullLaneReason, type KnownSubscription } from './policy/next-step.ts';
+import type { Lane } from './policy/origins.ts';
+import type { Slot } from './policy/subscription-limiter.ts';
 import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
 import type { Target } from './target.ts';
 
 /**
- * How long a plan may wait for its attempt, since the subscription was found to be as it was planned with. What waits
- * longer is parked, and its subscription read again for the attempt.
+ * How long a first attempt may wait after its subscription was found to be as it was planned with. A delivery that would wait longer is
+ * deferred, and its subscription is read again for the attempt.
  */
 export const FRESH_MS = 500;
 
@@ -51,7 +53,8 @@ export function firstOf(
     event,
   };
   const fullReason = isFull ? fullLaneReason(pendingMax) : null;
-  const isShut = limits.isShut(laneOf(dispatcher, delivery, target));
+  const lane = laneOf(dispatcher, delivery, target);
+  const isShut = limits.isShut(lane) && limits.expectedWaitMs(lane, 0) > FRESH_MS;
   const yet = { attempted: undefined, committed: undefined };
   return { target, delivery, isShut, fullReason, ...yet };
 }
@@ -74,56 +77,62 @@ export interface FirstAttemptCommit {
 
 interface Beginning {
   plannedAtMs: number;
-  /** To be called once it has its place, or needs none. */
-  leaveLine?: () => void;
   /** Omitted when the delivery is on record already. */
   commit?: FirstAttemptCommit;
 }
 
-/** Makes the attempt, and leaves it on record once its event is committed. */
+/** Makes the attempt and records it once its event is committed. Releases its permit (`RequestsInFlight.acquire`). */
 export function begin(
   dispatcher: Dispatcher,
   first: FirstAttempt,
-  { plannedAtMs, leaveLine = () => {}, commit }: Beginning,
+  { plannedAtMs, commit }: Beginning,
 ): Promise<void> {
   return dispatcher.spans.deliverFirst(first.delivery, async () => {
     try {
-      first.attempted = await attemptFirst(dispatcher, first, plannedAtMs, leaveLine, commit === undefined);
+      first.attempted = await attemptFirst(dispatcher, first, plannedAtMs + FRESH_MS, commit === undefined);
     } finally {
+      dispatcher.requests.release();
       commit?.attemptEnded();
     }
     await settle(dispatcher, first, await commit?.outcome);
   });
 }
 
-/** Returns null when the lane has no slot, or when the delivery must be committed first and is not on record. */
+/** Returns null when the delivery is deferred. */
 async function attemptFirst(
   dispatcher: Dispatcher,
   { delivery, target, isShut }: FirstAttempt,
-  plannedAtMs: number,
-  leaveLine: () => void,
+  untilMs: number,
   isOnRecord: boolean,
 ): Promise<AttemptResult | null> {
-  const { limits, semaphore, metrics, record } = dispatcher;
-  if (isShut) {
-    leaveLine();
-    return null;
-  }
-  const entering = semaphore.acquire();
-  if (entering) await entering;
-  leaveLine();
-  const isFresh = performance.now() - plannedAtMs < FRESH_MS;
-  const mayBegin = isFresh && (isOnRecord || !record.commits.mustCommitFirst);
-  const slot = mayBegin ? limits.acquireInPlace(laneOf(dispatcher, delivery, target)) : null;
-  if (!slot) {
-    semaphore.release();
-    return null;
-  }
-  metrics.deliveries.in_place.inc();
+  if (isShut) return null;
+  const { requests, metrics } = dispatcher;
+  requests.enter(delivery.subscriptionId);
   try {
+    const slot = await acquireSlot(dispatcher, laneOf(dispatcher, delivery, target), untilMs, isOnRecord);
+    if (!slot) return null;
+    metrics.deliveries.in_place.inc();
     return await attempt(dispatcher, slot, delivery, target);
   } finally {
-    semaphore.release();
+    requests.leave(delivery.subscriptionId);
+  }
+}
+
+/** Waits for a slot of the lane as long as `RequestsInFlight` allows it. Returns null when the delivery is deferred. */
+async function acquireSlot(
+  { limits, requests, record }: Dispatcher,
+  lane: Lane,
+  untilMs: number,
+  isOnRecord: boolean,
+): Promise<Slot | null> {
+  const { subscriptionId } = lane;
+  for (;;) {
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0 || (!isOnRecord && record.commits.mustCommitFirst)) return null;
+    const expectedMs = limits.expectedWaitMs(lane, requests.waitingFor(subscriptionId));
+    const slot = requests.mayBegin(subscriptionId, expectedMs) ? limits.acquireInPlace(lane) : null;
+    if (slot || expectedMs > leftMs || !requests.mayWait(subscriptionId)) return slot;
+    await requests.slotReleased(subscriptionId, leftMs);
   }
 }
 

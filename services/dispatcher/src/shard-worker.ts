@@ -1,6 +1,6 @@
 import type { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import {
-  type Crowd,
+  type Backlog,
   DelayedError,
   type Job,
   type QueueBackend,
@@ -73,8 +73,8 @@ interface Work<Data> {
   /** Answers what the listener is told. */
   process: (job: Job<Data>, shard: number) => Promise<unknown>;
   onCompleted?: (job: Job<Data>, result: unknown) => void;
-  /** Who works on what the jobs bring. */
-  crowd?: Crowd;
+  /** The items of jobs that were fetched and wait. */
+  backlog?: Backlog;
   removeOnFail: { count: number; age?: number };
   settings?: WorkerSettings;
 }
@@ -84,7 +84,7 @@ export function startWorkers<Data>(
   dispatcher: Dispatcher,
   name: WorkedQueue,
   options: WorkerOptions,
-  { process, onCompleted, crowd, ...tuned }: Work<Data>,
+  { process, onCompleted, backlog, ...tuned }: Work<Data>,
 ): StartedWorkers {
   const { backend, concurrency, served, telemetry } = options;
   const jobsInFlight = new Map<number, JobsInFlight>();
@@ -92,7 +92,7 @@ export function startWorkers<Data>(
   const workers = new ShardWorkers({
     name,
     concurrency,
-    crowd,
+    backlog,
     served,
     create(shard, gate) {
       const jobs = jobsInFlight.get(shard) ?? { now: 0, begun: 0 };

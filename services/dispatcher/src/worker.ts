@@ -41,7 +41,7 @@ export function startEventWorkers(
   options: WorkerOptions,
 ): StartedWorkers {
   return startWorkers<unknown>(dispatcher, JOB_RUN_EVENTS, options, {
-    crowd: dispatcher.inHand,
+    backlog: dispatcher.events,
     removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: KEPT_MESSAGES_MAX },
     async process(job) {
       const result = await processEvents(dispatcher, job, options.retentionDays);

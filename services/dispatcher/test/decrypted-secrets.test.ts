@@ -48,6 +48,7 @@ test('the secrets of a webhook are decrypted for each attempt, and nothing retai
       attempt: (_delivery: unknown, _target: unknown, send: (headers: object) => unknown) => send({}),
     },
     limits: { release: () => undefined },
+    requests: { noteRelease: () => undefined },
     egress: { post: async () => exchange },
     secrets: {
       decrypt(ciphertext: string) {

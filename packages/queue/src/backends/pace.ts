@@ -6,12 +6,12 @@ const UNBEGUN_MAX = 48;
 /** How much of what a job brings tells of the next one. */
 const LATEST_SHARE = 1 / 8;
 
-/** Those who work on what jobs bring, which may be several things each. */
-export interface Crowd {
-  /** Whether they have enough that waits: no more is fetched. */
-  readonly isCrowded: boolean;
-  /** Set by whoever fetches for them: called when they have not any more. */
-  onThin: () => void;
+/** The items of jobs, several of one job, that wait in the process. */
+export interface Backlog {
+  /** While it is saturated, no job is fetched. */
+  readonly isSaturated: boolean;
+  /** Set by the gate: must be called when it is not saturated any longer. */
+  onCapacity: () => void;
 }
 
 /**
@@ -21,15 +21,15 @@ export interface Crowd {
 export class Gate {
   readonly concurrency: number;
   readonly #doors = new Set<Door>();
-  readonly #crowd: Crowd | undefined;
+  readonly #backlog: Backlog | undefined;
   #begun = 0;
   /** Things that a job brings, as the latest have. */
   #broughtByOne = 1;
 
-  constructor(concurrency: number, crowd?: Crowd) {
+  constructor(concurrency: number, backlog?: Backlog) {
     this.concurrency = concurrency;
-    this.#crowd = crowd;
-    if (crowd) crowd.onThin = () => this.#fetchAgain();
+    this.#backlog = backlog;
+    if (backlog) backlog.onCapacity = () => this.#fetchAgain();
   }
 
   #fetchAgain(): void {
@@ -76,7 +76,7 @@ export class Gate {
 
   /** How many jobs the worker behind a door may have. */
   allowance(door: Door): number {
-    if (this.#crowd?.isCrowded) return Math.max(1, door.begun);
+    if (this.#backlog?.isSaturated) return Math.max(1, door.begun);
     let busy = 1;
     for (const other of this.#doors) if (other !== door && other.begun + other.waiting.length > 0) busy += 1;
     const unbegun = Math.round(UNBEGUN_MAX / busy / this.#broughtByOne);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createTestQueue, eventually, queueBackends } from '@runhook/testing';
-import { type Crowd, Gate } from '../../src/backends/pace.ts';
+import { type Backlog, Gate } from '../../src/backends/pace.ts';
 import { createQueueBackend } from '../../src/index.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -42,33 +42,33 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     await eventually(() => expect(begun).toBe(300));
   });
 
-  test('fetches nothing while there is a crowd, and goes on when there is none, though no job has ended', async () => {
+  test('fetches nothing while the backlog is saturated, and goes on when it is not, though no job has ended', async () => {
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
     const backend = createQueueBackend(testQueue.url);
-    const queue = backend.createQueue<{ index: number }>('crowd');
+    const queue = backend.createQueue<{ index: number }>('backlog');
     closers.push(() => queue.close());
     let end: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
     let begun = 0;
-    const crowd: Crowd = {
-      get isCrowded() {
+    const backlog: Backlog = {
+      get isSaturated() {
         return begun >= 3 && begun < 1_000;
       },
-      onThin: () => undefined,
+      onCapacity: () => undefined,
     };
     await queue.addBulk(Array.from({ length: 200 }, (_, index) => ({ name: 'job', data: { index } })));
     const worker = backend.createWorker<{ index: number }>(
-      'crowd',
+      'backlog',
       async () => {
         begun += 1;
         await ended;
       },
       { concurrency: 300 },
       0,
-      new Gate(300, crowd),
+      new Gate(300, backlog),
     );
     closers.push(() => worker.close());
     closers.push(async () => end());
@@ -77,7 +77,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     const [, active] = await Promise.all([eventLoopTurns(), queue.getActiveCount()]);
     expect(active).toBeLessThan(100);
     begun += 1_000;
-    crowd.onThin();
+    backlog.onCapacity();
     await eventually(() => expect(begun).toBe(1_200));
   });
 });

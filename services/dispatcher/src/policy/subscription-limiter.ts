@@ -12,8 +12,9 @@ import { RecentResults } from './recent-results.ts';
  * | failing | 3 attempts or more, and none of the last 20 succeeded; or its server took none of the last 3 connections | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
  * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
- * | open | otherwise | 128 × its success rate over the last 20 attempts; 16 before the first success | 64 × its success rate; 16 before the first success |
+ * | open | otherwise | 128 × its success rate over the last 20 attempts, and 32 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
+ * The limit of first attempts holds for both kinds together. While a lane that has not succeeded has its job, it has no first attempts.
  * Events: each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which grows
  * with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe at
  * a time. Silent, unproven and failing subscriptions share DoubtfulSlots; all subscriptions of a server share Origins.
@@ -28,6 +29,8 @@ interface Pool {
 
 class LaneState {
   inFlight = 0;
+  /** First attempts among those in flight. */
+  inPlace = 0;
   readonly recent = new RecentResults();
   /** Null until the first attempt is planned. */
   origin: string | null = null;
@@ -70,6 +73,8 @@ export interface SubscriptionLimiterOptions {
 }
 
 const IN_PLACE_MAX = 128;
+/** While the lane has its job, which uses the remaining slots. */
+const WITH_JOB_MAX = 32;
 const QUEUED_MAX = 64;
 const UNPROVEN_MAX = 16;
 const SILENT_MAX = 4;
@@ -114,14 +119,21 @@ export class SubscriptionLimiter {
 
   /** Whether a first attempt would find no slot now, so that its delivery can be committed as parked. */
   isShut(lane: Lane): boolean {
-    const state = this.#stateOf(lane);
-    return this.#hasJob(state) || this.#room(this.#inPlace, state) === 0 || !this.#origins.hasRoom(lane);
+    this.setBlocked(lane.subscriptionId, lane.blockedMs);
+    return this.#roomInPlace(this.#stateOf(lane)) === 0 || !this.#origins.hasRoom(lane);
   }
 
-  /** For a first attempt; null if its delivery must be parked. */
+  /** For a first attempt after `isShut`; null if it must wait or its delivery must be parked. */
   acquireInPlace(lane: Lane): Slot | null {
     const state = this.#stateOf(lane);
-    return this.#hasJob(state) ? null : this.#acquire(this.#inPlace, state, lane);
+    return this.#begin(this.#inPlace, state, lane, this.#roomInPlace(state));
+  }
+
+  /** Estimates how long a first attempt waits for a slot behind others; infinite unless its lane is open and has succeeded. */
+  expectedWaitMs(lane: Lane, ahead: number): number {
+    const state = this.#stateOf(lane);
+    if (!this.#isReliable(state)) return Number.POSITIVE_INFINITY;
+    return (state.heldMs * (ahead + 1)) / limitOf('open', IN_PLACE_MAX, state);
   }
 
   /**
@@ -129,10 +141,11 @@ export class SubscriptionLimiter {
    * @param ignoresBlock for a manual redelivery and for a probe of a blocked lane
    */
   acquireQueued(lane: Lane, ignoresBlock = false): Slot | null {
+    this.setBlocked(lane.subscriptionId, lane.blockedMs);
     const state = this.#stateOf(lane);
-    if (!ignoresBlock || this.#classOf(state) !== 'blocked') return this.#acquire(this.#queued, state, lane);
-    const isFree = state.inFlight < UNPROVEN_MAX && this.#origins.hasRoom(lane);
-    return isFree ? this.#begin(this.#queued, state, lane) : null;
+    const isExempt = ignoresBlock && this.#classOf(state) === 'blocked';
+    const room = isExempt ? UNPROVEN_MAX - state.inFlight : this.#room(this.#queued, state);
+    return this.#begin(this.#queued, state, lane, room);
   }
 
   release({ pool, state, lane, kind, startMs }: Slot, outcome: LaneOutcome): void {
@@ -141,6 +154,7 @@ export class SubscriptionLimiter {
     if (kind !== 'open') pool.doubtful.giveBack(startMs, succeeded);
     const tookMs = now - startMs;
     state.inFlight -= 1;
+    if (pool === this.#inPlace) state.inPlace -= 1;
     state.heardAtMs = this.#anyHeardAtMs = now;
     state.recent.add(succeeded);
     state.heldMs += (tookMs - state.heldMs) * HELD_WEIGHT;
@@ -157,7 +171,7 @@ export class SubscriptionLimiter {
     this.#of(subscriptionId).blockedUntilMs = this.#nowMs() + blockedMs;
   }
 
-  /** While the job of a lane is active or delayed, no first attempt overtakes its parked deliveries. */
+  /** While the job of a lane is active or delayed, first attempts leave slots to it, and have none unless the lane has succeeded. */
   beginDraining(subscriptionId: string): void {
     this.#of(subscriptionId).isDraining = true;
   }
@@ -200,10 +214,9 @@ export class SubscriptionLimiter {
     return Math.ceil(Math.min(Math.max(atMs - now, WAIT_MIN_MS), WAIT_MAX_MS));
   }
 
-  #stateOf({ subscriptionId, origin, blockedMs }: Lane): LaneState {
+  #stateOf({ subscriptionId, origin }: Lane): LaneState {
     const state = this.#of(subscriptionId);
     state.origin = origin;
-    state.blockedUntilMs = this.#nowMs() + blockedMs;
     return state;
   }
 
@@ -241,12 +254,12 @@ export class SubscriptionLimiter {
     return isDraining || turnAtMs > this.#nowMs();
   }
 
-  #acquire(pool: Pool, state: LaneState, lane: Lane): Slot | null {
-    const isFree = this.#room(pool, state) > 0 && this.#origins.hasRoom(lane);
-    return isFree ? this.#begin(pool, state, lane) : null;
+  #isReliable(state: LaneState): boolean {
+    return state.recent.hasSuccess && this.#classOf(state) === 'open';
   }
 
-  #begin(pool: Pool, state: LaneState, lane: Lane): Slot {
+  #begin(pool: Pool, state: LaneState, lane: Lane, room: number): Slot | null {
+    if (room <= 0 || !this.#origins.hasRoom(lane)) return null;
     const kind = this.#classOf(state);
     const startMs = this.#nowMs();
     if (kind !== 'open') pool.doubtful.take(startMs);
@@ -258,12 +271,20 @@ export class SubscriptionLimiter {
     this.#origins.enter(lane);
     if (state.inFlight === 0) state.heardAtMs = startMs;
     state.inFlight += 1;
+    if (pool === this.#inPlace) state.inPlace += 1;
     return { pool, state, lane, kind, startMs };
   }
 
-  #room(pool: Pool, state: LaneState): number {
+  #roomInPlace(state: LaneState): number {
+    if (!this.#hasJob(state)) return this.#room(this.#inPlace, state);
+    return this.#isReliable(state) ? this.#room(this.#inPlace, state, WITH_JOB_MAX) : 0;
+  }
+
+  #room(pool: Pool, state: LaneState, laneMax = pool.laneMax): number {
     const kind = this.#classOf(state);
-    const free = Math.max(0, limitOf(kind, pool, state) - state.inFlight);
+    const inFlightOfPool = pool === this.#inPlace ? state.inPlace : state.inFlight - state.inPlace;
+    const freeOfPool = limitOf(kind, laneMax, state) - inFlightOfPool;
+    const free = Math.max(0, Math.min(freeOfPool, limitOf(kind, IN_PLACE_MAX, state) - state.inFlight));
     if (kind === 'open' || free === 0) return free;
     if (kind === 'failing' && !this.#mayProbe(state)) return 0;
     return Math.min(free, pool.doubtful.free());
@@ -275,7 +296,7 @@ export class SubscriptionLimiter {
   }
 }
 
-function limitOf(kind: LaneClass, { laneMax }: Pool, { recent }: LaneState): number {
+function limitOf(kind: LaneClass, laneMax: number, { recent }: LaneState): number {
   if (kind === 'blocked') return 0;
   if (kind === 'failing') return 1;
   const max = recent.hasSuccess ? Math.ceil(laneMax * recent.successRate) : UNPROVEN_MAX;

@@ -68,7 +68,7 @@ export function createBatcher<Item, Result>(
 
 /** Adapts a statement without results to a batcher's `run`. */
 export function withoutResults<Item>(write: (items: Item[]) => Promise<unknown>) {
-  return async (items: Item[]): Promise<void[]> => {
+  return async (items: Item[]): Promise<undefined[]> => {
     await write(items);
     return items.map(() => undefined);
   };

@@ -199,17 +199,18 @@ test('lanes that fail come back for their probe one after another, never later t
   expect(Math.max(...waits)).toBe(30_000);
 });
 
-test('nothing new overtakes what is parked while the job of its lane is about to come again', () => {
+test('a lane whose job waits for its next turn is not woken, and leaves slots to a few first attempts', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   limits.beginDraining('a');
   expect(limits.untilTurnMs('a')).toBeNull();
   limits.endDraining('a', 500);
-  expect([limits.untilTurnMs('a'), limits.isShut(lane('a'))]).toEqual([null, true]);
-  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  expect([limits.untilTurnMs('a'), limits.isShut(lane('a'))]).toEqual([null, false]);
+  expect(acquireAll(limits, lane('a'))).toHaveLength(32);
   expect(limits.acquireQueued(lane('a'))).not.toBeNull();
   clock.nowMs += 500;
-  expect([limits.untilTurnMs('a'), limits.isShut(lane('a'))]).toEqual([0, false]);
+  expect(limits.untilTurnMs('a')).toBe(0);
+  expect(acquireAll(limits, lane('a'))).toHaveLength(128 - 33);
 });
 
 test('a lane that fails is woken for when it may be probed, once', () => {
@@ -255,15 +256,28 @@ test('of a thousand lanes on a server that nobody can connect to, one is probed,
   expect(Math.max(...waits)).toBe(30_000);
 });
 
-test('while the job of a lane works on it, nothing new overtakes what is parked', () => {
+test('while the job of a lane that answers works on it, few first attempts have slots, and those of a new lane none', () => {
   const { limits } = setUp();
   open(limits, lane('a'));
-  limits.beginDraining('a');
-  expect(limits.acquireInPlace(lane('a'))).toBeNull();
-  expect(limits.isShut(lane('a'))).toBe(true);
+  for (const subscriptionId of ['a', 'new']) limits.beginDraining(subscriptionId);
+  expect(acquireAll(limits, lane('a'))).toHaveLength(32);
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(64);
+  expect(limits.isShut(lane('new', 1, 'https://new.example'))).toBe(true);
   limits.endDraining('a', null);
   expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
+});
+
+test('a slot is expected of a lane that answers, later the more attempts wait, and of no other', () => {
+  const { clock, limits } = setUp();
+  expect(limits.expectedWaitMs(lane('new'), 0)).toBe(Number.POSITIVE_INFINITY);
+  const slot = limits.acquireInPlace(lane('a'));
+  clock.nowMs += 128;
+  limits.release(slot as Slot, 'succeeded');
+  const [first, third] = [0, 2].map((ahead) => limits.expectedWaitMs(lane('a'), ahead));
+  expect(first).toBeGreaterThan(0);
+  expect(third).toBe(3 * (first as number));
+  failUntilItFails(limits, lane('a'));
+  expect(limits.expectedWaitMs(lane('a'), 0)).toBe(Number.POSITIVE_INFINITY);
 });
 
 test('a lane that stops answering while others answer loses its slots before its requests have timed out', () => {

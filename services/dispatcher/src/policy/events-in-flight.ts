@@ -1,0 +1,60 @@
+import { Semaphore } from '@runhook/runtime';
+
+/*
+ * Events in flight of this process, one of the four admission controls on the path of an event
+ * (docs/architecture.md#admission-controls).
+ *
+ * | State | Entered when | Left when |
+ * |---|---|---|
+ * | waiting | 128 events are in flight; the rest of a burst: 96 of these | a slot is free and no event of a higher priority waits |
+ * | in flight | it has a slot | its deliveries are committed, or its work failed |
+ *
+ * More events than keep the processor and the commits busy only wait for each other, and the collector copies what they hold. They
+ * are also what a process that is killed may send again. While 64 events wait, the workers fetch no job.
+ */
+
+const SLOTS = 128;
+/** The rest of a burst leaves slots for the events of others. */
+const LOW_PRIORITY_SHARE = 0.75;
+const SATURATED_AT = 64;
+
+export class EventsInFlight {
+  readonly #slots: Semaphore;
+  readonly #lowPriority: Semaphore;
+  /** Called when the events are not saturated any longer. */
+  onCapacity: () => void = () => {};
+
+  /** @param max a limit below the usual one */
+  constructor(max: number) {
+    const size = Math.min(SLOTS, max);
+    this.#slots = new Semaphore(size);
+    this.#lowPriority = new Semaphore(Math.ceil(size * LOW_PRIORITY_SHARE));
+  }
+
+  get waiting(): number {
+    return this.#slots.waiting + this.#lowPriority.waiting;
+  }
+
+  get isSaturated(): boolean {
+    return this.waiting >= SATURATED_AT;
+  }
+
+  /** Resolves to the release of the slot, of which only the first call has an effect. */
+  async acquire(isLowPriority: boolean): Promise<() => void> {
+    if (isLowPriority) await this.#lowPriority.acquire();
+    await this.#slots.acquire(1, isLowPriority);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      this.#release(isLowPriority);
+    };
+  }
+
+  #release(isLowPriority: boolean): void {
+    const wasSaturated = this.isSaturated;
+    this.#slots.release();
+    if (isLowPriority) this.#lowPriority.release();
+    if (wasSaturated && !this.isSaturated) this.onCapacity();
+  }
+}

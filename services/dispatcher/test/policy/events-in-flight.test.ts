@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals';
+import { EventsInFlight } from '../../src/policy/events-in-flight.ts';
+
+const microtasks = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Adds events, of which it returns the releases of those that have a slot. */
+function add(events: EventsInFlight, count: number, isLowPriority = false): (() => void)[] {
+  const releases: (() => void)[] = [];
+  for (let event = 0; event < count; event += 1)
+    void events.acquire(isLowPriority).then((release) => releases.push(release));
+  return releases;
+}
+
+test('128 events are in flight, and another follows each that is released, once', async () => {
+  const events = new EventsInFlight(384);
+  const releases = add(events, 200);
+  await microtasks();
+  expect(releases).toHaveLength(128);
+  for (let call = 0; call < 2; call += 1) releases[0]?.();
+  await microtasks();
+  expect(releases).toHaveLength(129);
+  expect(events.waiting).toBe(71);
+});
+
+test('the rest of a burst leaves a quarter of the slots to events of a higher priority', async () => {
+  const events = new EventsInFlight(384);
+  const burst = add(events, 200, true);
+  await microtasks();
+  expect(burst).toHaveLength(96);
+  const others = add(events, 40);
+  await microtasks();
+  expect(others).toHaveLength(32);
+  burst[0]?.();
+  await microtasks();
+  expect([burst.length, others.length]).toEqual([96, 33]);
+});
+
+test('reports capacity once fewer than 64 events wait', async () => {
+  const events = new EventsInFlight(3);
+  let reports = 0;
+  events.onCapacity = () => void reports++;
+  const releases = add(events, 3 + 64);
+  await microtasks();
+  expect(events.isSaturated).toBe(true);
+  for (const release of releases.splice(0)) release();
+  expect(events.isSaturated).toBe(false);
+  expect(reports).toBe(1);
+});
