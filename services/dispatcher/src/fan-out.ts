@@ -17,11 +17,12 @@ const AT_ONCE_MAX = 50;
 
 /**
  * An event whose first attempts take longer than this is committed with the results that it has: most endpoints respond sooner, and
- * the log is not far behind. While other events wait for a slot, an event gives up its own sooner, though its deliveries that are
- * pending cost a second write.
+ * the log is not far behind. While other events wait for a slot, an event is committed sooner and releases its own, though its
+ * pending deliveries cost a second write. A late timer means that the processor delays the attempts, and not their endpoints.
  */
 const COMMIT_AFTER_MS = 500;
 const URGENT_COMMIT_AFTER_MS = 50;
+const BUSY_LATE_MS = 4;
 
 export type FanOutResult =
   | { kind: 'fanned_out'; deliveries: number }
@@ -201,8 +202,13 @@ class CommitOfFirsts implements FirstAttemptCommit {
       this.#resolve = resolve;
     });
     const startMs = performance.now();
+    let dueMs = startMs;
     this.#timer = setInterval(() => {
-      if (isUrgent() || performance.now() - startMs >= COMMIT_AFTER_MS) this.#begin();
+      const nowMs = performance.now();
+      dueMs += URGENT_COMMIT_AFTER_MS;
+      const isLoopBusy = nowMs - dueMs > BUSY_LATE_MS;
+      dueMs = nowMs;
+      if (nowMs - startMs >= COMMIT_AFTER_MS || (isUrgent() && !isLoopBusy)) this.#begin();
     }, URGENT_COMMIT_AFTER_MS);
     if (firsts.length === 0) this.#begin();
   }

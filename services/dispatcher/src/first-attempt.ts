@@ -130,7 +130,7 @@ async function acquireSlot(
     const leftMs = untilMs - performance.now();
     if (leftMs <= 0 || (!isOnRecord && record.commits.mustCommitFirst)) return null;
     const expectedMs = limits.expectedWaitMs(lane, requests.waitingFor(subscriptionId));
-    const slot = requests.mayBegin(subscriptionId, expectedMs) ? limits.acquireInPlace(lane) : null;
+    const slot = limits.acquireInPlace(lane);
     if (slot || expectedMs > leftMs || !requests.mayWait(subscriptionId)) return slot;
     await requests.slotReleased(subscriptionId, leftMs);
   }

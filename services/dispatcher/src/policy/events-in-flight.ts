@@ -18,15 +18,17 @@ const SLOTS = 128;
 const LOW_PRIORITY_SHARE = 0.75;
 const SATURATED_AT = 64;
 
+export const eventsMax = (concurrency: number) => Math.min(SLOTS, concurrency);
+
 export class EventsInFlight {
   readonly #slots: Semaphore;
   readonly #lowPriority: Semaphore;
   /** Called when the events are not saturated any longer. */
   onCapacity: () => void = () => {};
 
-  /** @param max a limit below the usual one */
-  constructor(max: number) {
-    const size = Math.min(SLOTS, max);
+  /** @param concurrency jobs that each worker may have in flight */
+  constructor(concurrency: number) {
+    const size = eventsMax(concurrency);
     this.#slots = new Semaphore(size);
     this.#lowPriority = new Semaphore(Math.ceil(size * LOW_PRIORITY_SHARE));
   }

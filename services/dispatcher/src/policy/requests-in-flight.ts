@@ -1,4 +1,5 @@
 import { Semaphore } from '@runhook/runtime';
+import { eventsMax } from './events-in-flight.ts';
 
 /*
  * Requests in flight of this process, one of the four admission controls on the path of an event
@@ -11,17 +12,12 @@ import { Semaphore } from '@runhook/runtime';
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or has waited in vain | the job of its lane attempts it |
  *
- * A short wait is cheaper than a deferred row, which is written, read and updated. A subscription whose endpoint takes its time has
- * at most half of the events in flight, so that it does not delay those of others.
+ * A short wait is cheaper than a deferred row, which is written, read and updated.
  */
 
 /** An event has many deliveries, or an endpoint is far away. */
 const PERMITS_PER_JOB = 4;
-const EVENTS = 128;
-const SHARE_MAX = EVENTS / 2;
-/** An endpoint that responds at once may have more: its events are soon committed. */
-const SOON_MS = 50;
-const WAITING_SHARE_MAX = EVENTS / 4;
+const WAITING_SHARE = 1 / 4;
 
 interface Share {
   /** First attempts in flight or waiting. */
@@ -31,10 +27,12 @@ interface Share {
 
 export class RequestsInFlight {
   readonly #permits: Semaphore;
+  readonly #waitingMax: number;
   readonly #shares = new Map<string, Share>();
 
   /** @param concurrency jobs that each worker may have in flight */
   constructor(concurrency: number) {
+    this.#waitingMax = eventsMax(concurrency) * WAITING_SHARE;
     this.#permits = new Semaphore(concurrency * PERMITS_PER_JOB);
   }
 
@@ -65,13 +63,9 @@ export class RequestsInFlight {
     return this.#shares.get(subscriptionId)?.waiters.size ?? 0;
   }
 
-  /** @param expectedMs until a slot is expected to be released */
-  mayBegin(subscriptionId: string, expectedMs: number): boolean {
-    return expectedMs <= SOON_MS || this.#count(subscriptionId) <= SHARE_MAX;
-  }
-
+  /** Whether a first attempt of the subscription that has no slot may wait for one. */
   mayWait(subscriptionId: string): boolean {
-    return this.#count(subscriptionId) <= WAITING_SHARE_MAX;
+    return (this.#shares.get(subscriptionId)?.count ?? 0) <= this.#waitingMax;
   }
 
   /** Resolves once a slot of the subscription is released, in order of arrival, or after a time. Must follow `enter`. */
@@ -92,9 +86,5 @@ export class RequestsInFlight {
   noteRelease(subscriptionId: string): void {
     const [wake] = this.#shares.get(subscriptionId)?.waiters ?? [];
     wake?.();
-  }
-
-  #count(subscriptionId: string): number {
-    return this.#shares.get(subscriptionId)?.count ?? 0;
   }
 }

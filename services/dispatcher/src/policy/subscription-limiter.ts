@@ -12,7 +12,7 @@ import { RecentResults } from './recent-results.ts';
  * | failing | 3 attempts or more, and none of the last 20 succeeded; or its server took none of the last 3 connections | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
  * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
- * | open | otherwise | 128 × its success rate over the last 20 attempts, and 32 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
+ * | open | otherwise | 128 × its success rate over the last 20 attempts, and 96 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
  * The limit of first attempts holds for both kinds together. While a lane that has not succeeded has its job, it has no first attempts.
  * Events: each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which grows
@@ -74,7 +74,7 @@ export interface SubscriptionLimiterOptions {
 
 const IN_PLACE_MAX = 128;
 /** While the lane has its job, which uses the remaining slots. */
-const WITH_JOB_MAX = 32;
+const WITH_JOB_MAX = 96;
 const QUEUED_MAX = 64;
 const UNPROVEN_MAX = 16;
 const SILENT_MAX = 4;
