@@ -87,6 +87,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     quarantine,
   });
   lifecycle.onClose('subscription statuses', () => record.close());
+  const requests = new RequestsInFlight(settings.deliveryConcurrency);
   return {
     record,
     quarantine,
@@ -95,7 +96,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     secrets: createSecretBox(settings.encryptionKeys),
     retryPolicy: { retriesMax: settings.deliveryMaxRetries, baseDelayMs: settings.retryBaseDelayMs },
     limits: new SubscriptionLimiter({
-      concurrency: settings.deliveryConcurrency,
+      requests,
       retryBaseDelayMs: settings.retryBaseDelayMs,
     }),
     pendingMax: settings.pendingDeliveriesPerAccount,
@@ -104,7 +105,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     stopping,
     underWay: new Map(),
     events: new EventsInFlight(settings.deliveryConcurrency),
-    requests: new RequestsInFlight(settings.deliveryConcurrency),
+    requests,
     metrics,
     spans,
     logger,

@@ -16,8 +16,6 @@ export type LaneOutcome = 'succeeded' | 'failed' | 'not_connected';
 /** A `max` would allocate all entries at once, and most dispatchers have a few. */
 const PROVEN_OPTIONS = { maxSize: 20_000, sizeCalculation: () => 1 };
 const UNREACHABLE_AFTER = 3;
-/** Attempts in flight at one server. */
-const ORIGIN_MAX = 4_096;
 
 /** Distance of the jobs of lanes of an unreachable server: a thousand run within half a minute. */
 const TURN_GAP_MS = 30;
@@ -32,26 +30,10 @@ interface Unconnected {
   lastTurnAtMs: number;
 }
 
-/**
- * Bounds the attempts in flight at each server. An account may have as many as are still free there, so that a single account gets half,
- * two get a third each, and some are always free for another account.
- */
+/** States of the servers, by the attempts of all lanes at them. */
 export class Origins {
   readonly #proven = new LRUCache<string, true>(PROVEN_OPTIONS);
   readonly #unconnected = new LRUCache<string, Unconnected>(PROVEN_OPTIONS);
-  readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
-
-  hasRoom({ origin, accountId }: Lane): boolean {
-    const known = this.#inFlight.get(origin);
-    return !known || (known.byAccount.get(accountId) ?? 0) < ORIGIN_MAX - known.all;
-  }
-
-  enter({ origin, accountId }: Lane): void {
-    const known = this.#inFlight.get(origin) ?? { all: 0, byAccount: new Map<number, number>() };
-    this.#inFlight.set(origin, known);
-    known.all += 1;
-    known.byAccount.set(accountId, (known.byAccount.get(accountId) ?? 0) + 1);
-  }
 
   /** Whether the latest attempt at the server succeeded. */
   isProven(origin: string | null): boolean {
@@ -87,19 +69,12 @@ export class Origins {
   }
 
   /** @param nextProbeAtMs when the server may be probed again if the attempt failed */
-  leave({ origin, accountId }: Lane, outcome: LaneOutcome, nextProbeAtMs: number): void {
+  note(origin: string, outcome: LaneOutcome, nextProbeAtMs: number): void {
     if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);
     if (outcome === 'not_connected') {
       const { failures, lastTurnAtMs } = this.#unconnected.get(origin) ?? { failures: 0, lastTurnAtMs: 0 };
       this.#unconnected.set(origin, { failures: failures + 1, nextProbeAtMs, lastTurnAtMs });
     } else this.#unconnected.delete(origin);
-    const known = this.#inFlight.get(origin);
-    if (!known) return;
-    known.all -= 1;
-    const left = (known.byAccount.get(accountId) ?? 0) - 1;
-    if (left > 0) known.byAccount.set(accountId, left);
-    else known.byAccount.delete(accountId);
-    if (known.all === 0) this.#inFlight.delete(origin);
   }
 }

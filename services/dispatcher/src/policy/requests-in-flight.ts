@@ -1,9 +1,11 @@
 import { Semaphore } from '@runhook/runtime';
 import { eventsMax } from './events-in-flight.ts';
+import { Turns } from './probe-budget.ts';
 
 /*
  * Requests in flight of this process, one of the four admission controls on the path of an event
- * (docs/architecture.md#admission-controls): first attempts over all events, and those of each subscription.
+ * (docs/architecture.md#admission-controls): first attempts over all events and of
+ * each subscription, all attempts of endpoints that do not respond, and those at a server.
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
@@ -12,12 +14,22 @@ import { eventsMax } from './events-in-flight.ts';
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or has waited in vain | the job of its lane attempts it |
  *
- * A short wait is cheaper than a deferred row, which is written, read and updated.
+ * A short wait is cheaper than a deferred row, which is written, read and updated. Attempts of endpoints that do not respond share slots
+ * that grow by slow start, and all attempts at a server share its capacity; the limiter asks for both.
  */
 
 /** An event has many deliveries, or an endpoint is far away. */
 const PERMITS_PER_JOB = 4;
 const WAITING_SHARE = 1 / 4;
+
+/** Slots at first, and after no lane has had one for a time. */
+const SLOW_START_AT_FIRST = 32;
+const SLOW_START_OPENS_EVERY_MS = 50;
+const SLOW_START_REST_MS = 1_000;
+/** A quarter of the event jobs and half of the queued ones: the rest is for lanes that respond. */
+const SLOW_START_IN_PLACE_SHARE = 4;
+const SLOW_START_QUEUED_SHARE = 2;
+const SERVER_MAX = 4_096;
 
 interface Share {
   /** First attempts in flight or waiting. */
@@ -25,13 +37,27 @@ interface Share {
   readonly waiters: Set<() => void>;
 }
 
+/** The account of an attempt and the server that it is made at. */
+interface ServerUse {
+  origin: string;
+  accountId: number;
+}
+
 export class RequestsInFlight {
+  readonly servers = new ServerCapacity();
+  /** Of attempts in place, and of queued ones. */
+  readonly doubtful: { inPlace: SlowStartSlots; queued: SlowStartSlots };
   readonly #permits: Semaphore;
   readonly #waitingMax: number;
   readonly #shares = new Map<string, Share>();
 
   /** @param concurrency jobs that each worker may have in flight */
-  constructor(concurrency: number) {
+  constructor(concurrency: number, nowMs = () => performance.now()) {
+    const doubtful = (share: number) => new SlowStartSlots(Math.ceil(concurrency / share), nowMs);
+    this.doubtful = {
+      inPlace: doubtful(SLOW_START_IN_PLACE_SHARE),
+      queued: doubtful(SLOW_START_QUEUED_SHARE),
+    };
     this.#waitingMax = eventsMax(concurrency) * WAITING_SHARE;
     this.#permits = new Semaphore(concurrency * PERMITS_PER_JOB);
   }
@@ -86,5 +112,102 @@ export class RequestsInFlight {
   noteRelease(subscriptionId: string): void {
     const [wake] = this.#shares.get(subscriptionId)?.waiters ?? [];
     wake?.();
+  }
+}
+
+/**
+ * Bounds the attempts at a server (scheme, host and port) over all accounts. An account may have as many there as are still free, so
+ * that one alone gets half, two a third each, and a new one always finds some.
+ */
+class ServerCapacity {
+  readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
+
+  isFree({ origin, accountId }: ServerUse): boolean {
+    const server = this.#inFlight.get(origin);
+    return !server || (server.byAccount.get(accountId) ?? 0) < SERVER_MAX - server.all;
+  }
+
+  enter({ origin, accountId }: ServerUse): void {
+    const server = this.#inFlight.get(origin) ?? { all: 0, byAccount: new Map<number, number>() };
+    this.#inFlight.set(origin, server);
+    server.all += 1;
+    server.byAccount.set(accountId, (server.byAccount.get(accountId) ?? 0) + 1);
+  }
+
+  leave({ origin, accountId }: ServerUse): void {
+    const server = this.#inFlight.get(origin);
+    if (!server) return;
+    server.all -= 1;
+    const left = (server.byAccount.get(accountId) ?? 0) - 1;
+    if (left > 0) server.byAccount.set(accountId, left);
+    else server.byAccount.delete(accountId);
+    if (server.all === 0) this.#inFlight.delete(origin);
+  }
+}
+
+/**
+ * Slots that all lanes share that do not respond. A thousand new endpoints do not get their connections at once, next to the
+ * events of others: some do, one more with each that responds, and one more every 50 ms.
+ */
+export class SlowStartSlots {
+  readonly #max: number;
+  readonly #nowMs: () => number;
+  #taken = 0;
+  /** Sum of the start times of those that are taken. */
+  #startsMs = 0;
+  /** Limit without the slots that time has added since `#sinceMs`. */
+  #open = SLOW_START_AT_FIRST;
+  #sinceMs = 0;
+  readonly #turns = new Turns();
+  #lastEndMs = Number.NEGATIVE_INFINITY;
+
+  constructor(max: number, nowMs: () => number) {
+    this.#max = max;
+    this.#nowMs = nowMs;
+  }
+
+  free(): number {
+    return Math.max(0, this.#limit() - this.#taken);
+  }
+
+  /** @param startMs now; must be passed to `giveBack` */
+  take(startMs: number): void {
+    if (this.#isRested(startMs)) {
+      this.#open = SLOW_START_AT_FIRST;
+      this.#sinceMs = startMs;
+    }
+    this.#taken += 1;
+    this.#startsMs += startMs;
+  }
+
+  giveBack(startMs: number, succeeded: boolean): void {
+    this.#taken -= 1;
+    this.#startsMs -= startMs;
+    this.#lastEndMs = this.#nowMs();
+    if (succeeded) this.#open += 1;
+  }
+
+  /**
+   * Returns when one more lane may find a slot: now, or else one after another at the pace at which slots become free. A request without a
+   * response takes at least as long as it has been in flight.
+   * @param heldMs the usual duration of an attempt
+   */
+  nextTurnMs(heldMs: number): number {
+    const now = this.#nowMs();
+    if (this.free() > 0) return now;
+    const limit = this.#limit();
+    const meanMs = now - this.#startsMs / this.#taken;
+    const paceMs = Math.max(heldMs, meanMs) / limit;
+    return this.#turns.after(now, limit < this.#max ? Math.min(paceMs, SLOW_START_OPENS_EVERY_MS) : paceMs);
+  }
+
+  #limit(): number {
+    const now = this.#nowMs();
+    if (this.#isRested(now)) return Math.min(this.#max, SLOW_START_AT_FIRST);
+    return Math.min(this.#max, this.#open + Math.floor((now - this.#sinceMs) / SLOW_START_OPENS_EVERY_MS));
+  }
+
+  #isRested(now: number): boolean {
+    return this.#taken === 0 && now - this.#lastEndMs > SLOW_START_REST_MS;
   }
 }

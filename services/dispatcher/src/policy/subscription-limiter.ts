@@ -1,7 +1,7 @@
-import { DoubtfulSlots } from './doubtful-slots.ts';
 import { type Lane, type LaneOutcome, Origins } from './origins.ts';
 import { ProbeBudget } from './probe-budget.ts';
 import { RecentResults } from './recent-results.ts';
+import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
 
 /*
  * States of a subscription, and how many attempts it may have in flight. The first state whose condition holds applies.
@@ -14,17 +14,17 @@ import { RecentResults } from './recent-results.ts';
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
  * | open | otherwise | 128 × its success rate over the last 20 attempts, and 96 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
- * The limit of first attempts holds for both kinds together. While a lane that has not succeeded has its job, it has no first attempts.
+ * The limit of 128 holds for both kinds together. While its job is active or delayed, a subscription has first attempts only if it is open and has succeeded.
  * Events: each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which grows
  * with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe at
- * a time. Silent, unproven and failing subscriptions share DoubtfulSlots; all subscriptions of a server share Origins.
+ * a time. Requests in flight (requests-in-flight.ts) bound the silent, unproven and failing subscriptions together, and all of a server.
  */
 type LaneClass = 'blocked' | 'failing' | 'silent' | 'unproven' | 'open';
 
 /** Attempts that share a limit: first attempts, or those of queue jobs. */
 interface Pool {
   readonly laneMax: number;
-  readonly doubtful: DoubtfulSlots;
+  readonly doubtful: SlowStartSlots;
 }
 
 class LaneState {
@@ -65,8 +65,8 @@ export interface Slot {
 }
 
 export interface SubscriptionLimiterOptions {
-  /** Jobs that each worker may have in flight. */
-  concurrency: number;
+  /** Bounds attempts over all subscriptions. */
+  requests: Pick<RequestsInFlight, 'doubtful' | 'servers'>;
   /** The wait before the first retry: a failing lane is probed at least as often. */
   retryBaseDelayMs?: number;
   nowMs?: () => number;
@@ -95,6 +95,7 @@ export class SubscriptionLimiter {
   /** Least recently used first. Not an LRUCache, because lanes with attempts in flight must not be evicted. */
   readonly #states = new Map<string, LaneState>();
   readonly #origins = new Origins();
+  readonly #servers: RequestsInFlight['servers'];
   readonly #probes = new ProbeBudget();
   readonly #inPlace: Pool;
   readonly #queued: Pool;
@@ -102,25 +103,21 @@ export class SubscriptionLimiter {
   /** The latest response of any endpoint. Silence is relative to it, because this process itself may have been suspended. */
   #anyHeardAtMs: number;
 
-  constructor({
-    concurrency,
-    retryBaseDelayMs,
-    nowMs = () => performance.now(),
-  }: SubscriptionLimiterOptions) {
+  constructor({ requests, retryBaseDelayMs, nowMs = () => performance.now() }: SubscriptionLimiterOptions) {
+    const { doubtful, servers } = requests;
     this.#nowMs = nowMs;
     this.#anyHeardAtMs = nowMs();
-    const gapMaxMs = Math.min(retryBaseDelayMs ?? PROBE_GAP_MAX_MS, PROBE_GAP_MAX_MS);
-    this.#probeGapMaxMs = Math.max(PROBE_GAP_MS, gapMaxMs);
-    // A quarter of the event jobs and half of the queued ones: the rest is for open lanes.
-    const doubtful = (share: number) => new DoubtfulSlots(Math.ceil(concurrency / share), nowMs);
-    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: doubtful(4) };
-    this.#queued = { laneMax: QUEUED_MAX, doubtful: doubtful(2) };
+    const gapMaxMs = Math.max(PROBE_GAP_MS, retryBaseDelayMs ?? PROBE_GAP_MAX_MS);
+    this.#probeGapMaxMs = Math.min(gapMaxMs, PROBE_GAP_MAX_MS);
+    this.#servers = servers;
+    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: doubtful.inPlace };
+    this.#queued = { laneMax: QUEUED_MAX, doubtful: doubtful.queued };
   }
 
   /** Whether a first attempt would find no slot now, so that its delivery can be committed as parked. */
   isShut(lane: Lane): boolean {
     this.setBlocked(lane.subscriptionId, lane.blockedMs);
-    return this.#roomInPlace(this.#stateOf(lane)) === 0 || !this.#origins.hasRoom(lane);
+    return this.#roomInPlace(this.#stateOf(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
   /** For a first attempt after `isShut`; null if it must wait or its delivery must be parked. */
@@ -163,7 +160,8 @@ export class SubscriptionLimiter {
     if (succeeded) state.probesFailed = 0;
     else if (kind === 'failing') state.probesFailed += 1;
     state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** state.probesFailed, this.#probeGapMaxMs);
-    this.#origins.leave(lane, outcome, state.nextProbeAtMs);
+    this.#origins.note(lane.origin, outcome, state.nextProbeAtMs);
+    this.#servers.leave(lane);
   }
 
   /** Takes over how much longer the lane is blocked as the record has it; 0 if it is not. */
@@ -229,11 +227,8 @@ export class SubscriptionLimiter {
   }
 
   #evict(): void {
-    for (const [subscriptionId, { inFlight, isDraining }] of this.#states) {
-      if (inFlight > 0 || isDraining) continue;
-      this.#states.delete(subscriptionId);
-      return;
-    }
+    for (const [subscriptionId, { inFlight, isDraining }] of this.#states)
+      if (inFlight === 0 && !isDraining && this.#states.delete(subscriptionId)) return;
   }
 
   #classOf(state: LaneState): LaneClass {
@@ -259,7 +254,7 @@ export class SubscriptionLimiter {
   }
 
   #begin(pool: Pool, state: LaneState, lane: Lane, room: number): Slot | null {
-    if (room <= 0 || !this.#origins.hasRoom(lane)) return null;
+    if (room <= 0 || !this.#servers.isFree(lane)) return null;
     const kind = this.#classOf(state);
     const startMs = this.#nowMs();
     if (kind !== 'open') pool.doubtful.take(startMs);
@@ -268,7 +263,7 @@ export class SubscriptionLimiter {
       // The result of the probe determines the time of the next one.
       this.#origins.probeNotBefore(state.origin, startMs + this.#probeGapMaxMs);
     }
-    this.#origins.enter(lane);
+    this.#servers.enter(lane);
     if (state.inFlight === 0) state.heardAtMs = startMs;
     state.inFlight += 1;
     if (pool === this.#inPlace) state.inPlace += 1;

@@ -1,10 +1,13 @@
 import { expect, test } from '@jest/globals';
 import type { Lane } from '../../src/policy/origins.ts';
+import { RequestsInFlight } from '../../src/policy/requests-in-flight.ts';
 import { type Slot, SubscriptionLimiter } from '../../src/policy/subscription-limiter.ts';
 
 function setUp(concurrency = 256) {
   const clock = { nowMs: 0 };
-  const limits = new SubscriptionLimiter({ concurrency, nowMs: () => clock.nowMs });
+  const nowMs = () => clock.nowMs;
+  const requests = new RequestsInFlight(concurrency, nowMs);
+  const limits = new SubscriptionLimiter({ requests, nowMs });
   return { clock, limits };
 }
 
