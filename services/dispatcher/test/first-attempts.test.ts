@@ -95,6 +95,15 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(held).toHaveLength(1);
   });
 
+  test('that are in flight hold no slot of an event that is committed', async () => {
+    await subscribe('/held');
+    await harness.startDispatcher({ deliveryConcurrency: 1, deliveryTimeoutMs: 60_000 });
+    // One job, whose second event waits for the only slot.
+    await addJob('job.run.batch', { events: [event(), event()] }, 'batch_of_a_publisher');
+    await eventually(async () => expect(await storedIn('deliveries')).toBe(2));
+    expect(harness.receiver.requests.length).toBeGreaterThan(0);
+  });
+
   test('are made once of an event that two jobs bring at the same time', async () => {
     await subscribe('/held');
     await harness.startDispatcher();
