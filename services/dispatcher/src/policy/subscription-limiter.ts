@@ -4,7 +4,8 @@ import { RecentResults } from './recent-results.ts';
 import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
 
 /*
- * States of a subscription, and how many attempts it may have in flight. The first state whose condition holds applies.
+ * Limiter of a subscription, one of the four admission controls on the path of an event (docs/architecture.md#admission-controls): its
+ * states, and how many attempts it may have in flight. The first state whose condition holds applies.
  *
  * | State | Condition | First attempts | Retries and deferred deliveries |
  * |---|---|---|---|
@@ -14,10 +15,10 @@ import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
  * | open | otherwise | 128 × its success rate over the last 20 attempts, and 96 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
- * The limit of 128 holds for both kinds together. While its job is active or delayed, a subscription has first attempts only if it is open and has succeeded.
- * Events: each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which grows
- * with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe at
- * a time. Requests in flight (requests-in-flight.ts) bound the silent, unproven and failing subscriptions together, and all of a server.
+ * The limit of 128 holds for both kinds together. While it has its job, a subscription has first attempts only if it is open and has
+ * succeeded. Each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which
+ * grows with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe
+ * at a time. requests-in-flight.ts bounds silent, unproven and failing subscriptions together, and all of a server.
  */
 type LaneClass = 'blocked' | 'failing' | 'silent' | 'unproven' | 'open';
 
@@ -104,14 +105,13 @@ export class SubscriptionLimiter {
   #anyHeardAtMs: number;
 
   constructor({ requests, retryBaseDelayMs, nowMs = () => performance.now() }: SubscriptionLimiterOptions) {
-    const { doubtful, servers } = requests;
     this.#nowMs = nowMs;
     this.#anyHeardAtMs = nowMs();
     const gapMaxMs = Math.max(PROBE_GAP_MS, retryBaseDelayMs ?? PROBE_GAP_MAX_MS);
     this.#probeGapMaxMs = Math.min(gapMaxMs, PROBE_GAP_MAX_MS);
-    this.#servers = servers;
-    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: doubtful.inPlace };
-    this.#queued = { laneMax: QUEUED_MAX, doubtful: doubtful.queued };
+    this.#servers = requests.servers;
+    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: requests.doubtful.inPlace };
+    this.#queued = { laneMax: QUEUED_MAX, doubtful: requests.doubtful.queued };
   }
 
   /** Whether a first attempt would find no slot now, so that its delivery can be committed as parked. */

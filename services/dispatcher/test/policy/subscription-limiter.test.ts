@@ -150,6 +150,9 @@ test('a blocked lane gets no slot until the block ends, except for a redelivery 
   expect(limits.room('a')).toBe(61);
   limits.setBlocked('a', 1_000);
   expect(limits.room('a')).toBe(0);
+  // A first attempt that was planned before the block does not end it.
+  expect(limits.expectedWaitMs(lane('a'), 0)).toBe(Number.POSITIVE_INFINITY);
+  expect(limits.acquireInPlace(lane('a'))).toBeNull();
   limits.setBlocked('a', 0);
   expect(limits.isShut(lane('a'))).toBe(false);
 });
