@@ -125,14 +125,11 @@ test('flushes of a log are shared by those who asked during the one before', () 
 });
 
 /** When batches of what comes at these times begin, and how large they are. */
-function batchesOf(
-  comingMs: number[],
-  spacing: { spacingMs: number; afterFew?: { below: number; spacingMs: number } },
-) {
+function batchesOf(comingMs: number[], spacingMs: number) {
   const simulation = new Simulation(1);
   const batches: [number, number][] = [];
   const batcher = new Batcher<number>(simulation, {
-    ...{ sizeMax: 3, sizeOf: () => 1, slots: 1, ...spacing },
+    ...{ sizeMax: 3, sizeOf: () => 1, slots: 1, spacingMs },
     run: (items, done) => {
       batches.push([simulation.nowMs, items.length]);
       simulation.after(4, done);
@@ -143,18 +140,8 @@ function batchesOf(
   return batches;
 }
 
-test('after a batch of few the next begins sooner', () => {
-  const spacing = { spacingMs: 20, afterFew: { below: 2, spacingMs: 10 } };
-  expect(batchesOf([5, 6, 7, 36], spacing)).toEqual([
-    [5, 1],
-    [15, 2],
-    [36, 1],
-  ]);
-  expect(batchesOf([5, 6, 7, 26], spacing).at(-1)).toEqual([35, 1]);
-});
-
 test('batches begin at once when it is quiet, are spaced, and are not larger than they may be', () => {
-  const batches = batchesOf([5, 6, 7, 20, 21, 21, 21], { spacingMs: 10 });
+  const batches = batchesOf([5, 6, 7, 20, 21, 21, 21], 10);
   // The first alone; two after the spacing; what is full at once, as soon as the one before has ended.
   expect(batches).toEqual([
     [5, 1],

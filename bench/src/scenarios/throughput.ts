@@ -52,7 +52,7 @@ export async function maxRows(
 }
 
 /**
- * Our client alone comes to 2.9 times got as a caller would write it (docs/adr/0025-got-prepared-once.md), and a dispatcher has as much to
+ * Our client alone comes to 2.9 times got as a caller would write it, and a dispatcher has as much to
  * do beside: what is so much faster than got alone was measured wrongly.
  */
 const RATIO_MAX = 2.2;

@@ -6,7 +6,6 @@ export interface BatcherOptions<Item> {
   sizeOf: (item: Item) => number;
   slots: number;
   spacingMs: number;
-  afterFew?: { below: number; spacingMs: number };
   run: (items: Item[], done: () => void) => void;
 }
 
@@ -54,11 +53,9 @@ export class Batcher<Item> {
       return;
     }
     this.#inFlight += 1;
-    const { spacingMs, afterFew, run } = this.#options;
-    const before = this.#waitingSize;
+    const { spacingMs, run } = this.#options;
     const batch = this.#takeBatch();
-    const isFew = afterFew !== undefined && before - this.#waitingSize < afterFew.below;
-    this.#nextStartMs = this.#simulation.nowMs + (isFew ? afterFew.spacingMs : spacingMs);
+    this.#nextStartMs = this.#simulation.nowMs + spacingMs;
     run(batch, () => {
       this.#inFlight -= 1;
       this.#schedule();

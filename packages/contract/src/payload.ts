@@ -11,10 +11,8 @@ export function createEvent(
   timeOf: (time: RunTime) => string,
 ): JobRunEvent {
   const { time } = EVENT_TYPE_TABLE[eventType];
-  // Neither begins with a spread (docs/adr/0059-no-class-of-its-own.md).
-  const data = time === null ? run : Object.assign({}, run, { [time]: timeOf(time) });
-  const { eventId, accountId, timestamp } = identity;
-  return { eventId, accountId, timestamp, eventType, data } as JobRunEvent;
+  const data = time === null ? run : { ...run, [time]: timeOf(time) };
+  return { ...identity, eventType, data } as JobRunEvent;
 }
 
 /**

@@ -52,12 +52,13 @@ export function deliveryHeaders(delivery: {
   const headers: Record<string, string> = {};
   // First: whatever they are called, nothing of ours gives way to them.
   for (const [name, value] of Object.entries(ownHeaders)) headers[name.toLowerCase()] = value;
-  return Object.assign(headers, {
+  return {
+    ...headers,
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
     [(signatureHeader ?? SIGNATURE_HEADER).toLowerCase()]: sign(body, hmacSecrets[0]),
     ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecrets),
-  });
+  };
 }
 
 const USER_AGENT = 'Runhook/0.1.0';

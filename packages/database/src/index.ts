@@ -1,5 +1,3 @@
-import './before-pg.ts';
-
 export {
   type ConnectionProblem,
   connectionProblem,

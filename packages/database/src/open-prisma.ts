@@ -1,4 +1,3 @@
-import './before-pg.ts';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from './generated/client.ts';
 import {

@@ -110,7 +110,7 @@ export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResul
   try {
     const query = {
       text,
-      values: values.map(prepared),
+      values,
       ...(name === undefined ? {} : { name }),
       ...(timeoutMs === undefined ? {} : { query_timeout: timeoutMs }),
     };
@@ -119,41 +119,4 @@ export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResul
     if (error instanceof pg.DatabaseError || isEncodingError(error)) throw error;
     throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
   }
-}
-
-function prepared(value: unknown): unknown {
-  return Array.isArray(value) ? (arrayLiteral(value) ?? value) : value;
-}
-
-/** Texts that `JSON.stringify` escapes in another way than PostgreSQL reads: control characters, halves of a pair. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that are meant.
-const ESCAPED_OTHERWISE = /[\u0000-\u001f\ud800-\udfff]/;
-
-/** What an array's text escapes: an id, a name or a moment has none of it. */
-const TO_ESCAPE = /["\\]/;
-
-type Element = string | number | bigint | boolean | null | undefined;
-
-/**
- * The text of a PostgreSQL array. The driver writes the same at several times the cost, by two regular expressions for
- * each element, which counts where a statement carries the columns of 200 rows. Null when an element is of a kind that
- * is the driver's to write.
- */
-export function arrayLiteral(items: readonly unknown[]): string | null {
-  let text = '{';
-  for (let index = 0; index < items.length; index += 1) {
-    const item = items[index] as Element;
-    if (index > 0) text += ',';
-    if (typeof item === 'string') text += quoted(item);
-    else if (typeof item === 'number' || typeof item === 'boolean' || typeof item === 'bigint') text += item;
-    else if (item === null || item === undefined) text += 'NULL';
-    else return null;
-  }
-  return `${text}}`;
-}
-
-function quoted(text: string): string {
-  if (!TO_ESCAPE.test(text)) return `"${text}"`;
-  if (!ESCAPED_OTHERWISE.test(text)) return JSON.stringify(text);
-  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }

@@ -56,8 +56,8 @@ interface Watcher {
 const watcher = Symbol('watcher');
 
 /**
- * Has each chunk of an answer pass a watcher. The function is one for all: with one of its own on each answer, V8's collections of
- * the young took every request for alive (docs/adr/0050-nothing-outlives-its-request.md).
+ * Passes each chunk of a response to a watcher. All responses share one function: with a closure on each response, V8's scavenges
+ * kept ended requests alive until the next full collection.
  */
 export function watch(answer: IncomingMessage & { [watcher]?: Watcher }, by: Watcher): void {
   answer[watcher] = by;

@@ -50,7 +50,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
     };
     // Agent's typings say void, but false is what makes it drop the socket.
     agent.keepSocketAlive = (socket) => {
-      const kept = keep(socket) as unknown as boolean;
+      const kept: unknown = keep(socket);
       if (kept) idle.add(socket as Socket);
       return kept;
     };

@@ -95,8 +95,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     let settled = false;
 
     const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
-    const allHeaders = { 'accept-encoding': 'identity', ...headers };
-    const stream = client(url, { headers: allHeaders, body, ...ofThisRequest }) as unknown as GotRequest;
+    const stream = client.stream(url, { headers, body, ...ofThisRequest });
     const open = inFlight.add((reason) => settle(endOf(reason, answer), reason));
 
     function countRead(bytes: Buffer): void {
@@ -192,8 +191,8 @@ interface OpenExchange {
 }
 
 /**
- * The exchanges that have not ended. Not a Set: with one, V8's collections of the young took every request for alive that had
- * been in it, until the next full collection (docs/adr/0050-nothing-outlives-its-request.md).
+ * The exchanges that have not ended. Not a Set: V8's scavenges kept every request that had been in it alive until the next full
+ * collection.
  */
 export class InFlight {
   readonly #open: OpenExchange[] = [];

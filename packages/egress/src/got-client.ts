@@ -15,30 +15,26 @@ export interface GotClientOptions {
 }
 
 /**
- * got with every option set that does not differ between requests (docs/adr/0025-got-prepared-once.md). Of its timeouts
+ * got with every option set that does not differ between requests. Of its timeouts
  * only `request` is set: the phases share one deadline (docs/contract.md#attempts), so a limit of their own could only
  * fail a request that is still in time, and all of them cost 8 us of CPU a request.
  */
 export function createGotClient({ agents, endpoints, timeoutMs }: GotClientOptions): Got {
-  const client = got.extend({
+  return got.extend({
     agent: agents,
     method: 'POST',
     isStream: true,
+    headers: { 'user-agent': undefined, 'accept-encoding': 'identity' },
     decompress: false,
     followRedirect: false,
     throwHttpErrors: false,
     retry: { limit: 0 },
     timeout: { request: timeoutMs },
-    mutableDefaults: true,
     // got would hand node some forty options, which node copies twice for each request. These are all that count here.
     request: (url, { headers }) => {
       const isHttps = url.protocol === 'https:';
-      const { protocol, hostname, port, path } = endpoints.destinationOf(url);
       const native: RequestOptions = {
-        protocol,
-        hostname,
-        port,
-        path,
+        ...endpoints.destinationOf(url),
         method: 'POST',
         headers: headers as http.OutgoingHttpHeaders,
         agent: isHttps ? agents.https : agents.http,
@@ -47,9 +43,4 @@ export function createGotClient({ agents, endpoints, timeoutMs }: GotClientOptio
       return isHttps ? https.request(native) : http.request(native);
     },
   });
-  // Nothing is cached here, and `exchange` says all headers. got begins each request's native options and headers with a copy of
-  // these, and with Node 20 what is added to a copy that is not empty gives it hidden classes of its own, one for each name.
-  client.defaults.options.cacheOptions = {};
-  client.defaults.options.headers = {};
-  return client;
 }

@@ -1,15 +1,11 @@
 import { createServer } from 'node:http';
 import { expect, test } from '@jest/globals';
-import got, { type Got, Options } from 'got';
+import type { Got } from 'got';
 import { createConnectionPool } from '../src/connection-pool.ts';
 import { createEgress } from '../src/egress.ts';
 import { KnownEndpoints } from '../src/endpoint-url.ts';
 import { createGotClient } from '../src/got-client.ts';
 import { listen, NO_DEADLINE_MS } from './listening.ts';
-
-/** What the client relies on in got beyond its documentation: these fail when an update of got changes it. */
-const CACHE_OPTIONS = ['shared', 'cacheHeuristic', 'immutableMinTimeToLive', 'ignoreCargoCult'];
-const reasons = 'got has changed what docs/adr/0025-got-prepared-once.md relies on: ';
 
 function ourClient(): Got {
   const guard = { allows: () => true, allowsPort: () => true, urlProblem: () => null };
@@ -25,25 +21,6 @@ function ourClient(): Got {
   });
   return createGotClient({ agents, endpoints: new KnownEndpoints(guard, 10), timeoutMs: 1_000 });
 }
-
-/** As got makes them for a request of this client. */
-function nativeOptionNames(client: Got): string[] {
-  const options = new Options('http://127.0.0.1/', { body: '' }, client.defaults.options);
-  return Object.keys(options.createNativeRequestOptions());
-}
-
-test('got by itself begins the options of each request with those of its cache', () => {
-  const names = nativeOptionNames(got.extend({ mutableDefaults: true }));
-  expect(`${reasons}${names.slice(0, CACHE_OPTIONS.length)}`).toBe(`${reasons}${CACHE_OPTIONS}`);
-});
-
-test('our client has none of them, and they come back with no request', () => {
-  const client = ourClient();
-  expect(`${reasons}${Object.keys(client.defaults.options.cacheOptions)}`).toBe(reasons);
-  const names = nativeOptionNames(client);
-  expect(names).toContain('maxHeaderSize');
-  expect(`${reasons}${names.filter((name) => CACHE_OPTIONS.includes(name))}`).toBe(reasons);
-});
 
 test('of the timeouts of got the one over the whole request is set', () => {
   const { timeout } = ourClient().defaults.options;

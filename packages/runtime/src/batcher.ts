@@ -10,8 +10,6 @@ export interface MicroBatcherOptions<Item, Result> {
   slots: number;
   /** The time from the start of a batch to that of the next, unless `enough` wait. */
   spacingMs: number;
-  /** After a batch of less than `below`, in place of `spacingMs`. */
-  afterFew?: { below: number; spacingMs: number };
   /** So much, counted as `sizeMax` is, waits for a slot and for nothing else; `sizeMax` when omitted. */
   enough?: number;
   /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
@@ -77,7 +75,7 @@ export class MicroBatcher<Item, Result> {
   }
 
   #start(): void {
-    const { onBatch, spacingMs, afterFew } = this.#options;
+    const { onBatch, spacingMs } = this.#options;
     this.#scheduled = undefined;
     this.#delayed = undefined;
     const batch = this.#waiting.splice(0, this.#countOfNext());
@@ -85,7 +83,7 @@ export class MicroBatcher<Item, Result> {
     this.#waitingSize -= size;
     this.#inFlight += 1;
     this.#sinceMs = performance.now();
-    this.#nextStartMs = this.#sinceMs + (afterFew && size < afterFew.below ? afterFew.spacingMs : spacingMs);
+    this.#nextStartMs = this.#sinceMs + spacingMs;
     onBatch?.(batch.length);
     void this.#settle(batch).finally(() => {
       this.#inFlight -= 1;

@@ -40,24 +40,6 @@ test('while the slots are busy items collect, up to the largest batch', async ()
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
 });
 
-test('after a batch of few the next need not wait as long as after one of many', async () => {
-  const batches: number[][] = [];
-  const run = async (items: number[]) => {
-    batches.push(items);
-    return items;
-  };
-  const spacing = { spacingMs: 3_600_000, afterFew: { below: 2, spacingMs: 0 } };
-  const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, ...spacing, isItemFault: always });
-  await batcher.add(1);
-  await Promise.all([batcher.add(2), batcher.add(3)]);
-  const results = [batcher.add(4), batcher.add(5)];
-  await eventLoopTurn();
-  expect(batches).toEqual([[1], [2, 3]]);
-  // But for what is full.
-  expect(await Promise.all([...results, batcher.add(6)])).toEqual([4, 5, 6]);
-  expect(batches).toEqual([[1], [2, 3], [4, 5, 6]]);
-});
-
 test('as many as are enough wait for a slot and for nothing else, and all of them go together', async () => {
   const { batches, run } = heldRun();
   const options = { sizeMax: 10, enough: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };

@@ -19,7 +19,6 @@ export {
   testEncryptionKeysText,
   testSecrets,
 } from './factories.ts';
-export { haveSameClass } from './hidden-class.ts';
 export { findPoolers, type Pooler, startPooler } from './pooler.ts';
 export {
   connectRedis,

@@ -2,15 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
   createServer,
-  IncomingMessage,
+  type IncomingMessage,
   type RequestListener,
   type Server,
-  type ServerOptions,
-  ServerResponse,
+  type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Express, RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
 import { failureBody } from './envelope.ts';
 import {
   type ApiError,
@@ -49,12 +48,11 @@ export interface HttpServer {
 
 /** Serves on `host` and `port`; 0 takes a free one. Rejects when the port cannot be had. */
 export async function listen(
-  listener: RequestListener | Express,
+  listener: RequestListener,
   options: { host: string; port: number; log: Log; patience?: Partial<Patience> | undefined },
 ): Promise<HttpServer> {
   const patience = { ...PATIENCE, ...options.patience };
   const server = createServer({
-    ...('request' in listener ? bornOf(listener) : {}),
     headersTimeout: patience.headMs,
     requestTimeout: patience.wholeMs,
     connectionsCheckingInterval: Math.min(CHECKED_EVERY_MS, patience.headMs),
@@ -81,18 +79,6 @@ export async function listen(
       clearInterval(sweep);
     },
   };
-}
-
-/**
- * The classes of the messages of an app. Express gives each message the prototype of its app, after which Node 20 has a hidden
- * class for each of them; of these it is the app's from the beginning (docs/adr/0050-nothing-outlives-its-request.md).
- */
-function bornOf(app: Express): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
-  class Request extends IncomingMessage {}
-  class Response<R extends IncomingMessage> extends ServerResponse<R> {}
-  app.request = Object.setPrototypeOf(Request.prototype, app.request);
-  app.response = Object.setPrototypeOf(Response.prototype, app.response);
-  return { IncomingMessage: Request, ServerResponse: Response as typeof ServerResponse };
 }
 
 /** Opened ahead, as browsers and pools do, and no request yet: Node does not take them for idle. */

@@ -45,11 +45,10 @@ export interface RunsDependencies {
 }
 
 /**
- * From one commit of what callers tell to the next. A call that comes after a quiet moment is committed at once; at a thousand a second
- * eight or so share a statement, a job of the queue and the dispatcher's turn. After few it is soon: nobody else has use of the
- * processor then. Eight that wait are as many as share one in any case, and wait no longer (docs/adr/0055-eight-milliseconds.md).
+ * Group commit of reports: a commit starts at least 5 ms after the previous one unless 8 reports wait for it. After a longer
+ * pause a report is committed at once. The reports of a commit share a statement and a job of the queue.
  */
-export const COMMIT_SPACING = { spacingMs: 8, afterFew: { below: 4, spacingMs: 5 }, enough: 8 };
+export const COMMIT_SPACING = { spacingMs: 5, enough: 8 };
 const BATCH_SIZE_MAX = 200;
 /** While one is committed the next is planned, and what has come meanwhile need not wait for that. */
 const BATCH_SLOTS = 3;

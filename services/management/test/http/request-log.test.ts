@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseUnreachableError } from '@runhook/database';
-import express from 'express';
 import { type Access, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
 import type { Answer } from '../../src/http/envelope.ts';
 import { TooManyRequestsError } from '../../src/http/errors.ts';
@@ -200,25 +199,4 @@ test('a stop lets the request in flight end and then closes its connection', asy
   await expect(post(QUERY)).rejects.toThrow();
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   server = await listen(() => undefined, { host: '127.0.0.1', port: 0, log });
-});
-
-test('messages have the prototypes of the app from the beginning', async () => {
-  const app = express();
-  const born: boolean[] = [];
-  const { handle } = app as unknown as { handle: (...given: unknown[]) => void };
-  const seen = (request: object, response: object, next: unknown) => {
-    born.push(
-      Object.getPrototypeOf(request) === app.request,
-      Object.getPrototypeOf(response) === app.response,
-    );
-    handle.call(app, request, response, next);
-  };
-  Object.assign(app, { handle: seen });
-  app.get('/', (request, response) => void response.json({ app: request.app === app, ip: request.ip }));
-  await server.close();
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  server = await listen(app, { host: '127.0.0.1', port: 0, log });
-  const answer = await fetch(`http://127.0.0.1:${server.port}/`);
-  expect(await answer.json()).toEqual({ app: true, ip: '127.0.0.1' });
-  expect(born).toEqual([true, true]);
 });
