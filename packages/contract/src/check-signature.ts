@@ -241,7 +241,7 @@ function asSent(body: string): string | null {
   const { webhooksID, webhookName, ...event } = value;
   if (typeof webhooksID !== 'string' || typeof webhookName !== 'string') return null;
   try {
-    return renderPayload(event as unknown as Parameters<typeof renderPayload>[0], {
+    return renderPayload(event as Parameters<typeof renderPayload>[0], {
       id: webhooksID,
       name: webhookName,
     });

@@ -53,7 +53,7 @@ export function parseEvent(published: unknown, defaults: EventDefaults): EventPa
   ) as string;
   const { eventType, accountId } = value;
   return {
-    event: { eventId, eventType, accountId, timestamp, data: orderedData(value) } as unknown as JobRunEvent,
+    event: { eventId, eventType, accountId, timestamp, data: orderedData(value) } as JobRunEvent,
   };
 }
 

@@ -1,11 +1,10 @@
 import type { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Got, Request as GotRequest } from 'got';
+import { type Got, type Request as GotRequest, TimeoutError } from 'got';
 import { BodyCollector, chunksSeenMax, watch } from './answer-body.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { UnexpectedAnswerError } from './failure.ts';
-import { TimeoutError } from './got.ts';
 
 export interface EgressResponse {
   statusCode: number;

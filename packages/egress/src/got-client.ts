@@ -1,9 +1,8 @@
 import http, { type RequestOptions } from 'node:http';
 import https from 'node:https';
-import type { Got } from 'got';
+import got, { type Got } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { KnownEndpoints } from './endpoint-url.ts';
-import { got } from './got.ts';
 
 const HEADER_BYTES_MAX = 16_384;
 

@@ -126,7 +126,7 @@ function redactFields(source: Record<string, unknown>, depth: number, seen: Map<
     const before = source[name];
     const after = isSecretName(name) && isPresent(before) ? mask : redactDeep(before, depth + 1, seen);
     if (after === before) continue;
-    copy ??= Array.isArray(source) ? ([...source] as unknown as Record<string, unknown>) : { ...source };
+    copy ??= Array.isArray(source) ? Object.assign([], source) : { ...source };
     copy[name] = after;
   }
   return copy ?? source;

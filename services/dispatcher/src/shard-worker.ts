@@ -39,7 +39,7 @@ export interface StartedWorkers {
 const LOCK_DURATION_MS = 15_000;
 /** A worker that nobody has woken looks so often; those of further shards less, so that many cost little at rest. */
 const LOOK_EVERY_SECONDS = 5;
-const LOOK_BESIDE_EVERY_SECONDS = 39;
+const LOOK_BESIDE_EVERY_SECONDS = 13;
 const STALLED_INTERVAL_MS = 7_500;
 /** A job may lose its worker as often as workers die; PostgreSQL knows what is done. */
 const STALLED_COUNT_MAX = 1_000_000;

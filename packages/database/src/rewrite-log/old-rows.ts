@@ -37,7 +37,7 @@ export function eventOfOldRow({ id, accountId, eventType, timestamp, data }: Old
   const values = Array.isArray(stored) ? namedValues(stored, eventType) : (stored as Record<string, unknown>);
   const run = Object.fromEntries(FIELDS.map((field) => [field, fieldOf(values, field)]));
   const identity = { eventId: id, accountId: Number(accountId), timestamp: timestampOf(timestamp) };
-  return createEvent(eventType, identity, run as unknown as RunDetails, (time) => textOf(values, time));
+  return createEvent(eventType, identity, run as RunDetails, (time) => textOf(values, time));
 }
 
 function namedValues(

@@ -1,8 +1,10 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { type Clock, LOCAL_CLOCK } from '@runhook/runtime/server-clock';
-import { DeadlineError, jittered, withinDeadline } from '@runhook/runtime/timers';
+import { DeadlineError, withinDeadline } from '@runhook/runtime/timers';
 import type { Processor, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
+import { withErrorPause } from '../patches/bullmq/error-pause.ts';
+import { withServerTimes } from '../patches/bullmq/server-times.ts';
+import { reportUntestedVersion } from '../patches/bullmq/version.ts';
 import { ShardMaps } from '../shard-maps.ts';
 import {
   type BackendKind,
@@ -17,7 +19,6 @@ import { createPaced, Gate } from './pace.ts';
 import { postgres } from './postgres.ts';
 import { openRedisBeside } from './redis/connection.ts';
 import { redis } from './redis/index.ts';
-import { withServerTimes } from './server-times.ts';
 
 /** The kinds of servers that a queue may be on: the only list of them. */
 const KINDS = [redis, postgres] as const satisfies readonly BackendKind[];
@@ -72,9 +73,13 @@ export function createQueueBackend(
     ...connector,
     clock,
     shardMaps: new ShardMaps(connector.shards),
-    createQueue: (...given) => withServerTimes(connector.createQueue(...given), clock),
+    createQueue: <Data>(...parameters: Parameters<Connector['createQueue']>) => {
+      const queue = connector.createQueue<Data>(...parameters);
+      reportUntestedVersion(queue);
+      return withServerTimes(queue, clock);
+    },
     createWorker: (name, process, options, shard = 0, gate = new Gate(options.concurrency ?? 1)) =>
-      steadied(
+      withErrorPause(
         createPaced(gate, process, (paced, concurrency) =>
           withServerTimes(connector.createWorker(name, paced, { ...options, concurrency }, shard), clock),
         ),
@@ -112,27 +117,6 @@ function kindOf(queueUrl: string): (typeof KINDS)[number] {
   }
   kind.checkUrl(queueUrl);
   return kind;
-}
-
-/** Between two tries of a worker that got an error instead of a job. */
-const TRY_AGAIN_MS = 1_000;
-
-/**
- * BullMQ's worker asks for its next job again without a pause after an error that is no lost connection: a server that is
- * full would be asked, and its error told, a thousand times a second.
- */
-function steadied<Data>(worker: Worker<Data>): Worker<Data> {
-  const backend = worker.getBackend();
-  const moveToActive = backend.moveToActive.bind(backend);
-  backend.moveToActive = async (...given) => {
-    try {
-      return await moveToActive(...given);
-    } catch (error) {
-      await wait(jittered(TRY_AGAIN_MS));
-      throw error;
-    }
-  };
-  return worker;
 }
 
 async function withinCallTimeout<T>(

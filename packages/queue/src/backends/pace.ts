@@ -1,5 +1,6 @@
 import type { EventBatch } from '@runhook/contract';
 import type { Processor, Worker } from 'bullmq';
+import { wakerOf } from '../patches/bullmq/wake-worker.ts';
 
 /** What the workers of a gate may have fetched and not begun: so many things, as each job brings one or several. */
 const UNBEGUN_MAX = 48;
@@ -142,14 +143,10 @@ export function createPaced<Data>(
   };
   const worker = create(paced, door.allowance());
   worker.on('closed', door.close);
-  // Between the ends of two jobs BullMQ's worker does not look at its concurrency, unless it is woken as when it is resumed.
-  const { mainLoopQueue } = worker as unknown as { mainLoopQueue: unknown };
-  if (mainLoopQueue === undefined)
-    throw new Error('this version of BullMQ wakes the loop of a worker in another way');
+  const wake = wakerOf(worker);
   door.fetchAgain = () => {
     pace();
-    const loop = worker as unknown as { mainLoopQueue: { add(nothing: Promise<void>): void } | null };
-    loop.mainLoopQueue?.add(Promise.resolve());
+    wake();
   };
   return worker;
 }

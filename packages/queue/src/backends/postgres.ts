@@ -1,9 +1,8 @@
 import { createRequire } from 'node:module';
-import type { Duplex } from 'node:stream';
-import { setTimeout as wait } from 'node:timers/promises';
-import { jittered } from '@runhook/runtime/timers';
 import {
-  createPostgresBackend,
+  type createPostgresBackend,
+  type IQueueBackend,
+  PostgresQueueBackend,
   type Processor,
   type Queue,
   runMigrations,
@@ -12,16 +11,15 @@ import {
   withBackend,
 } from 'bullmq';
 import type pg from 'pg';
+import { createPatchedBackend, POSTGRES_SCHEMA } from '../patches/bullmq/postgres-backend.ts';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
 import { parseJsonb } from './jsonb.ts';
 
-export const POSTGRES_SCHEMA = 'bullmq';
 /** Of each queue and worker; Redis takes one or two. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** How long a statement may take, and how long the check of the connection that waits for work, as shares of `silentMs`. */
+/** How long a statement may take, as a share of `silentMs`. */
 const QUERY_SHARE = 2 / 3;
-const HEARTBEAT_SHARE = 1 / 3;
 /** BullMQ's bulk function makes two temporary tables: 5 ms of the server's CPU a call, a single job a tenth of that (ADR 27). */
 const ADDED_SINGLY_MAX = 8;
 
@@ -61,7 +59,8 @@ async function migrate(connectionString: string): Promise<number> {
 }
 
 function connect(connectionString: string, connectMs: number, silentMs: number): Connector {
-  const createBackend: typeof createPostgresBackend = (...given) => createRetryingBackend(silentMs, ...given);
+  const createBackend: typeof createPostgresBackend = (...parameters) =>
+    createPatchedBackend(silentMs, ...parameters);
   const Postgres = withBackend(createBackend);
   const connection = {
     connectionString,
@@ -115,40 +114,16 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
   };
 }
 
-/**
- * A connection that breaks while BullMQ has it checked out emits an error that nobody listens for, which would end the
- * process. The call that runs on it fails all the same, and is reported there. One that gave no answer in time is given
- * up: it would be used again, and everything behind what it still waits for with it.
- */
+/** A client whose errors do not end the process: the call that a broken connection interrupts rejects, and is reported there. */
 function listenedClient(driver: typeof pg): typeof pg.Client {
   return class ListenedClient extends driver.Client {
     constructor(config?: string | pg.ClientConfig) {
       super(config);
       this.on('error', () => undefined);
       this.setTypeParser(driver.types.builtins.JSONB, parseJsonb);
-      const query = this.query.bind(this) as (...values: unknown[]) => unknown;
-      const giveUpAfter = (error: unknown) => {
-        if (error instanceof Error && error.message === 'Query read timeout') streamOf(this).destroy(error);
-      };
-      this.query = ((...values: unknown[]) => {
-        const callback = values.at(-1);
-        if (typeof callback === 'function') {
-          values[values.length - 1] = (error: unknown, result: unknown) => {
-            giveUpAfter(error);
-            callback(error, result);
-          };
-        }
-        const answer = query(...values);
-        if (answer instanceof Promise) answer.catch(giveUpAfter);
-        return answer;
-      }) as typeof this.query;
     }
   };
 }
-
-/** The driver's types leave it out. */
-const streamOf = (client: pg.Client) =>
-  (client as unknown as { connection: { stream: Duplex } }).connection.stream;
 
 const WITHOUT_JIT = '-c jit=off';
 /**
@@ -197,91 +172,9 @@ async function failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]):
 
 const SERVER_TIME = `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms`;
 
-const poolOf = <Data>(queue: Queue<Data>) =>
-  (queue.getBackend() as unknown as { connection: BackendConnection }).connection.pool;
-
-/** What is BullMQ's own and undocumented: how a backend hears of work, and its connection with how it makes itself ready. */
-interface BackendInside {
-  connection: BackendConnection;
-  ensureListening(): Promise<pg.Client>;
-}
-
-interface BackendConnection {
-  pool: pg.Pool;
-  getListenClient(): Promise<pg.Client>;
-  bootstrap(): Promise<void>;
-  waitUntilReady(): Promise<void>;
-}
-
-const oldestFirst = (where: string, order: string) => `
-  SELECT id FROM ${POSTGRES_SCHEMA}.job WHERE queue = $1 AND ${where} ORDER BY ${order} OFFSET $2 LIMIT $3`;
-const OLDEST_WAITING = oldestFirst(`state = 'waiting' AND priority = 0`, 'priority, seq');
-/**
- * BullMQ's function ignores the ascending order for these types: the first page of the oldest jobs has the newest ones. So an
- * event in the oldest job seemed to be in no job, and the reconciler put it on the queue again while a dispatcher had it.
- */
-const OLDEST_FIRST: Readonly<Record<string, string>> = {
-  wait: OLDEST_WAITING,
-  waiting: OLDEST_WAITING,
-  active: oldestFirst(`state = 'active'`, 'seq'),
-};
-
-const RETRY_MS = 500;
-
-/** Jittered, because all processes lose PostgreSQL at the same time. */
-export function readinessRetryMs(): number {
-  return jittered(RETRY_MS);
-}
-
-/**
- * As BullMQ's own, but a connection that could not be made ready tries again. BullMQ remembers the first try for ever,
- * and the loop of a worker asks for it without a pause: with a failed one it would never work again, and never let
- * anything else of its process run. And the connection that a worker hears of work on is asked, before each wait, whether
- * it lives: one that the network has dropped says nothing, and a keepalive does not notice a proxy that keeps it open.
- */
-function createRetryingBackend(
-  silentMs: number,
-  ...[name, options, factoryOptions]: Parameters<typeof createPostgresBackend>
-): ReturnType<typeof createPostgresBackend> {
-  const backend = createPostgresBackend(name, options, factoryOptions);
-  const inside = backend as unknown as BackendInside;
-  const { connection } = inside;
-  // BullMQ would wait for up to an hour, and a dead connection reports no work.
-  Object.defineProperty(backend, 'maximumBlockTimeout', { value: (silentMs * QUERY_SHARE) / 1_000 });
-  const ensureListening = inside.ensureListening.bind(backend);
-  inside.ensureListening = async () => {
-    // Not a `ListenedClient`: BullMQ makes this one by itself, and makes another once it hears of its end.
-    const client = await connection.getListenClient();
-    try {
-      await client.query({ text: 'SELECT', query_timeout: silentMs * HEARTBEAT_SHARE } as pg.QueryConfig);
-      return await ensureListening();
-    } catch (error) {
-      streamOf(client).destroy(error as Error);
-      throw error;
-    }
-  };
-  const getRanges = backend.getRanges.bind(backend);
-  backend.getRanges = async (types, start = 0, end = -1, asc = false) => {
-    if (!asc || end < 0) return await getRanges(types, start, end, asc);
-    const ranges = types.map(async (type) => {
-      const text = OLDEST_FIRST[type];
-      if (text === undefined) return (await getRanges([type], start, end, asc)).flat();
-      await connection.waitUntilReady();
-      const { rows } = await connection.pool.query<{ id: string }>(text, [name, start, end - start + 1]);
-      // The caller reverses the result, because it expects a range of a Redis list, newest first.
-      return rows.map(({ id }) => id).reverse();
-    });
-    // Typed as tuples of one id by BullMQ, for ranges of any length.
-    return (await Promise.all(ranges)) as [string][];
-  };
-  let readiness: Promise<void> | null = null;
-  connection.waitUntilReady = () => {
-    readiness ??= connection.bootstrap().catch(async (error: unknown) => {
-      await wait(readinessRetryMs());
-      readiness = null;
-      throw error;
-    });
-    return readiness;
-  };
-  return backend;
+/** Throws if the queue is not on PostgreSQL. */
+function poolOf<Data>(queue: Queue<Data>): pg.Pool {
+  const backend: IQueueBackend = queue.getBackend();
+  if (!(backend instanceof PostgresQueueBackend)) throw new TypeError('the queue is not on PostgreSQL');
+  return backend.connection.pool as pg.Pool;
 }

@@ -1,44 +1,48 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createQueueBackend, migrateQueue } from '@runhook/queue';
 import { createTestDatabase } from '@runhook/testing';
-import { createPostgresBackend } from 'bullmq';
+import { createPostgresBackend, PostgresQueueBackend, RedisQueueBackend } from 'bullmq';
 import pg from 'pg';
-import { POSTGRES_SCHEMA } from '../../src/backends/postgres.ts';
+import { POSTGRES_SCHEMA } from '../../src/patches/bullmq/postgres-backend.ts';
+import { untestedVersion } from '../../src/patches/bullmq/version.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-const HINT = `
-This version of BullMQ makes a PostgreSQL connection ready in another way than createRetryingBackend (backends/postgres.ts)
-counts on: backend.connection.waitUntilReady() calls backend.connection.bootstrap() once and remembers what came of it.
-Either BullMQ tries again by itself now, and createRetryingBackend can go, or it needs another way in.`;
-
-test('BullMQ makes its connection to PostgreSQL ready by `connection.bootstrap`, and remembers a failure', async () => {
+test('the installed BullMQ is the version that patches/bullmq was read against, and another one is reported', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
-  const backend = createPostgresBackend(
-    'internals',
-    { connection: { connectionString: database.url, schema: POSTGRES_SCHEMA, migrate: true } },
-    { blocking: false },
-  );
+  const queue = createQueueBackend(database.url).createQueue('version');
+  closers.push(() => queue.close());
+  expect(untestedVersion(queue.metaValues.version)).toBeNull();
+  expect(untestedVersion('bullmq:7.0.0')).toContain('but bullmq:7.0.0 is installed');
+});
+
+const HINT = 'This version of BullMQ differs from what packages/queue/src/patches/bullmq replaces: ';
+
+test('BullMQ makes its connection to PostgreSQL ready once, and caches the failure', async () => {
+  const connection = {
+    connectionString: 'postgres://127.0.0.1:1/none',
+    schema: POSTGRES_SCHEMA,
+    migrate: true,
+  };
+  const backend = createPostgresBackend('internals', { connection }, { blocking: false });
   closers.push(() => backend.close());
-  const { connection } = backend as unknown as { connection?: { [name: string]: unknown } };
-  if (typeof connection?.bootstrap !== 'function' || typeof connection.waitUntilReady !== 'function') {
-    throw new Error(HINT);
-  }
   let tries = 0;
-  connection.bootstrap = async () => {
+  const { pool } = backend.connection;
+  pool.connect = async () => {
     tries += 1;
     throw new Error('the server is away');
   };
-  const { waitUntilReady } = backend;
-  const outcomes = await Promise.allSettled([waitUntilReady.call(backend), waitUntilReady.call(backend)]);
-  const again = await Promise.allSettled([waitUntilReady.call(backend)]);
-  if (tries !== 1 || [...outcomes, ...again].some(({ status }) => status !== 'rejected'))
-    throw new Error(HINT);
-  expect(tries).toBe(1);
+  for (let call = 0; call < 3; call += 1) await backend.connection.waitUntilReady().catch(() => undefined);
+  expect(`${HINT}${tries}`).toBe(`${HINT}1`);
+});
+
+test('BullMQ has the private methods that are replaced', () => {
+  expect(RedisQueueBackend.prototype).toHaveProperty('execCommand');
+  expect(PostgresQueueBackend.prototype).toHaveProperty('run');
 });
 
 /** Executions after which PL/pgSQL may keep a generic plan: five. */

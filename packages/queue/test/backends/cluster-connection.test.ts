@@ -8,8 +8,8 @@ import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import { Queue, Worker } from 'bullmq';
 import { Cluster } from 'ioredis';
 import { openRedisBeside } from '../../src/backends/redis/connection.ts';
-import { withEndingWaits } from '../../src/backends/redis/ending-waits.ts';
 import { createQueueBackend, openEventQueue } from '../../src/index.ts';
+import { withEndingWaits } from '../../src/patches/bullmq/ending-waits.ts';
 import {
   connectionsOf,
   type RedisProcess,

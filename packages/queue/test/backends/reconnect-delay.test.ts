@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { readinessRetryMs } from '../../src/backends/postgres.ts';
 import { reconnectDelayMs } from '../../src/backends/redis/connection.ts';
+import { readinessRetryMs } from '../../src/patches/bullmq/postgres-backend.ts';
 
 test.each([
   ['a Redis', () => reconnectDelayMs(10), 2_000],

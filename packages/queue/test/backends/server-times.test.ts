@@ -1,11 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createQueueBackend, DelayedError, type QueueBackend } from '@runhook/queue';
 import { createTestQueue, eventually, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 import type { Queue } from 'bullmq';
-import { READ_BULLMQ_VERSION } from '../../src/backends/server-times.ts';
 
 const NAME = 'clocked';
 const HOUR_MS = 3_600_000;
@@ -94,12 +90,4 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
     await queue.upsertJobScheduler('each', { every: 300 }, { name: 'each' });
     await eventually(() => expect(runs).toBeGreaterThan(3));
   });
-});
-
-test('the commands of BullMQ that carry a time were read in the version that is installed', () => {
-  const entry = createRequire(import.meta.url).resolve('bullmq');
-  const root = entry.slice(0, entry.lastIndexOf('/dist/'));
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
-  // Compare the commands in redis-queue-backend.js and postgres-queue-backend.js with backends/server-times.ts, then change it there.
-  expect(version).toBe(READ_BULLMQ_VERSION);
 });

@@ -114,6 +114,6 @@ export async function loadEvents(database: Queryable, keys: readonly EventKey[])
       ...row,
       accountId: Number(row.accountId),
       data: orderedData({ eventType: row.eventType, data } as JobRunEvent),
-    } as unknown as JobRunEvent;
+    } as JobRunEvent;
   });
 }

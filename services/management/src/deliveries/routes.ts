@@ -127,6 +127,6 @@ function payloadOf(row: DeliveryWithEvent): string | null {
     eventType: row.event_type,
     timestamp: row.event_timestamp ?? '',
     data: row.event_data,
-  } as unknown as JobRunEvent;
+  } as JobRunEvent;
   return renderPayload(event, { id: row.subscription_id, name: row.webhook_name });
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { jittered } from '@runhook/runtime/timers';
-import { type Processor, Queue, type QueueOptions, Worker, type WorkerOptions } from 'bullmq';
+import type { Processor, Queue, QueueOptions, WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
+import { ReadableQueue, ReadableWorker } from '../../patches/bullmq/readable-job.ts';
 import { SILENT_MS } from '../backend.ts';
-import { ReadableJob } from './readable-job.ts';
 import { parseRedisUrl, type RedisTarget } from './url.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -151,20 +151,19 @@ export class SharedClient {
 }
 
 /*
- * BullMQ leaves a client that it is given open. These give it back. They read jobs whose data is not JSON, too.
+ * BullMQ leaves a client that it is given open. These release theirs.
  */
 
-export class SharingQueue<Data> extends Queue<Data> {
+export class SharingQueue<Data> extends ReadableQueue<Data> {
+  readonly redis: Redis | Cluster;
   readonly #shared: SharedClient;
   #isLeft = false;
 
   constructor(name: string, shared: SharedClient, options: Omit<QueueOptions, 'connection'>) {
-    super(name, { ...options, connection: shared.take() });
+    const redis = shared.take();
+    super(name, { ...options, connection: redis });
+    this.redis = redis;
     this.#shared = shared;
-  }
-
-  protected override get Job() {
-    return ReadableJob;
   }
 
   override async close(): Promise<void> {
@@ -177,7 +176,7 @@ export class SharingQueue<Data> extends Queue<Data> {
   }
 }
 
-export class SharingWorker<Data> extends Worker<Data> {
+export class SharingWorker<Data> extends ReadableWorker<Data> {
   readonly #shared: SharedClient;
   #isLeft = false;
 
@@ -191,10 +190,6 @@ export class SharingWorker<Data> extends Worker<Data> {
     this.#shared = shared;
   }
 
-  protected override get Job() {
-    return ReadableJob;
-  }
-
   override async close(force?: boolean): Promise<void> {
     try {
       await super.close(force);
@@ -203,4 +198,10 @@ export class SharingWorker<Data> extends Worker<Data> {
       this.#isLeft = true;
     }
   }
+}
+
+/** Returns the client of a queue that is on Redis; throws for another one. */
+export function clientOf<Data>(queue: Queue<Data>): Redis | Cluster {
+  if (!(queue instanceof SharingQueue)) throw new TypeError('the queue is not on Redis');
+  return queue.redis;
 }

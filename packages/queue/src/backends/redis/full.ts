@@ -1,7 +1,7 @@
-import type { Queue, RedisQueueBackend } from 'bullmq';
-import type { ChainableCommander } from 'ioredis';
+import type { Queue } from 'bullmq';
+import { parseData } from '../../patches/bullmq/readable-job.ts';
 import type { Connector, PeekedJob } from '../backend.ts';
-import { parseData } from './readable-job.ts';
+import { clientOf } from './connection.ts';
 
 /*
  * A Redis at its `maxmemory` refuses every script of BullMQ that may write, moving a job to active too: nothing that
@@ -16,30 +16,9 @@ const MAX = /^maxmemory:(\d+)/m;
 const POLICY = /^maxmemory_policy:([\w-]+)/m;
 const KEEPS = 'noeviction';
 
-/** What is used of ioredis, which BullMQ's client passes through. */
-interface Commands {
-  del(key: string): Promise<number>;
-  eval(script: string, keyCount: number, key: string): Promise<unknown>;
-  hmget(key: string, ...fields: string[]): Promise<(string | null)[]>;
-  hsetnx(key: string, field: string, value: number): Promise<number>;
-  llen(key: string): Promise<number>;
-  lrange(key: string, start: number, end: number): Promise<string[]>;
-  lrem(key: string, count: number, value: string): Promise<number>;
-  pipeline(): ChainableCommander;
-  time(): Promise<(string | number)[]>;
-  zcard(key: string): Promise<number>;
-  zrange(key: string, start: number, end: number): Promise<string[]>;
-  zrem(key: string, member: string): Promise<number>;
-  zrevrange(key: string, start: number, end: number): Promise<string[]>;
-}
-
-export async function clientOf<Data>(queue: Queue<Data>): Promise<Commands> {
-  return (await (queue.getBackend() as RedisQueueBackend).client) as unknown as Commands;
-}
-
 /** What the server that has a queue tells of its memory: a cluster asks any of its servers what names no key. */
 async function memoryOf<Data>(queue: Queue<Data>): Promise<string> {
-  const client = await clientOf(queue);
+  const client = clientOf(queue);
   return String(await client.eval(`return redis.call('INFO', 'memory')`, 1, queue.toKey('meta')));
 }
 
@@ -63,9 +42,10 @@ export const FULL_REDIS: Pick<
   },
 
   async peek<Data>(queue: Queue<Data>, count: number): Promise<Omit<PeekedJob<Data>, 'shard'>[]> {
-    const client = await clientOf(queue);
+    const client = clientOf(queue);
     const waiting = (await client.lrange(queue.toKey('wait'), -count, -1)).reverse();
-    const ids = waiting.length > 0 ? waiting : await client.zrange(queue.toKey('prioritized'), 0, count - 1);
+    const ids =
+      waiting.length > 0 ? waiting : await client.zrange(queue.toKey('prioritized'), 0, `${count - 1}`);
     const jobs = await Promise.all(
       ids.map(async (id) => ({ id, kept: await client.hmget(queue.toKey(id), 'data', 'timestamp') })),
     );
@@ -75,7 +55,7 @@ export const FULL_REDIS: Pick<
   },
 
   async discard(queue, jobIds) {
-    const client = await clientOf(queue);
+    const client = clientOf(queue);
     await Promise.all(
       jobIds.map(async (id) => {
         const removed = await Promise.all([
@@ -90,6 +70,6 @@ export const FULL_REDIS: Pick<
   },
 
   async lastDelayed(queue, count) {
-    return await (await clientOf(queue)).zrevrange(queue.toKey('delayed'), 0, count - 1);
+    return await clientOf(queue).zrevrange(queue.toKey('delayed'), 0, count - 1);
   },
 };

@@ -1,13 +1,11 @@
 import { shardPrefix } from '@runhook/contract';
 import type { Processor, Queue, Telemetry } from 'bullmq';
+import { withEndingWaits } from '../../patches/bullmq/ending-waits.ts';
 import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
-import { ActiveJobs, existing, withLongWaits } from './at-rest.ts';
-import { openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
-import { withEndingWaits } from './ending-waits.ts';
-import { clientOf, FULL_REDIS } from './full.ts';
+import { clientOf, openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
+import { FULL_REDIS } from './full.ts';
 import { REDIS_JOB_STATES } from './job-states.ts';
-import { sparingLooks, tellingTheLast } from './last-in-line.ts';
-import { REDIS_SHARDS } from './shards.ts';
+import { existing, REDIS_SHARDS } from './shards.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
 import { parseRedisUrl } from './url.ts';
 
@@ -27,19 +25,18 @@ export const redis: BackendKind<'Redis'> = {
 
 /** BullMQ grants a wait a second more than it is to take, and the connection must not count as dead before its end. */
 const SILENT_MARGIN_MS = 2_000;
+/** BullMQ's default. */
+const DRAIN_DELAY_SECONDS = 5;
 
 function connect(url: string, connectMs: number, silentMs: number): Connector {
   const target = parseRedisUrl(url);
   // However many queues, shards and workers there are; BullMQ opens one more for each worker, to wait on.
   const socketTimeout = silentMs;
-  const waitAtOnceSeconds = (silentMs - SILENT_MARGIN_MS) / 1_000;
+  const waitMaxSeconds = (silentMs - SILENT_MARGIN_MS) / 1_000;
   const producing = new SharedClient(() =>
     openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs, socketTimeout }),
   );
-  const working = new SharedClient(() =>
-    tellingTheLast(openClient(target, { maxRetriesPerRequest: null, socketTimeout })),
-  );
-  const active = new ActiveJobs(working);
+  const working = new SharedClient(() => openClient(target, { maxRetriesPerRequest: null, socketTimeout }));
   return {
     shards: REDIS_SHARDS,
     async having(queues, states) {
@@ -53,15 +50,15 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
     addedSinglyMax: ADDED_SINGLY_MAX,
     isSpread: target.kind === 'cluster',
     async hasFailed(queue) {
-      return (await (await clientOf(queue)).zcard(queue.toKey('failed'))) > 0;
+      return (await clientOf(queue).zcard(queue.toKey('failed'))) > 0;
     },
     async serverTimeMs(queue) {
-      const [seconds, micros] = await (await clientOf(queue)).time();
+      const [seconds, micros] = await clientOf(queue).time();
       return Number(seconds) * 1_000 + Number(micros) / 1_000;
     },
     async keepSettings(queue) {
       const { maxLen } = EVENT_STREAM.events;
-      await (await clientOf(queue)).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
+      await clientOf(queue).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
     },
     ...FULL_REDIS,
     ...REDIS_JOB_STATES,
@@ -74,15 +71,12 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
         ...(telemetry && { telemetry }),
       }),
     createWorker: <Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions, shard = 0) =>
-      active.spared(
-        withLongWaits(
-          withEndingWaits(
-            sparingLooks(
-              new SharingWorker<Data>(name, process, working, { ...tuned, prefix: shardPrefix(shard) }),
-            ),
-          ),
-          waitAtOnceSeconds,
-        ),
+      withEndingWaits(
+        new SharingWorker<Data>(name, process, working, {
+          ...tuned,
+          drainDelay: Math.min(tuned.drainDelay ?? DRAIN_DELAY_SECONDS, waitMaxSeconds),
+          prefix: shardPrefix(shard),
+        }),
       ),
   };
 }

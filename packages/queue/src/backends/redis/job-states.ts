@@ -1,20 +1,11 @@
 import type { Queue } from 'bullmq';
 import type { Connector, JobState } from '../backend.ts';
-import { clientOf } from './full.ts';
+import { clientOf } from './connection.ts';
 
 /*
  * BullMQ keeps a job in a hash, and its id in the list or the sorted set of its state. A job whose hash is left but whose id is in
  * none of them is orphaned: no worker takes it, and its hash keeps every other job with its id out.
  */
-
-/** The commands of ioredis that are used here; BullMQ's client passes them through. */
-interface Commands {
-  eval(script: string, keyCount: number, ...keysAndArguments: (string | number)[]): Promise<unknown>;
-  llen(key: string): Promise<number>;
-  lrange(key: string, start: number, end: number): Promise<string[]>;
-}
-
-const commandsOf = async <Data>(queue: Queue<Data>) => (await clientOf(queue)) as unknown as Commands;
 
 /** Jobs of one script call, which takes less than 5 ms of the server. */
 const IDS_AT_ONCE = 1_000;
@@ -82,7 +73,7 @@ async function runScript<Data>(
   given: readonly (string | number)[],
 ): Promise<unknown> {
   const keys = STATE_KEYS.map((name) => queue.toKey(name));
-  return await (await commandsOf(queue)).eval(script, keys.length, ...keys, queue.toKey(''), ...given);
+  return await clientOf(queue).eval(script, keys.length, ...keys, queue.toKey(''), ...given);
 }
 
 async function classify<Data>(
@@ -118,13 +109,13 @@ async function waitingAmong<Data>(
   queue: Queue<Data>,
   sought: ReadonlyMap<string, unknown>,
 ): Promise<Set<string> | null> {
-  const commands = await commandsOf(queue);
+  const client = clientOf(queue);
   const waiting = new Set<string>();
   // Jobs of a paused queue of BullMQ 5 are in a list of their own until it is resumed.
   for (const list of [queue.toKey('wait'), queue.toKey('paused')]) {
-    if ((await commands.llen(list)) > ENTRIES_MAX) return null;
+    if ((await client.llen(list)) > ENTRIES_MAX) return null;
     for (let start = 0; waiting.size < sought.size; start += ENTRIES_AT_ONCE) {
-      const entries = await commands.lrange(list, start, start + ENTRIES_AT_ONCE - 1);
+      const entries = await client.lrange(list, start, start + ENTRIES_AT_ONCE - 1);
       for (const jobId of entries) if (sought.has(jobId)) waiting.add(jobId);
       if (entries.length < ENTRIES_AT_ONCE) break;
     }

@@ -10,22 +10,10 @@ import {
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
 import type { Queue } from 'bullmq';
-import type { Cluster, Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { QueueUnavailableError, type ShardStore } from '../backend.ts';
-import { existing } from './at-rest.ts';
-import { clientOf } from './full.ts';
+import { clientOf } from './connection.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
-
-/** What is used of ioredis beside what everybody uses; the last are a cluster's. */
-interface Commands {
-  hget(key: string, field: string): Promise<string | null>;
-  hmget(key: string, ...fields: string[]): Promise<(string | null)[]>;
-  eval(script: string, keys: number, ...given: string[]): Promise<unknown>;
-  cluster(subcommand: string, ...given: string[]): Promise<unknown>;
-  nodes?: unknown;
-}
-
-const commandsOf = async (queue: Queue) => (await clientOf(queue)) as unknown as Commands;
 
 /** In the settings that BullMQ keeps of this queue, which whoever publishes may read: the version of the map. */
 const META_KEY = `${shardPrefix(0)}:${JOB_RUN_EVENTS}:meta`;
@@ -51,27 +39,27 @@ export const REDIS_SHARDS: ShardStore = {
 
   async write(queue, map) {
     const { version, slots, draining } = shardFields(map);
-    const commands = await commandsOf(queue as Queue);
-    return (await commands.eval(WRITE, 2, SHARDS_KEY, META_KEY, version, slots, draining)) === 1;
+    const client = clientOf(queue as Queue);
+    return (await client.eval(WRITE, 2, SHARDS_KEY, META_KEY, version, slots, draining)) === 1;
   },
 
   async byServer(queue, count) {
-    const commands = await commandsOf(queue as Queue);
+    const client = clientOf(queue as Queue);
     const shards = Array.from({ length: count }, (_, shard) => shard);
-    if (commands.nodes === undefined) return [shards];
-    const ranges = (await commands.cluster('SLOTS')) as [number, number, [string, number, string]][];
+    if (!(client instanceof Cluster)) return [shards];
+    const ranges = await client.cluster('SLOTS');
     const servers = new Map<string, number[]>();
     for (const shard of shards) {
-      const slot = Number(await commands.cluster('KEYSLOT', shardPrefix(shard)));
+      const slot = Number(await client.cluster('KEYSLOT', shardPrefix(shard)));
       const range = ranges.find(([first, last]) => first <= slot && slot <= last);
-      const server = range?.[2].slice(0, 2).join(':') ?? '';
+      const server = range?.[2]?.slice(0, 2).join(':') ?? '';
       servers.set(server, [...(servers.get(server) ?? []), shard]);
     }
     return [...servers.values()];
   },
 
   async withJobs(queue, shards, states) {
-    const client = (await clientOf(queue)) as unknown as Redis | Cluster;
+    const client = clientOf(queue);
     const keysOf = (shard: number) =>
       [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES].flatMap((name) =>
         states.map((state) => `${shardPrefix(shard)}:${name}:${state}`),
@@ -81,7 +69,18 @@ export const REDIS_SHARDS: ShardStore = {
   },
 };
 
-async function read(commands: Commands): Promise<ShardMap> {
+/** Returns, for each list of keys, whether any of them exists. Redis removes empty keys, so one EXISTS covers the shards of a server. */
+export async function existing(
+  client: Redis | Cluster | null,
+  lists: readonly (readonly string[])[],
+): Promise<boolean[]> {
+  if (client === null) return lists.map(() => true);
+  const isApart = client instanceof Cluster || lists.length === 1;
+  if (!isApart && (await client.exists(...lists.flat())) === 0) return lists.map(() => false);
+  return await Promise.all(lists.map(async (keys) => (await client.exists(...keys)) > 0));
+}
+
+async function read(commands: Redis | Cluster): Promise<ShardMap> {
   const [version, slots, draining] = await commands.hmget(SHARDS_KEY, ...FIELDS);
   return parseShardMap({ version, slots, draining } as Record<keyof ShardFields, string | null>);
 }
@@ -92,13 +91,16 @@ const FIELDS: (keyof ShardFields)[] = ['version', 'slots', 'draining'];
  * A publisher's user of a former release may not read the map. As long as nobody has written one it need not: that the
  * settings of the queue tell, too.
  */
-async function permitted(queue: Queue, work: (commands: Commands) => Promise<ShardMap>): Promise<ShardMap> {
-  const commands = await commandsOf(queue);
+async function permitted(
+  queue: Queue,
+  work: (commands: Redis | Cluster) => Promise<ShardMap>,
+): Promise<ShardMap> {
+  const client = clientOf(queue);
   try {
-    return await work(commands);
+    return await work(client);
   } catch (error) {
     if (!REDIS_STRANGERS.isForbidden(error)) throw error;
-    if ((await commands.hget(META_KEY, META_FIELD)) === null) return ONE_SHARD;
+    if ((await client.hget(META_KEY, META_FIELD)) === null) return ONE_SHARD;
     throw new QueueUnavailableError(
       `The queue has several shards, and its user may not read which: give it the rule ${RULE} (docs/security.md).`,
       { cause: error },

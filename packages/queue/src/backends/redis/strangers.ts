@@ -2,7 +2,7 @@ import { SHARDS_MAX, shardPrefix } from '@runhook/contract';
 import { BULLMQ_MAJOR_VERSION, type Queue } from 'bullmq';
 import type { ChainableCommander } from 'ioredis';
 import type { Connector, Strangers } from '../backend.ts';
-import { clientOf } from './full.ts';
+import { clientOf } from './connection.ts';
 
 /*
  * Others on the same Redis: publishers whose user may add and do nothing else (docs/security.md#publishers-on-the-queue), and
@@ -50,7 +50,7 @@ async function chosen<Data>(
   ask: (pipeline: ChainableCommander, jobId: string) => unknown,
   isChosen: (answer: unknown) => boolean,
 ): Promise<Set<string>> {
-  const pipeline = (await clientOf(queue)).pipeline();
+  const pipeline = clientOf(queue).pipeline();
   for (const jobId of jobIds) ask(pipeline, jobId);
   const answers = (await pipeline.exec()) ?? [];
   for (const [error] of answers) if (error) throw error;

@@ -1,4 +1,4 @@
-import { Job, type JobProgress } from 'bullmq';
+import { Job, type JobProgress, Queue, Worker } from 'bullmq';
 
 /** Parses the data of a job. Redis stores any bytes: data that is not JSON is returned as text, which is no valid message. */
 export function parseData(text: string): unknown {
@@ -13,7 +13,7 @@ export function parseData(text: string): unknown {
  * A job whose data may not be JSON. BullMQ's class throws for it: the page of jobs around it cannot be read, and a worker that
  * takes it leaves it active until it stalls, without end.
  */
-export class ReadableJob<Data, Result, Name extends string, Progress extends JobProgress> extends Job<
+class ReadableJob<Data, Result, Name extends string, Progress extends JobProgress> extends Job<
   Data,
   Result,
   Name,
@@ -27,4 +27,18 @@ export class ReadableJob<Data, Result, Name extends string, Progress extends Job
       return Job.fromJSON(queue, { ...json, data: JSON.stringify(json.data) }, jobId);
     }
   };
+}
+
+/** A queue that reads such jobs. */
+export class ReadableQueue<Data> extends Queue<Data> {
+  protected override get Job() {
+    return ReadableJob;
+  }
+}
+
+/** A worker that reads such jobs. */
+export class ReadableWorker<Data> extends Worker<Data> {
+  protected override get Job() {
+    return ReadableJob;
+  }
 }

@@ -9,21 +9,13 @@ const MARGIN_MS = 10_000;
 /** What has nodes left tells its end at once. */
 const END_MS = 1_000;
 
-/** As far as the backend of a worker on Redis is known here. */
-export interface WaitingBackend {
-  readonly blockingClient: Promise<unknown> | undefined;
-  waitForJob(seconds: number): Promise<{ member: string; score: number } | null>;
-  reconnectBlocking(): Promise<void>;
-  disconnectBlocking(wait?: boolean): Promise<void>;
-}
-
 /**
  * The same worker, whose waits for a job end. BullMQ gives up a blocking command that nobody answers, and then awaits the end of
  * its connection and the making of the next without a bound. After a failover of a cluster the loop of a worker stood for good
  * now and then, with no command open (docs/reliability.md#failover): it had been in one of these waits, as far as is known.
  */
 export function withEndingWaits<Data>(worker: Worker<Data>, marginMs = MARGIN_MS): Worker<Data> {
-  const backend = worker.getBackend() as unknown as WaitingBackend;
+  const backend = worker.getBackend();
   const wait = backend.waitForJob.bind(backend);
   const reconnect = backend.reconnectBlocking.bind(backend);
   const disconnect = backend.disconnectBlocking.bind(backend);

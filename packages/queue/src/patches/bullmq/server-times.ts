@@ -6,9 +6,6 @@ import type { Clock } from '@runhook/runtime/server-clock';
  * and every time that comes from it back to the host's, at the edge of BullMQ: its commands.
  */
 
-/** The version of BullMQ whose commands were read. Another one may pass its times elsewhere: compare them before changing this. */
-export const READ_BULLMQ_VERSION = '6.7.0';
-
 /** Where a script on Redis has the time, among its keys and arguments. */
 const REDIS_TIMES: Readonly<Record<string, number>> = {
   moveToActive: 12,
@@ -106,8 +103,7 @@ function convertPostgres(inside: Inside, run: NonNullable<Inside['run']>, aheadM
   };
 }
 
-/** Converts a time of the server to the local clock. 0 and 1 are no times; a negative one marks the last queued job (last-in-line.ts). */
+/** Converts a time of the server to the local clock. 0 and 1 are no times. */
 function untilHere(until: number, aheadMs: number): number {
-  if (Math.abs(until) <= 1) return until;
-  return until > 0 ? Math.max(2, until - aheadMs) : Math.min(-2, until + aheadMs);
+  return until <= 1 ? until : Math.max(2, until - aheadMs);
 }

@@ -1,0 +1,116 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { jittered } from '@runhook/runtime/timers';
+import {
+  createPostgresBackend,
+  type PostgresConnection,
+  type PostgresQueueBackend,
+  runMigrations,
+} from 'bullmq';
+import type pg from 'pg';
+
+export const POSTGRES_SCHEMA = 'bullmq';
+
+const RETRY_MS = 500;
+/** How long a wait for a job may take, and how long the check of its connection, as shares of `silentMs`. */
+const WAIT_SHARE = 2 / 3;
+const HEARTBEAT_SHARE = 1 / 3;
+
+/** Jittered, because all processes lose PostgreSQL at the same time. */
+export function readinessRetryMs(): number {
+  return jittered(RETRY_MS);
+}
+
+/** Creates BullMQ's backend on PostgreSQL with the replacements of this file. Its connection must be a configuration. */
+export function createPatchedBackend(
+  silentMs: number,
+  ...[name, options, factoryOptions]: Parameters<typeof createPostgresBackend>
+): PostgresQueueBackend {
+  const backend = createPostgresBackend(name, options, factoryOptions);
+  retryReadiness(backend.connection);
+  checkBeforeWaits(backend, silentMs);
+  readOldestFirst(backend, name);
+  return backend;
+}
+
+/**
+ * Retries to make a connection ready. BullMQ caches the first result, also an error, and the loop of a worker asks for it without a
+ * pause: the worker would never work again, and its process would do nothing else.
+ */
+function retryReadiness(connection: PostgresConnection): void {
+  let readiness: Promise<void> | null = null;
+  connection.waitUntilReady = () => {
+    readiness ??= migrate(connection).catch(async (error: unknown) => {
+      await wait(readinessRetryMs());
+      readiness = null;
+      throw error;
+    });
+    return readiness;
+  };
+}
+
+/** Discards the connection after an error: one that did not respond in time would be used again. */
+async function migrate(connection: PostgresConnection): Promise<void> {
+  const client = await connection.pool.connect();
+  try {
+    await runMigrations(client, connection.schema);
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+  client.release();
+  setImmediate(() => connection.emit('ready'));
+}
+
+/**
+ * Checks the connection on which a worker waits for jobs before each wait: a connection that the network has dropped reports no
+ * jobs, and a keepalive does not detect a proxy that keeps it open. Waits are bounded, because BullMQ's take up to an hour.
+ */
+function checkBeforeWaits(backend: PostgresQueueBackend, silentMs: number): void {
+  const waitForJob = backend.waitForJob.bind(backend);
+  backend.waitForJob = async (seconds) => {
+    if (!backend.closing) await checkListener(backend, silentMs * HEARTBEAT_SHARE);
+    return await waitForJob(Math.min(seconds, (silentMs * WAIT_SHARE) / 1_000));
+  };
+}
+
+async function checkListener({ connection }: PostgresQueueBackend, timeoutMs: number): Promise<void> {
+  const client = (await connection.getListenClient()) as pg.Client;
+  try {
+    await client.query({ text: 'SELECT', query_timeout: timeoutMs } as pg.QueryConfig);
+  } catch (error) {
+    // BullMQ replaces the connection once it reports an error.
+    if (!connection.isClosing) client.emit('error', error);
+    throw error;
+  }
+}
+
+const oldestFirst = (where: string, order: string) => `
+  SELECT id FROM ${POSTGRES_SCHEMA}.job WHERE queue = $1 AND ${where} ORDER BY ${order} OFFSET $2 LIMIT $3`;
+const OLDEST_WAITING = oldestFirst(`state = 'waiting' AND priority = 0`, 'priority, seq');
+const OLDEST_FIRST: Readonly<Record<string, string>> = {
+  wait: OLDEST_WAITING,
+  waiting: OLDEST_WAITING,
+  active: oldestFirst(`state = 'active'`, 'seq'),
+};
+
+/**
+ * Reads the oldest jobs first where they are asked for. BullMQ's function ignores the ascending order for these types: the first page
+ * of the oldest jobs has the newest ones, so that the reconciler took an event in the oldest job for one without a job.
+ */
+function readOldestFirst(backend: PostgresQueueBackend, queue: string): void {
+  const { connection } = backend;
+  const getRanges = backend.getRanges.bind(backend);
+  backend.getRanges = async (types, start = 0, end = -1, asc = false) => {
+    if (!asc || end < 0) return await getRanges(types, start, end, asc);
+    const ranges = types.map(async (type) => {
+      const text = OLDEST_FIRST[type];
+      if (text === undefined) return (await getRanges([type], start, end, asc)).flat();
+      await connection.waitUntilReady();
+      const { rows } = await connection.pool.query<{ id: string }>(text, [queue, start, end - start + 1]);
+      // The caller reverses the result, because it expects a range of a Redis list, newest first.
+      return rows.map(({ id }) => id).reverse();
+    });
+    // Typed as tuples of one id by BullMQ, for ranges of any length.
+    return (await Promise.all(ranges)) as [string][];
+  };
+}

@@ -1,0 +1,33 @@
+import type { Queue } from 'bullmq';
+
+/*
+ * This folder has every use of BullMQ's private API, and every method of BullMQ that is replaced:
+ *
+ * | file | what | without it |
+ * |---|---|---|
+ * | server-times.ts | times of commands in the clock of the queue's server | a wrong clock of a host runs jobs too early or too late |
+ * | ending-waits.ts | deadlines of a worker's waits on Redis | a worker stands still after a failover of a cluster |
+ * | readable-job.ts | jobs whose data is not JSON are read | one such job blocks the page of jobs, or stays active without end |
+ * | postgres-backend.ts | retries of the first connection, checks of the waiting one, the oldest jobs first | a worker never works again |
+ * | error-pause.ts | a pause after an error of the queue's server | a full server is asked a thousand times a second |
+ * | wake-worker.ts | wakes the loop of a worker | jobs wait until another job ends |
+ */
+
+/** The version that these files were read against. Compare them with another version before changing this. */
+export const TESTED_BULLMQ_VERSION = '6.7.0';
+
+/** Returns a sentence for another version than the tested one; null for that one. @param version as `bullmq:6.7.0` */
+export function untestedVersion(version: unknown): string | null {
+  if (version === `bullmq:${TESTED_BULLMQ_VERSION}`) return null;
+  return `Runhook replaces parts of BullMQ and was tested with BullMQ ${TESTED_BULLMQ_VERSION}, but ${version} is installed. Install ${TESTED_BULLMQ_VERSION}.`;
+}
+
+let isReported = false;
+
+/** Reports an untested version of BullMQ as a warning of the process, once. */
+export function reportUntestedVersion({ metaValues }: Pick<Queue, 'metaValues'>): void {
+  if (isReported) return;
+  isReported = true;
+  const problem = untestedVersion(metaValues.version);
+  if (problem !== null) process.emitWarning(problem, 'RunhookWarning');
+}
