@@ -38,7 +38,7 @@ LABEL org.opencontainers.image.vendor="Runhook" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 ENV NODE_ENV=production
-# One arena of malloc for all threads of a process: the others hold memory and save no time (ADR 51).
+# One arena of malloc for all threads of a process: the others hold memory and save no time (ADR 56).
 ENV MALLOC_ARENA_MAX=1
 WORKDIR /app
 # A number, so that a cluster can tell that it is not root; it owns nothing, so it can change nothing.
@@ -52,7 +52,7 @@ FROM runtime AS management
 LABEL org.opencontainers.image.title="Runhook management" \
       org.opencontainers.image.description="The API and the console; operators' commands: dist/admin.js"
 # Room for the young costs memory, and little of a request outlives it; the old are collected before they have grown by
-# a third (ADR 51). One file starts in half the time (ADR 56). WebAssembly is Prisma's: what is never called needs no code,
+# a third (ADR 56). One file starts in half the time (ADR 56). WebAssembly is Prisma's: what is never called needs no code,
 # and what is called no second, faster one.
 CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/bundle.js"]
 COPY --from=build /out/management ./
