@@ -220,7 +220,7 @@ async function replay(
   const found: Delivery[] = [];
   if (kind === 'delivery' && webhook !== null) {
     const path = { webhook_id: webhook.id, delivery_id: id };
-    found.push((await client.get(DELIVERY, { path })) as Delivery);
+    found.push((await client.get(DELIVERY, { path })) as unknown as Delivery);
   } else {
     const query = {
       [`${kind}_id`]: id,

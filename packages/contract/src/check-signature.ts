@@ -1,4 +1,5 @@
 // Needs nothing of Node.js: the console checks in the browser, the command line where it is called.
+import type { JobRunEvent } from './events.ts';
 import { renderPayload } from './payload.ts';
 
 /** A delivery as it is at hand. */
@@ -238,13 +239,11 @@ function written(body: string): string | null {
 function asSent(body: string): string | null {
   const value = parsed(body);
   if (value === null || typeof value.data !== 'object' || value.data === null) return null;
-  const { webhooksID, webhookName, ...event } = value;
+  const { webhooksID, webhookName, accountId, eventId, timestamp, eventType, data } = value;
   if (typeof webhooksID !== 'string' || typeof webhookName !== 'string') return null;
   try {
-    return renderPayload(event as Parameters<typeof renderPayload>[0], {
-      id: webhooksID,
-      name: webhookName,
-    });
+    const event = { accountId, eventId, timestamp, eventType, data } as JobRunEvent;
+    return renderPayload(event, { id: webhooksID, name: webhookName });
   } catch {
     // A type of event that there is none of.
     return null;

@@ -68,7 +68,7 @@ export interface Egress {
 
 type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings' | 'costly'>;
 
-const KNOWN_ENDPOINTS_MAX = 4_096;
+const CACHED_ENDPOINTS_BYTES_MAX = 16 * 1_024 * 1_024;
 
 /** Leaves time for the request itself, and frees a silent name's place in the end. */
 const NAME_TIMEOUT_MAX_MS = 6_000;
@@ -82,7 +82,7 @@ export function createEgress(options: EgressOptions): Egress {
     options.lookup ?? lookupBy(createNameResolver({ timeoutMs: nameTimeoutMs })),
     guard,
   );
-  const endpoints = new KnownEndpoints(guard, KNOWN_ENDPOINTS_MAX);
+  const endpoints = new KnownEndpoints(guard, CACHED_ENDPOINTS_BYTES_MAX);
   const pooled = createSender(options, { guard, lookup, endpoints, keepAlive: true });
   const fresh = createSender(options, { guard, lookup, endpoints, keepAlive: false });
   let closed = false;

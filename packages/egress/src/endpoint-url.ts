@@ -20,17 +20,23 @@ interface TargetGuard {
   allowsPort(port: number): boolean;
 }
 
-/** Remembers the URLs used lately. */
+/** Approximate memory of a parsed URL: its text is in the cache's keys and in the parts of the URL. */
+const bytesOf = (_value: object, text: string) => 1_000 + 12 * text.length;
+
+/** Caches the URLs that were used last. */
 export class KnownEndpoints {
   readonly #guard: TargetGuard;
   readonly #byText: LRUCache<string, KnownEndpoint>;
   readonly #destinations: LRUCache<string, Destination>;
 
-  constructor(guard: TargetGuard, max: number) {
+  /** @param bytesMax memory of the parsed URLs, and of what Node needs of them */
+  constructor(guard: TargetGuard, bytesMax: number) {
     this.#guard = guard;
-    // By size: by `max` the places of all are made at once.
-    this.#byText = new LRUCache({ maxSize: max, sizeCalculation: () => 1 });
-    this.#destinations = new LRUCache({ maxSize: max, sizeCalculation: () => 1 });
+    this.#byText = new LRUCache<string, KnownEndpoint>({ maxSize: bytesMax / 2, sizeCalculation: bytesOf });
+    this.#destinations = new LRUCache<string, Destination>({
+      maxSize: bytesMax / 2,
+      sizeCalculation: bytesOf,
+    });
   }
 
   of(text: string): KnownEndpoint {

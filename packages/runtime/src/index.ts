@@ -1,4 +1,5 @@
 export type { Logger } from 'pino';
+export { approximateBytes } from './approximate-bytes.ts';
 export { MicroBatcher, type MicroBatcherOptions } from './batcher.ts';
 export {
   describeSettings,

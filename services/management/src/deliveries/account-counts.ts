@@ -8,8 +8,6 @@ import { KeptCounts } from './kept-counts.ts';
 /** Whole ones of it make the bars of a day and of longer times. */
 export const SLOT_MICROS = 1_800_000_000n;
 
-/** Numbers that are kept at most, two for each half-hour of a webhook in which there was a delivery: 16 MB. */
-const NUMBERS_MAX = 4_000_000;
 const WEBHOOKS_AT_ONCE = 100;
 /** What is read in less is read each time. */
 const SLOW_MS = 30;
@@ -31,10 +29,7 @@ export interface AccountCounts {
 
 /** Kept for the same reason as those of a single log (docs/adr/0014-long-logs-by-the-hour.md). */
 export function createAccountCounts(database: Queryable, slowMs = SLOW_MS): AccountCounts {
-  const kept = new KeptCounts<CountedSlots>({
-    maxSize: NUMBERS_MAX,
-    sizeOf: ({ byWebhook }) => [...byWebhook.values()].reduce((sum, { length }) => sum + length, 1),
-  });
+  const kept = new KeptCounts<CountedSlots>();
   const count = (accountId: number) =>
     void kept.count(String(accountId), () => countSlots(database, accountId, settledBefore(SLOT_MICROS)));
   return {

@@ -73,7 +73,7 @@ export interface HourlyCounts {
  */
 export function createHourlyCounts(database: Queryable, limits: Partial<typeof LIMITS> = {}): HourlyCounts {
   const { slowMs, deliveriesMin, waitedForMs } = { ...LIMITS, ...limits };
-  const logs = new KeptCounts<CountedLog>({ max: LOGS_MAX });
+  const logs = new KeptCounts<CountedLog>();
   const long = new LRUCache<string, true>({ max: LOGS_MAX, ttl: LONG_MS });
   const longKey = ({ subscriptionId }: LogKey, eventType: string | null) => `${subscriptionId} ${eventType}`;
 

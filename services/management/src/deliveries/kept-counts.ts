@@ -1,5 +1,8 @@
+import { approximateBytes } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
 
+/** Memory of the counts, by `approximateBytes`. */
+const BYTES_MAX = 32 * 1_024 * 1_024;
 const FRESH_MS = 60_000;
 const USABLE_MS = 10 * 60_000;
 /** Counting again takes at most this share of the time. */
@@ -19,13 +22,8 @@ export class KeptCounts<Counts extends object> {
   readonly #kept: LRUCache<string, Kept<Counts>>;
   readonly #underWay = new Map<string, Promise<void>>();
 
-  /** @param limits `max` of them, or a `maxSize` of what `sizeOf` tells of each */
-  constructor(limits: { max: number } | { maxSize: number; sizeOf: (counts: Counts) => number }) {
-    this.#kept = new LRUCache(
-      'max' in limits
-        ? { max: limits.max }
-        : { maxSize: limits.maxSize, sizeCalculation: ({ counts }) => limits.sizeOf(counts) },
-    );
+  constructor(bytesMax = BYTES_MAX) {
+    this.#kept = new LRUCache<string, Kept<Counts>>({ maxSize: bytesMax, sizeCalculation: approximateBytes });
   }
 
   /** Null when nothing is known, or nothing that is still good. */

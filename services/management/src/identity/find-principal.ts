@@ -9,6 +9,7 @@ import {
   permissionSetsOf,
   queryRows,
 } from '@runhook/database';
+import { approximateBytes } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
 import { accountOf, type KnownPrincipal, userPrincipal } from './principals.ts';
 
@@ -95,7 +96,7 @@ async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<KnownPrin
   };
 }
 
-const REMEMBERED_MAX = 10_000;
+const CACHED_BYTES_MAX = 16 * 1_024 * 1_024;
 
 /**
  * Callers as they were found last, for requests whose own statement finds out whether the version still holds: a key that
@@ -104,7 +105,10 @@ const REMEMBERED_MAX = 10_000;
  */
 export class RememberedPrincipals {
   readonly #find: (credential: string) => Promise<KnownPrincipal | null>;
-  readonly #known = new LRUCache<string, KnownPrincipal & { untilMs: number }>({ max: REMEMBERED_MAX });
+  readonly #known = new LRUCache<string, KnownPrincipal & { untilMs: number }>({
+    maxSize: CACHED_BYTES_MAX,
+    sizeCalculation: approximateBytes,
+  });
 
   constructor(find: (credential: string) => Promise<KnownPrincipal | null>) {
     this.#find = find;

@@ -1,11 +1,11 @@
 import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { type EventQueue, type IdentifiedEvent, JobsRejectedError, UNDER_WAY_MS } from '@runhook/queue';
-import { jittered, type Traces } from '@runhook/runtime';
+import { approximateBytes, jittered, type Traces } from '@runhook/runtime';
 
 /** One bulk call of the queue. */
 const BATCH_SIZE = 500;
-/** What waits beyond so many is left to the reconciler, which finds it in the database. */
-const HELD_MAX = 20_000;
+/** Memory of the events that wait, by {@link approximateBytes}. The reconciler finds the others in the database. */
+const HELD_BYTES_MAX = 64 * 1_024 * 1_024;
 /**
  * An event that waits for so long goes to the queue in a job of its own. Soon the reconciler looks for it, and puts it back in a job of
  * the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
@@ -27,6 +27,7 @@ export interface RejectedEvent {
 }
 
 interface Waiting extends CommittedEvent {
+  bytes: number;
   sinceMs: number;
 }
 
@@ -40,8 +41,8 @@ interface Batch {
 export interface RelayOptions {
   events: Pick<EventQueue, 'add' | 'addEach'>;
   logger: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
-  /** Events that may wait here; 20,000 when omitted. */
-  heldMax?: number;
+  /** Bytes of events that may wait here; 64 MiB when omitted. */
+  heldBytesMax?: number;
   /** Null or omitted while no traces are exported. */
   traces?: Traces | null;
   /** Called with events that the queue rejects for their data. */
@@ -63,6 +64,7 @@ export class Relay {
   readonly #options: RelayOptions;
   readonly #nowMs: () => number;
   #waiting: Waiting[] = [];
+  #heldBytes = 0;
   #running: Promise<void> | null = null;
   #isStopping = false;
   #wake: (() => void) | undefined;
@@ -74,11 +76,18 @@ export class Relay {
 
   /** Never throws, waits for nothing. */
   add(events: readonly CommittedEvent[]): void {
-    const { heldMax = HELD_MAX } = this.#options;
-    const room = Math.max(0, heldMax - this.#waiting.length);
+    const { heldBytesMax = HELD_BYTES_MAX, onMoved } = this.#options;
     const sinceMs = this.#nowMs();
-    for (const committed of events.slice(0, room)) this.#waiting.push({ sinceMs, ...committed });
-    if (events.length > room) this.#options.onMoved?.('left', events.length - room);
+    let leftCount = 0;
+    for (const committed of events) {
+      const bytes = approximateBytes(committed.event);
+      if (this.#heldBytes + bytes > heldBytesMax) leftCount += 1;
+      else {
+        this.#waiting.push({ ...committed, bytes, sinceMs });
+        this.#heldBytes += bytes;
+      }
+    }
+    if (leftCount > 0) onMoved?.('left', leftCount);
     if (this.#waiting.length > 0) this.#running ??= this.#run();
   }
 
@@ -104,7 +113,7 @@ export class Relay {
       if (failures === 0) batch = this.#next();
       try {
         const rejectedCount = await this.#sendOrSetAside(batch);
-        this.#waiting.splice(0, batch.events.length);
+        this.#remove(batch.events.length);
         onMoved?.('sent', batch.events.length - rejectedCount);
         if (rejectedCount > 0) onMoved?.('set_aside', rejectedCount);
         if (failures > 0) logger.info({ failures }, 'the relay moves events again');
@@ -118,7 +127,12 @@ export class Relay {
     this.#running = null;
     if (this.#waiting.length === 0) return;
     logger.warn({ events: this.#waiting.length }, 'events are left to the reconciler');
-    onMoved?.('left', this.#waiting.splice(0).length);
+    onMoved?.('left', this.#waiting.length);
+    this.#remove(this.#waiting.length);
+  }
+
+  #remove(count: number): void {
+    for (const { bytes } of this.#waiting.splice(0, count)) this.#heldBytes -= bytes;
   }
 
   /** Returns the next batch: the late events if there are any, which are the oldest, else all. */

@@ -1,8 +1,9 @@
 import type { JobView, Queryable } from '@runhook/database';
+import { approximateBytes } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
 import { drawNumbers, findJobs, keyOf, type Named } from './report-statements.ts';
 
-const JOBS_MAX = 10_000;
+const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
 
 /** A job as it was at a version of what is remembered. */
 export interface JobAtVersion {
@@ -16,7 +17,10 @@ type Wanted = Named & { version: string | null };
 
 /** Jobs as they were at a version: the statement that writes finds out whether they still are. */
 export class RememberedJobs {
-  readonly #jobs = new LRUCache<string, JobAtVersion>({ max: JOBS_MAX });
+  readonly #jobs = new LRUCache<string, JobAtVersion>({
+    maxSize: JOBS_BYTES_MAX,
+    sizeCalculation: approximateBytes,
+  });
 
   /** In order. What is not remembered as of the caller's version is read anew. */
   async of(database: Queryable, wanted: readonly Wanted[]): Promise<JobAtVersion[]> {

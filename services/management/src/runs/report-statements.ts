@@ -103,7 +103,7 @@ export async function findRuns(database: Queryable, wanted: readonly Named[]): P
   const found = new Map<string, RunView>();
   for (const row of rows) {
     if (row.id === null) continue;
-    const run = toRunView(row as RunRow);
+    const run = toRunView(row as unknown as RunRow);
     found.set(keyOf({ accountId: run.account_id, id: run.id }), run);
   }
   return { version: versionOf(rows), found };

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { batchedEvents, createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { createQueueBackend, type EventQueue, openEventQueue } from '@runhook/queue';
+import { approximateBytes } from '@runhook/runtime';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -243,7 +244,7 @@ describe('the relay', () => {
           handed.push(...idsOf(events));
         },
       },
-      { heldMax: 5 },
+      { heldBytesMax: 5 * approximateBytes(made(1)[0]) },
     );
     const events = made(8);
     relay.add(committed(events.slice(0, 3)));

@@ -1,0 +1,113 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from '@jest/globals';
+import { createId, type JobRunEvent } from '@runhook/contract';
+import { exampleEvent } from '@runhook/testing';
+import { KeptCounts } from '../src/deliveries/kept-counts.ts';
+import { RememberedPrincipals } from '../src/identity/find-principal.ts';
+import { Relay } from '../src/runs/relay.ts';
+import { RememberedJobs } from '../src/runs/remembered.ts';
+
+/*
+ * Fills each cache and buffer of management with the largest values that the contract allows. Together they must leave room in a pod
+ * of 512 MiB, the lowest limit in k8s/.
+ */
+
+const MIB = 1_024 * 1_024;
+/** Of characters that take two bytes each, as the longest messages and names of a contract have them. */
+const NAME_CHARACTERS = 1_024;
+const MESSAGE_CHARACTERS = 65_536;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heldBytes(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** A text with memory of its own: a repeated one would share its parts. */
+const textOf = (characters: number, number: number) =>
+  `${Buffer.alloc(2 * (characters - 8), '\u6f22', 'utf16le').toString('utf16le')}${String(number).padStart(8, '0')}`;
+
+async function growthOf(fill: () => Promise<unknown> | unknown): Promise<number> {
+  const before = heldBytes();
+  const filled = await fill();
+  const growth = heldBytes() - before;
+  // Still referenced while it is measured.
+  expect(filled).toBeDefined();
+  return growth;
+}
+
+const JOB = {
+  id: 1,
+  account_id: 1,
+  project_id: 1,
+  environment_id: 1,
+  ...{ name: 'n', project_name: 'p', environment_name: 'e' },
+};
+
+function largestEvent(number: number): JobRunEvent {
+  const event = exampleEvent('job.run.started', JOB);
+  const message = textOf(MESSAGE_CHARACTERS, number);
+  const name = textOf(NAME_CHARACTERS, number);
+  const names = { jobName: name, environmentName: name, projectName: name };
+  const data = { ...event.data, ...names, runStatusMessage: message, runReason: `${message.slice(1)}r` };
+  return { ...event, eventId: createId('event'), data } as JobRunEvent;
+}
+
+test('the relay holds at most 64 MiB of events while the queue does not respond', async () => {
+  const logger = { info: () => {}, warn: () => {}, error: () => {} };
+  let leftCount = 0;
+  const growth = await growthOf(() => {
+    const never = () => new Promise<void>(() => {});
+    const relay = new Relay({
+      events: { add: never, addEach: never },
+      logger,
+      setAside: async () => {},
+      onMoved: (_result, count) => {
+        leftCount += count;
+      },
+    });
+    for (let number = 0; number < 600; number += 1)
+      relay.add([{ event: largestEvent(number), traceContext: null }]);
+    return relay;
+  });
+  expect(leftCount).toBeGreaterThan(0);
+  expect(growth).toBeLessThan(80 * MIB);
+});
+
+test('the caches of jobs, callers and counts hold at most 64 MiB', async () => {
+  const growth = await growthOf(async () => {
+    const jobs = new RememberedJobs();
+    const rows = Array.from({ length: 100 }, (_, index) => index);
+    for (let page = 0; page < 60; page += 1) {
+      const wanted = rows.map((index) => ({ accountId: 1, id: page * 100 + index, version: '1' }));
+      const pool = {
+        query: async () => ({
+          rows: wanted.map(({ id }) => ({
+            version: '1',
+            ...{ id: String(id), account_id: '1', project_id: '1', environment_id: '1' },
+            ...{ name: textOf(NAME_CHARACTERS, id), project_name: textOf(NAME_CHARACTERS, id) },
+            environment_name: textOf(NAME_CHARACTERS, id),
+          })),
+        }),
+      };
+      await jobs.of(pool as never, wanted);
+    }
+    const principals = new RememberedPrincipals(async (credential) => ({
+      principal: { kind: 'user', memberships: textOf(NAME_CHARACTERS, Number(credential)) } as never,
+      version: '1',
+      validMs: null,
+    }));
+    for (let caller = 0; caller < 15_000; caller += 1) await principals.find(String(caller), true);
+    const counts = new KeptCounts<{ hours: object[] }>();
+    for (let log = 0; log < 300; log += 1)
+      await counts.count(String(log), async () => ({
+        hours: Array.from({ length: 24 * 31 }, (_, hour) => ({ hour, deliveries: log, status: 'failed' })),
+      }));
+    return [jobs, principals, counts];
+  });
+  expect(growth).toBeLessThan(80 * MIB);
+});
