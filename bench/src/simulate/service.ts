@@ -47,7 +47,7 @@ const REPORTS = {
   sizeMax: 200,
   sizeOf: ({ count }: Call) => count,
   slots: 2,
-  spacingMs: 5,
+  spacingMs: 8,
 };
 const EVENTS_IN_JOB_MAX = 20;
 const RELAY_MAX = 500;

@@ -45,10 +45,10 @@ export interface RunsDependencies {
 }
 
 /**
- * Group commit of reports: a commit starts at least 5 ms after the previous one unless 8 reports wait for it. After a longer
+ * Group commit of reports: a commit starts at least 8 ms after the previous one unless 8 reports wait for it. After a longer
  * pause a report is committed at once. The reports of a commit share a statement and a job of the queue.
  */
-export const COMMIT_SPACING = { spacingMs: 5, enough: 8 };
+export const COMMIT_SPACING = { spacingMs: 8, enough: 8 };
 const BATCH_SIZE_MAX = 200;
 /** While one is committed the next is planned, and what has come meanwhile need not wait for that. */
 const BATCH_SLOTS = 3;
