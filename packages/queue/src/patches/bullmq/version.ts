@@ -14,7 +14,7 @@ import type { Queue } from 'bullmq';
  */
 
 /** The version that these files were read against. Compare them with another version before changing this. */
-export const TESTED_BULLMQ_VERSION = '6.7.0';
+const TESTED_BULLMQ_VERSION = '6.7.0';
 
 /** Returns a sentence for another version than the tested one; null for that one. @param version as `bullmq:6.7.0` */
 export function untestedVersion(version: unknown): string | null {
