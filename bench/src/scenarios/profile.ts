@@ -117,7 +117,7 @@ export function summarise(profile: CpuProfile, deliveries: number): ProfileSumma
   };
 }
 
-/** A service is one file, in which a comment before each module says which it is (docs/adr/0056-a-service-is-one-file.md). */
+/** A service is one file, in which a comment before each module says which it is (docs/adr/0056-service-bundle.md). */
 class BundledModules {
   /** Of each file, where modules begin. */
   readonly #beginnings = new Map<string, { line: number; path: string }[]>();

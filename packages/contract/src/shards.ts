@@ -1,5 +1,5 @@
 /*
- * Shards of the queue (docs/adr/0046-shards-of-the-queue.md). An account has a slot, a slot has a shard, and which one is
+ * Shards of the queue (docs/adr/0046-queue-shards.md). An account has a slot, a slot has a shard, and which one is
  * said by a map that lives beside the queue: whoever adds jobs reads it there, and has no setting for it.
  */
 

@@ -48,7 +48,7 @@ interface Known {
 }
 
 /**
- * Resolves names over DNS by itself, from the hosts file first (docs/adr/0033-names-by-our-own-resolver.md). Nothing here
+ * Resolves names over DNS by itself, from the hosts file first (docs/adr/0033-dns-resolver.md). Nothing here
  * waits for one of libuv's threads, which `dns.lookup` holds for as long as a name's servers please, and which everything
  * else of the process needs for names, files and hashes.
  *

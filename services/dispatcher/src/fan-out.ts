@@ -144,7 +144,7 @@ function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
 /**
  * The usual case: nothing is written before the first attempts have ended, and then everything is written at once. Attempts that a killed
  * dispatcher has not committed are made again when its job returns, like every request whose response was not recorded
- * (docs/adr/0043-attempted-then-committed.md).
+ * (docs/adr/0043-attempt-before-commit.md).
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,

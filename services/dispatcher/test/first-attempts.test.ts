@@ -6,7 +6,7 @@ import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@ru
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
-/** Attempted, then committed (docs/adr/0043-attempted-then-committed.md). */
+/** Attempted, then committed (docs/adr/0043-attempt-before-commit.md). */
 describe.each(oneQueueBackend())('the first attempts of an event, with the queue on $name', (backend) => {
   let harness: Harness;
   /** Lets the requests to a path go that begins with /held. */

@@ -13,7 +13,7 @@ type Asking = Pick<AccountRequest, 'account' | 'principal'>;
 /**
  * Where lists, counts and statistics are read: from the replica, if there is one and it shows what whoever asks has
  * changed through this process. Who asks is told by a credential, which is looked up in the primary as everything
- * else that must not lag (docs/adr/0048-reads-that-may-lag.md).
+ * else that must not lag (docs/adr/0048-replica-reads.md).
  */
 export class LaggingReads {
   readonly #primary: Queryable;
