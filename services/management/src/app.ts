@@ -53,49 +53,52 @@ import { setAsideEvents } from './runs/set-aside.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
 
-/** What the requests in flight may need beyond the longest of them, a test of an endpoint. */
+/** Time that requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCIES_EVERY_MS = 5_000;
-/** Reports that are recorded together, three batches at a time; and one of published events. */
+/** Three concurrent batches of reports, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
-/** Less than a caller waits: what it is not refused for any more is on its way to be committed. */
+/**
+ * Statement timeout of reports; shorter than the deadline of a request, so that the caller gets the outcome of a report
+ * whose statement was sent.
+ */
 const REPORT_TIMEOUT_MS = 5_000;
-/** Of the first question to the database; a service that starts waits no longer for it. */
+/** Deadline of the first query of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;
-/** A collector that is away must not hold up a stop. */
+/** Bounds the wait for an unavailable trace collector when the service stops. */
 const TRACES_FLUSH_MS = 3_000;
 
 /**
- * How long the service waits for what it needs, before a caller gets a 503 or another way is taken. What is omitted is
- * as the package or file that waits has it.
+ * Timeouts in milliseconds after which the caller gets a 503 or a fallback is used. The defaults are in the package or
+ * file that waits.
  */
 export interface Timeouts {
-  /** A request for its answer. */
+  /** Time a request may take until its response. */
   requestMs?: number;
-  /** A query for a connection of the pool. */
+  /** Time a query may wait for a connection of the pool. */
   databaseMs?: number;
-  /** A call of the queue. */
+  /** Time a call of the queue may take. */
   queueMs?: number;
-  /** Between two looks for what listeners are told of. */
+  /** Interval between two polls for changes that listeners are notified of. */
   changesMs?: number;
-  /** A count of a limit for Redis. */
+  /** Time Redis may take to count a call of a limit. */
   countMs?: number;
-  /** A request for its body. */
+  /** Time the body of a request may take to arrive. */
   bodyMs?: number;
-  /** The server for its clients. */
+  /** Times that the server allows its clients. */
   clients?: Partial<Patience>;
 }
 
 export interface Management {
   port: number;
-  /** Of the metrics and the probes. */
+  /** Port of the metrics and the probes. */
   operationsPort: number;
-  /** Everything that is mounted, as Express patterns: a test holds the OpenAPI document against it. */
+  /** All mounted endpoints, as Express patterns. A test compares the OpenAPI document with them. */
   endpoints: readonly { method: string; path: string }[];
   close(): Promise<void>;
 }
 
-/** What everything below is opened with. */
+/** Shared arguments of the functions below that open resources. */
 interface Surroundings {
   settings: Settings;
   logger: Logger;
@@ -103,18 +106,18 @@ interface Surroundings {
   health: ReturnType<typeof createHealth>;
   registry: ReturnType<typeof createMetricsRegistry>;
   metrics: ManagementMetrics;
-  /** Null while no traces are exported. */
+  /** Null unless traces are exported. */
   traces: Traces | null;
   timeouts: Timeouts;
 }
 
 /**
- * The management service, listening. Opens its resources in the order below and closes them in reverse. A database or
- * queue that is away stops nothing: requests are answered with 503 until it is back.
- * @param options `destination`: where the log goes, standard output when omitted; `consoleFolder`: what was built of
- * the console, that of its package when omitted, and none when null; `process`: whose end it is part of, for a caller
- * that obeys signals before everything is open, and closes what was opened if this throws; `timeouts`: for tests, which
- * must not fail because a machine is busy
+ * Starts the management service. Opens its resources in the order below and closes them in reverse order. An
+ * unavailable database or queue does not stop the service: it responds with 503 until they are available.
+ * @param options `destination`: stream of the log, standard output when omitted; `consoleFolder`: folder of the built
+ * console, that of its package when omitted, no console when null; `process`: logger and lifecycle of a caller that
+ * handles stop signals during the start and closes the opened resources if this throws; `timeouts`: for tests, which
+ * must not fail on a busy machine
  */
 export async function createManagement(
   settings: Settings,
@@ -144,7 +147,7 @@ export async function createManagement(
     const limitStore = await openLimits(surroundings, database);
     const egress = openCountedEgress(surroundings);
     const relay = openRelay(surroundings, queues.eventQueue, database.pool);
-    // A list that takes long is in no runner's way.
+    // A separate pool, so that slow lists do not delay the reports of job runners.
     const reportPool = openReportPool(surroundings);
     const reads = openLaggingReads(surroundings, database.pool);
     const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
@@ -184,13 +187,13 @@ export async function createManagement(
       port: settings.operationsPort,
       probes: createHttpProbes({ health, registry }),
     });
-    // Closed after the server: how a drain goes is worth a look.
+    // Closed after the server, so that metrics can be read while the server drains.
     lifecycle.onClose('operations server', () => operations.close());
     const server = await listen(app, { host, port: wantedPort, log: logger, patience: timeouts.clients });
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
-    // The server closes once nobody listens.
+    // The server cannot close while streams are open.
     lifecycle.onClose('streams of changes', () => changes.close());
 
     const { port } = server;
@@ -210,7 +213,7 @@ export async function createManagement(
   }
 }
 
-/** The database, and a check that it responds, keeps prepared statements and has the schema of this release. */
+/** The database with a check that it responds, retains prepared statements, and has the schema of this release. */
 type ServiceDatabase = PrismaDatabase & { requireUsable: () => Promise<void> };
 
 function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
@@ -222,7 +225,7 @@ function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
-  // The mode of a pooler does not change while the process runs, so one success is enough.
+  // The mode of a connection pooler does not change while the process runs, so one success is enough.
   let keepsStatements = false;
   const requireUsable = async () => {
     if (!keepsStatements)
@@ -234,7 +237,7 @@ function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
   return { ...database, requireUsable };
 }
 
-/** Problems that only an operator can solve: waiting does not help. */
+/** Codes of problems that only an operator can solve. */
 const LASTING: ReadonlySet<string> = new Set([
   'database_login_refused',
   'database_missing',
@@ -242,8 +245,8 @@ const LASTING: ReadonlySet<string> = new Set([
 ] satisfies ConnectionProblem['code'][]);
 
 /**
- * A problem that lasts ends the start: the operator learns of it at once, and not from the first request. A database that
- * is away, or behind, may come.
+ * Ends the start if only an operator can solve the problem, so that the operator sees it before the first request. A
+ * database that is unavailable or not migrated yet may become usable later.
  */
 async function requireLogin(requireUsable: () => Promise<void>, logger: Logger): Promise<void> {
   try {
@@ -271,8 +274,8 @@ function openQueues(
   lifecycle.onClose('delivery queue', () => deliveryQueue.close());
   const eventQueue = openEventQueue(backend, onQueueError, queueTelemetry);
   lifecycle.onClose('event queue', () => eventQueue.close());
-  // Told, and no more: a queue that is away must not take every process of the API out of service. What is reported is
-  // committed, and waits to be relayed.
+  // Not required: an unavailable queue must not take every process of the API out of service. Reports are committed and
+  // wait for the relay.
   health.register('queue', 'ready', () => requireKeeping(deliveryQueue), { required: false });
   return { backendName: backend.name, deliveryQueue, eventQueue };
 }
@@ -291,7 +294,7 @@ async function openLimits(
   return limitStore;
 }
 
-/** Loaded by the first test of an endpoint: most processes make none, and the HTTP client is 15 MB of memory. */
+/** Loads the HTTP client with the first test of an endpoint: it takes 15 MB, and most processes never test one. */
 function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pick<Egress, 'post'> {
   const blockedAddresses = registerBlockedAddresses(registry);
   const options = { ...egressRules(settings), timeoutMs: settings.deliveryTimeoutMs };
@@ -325,7 +328,7 @@ function openRelay(
   return relay;
 }
 
-/** Separate from the pool of all other requests. */
+/** Opens a pool for reports, separate from that of all other requests. */
 function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,

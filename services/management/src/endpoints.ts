@@ -45,32 +45,32 @@ const REQUEST_LIMIT_WINDOW_SECONDS = 60;
 export interface EndpointDependencies {
   logger: Logger;
   metrics: ManagementMetrics;
-  /** Null while no traces are exported. */
+  /** Null unless traces are exported. */
   traces: Traces | null;
   database: PrismaDatabase;
-  /** For reports of runs, which are recorded many at once; plans by index. */
+  /** For reports of runs, which are recorded in batches. */
   reportPool: Pool;
   reads: LaggingReads;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
-  /** Notes whether reports can be written. */
+  /** Tracks whether reports can be written. */
   writes: Pick<RecordWrites, 'track' | 'state'>;
-  /** The clock of PostgreSQL. */
+  /** Clock of PostgreSQL. */
   clock: Clock;
   changes: ChangeStreams;
   timeouts: {
-    /** A request for its answer; {@link DEADLINE_MS} when omitted. */
+    /** Time a request may take until its response; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
-    /** A caller for the queue, where it need not take what it is told of. */
+    /** Time a redelivery waits for the queue, which need not accept it at once. */
     queueMs?: number | undefined;
-    /** A request for its body. */
+    /** Time the body of a request may take to arrive. */
     bodyMs?: number | undefined;
   };
 }
 
-/** Every endpoint, and what stands between it and its callers. */
+/** Creates every endpoint, and what the router needs to admit requests to them. */
 export function createEndpoints(
   settings: Settings,
   deps: EndpointDependencies,

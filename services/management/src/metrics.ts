@@ -3,7 +3,7 @@ import { type DependencyMetrics, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Relay } from './runs/relay.ts';
 
-/** docs/observability.md lists what they mean; k8s/monitoring uses them. */
+/** Metrics of management, described in docs/observability.md and used by k8s/monitoring. */
 export type ManagementMetrics = ReturnType<typeof createManagementMetrics>;
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -65,15 +65,15 @@ export function createManagementMetrics(registry: Registry) {
     relayed,
     quarantined,
     replicaReads,
-    /** Tells how far behind the replica is, whenever the metrics are read. */
+    /** Sets the function that returns the lag of the replica when metrics are collected. */
     measureReplica(lagMs: () => number) {
       replicaLagMs = lagMs;
     },
-    /** Tells what the relay has in hand, whenever the metrics are read. */
+    /** Sets the function that returns the events of the relay when metrics are collected. */
     measureRelay(waiting: () => Relay['waiting']) {
       relayWaiting = waiting;
     },
-    /** Tells how many requests wait, whenever the metrics are read. */
+    /** Sets the function that returns the number of waiting requests when metrics are collected. */
     measureWaiting(count: () => number) {
       waitingCount = count;
     },
@@ -103,7 +103,7 @@ export function createManagementMetrics(registry: Registry) {
   };
 }
 
-/** Whether the database and the queue answer. */
+/** Checks whether the database and the queue respond, and records the results. */
 export async function measureDependencies(
   asking: Record<'database' | 'queue', () => Promise<unknown>>,
   dependencies: DependencyMetrics,

@@ -6,8 +6,9 @@ type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'>
 };
 
 /**
- * Reads are served while the record cannot be written: the probe says `degraded`, and stays green.
- * @param nowMs milliseconds that only grow; `performance.now` when omitted
+ * Tracks whether the record can be written. While no connection can write, reads are served and the probe reports
+ * `degraded` but succeeds.
+ * @param nowMs monotonic clock in milliseconds; `performance.now` when omitted
  */
 export function openRecordWrites(watch: RecordWatch, pool: Pool, nowMs?: () => number): RecordWrites {
   const writes = new RecordWrites({

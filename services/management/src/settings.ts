@@ -6,50 +6,53 @@ import Joi from 'joi';
 
 const { host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
 
-/** What the service is told by its environment (docs/configuration.md). */
+/** Environment variables of the service (docs/configuration.md). */
 interface Environment {
   DATABASE_URL: string;
-  /** A streaming replica of it, for what may lag. */
+  /** Streaming replica of the database, for reads that may lag. */
   DATABASE_REPLICA_URL?: string;
-  /** What is read from the replica is not older. */
+  /** Maximum lag at which the replica is read. */
   DATABASE_REPLICA_MAX_LAG_MS: number;
   QUEUE_URL: string;
-  /** Newest first. */
+  /** Newest key first. */
   ENCRYPTION_KEYS: EncryptionKey[];
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   PORT: number;
   HOST: string;
-  /** Of the metrics, and of the probes once more; not for the outside. 0 takes a free one. */
+  /** Port of the metrics and a second copy of the probes; must not be exposed. 0 selects a free port. */
   OPERATIONS_PORT: number;
-  /** Of the test endpoint's request. */
+  /** Timeout of the request that the test of an endpoint sends. */
   DELIVERY_TIMEOUT_MS: number;
-  /** Retries that a redelivery has after its first attempt. */
+  /** Number of retries after the first attempt of a redelivery. */
   DELIVERY_MAX_RETRIES: number;
-  /** Ranges opened beside the public addresses. */
+  /** Ranges allowed in addition to the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
-  /** Ranges closed whatever is opened. */
+  /** Ranges denied even if they are allowed elsewhere. */
   EGRESS_DENY_CIDRS: string[];
-  /** Empty: all. */
+  /** An empty list allows all ports. */
   EGRESS_PORTS: PortRange[];
-  /** Requests that one account may send in a minute, to all processes together. */
+  /** Requests that one account may send in a minute to all processes together. */
   API_RATE_LIMIT_PER_MINUTE: number;
-  /** Requests of one account that a process has at once, those that wait for their turn included. */
+  /** Requests of one account that a process has in flight at once, including those that wait for a slot. */
   API_CONCURRENCY_PER_ACCOUNT: number;
   SUBSCRIPTIONS_PER_ACCOUNT: number;
-  /** The dispatchers' own: ids of events that are older are refused. */
+  /** Must be the dispatchers' setting: older event ids are rejected. */
   LOG_RETENTION_DAYS: number;
-  /** A console session that nobody used for so long has ended. */
+  /** Minutes without use after which a console session ends. */
   CONSOLE_SESSION_IDLE_MINUTES: number;
-  /** A console session ends after so long even in use. */
+  /** Hours after which a console session ends even in use. */
   CONSOLE_SESSION_MAX_HOURS: number;
   /** Failed sign-ins within 15 minutes. */
   SIGN_IN_ATTEMPTS_PER_EMAIL: number;
-  /** As above, of one IPv4 address or IPv6 network of 64 bits. */
+  /** Failed sign-ins within 15 minutes from one IPv4 address or one IPv6 network of 64 bits. */
   SIGN_IN_ATTEMPTS_PER_ADDRESS: number;
-  /** Proxies whose word is taken for the client's address and for https. */
+  /** Proxies whose headers are trusted for the client's address and for https. */
   TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
-  /** Traces are exported there; off without it. The SDK reads it, with the other `OTEL_…` variables. */
+  /**
+   * Endpoint that traces are exported to; none are exported without it. The SDK reads it with the other `OTEL_…`
+   * variables.
+   */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
 }
@@ -86,7 +89,7 @@ const schema = Joi.object<Environment>({
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
 });
 
-/** Throws an `EnvironmentError` with every problem at once. */
+/** Throws an `EnvironmentError` that lists all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): Settings {
   return parseSettings(schema, source);
 }
