@@ -2,9 +2,9 @@
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import type { Principal } from '../identity/principals.ts';
 
-/** Who makes the changes of a transaction. */
+/** The author of a transaction's changes. */
 export type Actor =
-  | { kind: 'user'; id: number /** Where a sign-in came from. */; address?: string }
+  | { kind: 'user'; id: number /** Client address of a sign-in. */; address?: string }
   | { kind: 'service_token'; id: number };
 
 export function actorOf(principal: Principal): Actor {
@@ -13,7 +13,7 @@ export function actorOf(principal: Principal): Actor {
     : { kind: 'service_token', id: principal.tokenId };
 }
 
-/** A transaction whose changes are told as the actor's (docs/contract.md#audit-log). */
+/** Runs `work` in a transaction whose changes the audit log records with this actor (docs/contract.md#audit-log). */
 export async function inTransactionOf<T>(
   prisma: PrismaClient,
   actor: Actor,

@@ -3,7 +3,7 @@ import { type AccountEndpoint, READ_AUDIT } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { moment, oneOf, QueryReader } from '../http/query-parameters.ts';
 
-/** What is told; the triggers of the tables write it. */
+/** Recorded actions. Triggers of the tables write the entries. */
 export const AUDIT_ACTIONS = [
   'account.changed',
   'api_key.rotated',
@@ -22,22 +22,25 @@ export const AUDIT_ACTIONS = [
   'webhook.deleted',
 ] as const;
 
-/** `operator`: by the command line, or in the database itself. `service`: by itself. */
+/**
+ * `operator`: a change made with the command line or directly in the database. `service`: a change made by Runhook
+ * itself.
+ */
 export const ACTOR_KINDS = ['user', 'service_token', 'operator', 'service'] as const;
 export const TARGET_KINDS = ['webhook', 'user', 'service_token', 'account'] as const;
 
-/** One change as the API answers it; times are microseconds since the epoch, as digits. */
+/** An audit entry as the API returns it; times are microseconds since the epoch, as digits. */
 export interface AuditEntryView {
   id: string;
   created_at: string;
   action: string;
-  /** Id and name are null of an operator and of the service. */
+  /** Id and name are null for an operator and for the service. */
   actor: { kind: string; id: string | null; name: string | null };
   target: { kind: string; id: string; name: string };
   details: Record<string, unknown>;
 }
 
-/** Who changed what and when (docs/contract.md#audit-log), newest first. */
+/** Lists changes with actor and time (docs/contract.md#audit-log), newest first. */
 export function auditEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',

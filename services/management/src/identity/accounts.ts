@@ -7,7 +7,10 @@ import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import type { Principal } from './principals.ts';
 
-/** The caller's accounts: those that a user is a member of, or the one that a service token belongs to; and one of them. */
+/**
+ * Lists the caller's accounts (those that a user is a member of, or the one that a service token belongs to), and
+ * returns one of them.
+ */
 export function accountsEndpoints({
   prisma,
 }: {
@@ -37,7 +40,10 @@ function accountIdsOf(principal: Principal): number[] {
   return principal.memberships.map(({ account }) => account.id);
 }
 
-/** A page of those of the accounts that exist, oldest first: what a client took as its first account stays the first. */
+/**
+ * Returns a page of the accounts that exist, oldest first, so that an account that a client takes as its first one
+ * stays the first.
+ */
 export async function listAccounts(
   prisma: PrismaClient,
   accountIds: readonly number[],
@@ -52,7 +58,9 @@ export async function listAccounts(
   return accounts.map(accountView);
 }
 
-/** An account in the list of the caller's accounts; the id is an integer, the time ISO 8601 UTC in seconds with `Z`. */
+/**
+ * An account in the list of the caller's accounts. The id is an integer; the time is ISO 8601 UTC in seconds with `Z`.
+ */
 export interface AccountView {
   id: number;
   identifier: string;

@@ -3,9 +3,9 @@ import { LICENSES, type License, type PermissionSet, permissionSetsOf, storedAs 
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { type AccountView, accountView } from './accounts.ts';
 
-// What operators do to accounts, users, memberships and service tokens (docs/administration.md).
+// Operators' commands on accounts, users, memberships and service tokens (docs/administration.md).
 
-/** How an operator names an account. */
+/** Identifies an account in an operator's command. */
 export type AccountReference = { id: number } | { identifier: string };
 
 export async function findAccount(
@@ -17,7 +17,7 @@ export async function findAccount(
   return account && accountView(account);
 }
 
-/** Oldest first. @param filter `name` is a part of it, in any case */
+/** Returns accounts, oldest first. @param filter `name` matches a part of the name, ignoring case */
 export async function listAccounts(
   prisma: PrismaClient,
   { name, plan, deployment }: { name?: string; plan?: Plan; deployment?: Deployment },
@@ -33,7 +33,7 @@ export async function listAccounts(
   return accounts.map(accountView);
 }
 
-/** What is omitted stays. Null when the account is gone. */
+/** Leaves omitted fields unchanged. Returns null if the account does not exist. */
 export async function updateAccount(
   prisma: PrismaClient,
   id: number,
@@ -56,7 +56,7 @@ export interface UserView {
   memberships: UserMembershipView[];
 }
 
-/** How an operator names a user. E-mail addresses are kept in lower case. */
+/** Identifies a user in an operator's command. E-mail addresses are stored in lower case. */
 export type UserReference = { id: number } | { email: string };
 
 const NAMED = { id: true, email: true, name: true } satisfies Prisma.UserSelect;
@@ -70,7 +70,9 @@ export async function findUser(
   return user && { ...user, id: Number(user.id) };
 }
 
-/** Oldest first, with all their memberships. @param filter `email` and `name` are parts, in any case */
+/**
+ * Returns users with all their memberships, oldest first. @param filter `email` and `name` match parts, ignoring case
+ */
 export async function listUsers(
   prisma: PrismaClient,
   { email, name, accountId }: { email?: string; name?: string; accountId?: number },
@@ -104,13 +106,13 @@ export interface MembershipKey {
   userId: number;
 }
 
-/** The licence of a new member when none is named: the one that opens least. */
+/** Default licence of a new member: the one with the fewest permissions. */
 export const LICENSE_DEFAULT = 'read_only' satisfies License;
 
 /**
- * Makes the user a member or changes what the member holds. What is omitted stays as it is; for a new member it is
- * {@link LICENSE_DEFAULT} and no permission set. Each step is one statement that does nothing when it is not its turn, so
- * that two at once, or a removal in between, lead to one of the two ends.
+ * Makes the user a member, or changes the licence or permission sets of a member. Omitted fields stay unchanged; a new
+ * member gets {@link LICENSE_DEFAULT} and no permission set. Each step is one conditional statement, so concurrent
+ * calls and removals lead to one of their results.
  */
 export async function putMembership(
   prisma: PrismaClient,
@@ -133,7 +135,7 @@ function heldBy(membership: Prisma.MembershipModel) {
   };
 }
 
-/** Whether there was such a membership. */
+/** Returns whether the membership existed. */
 export async function removeMembership(
   prisma: PrismaClient,
   { accountId, userId }: MembershipKey,
@@ -144,14 +146,14 @@ export async function removeMembership(
   return count > 0;
 }
 
-/** A service token as it may be shown: never the token. Times are ISO 8601 UTC. */
+/** A service token without its secret. Times are ISO 8601 UTC. */
 export interface ServiceTokenView {
   id: number;
   account_id: number;
   name: string;
   permission_sets: PermissionSet[];
   created_at: string;
-  /** Null when it never does. */
+  /** Null if the token does not expire. */
   expires_at: string | null;
   revoked_at: string | null;
 }
@@ -171,7 +173,10 @@ export async function findServiceToken(prisma: PrismaClient, id: number): Promis
   return token && tokenView(token);
 }
 
-/** Oldest first. @param filter `name` is a part of it, in any case; of the permission sets one must be held */
+/**
+ * Returns tokens, oldest first. @param filter `name` matches a part of the name, ignoring case; `permissionSets`
+ * matches tokens that have at least one of them
+ */
 export async function listServiceTokens(
   prisma: PrismaClient,
   {
@@ -193,8 +198,8 @@ export async function listServiceTokens(
 }
 
 /**
- * Refused from the moment this returns; `wasRevoked` when it was already, whose time stays. Null when there is no such
- * token.
+ * Revokes a token: it is rejected as soon as this returns. A token that was revoked before keeps the earlier time, and
+ * `wasRevoked` is true. Returns null if the token does not exist.
  */
 export async function revokeServiceToken(
   prisma: PrismaClient,

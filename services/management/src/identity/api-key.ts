@@ -13,9 +13,10 @@ import type { Credential } from './principals.ts';
 import { findUser, replaceApiKey } from './users.ts';
 
 /**
- * docs/contract.md#api-keys: replaces the caller's own key, when it calls with that key or from its own console session. The
- * change is committed before the answer is written, and no process writes for a caller whom it remembers without asking
- * whether that still holds, so from then on the old key is refused everywhere. An answer that is lost on its way leaves the new key on the profile page.
+ * Replaces the caller's own key (docs/contract.md#api-keys) if the caller uses that key or its own console session. The
+ * change is committed before the response is written, and each write for a cached caller checks that the caller is
+ * current, so from then on every process rejects the old key. If the response is lost, the user finds the new key on
+ * the profile page.
  */
 export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox }): CallerEndpoint {
   return {
@@ -42,14 +43,14 @@ export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: Secr
   };
 }
 
-/** Another rotation came first: a caller by key has become nobody; a session is still somebody's. */
+/** Another rotation was committed first. A key in the request is now invalid; a session is still valid. */
 function tooLate(credential: Credential): ApiError {
   return credential.kind === 'key'
     ? new InvalidTokenError()
     : new ConflictError('The API key was rotated by another request.');
 }
 
-/** What the profile page shows of its user. */
+/** Contents of the profile page. */
 export interface Profile {
   user_id: number;
   email: string;
@@ -58,8 +59,8 @@ export interface Profile {
 }
 
 /**
- * The user's own record with the API key, for the profile page (docs/contract.md#api-keys). A caller by key is asked for again
- * with the read: whoever holds a key that is being rotated must not get the new one.
+ * Returns the user's own record with the API key for the profile page (docs/contract.md#api-keys). The read checks the
+ * caller's key again, because a caller with a key that is being rotated must not get the new one.
  */
 export function profileEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox }): CallerEndpoint {
   return {

@@ -1,4 +1,4 @@
-// SQL by hand: asked for each request of a job runner, where Prisma Client takes three times the CPU.
+// SQL by hand: this runs for each request of a job runner, where Prisma Client takes three times the CPU.
 import { DEPLOYMENTS, PLANS } from '@runhook/contract';
 import {
   column,
@@ -14,12 +14,12 @@ import { LRUCache } from 'lru-cache';
 import { accountOf, type KnownPrincipal, userPrincipal } from './principals.ts';
 
 /**
- * Who holds the credential, in one query; null when nobody does, or when it was revoked or has expired. Asked anew for
- * each request, so that what is rotated or revoked is refused by every process at once; but see
- * {@link RememberedPrincipals}.
+ * Returns the principal of a credential in one query, or null if the credential is unknown, revoked or expired. It is
+ * read for each request, so that every process rejects a rotated or revoked credential at once; {@link
+ * RememberedPrincipals} is the exception.
  *
- * How long a refusal takes tells nothing: what is looked up is the SHA-256 of what the caller sent, so whatever a
- * comparison in the index gives away is about a hash that no caller can steer towards a stored one.
+ * The response time reveals nothing: the query compares the SHA-256 of the credential, and no caller can steer that
+ * hash towards a stored one.
  */
 export async function findPrincipal(pool: Pool, credential: string): Promise<KnownPrincipal | null> {
   const kind = credentialKind(credential);
@@ -41,7 +41,7 @@ const USER = {
   deployment: column.orNull(column.oneOf(DEPLOYMENTS)),
 };
 
-/** A user without a membership has one row, with nulls where the membership would be. */
+/** A user without a membership has one row with nulls in the columns of the membership. */
 const USER_BY_KEY = `
   SELECT ${VERSION}, u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
   FROM users u
@@ -99,9 +99,9 @@ async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<KnownPrin
 const CACHED_BYTES_MAX = 16 * 1_024 * 1_024;
 
 /**
- * Callers as they were found last, for requests whose own statement finds out whether the version still holds: a key that
- * is revoked or rotated, a membership, plan or permission that changes raises it with its commit, so what is written for
- * a caller after that is not written.
+ * Caches callers for requests whose own statement checks that the version is current. Every change of a key,
+ * membership, plan or permission raises the version in its own transaction, so a statement for an outdated caller
+ * writes nothing.
  */
 export class RememberedPrincipals {
   readonly #find: (credential: string) => Promise<KnownPrincipal | null>;
@@ -114,7 +114,7 @@ export class RememberedPrincipals {
     this.#find = find;
   }
 
-  /** @param isChecked the caller's statement checks the version */
+  /** @param isChecked whether the statement of the request checks the version */
   async find(credential: string, isChecked: boolean): Promise<KnownPrincipal | null> {
     const key = Buffer.from(hashCredential(credential)).toString('base64');
     const known = isChecked ? this.#known.get(key) : undefined;

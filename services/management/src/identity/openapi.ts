@@ -26,9 +26,9 @@ export const ACCOUNT_EXAMPLE: AccountView = {
   created_at: '2026-01-15T08:00:00Z',
 };
 
-/** Who belongs to account 1 of the other examples. */
+/** The member of account 1 in the examples. */
 export const ADA = { user_id: 7, email: 'ada@example.com', name: 'Ada' };
-/** Nobody's: its checksum is wrong. */
+/** An invalid key: its checksum is wrong. */
 const api_key = 'rhu_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE';
 
 const ROTATED_EXAMPLE = { user_id: ADA.user_id, api_key };

@@ -1,7 +1,7 @@
 import { DEPLOYMENTS, type Deployment, PLANS, type Plan } from '@runhook/contract';
 import { LICENSES, type License, type PermissionSet, permissionSetsOf, storedAs } from '@runhook/database';
 
-/** An account as far as access to it goes. */
+/** The fields of an account that determine access to it. */
 export interface Account {
   id: number;
   /** `act_` and a KSUID. */
@@ -16,14 +16,14 @@ export interface Membership {
   permissionSets: PermissionSet[];
 }
 
-/** Who calls: a user, who may belong to several accounts, or a token, which belongs to one. */
+/** The caller: a user, who may belong to several accounts, or a service token, which belongs to one. */
 export type Principal =
   | { kind: 'user'; userId: number; memberships: Membership[] }
   | { kind: 'service_token'; tokenId: number; account: Account; permissionSets: PermissionSet[] };
 
 export type UserPrincipal = Extract<Principal, { kind: 'user' }>;
 
-/** What a caller proved itself with: a key in a header, or the console's cookie. Its permissions are the same. */
+/** Proof of the caller's identity: a key in a header, or the console's cookie. Both grant the same permissions. */
 export type Credential =
   | { kind: 'key'; hash: Uint8Array<ArrayBuffer> }
   | {
@@ -36,24 +36,24 @@ export type Credential =
 export interface Caller {
   principal: Principal;
   credential: Credential;
-  /** As of which version of what is remembered the caller is known; null for a console session. */
+  /** Version of the cached data at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
 }
 
-/** Whoever holds a key, as of a version of what is remembered: any change of what is known of callers raises it. */
+/** The principal of a key at a version of the cached data. Any change of callers raises the version. */
 export interface KnownPrincipal {
   principal: Principal;
   version: string;
-  /** How long the key holds at most; null for ever. */
+  /** Milliseconds until the key expires; null if it does not. */
   validMs: number | null;
 }
 
-/** What a principal holds in one account: the row of the permission table that applies to it. */
+/** The role of a principal in one account: it selects the row of the permission table. */
 export type Holder =
   | { kind: 'user'; license: License; permissionSets: readonly PermissionSet[] }
   | { kind: 'service_token'; permissionSets: readonly PermissionSet[] };
 
-/** The account and what the principal holds there, or null when it has no part in it. */
+/** Returns the account and the principal's role in it, or null if the principal has none. */
 export function scopeIn(
   principal: Principal,
   accountId: number,
@@ -68,14 +68,14 @@ export function scopeIn(
   return { account, holder: { kind: 'user', license, permissionSets } };
 }
 
-/** What can be asked of an account. Reading needs nothing but a membership or a token of it. */
+/** Actions on an account. Reading needs only a membership or a token of the account. */
 export type Action = 'read' | 'read_audit' | 'write_webhooks' | 'report_runs';
 
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 
 /**
- * Who may write webhooks (docs/contract.md#identity). On Enterprise the licence does not matter; on Team no permission set
- * replaces the licence. Other plans have no webhooks, so no row.
+ * Requirements for writing webhooks (docs/contract.md#identity). On Enterprise the licence does not matter; on Team no
+ * permission set replaces the licence. Other plans have no webhooks and therefore no row.
  */
 const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requirement>> = {
   enterprise: {
@@ -88,13 +88,13 @@ const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requi
   },
 };
 
-/** Who may create jobs and report runs, on every plan (docs/contract.md#identity). */
+/** Requirement for creating jobs and reporting runs, on every plan (docs/contract.md#identity). */
 const REPORT_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin'] };
 
-/** Who may read who did what, and whence people sign in, on every plan. */
+/** Requirement for reading the audit log, which includes the addresses of sign-ins, on every plan. */
 const READ_AUDIT: Requirement = { anyOf: ['account_admin', 'admin'] };
 
-/** What the action needs and the holder lacks, as a phrase that says what would suffice; null when it is permitted. */
+/** Returns the missing permission as a phrase that names what would suffice, or null if the action is permitted. */
 export function missingPermission(action: Action, plan: Plan, holder: Holder): string | null {
   const requirement = requirementOf(action, plan, holder.kind);
   if (requirement === 'nothing') return null;
@@ -124,7 +124,7 @@ function phrase(requirement: Requirement): string {
   return `the permission set ${anyOf.slice(0, -1).join(', ')} or ${anyOf.at(-1)}`;
 }
 
-/** Of a membership, what {@link userPrincipal} needs. */
+/** Fields of a membership that {@link userPrincipal} needs. */
 export interface MembershipRow {
   license: string;
   permissionSets: readonly string[];

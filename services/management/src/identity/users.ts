@@ -17,7 +17,7 @@ export interface UserRecord {
   apiKeyCiphertext: string;
 }
 
-/** @param apiKeyHash when given, the user is found only while this is still the key */
+/** @param apiKeyHash if not null, the user is found only while this is the current key */
 export async function findUser(
   prisma: PrismaClient,
   userId: number,
@@ -31,8 +31,8 @@ export async function findUser(
 }
 
 /**
- * Whether the key was still the current one and is the new one now. Of several at once, one succeeds.
- * @param beforeCommit what it throws leaves the current one
+ * Replaces the key if it is still the current one, and returns whether it did. Of concurrent calls, one succeeds.
+ * @param beforeCommit an error that it throws rolls the change back
  */
 export async function replaceApiKey(
   prisma: PrismaClient,
@@ -56,8 +56,8 @@ export async function replaceApiKey(
 }
 
 /**
- * Sets the password and ends the console sessions of the user: a password that is reset because it is known to others
- * must not leave them one. Null when there is no such user. The API key stays.
+ * Sets the password and ends the user's console sessions, since someone who knew the old password may have opened one.
+ * Returns null if the user does not exist. The API key does not change.
  */
 export async function resetPassword(
   prisma: PrismaClient,
@@ -70,7 +70,8 @@ export async function resetPassword(
   return await inPrismaTransaction(prisma, async (transaction) => {
     const users = await transaction.user.updateMany({ where: { id }, data: { passwordHash } });
     if (users.count === 0) return null;
-    // A statement of its own, after the user's row is ours: it must see a session that a sign-in committed meanwhile.
+    // A separate statement after the user's row is locked: its snapshot must include sessions that a concurrent sign-in
+    // committed.
     const sessions = await transaction.consoleSession.deleteMany({ where: { userId: id } });
     return { sessionsEnded: sessions.count };
   });
