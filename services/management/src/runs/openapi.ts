@@ -71,7 +71,7 @@ const RUN_STATUS: Schema = {
   description: 'Where the run is in its life.',
 };
 
-/** Of a request: a finer fraction is taken and cut, so only the shape is the same as in answers. */
+/** The format in responses, and the shape in requests, whose fractions of a second are accepted and truncated. */
 function reportedTime(description: string): Schema {
   return {
     type: ['string', 'null'],

@@ -19,19 +19,19 @@ import type { Answer } from '../http/envelope.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import type { Published, PublishedEvents } from './published-events.ts';
 
-/** Of one call. */
+/** Maximum number of events of one call. */
 export const EVENTS_MAX = 500;
-/** An event has some twenty; unknown ones are dropped, and may be there. */
+/** An event has some twenty values; unknown fields are permitted and dropped. */
 const VALUES_MAX = 60 * EVENTS_MAX;
 
 export const VERDICTS = ['accepted', 'known', 'refused'] as const;
 
-/** What became of one event: it is on record now, was so before, or is not one. */
+/** Result for one event: `accepted` is newly recorded, `known` was on record before, `refused` is invalid. */
 export interface EventVerdict {
-  /** Its own, or the one that it was given; null for a refused one that brought none. */
+  /** The client's id of the event, or the one that was assigned; null for a rejected event without a valid id. */
   event_id: string | null;
   verdict: (typeof VERDICTS)[number];
-  /** Of a refused one: what is wrong with it, each field by its path in the event. */
+  /** Problems of a rejected event, each field by its path in the event. */
   errors?: Problem[];
 }
 
@@ -39,14 +39,15 @@ export interface Publishing {
   accepted_count: number;
   known_count: number;
   refused_count: number;
-  /** One for each, in order. */
+  /** One verdict per event, in input order. */
   events: EventVerdict[];
 }
 
 /**
- * `POST …/events/` (docs/contract.md#publishing-over-rest): what the queue takes, for runners that speak no BullMQ. An event
- * that does not fit keeps none of the others back; when none fits, nothing is done, and it is a 400.
- * @param deps.retentionDays ids older than that are refused, as on the queue
+ * Accepts events as the queue does, for runners without a BullMQ client: `POST …/events/`
+ * (docs/contract.md#publishing-over-rest). Invalid events do not affect the others. If all are invalid, the response is
+ * a 400.
+ * @param deps.retentionDays older ids are rejected, as on the queue
  * @param deps.clock the clock of PostgreSQL
  */
 export function publishEndpoint(deps: {
@@ -107,8 +108,8 @@ function checkedEvent(published: unknown, accountId: number, limits: EventIdLimi
 }
 
 /**
- * With what may be left out, for which an event is otherwise looked at the long way, and with the times of its run as the
- * Runs API takes them: libraries of some languages write UTC as `+00:00`, and more digits than a second has.
+ * Adds omitted fields, because only a complete event skips the slower check by the schema, and normalizes the times of
+ * the run as the Runs API does: some clients write UTC as `+00:00` and fractions of a second.
  */
 function completed(published: unknown, nowMs: number): unknown {
   if (!isObject(published)) return published;
@@ -172,15 +173,15 @@ function isSameEvent(one: JobRunEvent, other: JobRunEvent): boolean {
   return one.eventType === other.eventType && storedEventData(one) === storedEventData(other);
 }
 
-/** Beside its field, a message does not name it again. */
+/** Removes the name of the field from the message, because the field is shown with it. */
 function withoutName({ field, message }: Problem): Problem {
   return { field, message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message };
 }
 
-/** Of all events together, but one of each at least. */
+/** Maximum number of reported problems of a call, but at least one for each event. */
 const PROBLEMS_MAX = 20;
 
-/** When none is right: as fields of the body. */
+/** Returns the problems of a call without a valid event, as fields of the body. */
 function toldOf(checked: readonly Checked[]): Problem[] {
   const each = Math.max(1, Math.floor(PROBLEMS_MAX / checked.length));
   return checked.flatMap(({ problems = [] }, index) =>

@@ -1,4 +1,4 @@
-// SQL by hand: the hot path; what many callers publish at about the same time is one statement.
+// SQL by hand: this is the hot path, where one statement records the events of concurrent calls.
 import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
@@ -25,10 +25,10 @@ import type { KeptAnswer } from '../http/idempotency.ts';
 import type { CommittedEvent } from './relay.ts';
 import { COMMIT_SPACING, type Reporting, type RunsDependencies } from './runs.ts';
 
-/** Events that runners publish over REST in place of onto the queue, as complete as they are there. */
+/** Events that runners publish over REST instead of the queue, with the same fields. */
 export interface PublishedEvents {
   /**
-   * Commits those that are not on record yet, with what they tell of their runs, and hands them to the relay.
+   * Commits the events that are not on record yet, with the state of their runs, and hands them to the relay.
    * @param events of one account, each id once
    * @param settle makes the response from the results of the events
    */
@@ -39,17 +39,17 @@ export interface PublishedEvents {
   ): Promise<KeptAnswer>;
 }
 
-/** Event ids; those in neither set were on record before, with the same data. */
+/** Ids of events. An id in neither set was on record before, with the same data. */
 export interface Published {
   added: ReadonlySet<string>;
-  /** On record with another type or other data: the record never changes. */
+  /** On record with another type or other data; the record is not changed. */
   conflicting: ReadonlySet<string>;
 }
 
-/** Events of one statement. */
+/** Maximum number of events of one statement. */
 const BATCH_EVENTS_MAX = 1_000;
 
-/** What has an `Idempotency-Key` has a transaction of its own, with its answer, as a report has. */
+/** Records a call with an `Idempotency-Key` in a separate transaction with its response, as for reports. */
 export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowMs'>): PublishedEvents {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null } = dependencies;
   const together = new MicroBatcher<Publication, Recorded>({
@@ -71,7 +71,7 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     return recorded;
   }
 
-  /** What was committed together is handed to the queue together. */
+  /** Hands events that were committed together to the queue together. */
   function pass(publications: readonly Publication[], recorded: readonly Recorded[]): void {
     const committed = publications.flatMap((publication, index) =>
       newEventsOf(publication, recorded[index] as Recorded),
@@ -103,11 +103,11 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
 
 /** The events of one call. */
 interface Publication {
-  /** Of what is remembered, as of which the caller was let in; null for a caller who was asked for by itself. */
+  /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
   version: string | null;
   events: readonly JobRunEvent[];
   traceContext: string | null;
-  /** What it throws is the call's result. */
+  /** An error that it throws becomes the result of the call. */
   beforeCommit(): void;
 }
 
@@ -128,7 +128,10 @@ interface Open {
   index: number;
 }
 
-/** In order, one for each. A call that has an id of another's waits for what becomes of that. */
+/**
+ * Returns one result per call, in input order. A call that shares an event id with an earlier one waits for the earlier
+ * result.
+ */
 async function record(
   database: Queryable,
   publications: readonly Publication[],
@@ -175,8 +178,8 @@ const GIVEN: Given<PublishedRow> = {
   run_id: ['bigint', ({ event }) => event.data.runId],
 };
 
-// Whose caller may be another by now is left out. Events go in by the order of their ids, and runs by that of theirs, as
-// dispatchers write them.
+// Omits events whose caller may be outdated. Events are inserted in the order of their ids and runs in the order of
+// theirs, as dispatchers do, to prevent deadlocks.
 const PUBLISH = `
   WITH current AS MATERIALIZED (
     SELECT version FROM remembered_version

@@ -2,13 +2,14 @@ import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import { type EventQueue, type IdentifiedEvent, JobsRejectedError, UNDER_WAY_MS } from '@runhook/queue';
 import { approximateBytes, jittered, type Traces } from '@runhook/runtime';
 
-/** One bulk call of the queue. */
+/** Maximum number of events in one bulk call of the queue. */
 const BATCH_SIZE = 500;
-/** Memory of the events that wait, by {@link approximateBytes}. The reconciler finds the others in the database. */
+/** Maximum memory of waiting events, by {@link approximateBytes}. The reconciler finds the others in the database. */
 const HELD_BYTES_MAX = 64 * 1_024 * 1_024;
 /**
- * An event that waits for so long goes to the queue in a job of its own. Soon the reconciler looks for it, and puts it back in a job of
- * the same id: the queue then has it once. What is in a job with others it knows by the time of the job alone.
+ * Age at which an event is sent in its own job. The reconciler, which soon puts such an event back, uses the same job
+ * id, so the queue has it once. An event in a shared job could be queued twice, because the reconciler judges it by
+ * time only.
  */
 const LATE_MS = UNDER_WAY_MS / 2;
 const OUTAGE_WAIT_MS = 100;
@@ -31,10 +32,10 @@ interface Waiting extends CommittedEvent {
   sinceMs: number;
 }
 
-/** What one call hands over, the first time and whenever it comes again. */
+/** Events of one call of the queue; a retry sends the same batch. */
 interface Batch {
   events: readonly CommittedEvent[];
-  /** Each in a job of its own. */
+  /** Whether each event gets its own job. */
   isLate: boolean;
 }
 
@@ -43,22 +44,21 @@ export interface RelayOptions {
   logger: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
   /** Bytes of events that may wait here; 64 MiB when omitted. */
   heldBytesMax?: number;
-  /** Null or omitted while no traces are exported. */
+  /** Null or omitted unless traces are exported. */
   traces?: Traces | null;
   /** Called with events that the queue rejects for their data. */
   setAside: (rejected: readonly RejectedEvent[]) => Promise<void>;
   /** Called with the number of events that the queue took or rejected, or that were left to the reconciler. */
   onMoved?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
-  /** Milliseconds that only grow. */
+  /** Monotonic clock in milliseconds. */
   nowMs?: () => number;
 }
 
 /**
- * Hands the events that this process has committed to the queue, from memory, in order, with what else was committed
- * meanwhile. A queue that is away is tried again; a process that dies leaves what it had to the reconciler of the
- * dispatchers, since an event that nobody has fanned out says so in its row. A call that failed may have been taken all
- * the same, and comes again as it was, without what was committed meanwhile: the same events make the same jobs, and in
- * two jobs an event could be sent by two dispatchers at once.
+ * Moves the events that this process committed from memory to the queue, in order and in batches. It retries while the
+ * queue is unavailable. If the process dies, the reconciler of the dispatchers finds the events by their rows in
+ * `undispatched_events`. The queue may have accepted a call that failed, so a retry sends exactly the same batch: the
+ * same events make the same jobs. In two jobs, two dispatchers could send an event at the same time.
  */
 export class Relay {
   readonly #options: RelayOptions;
@@ -74,7 +74,7 @@ export class Relay {
     this.#nowMs = options.nowMs ?? (() => performance.now());
   }
 
-  /** Never throws, waits for nothing. */
+  /** Never throws or waits. */
   add(events: readonly CommittedEvent[]): void {
     const { heldBytesMax = HELD_BYTES_MAX, onMoved } = this.#options;
     const sinceMs = this.#nowMs();
@@ -91,14 +91,14 @@ export class Relay {
     if (this.#waiting.length > 0) this.#running ??= this.#run();
   }
 
-  /** Events that wait here, and for how long the first of them. */
+  /** Number of waiting events, and age of the oldest one. */
   get waiting(): { events: number; oldestSeconds: number } {
     const [first] = this.#waiting;
     const oldestSeconds = first === undefined ? 0 : (this.#nowMs() - first.sinceMs) / 1_000;
     return { events: this.#waiting.length, oldestSeconds };
   }
 
-  /** Resolves once the queue has taken everything, or has failed to. */
+  /** Resolves once the queue has accepted all events, or a call has failed. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#wake?.();
@@ -155,8 +155,8 @@ export class Relay {
   }
 
   /**
-   * Returns how many events the queue rejected for their data: they are set aside, so that the events behind them do not wait.
-   * An event that cannot be set aside, because the database is away, is found by the reconciler, which does the same.
+   * Returns the number of events that the queue rejected for their data. They are set aside, so that later events do
+   * not wait. If the database is unavailable, the reconciler finds these events and sets them aside.
    */
   async #sendOrSetAside(batch: Batch): Promise<number> {
     try {
@@ -179,14 +179,14 @@ export class Relay {
   async #send({ events: batch, isLate }: Batch): Promise<void> {
     const { events: queue, traces } = this.#options;
     const events = batch.map(({ event }) => event);
-    // With traces each has a job of its own in any case.
+    // With traces, each event has its own job in any case.
     if (traces) await addTraced(queue, batch, traces);
     else if (isLate) await queue.addEach(events);
     else await queue.add(events);
   }
 }
 
-/** Each event goes on in the trace of the call that caused it, whatever it travels with. */
+/** Adds each event with the trace of the call that caused it, so that events of one batch keep separate traces. */
 async function addTraced(
   queue: Pick<EventQueue, 'add'>,
   batch: readonly CommittedEvent[],

@@ -5,24 +5,24 @@ import { drawNumbers, findJobs, keyOf, type Named } from './report-statements.ts
 
 const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
 
-/** A job as it was at a version of what is remembered. */
+/** A job as it was at a version of the cached data. */
 export interface JobAtVersion {
   version: string;
-  /** Null when the account has none of that number. */
+  /** Null if the account has no job with that id. */
   job: JobView | null;
 }
 
 /** A job, and the version of its cached caller; null for a console session, whose job is always read. */
 type Wanted = Named & { version: string | null };
 
-/** Jobs as they were at a version: the statement that writes finds out whether they still are. */
+/** Caches jobs at a version; the statement that writes checks that the version is current. */
 export class RememberedJobs {
   readonly #jobs = new LRUCache<string, JobAtVersion>({
     maxSize: JOBS_BYTES_MAX,
     sizeCalculation: approximateBytes,
   });
 
-  /** In order. What is not remembered as of the caller's version is read anew. */
+  /** Returns jobs in input order. Reads those that are not cached at the caller's version. */
   async of(database: Queryable, wanted: readonly Wanted[]): Promise<JobAtVersion[]> {
     const remembered = wanted.map((named) => this.#remembered(named));
     const unknown = wanted.filter((_, index) => remembered[index] === undefined);
@@ -45,7 +45,7 @@ export class RememberedJobs {
 
 const RESERVE = 100;
 
-/** Numbers for runs whose runner brings none, drawn a hundred at a time. */
+/** Provides run ids for runs without a client-supplied id; draws a hundred at a time from the sequence. */
 export class RunNumbers {
   #reserve: number[] = [];
 

@@ -5,25 +5,28 @@ import { keyOf, type RunWrite } from './report-statements.ts';
 import type { RunStart, RunView } from './routes.ts';
 import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
 
-/** What a runner tells of one run. */
+/** A job runner's report of one run. */
 export interface Report {
   accountId: number;
-  /** Of what is remembered, as of which the caller was let in; null for a caller who was asked for by itself. */
+  /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
   version: string | null;
   arrivedAtMs: number;
-  /** The trace that the call belongs to; null while no traces are exported. */
+  /** Trace of the call; null unless traces are exported. */
   traceContext: string | null;
   told: { call: 'start'; fields: RunStart } | Change;
-  /** Called before the report is committed, perhaps more than once; what it throws is the report's result. */
+  /**
+   * Called before the report is committed, perhaps more than once. An error that it throws becomes the result of the
+   * report.
+   */
   beforeCommit(): void;
 }
 
-/** What changes a run that has started. */
+/** A change of a started run. */
 interface Change {
   call: Exclude<RunCall['call'], 'start'>;
   runId: number;
   transition: RunCall;
-  /** What it brings, beside the status, to a run that it changes. */
+  /** Returns the fields, other than the status, that the report sets on a run that it changes. */
   details: (arrivedAt: string) => Partial<RunView>;
 }
 
@@ -31,18 +34,18 @@ export type ReportOutcome =
   | { kind: 'started' | 'known' | 'recorded'; run: RunView }
   | { kind: 'unknown_job' | 'not_found' }
   | { kind: 'conflict'; message: string }
-  /** The caller, as it was let in, may be another by now. */
+  /** The cached caller may be outdated. */
   | { kind: 'outdated' }
-  /** Somebody else is changing the run, and others must not wait for that. */
+  /** Another transaction has locked the run, and the other reports of the batch must not wait for it. */
   | { kind: 'held' };
 
-/** A report on its way: with its place among those that it came with. */
+/** A pending report with its index in the batch. */
 export interface Open {
   report: Report;
   index: number;
-  /** The runner's own number of its run, or one that was drawn for it. */
+  /** Client-supplied id of the run, or one that was drawn for it. */
   runId: number;
-  /** Somebody has a run of that number: what came of it is to be read. */
+  /** Whether a run with this id exists, so that it must be read before the start is planned. */
   isTaken: boolean;
 }
 
@@ -59,12 +62,12 @@ export function nameOf({ report: { accountId }, runId }: Open): string {
   return keyOf({ accountId, id: runId });
 }
 
-/** Undefined for a start whose run the service has to number. */
+/** Returns the client-supplied id of the run; undefined for a start without one. */
 export function broughtNumber(told: Report['told']): number | undefined {
   return told.call === 'start' ? told.fields.run_id : told.runId;
 }
 
-/** Of a run that nobody has: its first state, and the events of it. */
+/** Plans the start of a new run: its first state and the events that follow from it. */
 export function planStart(open: Open, { version, job }: JobAtVersion): Planned {
   const { report, runId } = open;
   if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
@@ -76,7 +79,7 @@ export function planStart(open: Open, { version, job }: JobAtVersion): Planned {
   return { open, write: { run, expected: null, version, events, traceContext: report.traceContext } };
 }
 
-/** A change of a run, or a start whose number is taken. @param run as it was found; undefined where there is none */
+/** Plans a change of a run, or a start whose id is taken. @param run as it was read; undefined if it does not exist */
 export function planWithRun(open: Open, run: RunView | undefined, version: string): Planned {
   const { report } = open;
   const { told } = report;
@@ -96,7 +99,7 @@ function planChange(open: Open, told: Change, run: RunView, version: string): Pl
   return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
 }
 
-/** Sets only the missing fields of a run that has already ended: the first report of its end stands. */
+/** Sets only the missing fields of a run that has already ended: the first report of its end is kept. */
 function changedRun(run: RunView, { status, finishKnown }: RunState, details: Partial<RunView>): RunView {
   const set = run.status === 'Running' ? details : missingIn(run, details);
   const changed = { ...run, ...set, status, status_code: RUN_STATUS_CODES[status] };
@@ -109,7 +112,9 @@ function missingIn(run: RunView, details: Partial<RunView>): Partial<RunView> {
   );
 }
 
-/** The runner's number is taken: the same start again, or another job's run. */
+/**
+ * Returns the outcome of a start whose id is taken: the same start repeated, or a conflict with a run of another job.
+ */
 function knownRun(run: RunView | undefined, fields: RunStart): ReportOutcome {
   if (!run) throw new Error(`run ${fields.run_id} could neither be inserted nor found`);
   if (run.job_id === fields.job_id) return { kind: 'known', run };

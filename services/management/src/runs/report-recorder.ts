@@ -19,17 +19,17 @@ export type Recorded =
   | { error: unknown; outcome?: never };
 
 /**
- * Records what was reported: many reports in one statement, each with an outcome of its own. A report is planned with the
- * run as it was read, and the statement changes only what still is so: what somebody else changed meanwhile is planned
- * again.
+ * Records many reports in one statement, each with its own outcome. A report is planned with the run as it was read.
+ * The statement changes a run only if it is still in that state; otherwise the report is planned again.
  */
 export class ReportRecorder {
   readonly #jobs = new RememberedJobs();
   readonly #numbers = new RunNumbers();
 
   /**
-   * In order, one for each. In a transaction nothing of it stands until that is committed.
-   * @param isTogether no report waits for a run that another transaction has locked
+   * Returns one result per report, in input order. Within a transaction the results hold only once it commits.
+   * @param isTogether whether reports of runs that another transaction has locked are returned as `held` instead of
+   * waiting
    */
   async record(
     database: Queryable,
@@ -59,7 +59,7 @@ export class ReportRecorder {
     return results;
   }
 
-  /** Nobody is given a number that a runner brings in the same moment. */
+  /** Assigns run ids, but none that another report of the batch supplies. */
   async #numbered(database: Queryable, reports: readonly Report[]): Promise<Open[]> {
     const brought = new Set<string>();
     for (const { accountId, told } of reports) {
@@ -93,7 +93,7 @@ export class ReportRecorder {
   }
 }
 
-/** What else was told of runs that were found held is held, too; answers the rest. */
+/** Marks the later reports of locked runs as locked, too, and returns the others. */
 function notHeld(later: readonly Open[], round: readonly { open: Open }[], results: Recorded[]): Open[] {
   const held = new Set(
     round.filter(({ open }) => results[open.index]?.outcome?.kind === 'held').map(({ open }) => nameOf(open)),
@@ -105,7 +105,7 @@ function notHeld(later: readonly Open[], round: readonly { open: Open }[], resul
   });
 }
 
-/** What is not of the first report of its run has to wait for what comes of that. */
+/** Splits off the second and later reports of each run, which depend on the outcome of the first. */
 function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] } {
   const seen = new Set<string>();
   const round: Open[] = [];
@@ -121,14 +121,14 @@ function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] 
   return { round, later };
 }
 
-/** Changes of runs, and starts whose number is taken: both need the run as it is. */
+/** Plans changes of runs and starts whose id is taken; both need the run's current state. */
 async function planOthers(database: Queryable, others: readonly Open[]): Promise<Planned[]> {
   const wanted = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
   const { version, found } = await findRuns(database, wanted);
   return others.map((open) => planWithRun(open, found.get(nameOf(open)), version));
 }
 
-/** Answers what has to be planned again. */
+/** Returns the reports that must be planned again. */
 async function writeRound(
   database: Queryable,
   writes: readonly PlannedWrite[],

@@ -1,4 +1,4 @@
-// SQL by hand: the hot path; what many runners report at about the same time is one statement.
+// SQL by hand: this is the hot path, where one statement records the reports of many runners.
 import type { JobRunEvent } from '@runhook/contract';
 import {
   column,
@@ -16,14 +16,14 @@ import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
 
-/** Of what is remembered, as a statement found it. */
+/** Rows with the version of the cached data, both from one snapshot. */
 export interface AtVersion<T> {
   version: string;
-  /** By {@link keyOf}; what there is none of is missing. */
+  /** By {@link keyOf}; rows that do not exist are missing. */
   found: Map<string, T>;
 }
 
-/** How a run or a job is named among those of all accounts. */
+/** Identifies a run or a job. */
 export interface Named {
   accountId: number;
   id: number;
@@ -44,7 +44,7 @@ const JOB = {
   environment_name: column.orNull(column.text),
 };
 
-// The version is there though nothing else be found.
+// Returns the version even if no job is found.
 const JOBS = `
   SELECT v.version, found.*
   FROM remembered_version v LEFT JOIN (
@@ -109,19 +109,19 @@ export async function findRuns(database: Queryable, wanted: readonly Named[]): P
   return { version: versionOf(rows), found };
 }
 
-/** What a report makes of a run, with the events that follow from it. */
+/** The new state of a run after a report, with the events that follow from it. */
 export interface RunWrite {
-  /** As it is to be. */
+  /** State after the write. */
   run: RunView;
-  /** As it must be until then; null for one that must not exist. */
+  /** State that the run must have before the write; null if it must not exist. */
   expected: RunState | null;
-  /** Of what is remembered: as it must be. */
+  /** Version of the cached data that must be current. */
   version: string;
   events: readonly JobRunEvent[];
   traceContext: string | null;
 }
 
-/** Of runs that begin. */
+/** Columns of started runs. */
 const STARTED = {
   version: ['bigint', ({ version }) => version],
   account_id: ['bigint', ({ run }) => run.account_id],
@@ -148,7 +148,7 @@ const start = (first: number, taken: string) => `
   ${taken}
   RETURNING account_id, id`;
 
-/** Of runs that are to be others. */
+/** Columns of changed runs. */
 const CHANGED: Given<RunWrite> = {
   version: STARTED.version,
   account_id: STARTED.account_id,
@@ -179,21 +179,24 @@ const change = (first: number, skip: string) => `
     AND (r.artifacts_ingested_at IS NOT NULL) = c.expects_artifacts
   RETURNING r.account_id, r.id`;
 
-/** Of the events of both. */
+/** Columns of the events of both. */
 const SENT: Given<{ event: JobRunEvent; runId: number; traceContext: string | null }> = {
   ...GIVEN_EVENT,
   run_id: ['bigint', ({ runId }) => runId],
   trace_context: ['text', ({ traceContext }) => traceContext],
 };
 
-/** What is recorded by one statement. It costs by what it may do, so a quiet service has one for each kind of report. */
+/**
+ * Kinds of reports in a statement. A part without rows still costs time, so a batch with one kind uses a shorter
+ * statement.
+ */
 type Reported = 'starts' | 'changes' | 'both';
 
 /**
- * What does not find everything as it expects changes nothing, and has no events. Both halves go through their runs in the
- * order that they are given in, as whoever else writes runs does: they wait for each other, not in a circle.
- * @param skip `SKIP LOCKED`: a run that somebody is changing is left as it is, and waited for by nobody
- * @param taken what becomes of a start whose run somebody else is making
+ * Returns the statement. A run that does not match its expected state is not changed and has no events. Both parts lock
+ * their runs in input order, as all other writers of runs do, so that they cannot deadlock.
+ * @param skip `SKIP LOCKED` leaves out runs that another transaction has locked
+ * @param taken conflict clause for a start whose run another transaction creates
  */
 function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof LEFT): string {
   const halves: string[] = [];
@@ -228,8 +231,9 @@ function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof
 
 const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
 /**
- * PostgreSQL writes a second time of each row that may be in conflict: it was in none. So nearly all reports are recorded by a
- * statement that fails when a run is made by somebody else in the very moment, and by another then.
+ * With `ON CONFLICT`, PostgreSQL writes a second WAL record per row to confirm the insertion. Nearly all batches use a
+ * statement without it, which fails if another transaction creates the same run at the same time; the batch is then
+ * retried with the clause.
  */
 const together = (reported: Reported) => ({
   text: record(reported, 'SKIP LOCKED', ''),
@@ -237,7 +241,7 @@ const together = (reported: Reported) => ({
 });
 const TOGETHER = { starts: together('starts'), changes: together('changes'), both: together('both') };
 const AGAIN = { text: record('both', 'SKIP LOCKED', LEFT), name: 'record-again' };
-/** In a transaction, which would not outlast the failure. */
+/** Within a transaction, which the failure would abort. */
 const ALONE = { text: record('both', '', LEFT), name: undefined };
 
 const RECORDED = {
@@ -286,7 +290,7 @@ export async function recordRuns(
 
 const DRAWN = { id: column.digits };
 
-/** Numbers of runs that nobody was given before; a runner may have taken them for itself. */
+/** Draws new run ids from the sequence. Runners may have supplied some of them already. */
 export async function drawNumbers(database: Queryable, count: number): Promise<number[]> {
   const text = `SELECT nextval('runs_id_seq') AS id FROM generate_series(1, $1::int)`;
   return (await queryRows(database, DRAWN, text, [count])).map(({ id }) => Number(id));
@@ -298,7 +302,7 @@ const DRAW_FREE = `
   WHERE NOT EXISTS (SELECT FROM runs WHERE account_id = $1 AND runs.id = drawn.id)
   LIMIT 1`;
 
-/** One that the account has not: its runners may have taken the numbers that come next, perhaps a long row of them. */
+/** Draws a run id that the account does not use. Runners may have supplied a long range of the next ids. */
 export async function drawFreeNumber(database: Queryable, accountId: number): Promise<number> {
   while (true) {
     const [row] = await queryRows(database, DRAWN, DRAW_FREE, [accountId]);

@@ -31,7 +31,7 @@ import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 const RUNS = '/api/v2/accounts/:account_id/runs';
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
-/** The runs API for job runners that speak REST (docs/contract.md#runs-and-jobs). It works on every plan. */
+/** The Runs API for job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
 export function runsEndpoints(runs: Runs, reads: LaggingReads): AccountEndpoint[] {
   return [
     {
@@ -137,23 +137,23 @@ async function list(reads: LaggingReads, request: AccountRequest): Promise<Answe
 
 const id = integer(1, Number.MAX_SAFE_INTEGER);
 
-/** By its name or its number. */
+/** Accepts a status by name or by code. */
 const statusOf = readBy(
   (text) => STATUSES.find((status) => status === text || String(RUN_STATUS_CODES[status]) === text) ?? null,
   `must be one of ${STATUSES.map((status) => `${status} (${RUN_STATUS_CODES[status]})`).join(', ')}`,
 );
 
-/** What is no number of a run names no run. */
+/** Throws a 404 for text that is not a run id. */
 function runIdOf(request: AccountRequest): number {
   const runId = integerIdFromText(request.param('run_id'));
   if (runId === null) throw new NotFoundError();
   return runId;
 }
 
-/** What a report of a run may hold at most. */
+/** Limits of the fields in a report. */
 export const RUN_LIMITS = {
   engineVersionCharactersMax: 255,
-  /** Of `reason` and `status_message`: a payload takes no longer one. */
+  /** Limit of `reason` and `status_message`: payloads contain no longer ones. */
   messageCharactersMax: EVENT_LIMITS.messageCharactersMax,
 } as const;
 
@@ -181,10 +181,10 @@ const integerId = Joi.any().custom((value: unknown, helpers) =>
   isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
 );
 
-/** Absent, null and "" are the same: no text. */
+/** Treats a missing value, null and "" as no text. */
 const optionalText = reportedText(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
 
-/** A finer time than seconds is cut, not rounded: a run must not start in the future. */
+/** Truncates fractions of a second instead of rounding, since a run must not start in the future. */
 const secondsTime = Joi.string()
   .empty(null)
   .custom((text: string, helpers) => {
@@ -225,12 +225,15 @@ function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequ
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-/** A run as the runs API answers it (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with `Z`. */
+/**
+ * A run as the API returns it (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with
+ * `Z`.
+ */
 export interface RunView {
   id: number;
   account_id: number;
   job_id: number;
-  /** The job once more: clients of this API family know it by that name. */
+  /** The job's id under the name that clients of this API family expect. */
   job_definition_id: number;
   job_name: string;
   project_id: number;

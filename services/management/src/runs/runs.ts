@@ -1,4 +1,4 @@
-// SQL by hand: the hot path; a report with an Idempotency-Key is one transaction with its answer.
+// SQL by hand: this is the hot path. A report with an Idempotency-Key is one transaction with its response.
 import { inTransaction, isItemFault, type Pool } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
 import type { Answer } from '../http/envelope.ts';
@@ -10,21 +10,21 @@ import { type Recorded, ReportRecorder } from './report-recorder.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
 import { findRun } from './statements.ts';
 
-/** Who reports, and what becomes of the answer. */
+/** The caller of a report, and the recorder of its response. */
 export interface Reporting {
   accountId: number;
-  /** Of what is remembered, as of which the caller was let in; null for one who was asked for by itself. */
+  /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
   version: string | null;
   keep: Keeper;
 }
 
-/** Makes of an outcome what its caller gets. What it throws, of a request with a key, undoes what was recorded. */
+/** Makes the response from an outcome. For a request with a key, an error that it throws rolls the report back. */
 export type Settle = (outcome: Settled) => Answer;
 
-/** What is not a reason to come again in another way. */
+/** Outcomes that need no retry in another way. */
 type Settled = Exclude<ReportOutcome, { kind: 'outdated' | 'held' }>;
 
-/** The runs of accounts: what job runners report, with the events that follow from it, and what is on record. */
+/** Records what job runners report with the events that follow from it, and reads runs. */
 export interface Runs {
   start(reporting: Reporting, fields: RunStart, settle: Settle): Promise<KeptAnswer>;
   finish(reporting: Reporting, runId: number, fields: RunFinish, settle: Settle): Promise<KeptAnswer>;
@@ -34,12 +34,12 @@ export interface Runs {
 
 export interface RunsDependencies {
   pool: Pool;
-  /** Plans by index; for the reports that are recorded together. */
+  /** For reports that are recorded in batches. */
   reportPool: Pool;
   relay: Pick<Relay, 'add'>;
-  /** Told how many events were committed. */
+  /** Called with the number of committed events. */
   onAccepted?: (count: number) => void;
-  /** The trace that a call belongs to; always null while no traces are exported. */
+  /** Returns the trace of the current call; always null unless traces are exported. */
   traceContext?: () => string | null;
   nowMs?: () => number;
 }
@@ -50,12 +50,12 @@ export interface RunsDependencies {
  */
 export const COMMIT_SPACING = { spacingMs: 8, enough: 8 };
 const BATCH_SIZE_MAX = 200;
-/** While one is committed the next is planned, and what has come meanwhile need not wait for that. */
+/** The next batch is planned while one is committed, and a third need not wait for that. */
 const BATCH_SLOTS = 3;
 
 /**
- * A run's state and its events are committed together or not at all, those of several callers in one statement. What has
- * an `Idempotency-Key` has a transaction of its own, with its answer.
+ * Commits the state of a run and its events together, those of several callers in one statement. A report with an
+ * `Idempotency-Key` has a separate transaction with its response.
  */
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
@@ -80,7 +80,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     return outcome;
   }
 
-  /** What was committed together is handed to the queue together. */
+  /** Hands events that were committed together to the queue together. */
   function pass(recorded: readonly Recorded[]): void {
     const events = recorded.flatMap((one) => (one.outcome === undefined ? [] : one.events));
     if (events.length === 0) return;

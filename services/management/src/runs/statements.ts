@@ -1,4 +1,4 @@
-// SQL by hand: runs as the hot path writes them, read in the same columns.
+// SQL by hand: runs are read with the columns that the hot path uses.
 import { integerIdFromText, RUN_STATUS_CODES, type RunStatus } from '@runhook/contract';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import type { RunView } from './routes.ts';
@@ -6,7 +6,7 @@ import type { RunView } from './routes.ts';
 const time = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS ${column}`;
 
-/** What every statement on `runs` selects or returns, for {@link toRunView}. */
+/** Columns that every statement on `runs` selects or returns, for {@link toRunView}. */
 export const RUN_COLUMNS = `
   runs.id, runs.account_id, runs.job_id, runs.job_name, runs.project_id, runs.project_name, runs.environment_id,
   runs.environment_name, runs.engine_version, runs.status, runs.status_message, runs.reason,
@@ -67,7 +67,7 @@ export async function findRun(
   return row ? toRunView(row) : null;
 }
 
-/** What runs can be listed by; the newest by `created_at` first when nobody says. */
+/** Sort orders of the list of runs. The default is newest first by `created_at`. */
 export const RUN_ORDERS = ['id', 'created_at', 'started_at', 'finished_at'] as const;
 
 export interface RunOrder {
@@ -75,34 +75,37 @@ export interface RunOrder {
   isDescending: boolean;
 }
 
-/** Null or left out: all. */
+/** Null or omitted filters match all runs. */
 export interface RunFilters {
-  /** Of all of these. */
+  /** The run's job must equal each of these. */
   jobIds?: readonly (number | null)[];
   projectId?: number | null | undefined;
   environmentId?: number | null | undefined;
   status?: RunStatus | null | undefined;
-  /** In the job's name, or the whole id of the run. */
+  /** Matches a part of the job's name, or the complete id of the run. */
   search?: string | null | undefined;
-  /** Microseconds since the epoch, as digits: started at or after it. */
+  /** Earliest start, inclusive, in microseconds since the epoch, as digits. */
   since?: string | null | undefined;
-  /** As `since`; started before it. */
+  /** Latest start, exclusive, in the same format as `since`. */
   until?: string | null | undefined;
 }
 
 const moment = (parameter: string) => `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
 
-/** Counting stops here, as in the log of deliveries. */
+/** Maximum count of matching runs, as in the log of deliveries. */
 export const RUNS_COUNT_MAX = 1_000_000;
 /**
- * A search by name reads so many, the newest, and so does an order that no index has: none leads to a part of a name, nor
- * goes by when a run ended.
+ * Number of newest runs that a search by name, or a sort order without an index, reads: no index finds a part of a name
+ * or sorts by the end of a run.
  */
 export const RUNS_SEARCHED_MAX = 200_000;
 
 const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
 
-/** A page of the account's runs, newest first unless asked otherwise, and how many match, up to {@link RUNS_COUNT_MAX}. */
+/**
+ * Returns a page of the account's runs, newest first by default, and the number of matches up to {@link
+ * RUNS_COUNT_MAX}.
+ */
 export async function listRuns(
   database: Queryable,
   accountId: number,
@@ -149,7 +152,7 @@ export async function listRuns(
   return { runs: rows.map(toRunView), totalCount: Number(total?.count) };
 }
 
-/** @param from what is listed, in SQL */
+/** @param from the runs to sort, in SQL */
 function inOrder(from: string, order: RunOrder | null): string {
   if (order === null) return `${from} ${NEWEST_FIRST}`;
   const { by, isDescending } = order;

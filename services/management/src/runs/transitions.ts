@@ -12,22 +12,24 @@ import {
 } from '@runhook/contract';
 import type { RunView } from './routes.ts';
 
-/** How a job runner says that a run ended (docs/contract.md#runs-and-jobs). */
+/** Statuses with which a job runner may finish a run (docs/contract.md#runs-and-jobs). */
 export const FINISH_STATUSES = ['success', 'errored', 'cancelled'] as const;
 
 export type FinishStatus = (typeof FINISH_STATUSES)[number];
 
-/** What decides the next transition; null when no run of that number was started. */
+/** The fields of a run that determine its next transition; null if no run with that id was started. */
 export interface RunState {
   status: RunStatus;
-  /** False for a run of which only `job.run.errored` was published: its finish time is not known yet. */
+  /** False for a run that is known only from a published `job.run.errored`, which has no finish time. */
   finishKnown: boolean;
   artifactsIngested: boolean;
 }
 
 export type RunCall = { call: 'start' } | { call: 'finish'; status: FinishStatus } | { call: 'artifacts' };
 
-/** `events` are sent in that order, with the state they changed to. `unchanged` is a repeat: the first stands. */
+/**
+ * `events` are sent in that order, with the state after the transition. `unchanged` is a repeat, which has no effect.
+ */
 export type RunTransition =
   | { kind: 'unchanged' }
   | { kind: 'conflict'; message: string }
@@ -40,8 +42,8 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
 };
 
 /**
- * The life of a run, and what it sends on the way (docs/contract.md#runs-and-jobs). Finish and artifacts come in either
- * order. Published events may have brought the run to its state, too: those send nothing more.
+ * Returns the transition of a run and the events to send (docs/contract.md#runs-and-jobs). Finish and artifacts arrive
+ * in either order. A state that was set by a published event sends no further events.
  */
 export function runTransition(state: RunState | null, call: RunCall): RunTransition {
   if (call.call === 'start') {
@@ -71,14 +73,14 @@ function changed(before: RunState | null, state: RunState): RunTransition {
   return { kind: 'changed', state, events: eventsOf(before, state) };
 }
 
-/** What goes out at once goes before what waited for the artifacts. */
+/** Events that are sent immediately precede those that wait for the artifacts. */
 const IN_ORDER = EVENT_TYPES.toSorted((a, b) => Number(waits(a)) - Number(waits(b)));
 
 function waits(eventType: EventType): boolean {
   return EVENT_TYPE_TABLE[eventType].afterArtifacts;
 }
 
-/** The types of the events that a run has come to by a step: it has what they need, and did not have it before. */
+/** Returns the types of events whose conditions the run meets after the transition but did not meet before. */
 function eventsOf(before: RunState | null, after: RunState): EventType[] {
   const isReached = (eventType: EventType, { status, finishKnown, artifactsIngested }: RunState) =>
     EVENT_TYPE_TABLE[eventType].statuses.includes(status) &&
@@ -86,12 +88,12 @@ function eventsOf(before: RunState | null, after: RunState): EventType[] {
   return IN_ORDER.filter((type) => isReached(type, after) && !(before && isReached(type, before)));
 }
 
-/** What a text that every payload carries says when the run has none (docs/contract.md#events). */
+/** Text of `runStatusMessage` and `runReason` for a run without one (docs/contract.md#events). */
 const NO_TEXT = 'None';
 
 /**
- * The event that tells of `run` as it is at that event.
- * @param arrivedAtMs when the call that caused it arrived; the event's `timestamp`
+ * Returns the event for `run` in its current state.
+ * @param arrivedAtMs arrival of the call that caused the event; the event's `timestamp`
  */
 export function runEvent(
   eventType: EventType,
