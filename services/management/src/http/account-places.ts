@@ -1,18 +1,20 @@
 import { TooManyRequestsError, UnavailableError } from './errors.ts';
 
 export interface AccountPlacesOptions {
-  /** For all accounts together. */
+  /** Slots of all accounts together. */
   placesMax: number;
-  /** Places that one account may have. */
+  /** Slots that one account may occupy. */
   shareMax: number;
-  /** Requests that one account may have here, those in line included. */
+  /** Requests that one account may have in this process, including those that wait for a slot. */
   hereMax: number;
   waitMs: number;
-  /** Told of each request that was sent away. */
+  /** Called for each rejected request. */
   onRefused?: () => void;
 }
 
-/** How many of a pool's connections serve requests: some are left for finding out who calls, and for the relay. */
+/**
+ * Returns the number of slots for a pool of connections. Some connections remain for authentication and for the relay.
+ */
 export function placesOf(connectionsMax: number): Pick<AccountPlacesOptions, 'placesMax' | 'shareMax'> {
   const placesMax = Math.max(2, connectionsMax - 2);
   return { placesMax, shareMax: Math.max(1, Math.floor(placesMax * 0.75)) };
@@ -21,22 +23,22 @@ export function placesOf(connectionsMax: number): Pick<AccountPlacesOptions, 'pl
 const RETRY_AFTER_SECONDS = 1;
 
 interface Account {
-  /** All that are here: at work, in line, or beside the places. */
+  /** All requests of the account: with a slot, waiting for one, or without need of one. */
   presentCount: number;
   workingCount: number;
-  /** Each begins one that waits, the first come first. */
+  /** Callbacks that start the waiting requests, in order of arrival. */
   line: (() => void)[];
 }
 
 /**
- * Requests work side by side in so many places as the pool of connections bears, and no account has all of them: its
- * requests beyond its share wait in a line of its own, without a connection, while others pass. A place that becomes
- * free goes to the account that has the fewest, in turn where they have as many.
+ * Bulkhead of accounts: the size of the connection pool limits the requests that run concurrently, and no account may
+ * occupy all slots. The requests beyond an account's share wait in its own queue, without a connection, while others
+ * proceed. A free slot goes to the waiting account with the fewest slots, in rotation among equals.
  */
 export class AccountPlaces {
   readonly #options: AccountPlacesOptions;
   readonly #accounts = new Map<number, Account>();
-  /** Those with a line; whose turn came last is last. */
+  /** Accounts with waiting requests; the one that was served last is last. */
   readonly #waiting = new Set<Account>();
   #takenCount = 0;
   #waitingCount = 0;
@@ -45,14 +47,14 @@ export class AccountPlaces {
     this.#options = options;
   }
 
-  /** Requests in line, of all accounts. */
+  /** Number of waiting requests of all accounts. */
   get waitingCount(): number {
     return this.#waitingCount;
   }
 
   /**
-   * Does the work once the account has a place. Throws a 429 when too many of its requests are here already, and a 503
-   * for one whose turn did not come in time: nobody waits for its answer any more.
+   * Runs the work once the account has a slot. Throws a 429 if the account has too many requests here, and a 503 if no
+   * slot became free before the caller's deadline.
    */
   run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
     return this.#present(accountId, async (account) => {
@@ -66,7 +68,7 @@ export class AccountPlaces {
     });
   }
 
-  /** As {@link run}, for work that needs no place, since it shares a connection: it counts among those that are here. */
+  /** Runs work that needs no slot, because it shares a connection. It counts towards the requests of the account. */
   beside<T>(accountId: number, work: () => Promise<T>): Promise<T> {
     return this.#present(accountId, work);
   }

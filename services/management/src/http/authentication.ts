@@ -5,20 +5,21 @@ import { InvalidTokenError } from './errors.ts';
 
 export interface Authentication {
   /**
-   * Finds who holds an API key or service token; null when nobody does.
-   * @param isChecked the version of what is remembered is checked by whoever writes: the answer may be from memory
+   * Finds the principal of an API key or service token; null if there is none.
+   * @param isChecked whether the statement of the request checks the version of the cached data, so that the result may
+   * be cached
    */
   findPrincipal(credential: string, isChecked: boolean): Promise<KnownPrincipal | null>;
-  /** Finds whose console session the cookie holds; null when it is nobody's. */
+  /** Finds the caller whose console session the cookie contains; null if there is none. */
   findSession(sessionId: string): Promise<Caller | null>;
 }
 
 const CREDENTIAL = /^(?:token|bearer) +(\S+)$/i;
 
 /**
- * The caller behind `Authorization: Token <key>` or `Bearer <key>`, which are equal; without that header, behind the
- * console's cookie. Throws {@link InvalidTokenError} for whatever is missing, malformed, unknown, revoked or expired,
- * alike.
+ * Returns the caller of `Authorization: Token <key>` or `Bearer <key>`, which are equivalent, or, without that header,
+ * of the console's cookie. Throws the same {@link InvalidTokenError} for missing, malformed, unknown, revoked and
+ * expired credentials.
  */
 export async function authenticate(
   headers: { authorization: string | undefined; cookie: string | undefined },
@@ -53,9 +54,9 @@ async function callerByCookie(
 }
 
 /**
- * Whether a browser vouches that the request comes from a page of this very host. `Sec-Fetch-Site` is the browser's
- * own word, and no page can set it; where it is missing, on plain http, `Origin` must name the host of the request.
- * @param host the request's own, with its port unless that is the scheme's default
+ * Whether the browser confirms that the request comes from a page of this host. Browsers set `Sec-Fetch-Site`, and no
+ * page can. If it is missing, as over plain http, `Origin` must name the host of the request.
+ * @param host host of the request, with its port unless that is the scheme's default
  */
 export function isSameOrigin(request: {
   secFetchSite: string | undefined;
@@ -66,7 +67,7 @@ export function isSameOrigin(request: {
   if (secFetchSite !== undefined) return secFetchSite === 'same-origin';
   if (origin === undefined || host === undefined || !URL.canParse(origin)) return false;
   const { protocol, host: originHost } = new URL(origin);
-  // Behind a proxy that ends TLS the scheme is not known for sure, so only the hosts are compared, port included.
+  // Compares only the hosts with their ports, because the scheme is not reliable behind a proxy that terminates TLS.
   const ownUrl = `${protocol}//${host}`;
   return URL.canParse(ownUrl) && new URL(ownUrl).host === originHost;
 }

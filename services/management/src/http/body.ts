@@ -8,28 +8,35 @@ import {
   UnsupportedContentTypeError,
 } from './errors.ts';
 
-/** What a body may have at most, in bytes. */
+/** Maximum size of bodies in bytes. */
 export const BODY_BYTES_MAX = {
-  /** Of every request whose endpoint does not say otherwise; the longest list of jobs fits several times. */
+  /** Default; fits the longest list of jobs several times. */
   usual: 64 * 1024,
-  /** The longest password, each code point twelve bytes as an escaped pair of surrogates. Needs no credentials. */
+  /**
+   * The longest password, each code point twelve bytes as an escaped pair of surrogates. Signing in needs no
+   * credentials, so the limit is low.
+   */
   signIn: 16 * 1024,
   /** 800 KiB: the longest reason or status message, each code point twelve bytes as an escaped pair of surrogates, and the other fields. */
   run: 12 * EVENT_LIMITS.messageCharactersMax + 32 * 1024,
   /** The longest event, each code point twelve bytes as an escaped pair of surrogates; or five hundred of four times the usual length. */
   events: 2 * 1024 * 1024,
 } as const;
-/** Nothing that the API takes is deeper than four, and what compares or hashes a body goes through it by recursion. */
+/** The deepest valid body has four levels. The limit protects code that compares or hashes a body recursively. */
 const DEPTH_MAX = 20;
-/** Members and items, on all levels: so many are looked at, and told of, without anybody noticing. Of the usual body. */
+/**
+ * Maximum number of members and items on all levels of a usual body: checking and reporting this many takes no
+ * noticeable time.
+ */
 const VALUES_MAX = 5_000;
-/** Deadline of a whole body: the longest one needs 140 kB/s. */
+/** Deadline of a complete body: the longest one needs 140 kB/s. */
 const BODY_MS = 15_000;
 
 /**
- * The JSON body of a POST or PUT; undefined when there is none. What is too long, too deep or too much is refused before
- * anybody looks at what it says, and what does not come, with what the error mapper knows.
- * @param bodyMs how long it may take
+ * Reads the JSON body of a POST or PUT; undefined if there is none. Rejects bodies that are too long, too deep, have
+ * too many values or arrive too slowly before their contents are examined, with errors that the error mapper
+ * translates.
+ * @param bodyMs time the body may take to arrive
  */
 export async function readBody(
   request: Request,
@@ -43,9 +50,10 @@ export async function readBody(
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
   if (!request.is('application/json')) throw new UnsupportedContentTypeError();
-  // The parser would wait for the end of it before it says so.
+  // The parser would read the complete body before it rejects it.
   if (Number(request.get('content-length') ?? 0) > bytesMax) throw new BodyTooLargeError();
-  // Whoever asks first is let in by now, and sends it only if it hears so.
+  // The request is admitted at this point. A client that sent `Expect: 100-continue` sends its body only after this
+  // response.
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') response.writeContinue();
   await withinDeadline(bodyMs, () => parsed(parserOf(bytesMax), request, response)).catch(
     (error: unknown) => {
@@ -68,14 +76,14 @@ function parsed(parser: RequestHandler, request: Request, response: Response): P
 
 const parsers = new Map<number, RequestHandler>();
 
-/** Nobody needs to pack so little, and what is unpacked may be a thousand times what came. */
+/** Does not decompress bodies: few clients need it, and a decompressed body may be a thousand times as large. */
 function parserOf(bytesMax: number): RequestHandler {
   const parser = parsers.get(bytesMax) ?? express.json({ limit: bytesMax, strict: false, inflate: false });
   parsers.set(bytesMax, parser);
   return parser;
 }
 
-/** Level by level, since a body may be deeper than the stack. */
+/** Iterates level by level, since a body may be nested deeper than the stack allows. */
 function requireBounded(body: unknown, valuesMax: number): void {
   let level: unknown[] = [body];
   let values = 0;

@@ -2,28 +2,31 @@ import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import { UnavailableError } from './errors.ts';
 
 /**
- * Of one request: its caller is refused because it took too long, or its work is committed, never both.
+ * Guarantees for one request that either its caller gets a 503 for a missed deadline or its work is committed, never
+ * both.
  *
- *     open ── pass() ──▶ passed: COMMIT follows, and the caller waits for what comes of it
- *      │                   └─ reopen() ──▶ open: nothing was written after all
- *      └───── shut() ──▶ shut: the caller has its 503, and work that comes to its commit is rolled back
+ *     open ── pass() ──▶ passed: COMMIT follows, and the caller waits for its result
+ *      │                   └─ reopen() ──▶ open: nothing was written
+ *      └───── shut() ──▶ shut: the caller has its 503, and the work is rolled back before its commit
  */
 export class CommitGate {
   #state: 'open' | 'passed' | 'shut' = 'open';
   readonly #shutListeners: (() => void)[] = [];
 
-  /** Throws once the caller was refused: work that was not begun is not worth beginning. */
+  /** Throws if the caller has been rejected, so that its work need not begin. */
   requireOpen(): void {
     if (this.#state === 'shut') throw new UnavailableError();
   }
 
-  /** The last thing before COMMIT, or before anything else that cannot be undone. Throws once the caller was refused. */
+  /**
+   * Must be called immediately before COMMIT or any other irreversible action. Throws if the caller has been rejected.
+   */
   pass(): void {
     this.requireOpen();
     this.#state = 'passed';
   }
 
-  /** What had passed has written nothing, and begins anew. */
+  /** Returns a passed gate to open when the work has written nothing and is started again. */
   reopen(): void {
     if (this.#state === 'passed') this.#state = 'open';
   }
@@ -33,7 +36,7 @@ export class CommitGate {
     this.#shutListeners.push(listener);
   }
 
-  /** Whether the caller may be refused, and then nothing passes any more. */
+  /** Returns whether the caller may be rejected. If true, nothing can be committed afterwards. */
   shut(): boolean {
     if (this.#state === 'passed') return false;
     this.#state = 'shut';
@@ -43,9 +46,9 @@ export class CommitGate {
 }
 
 /**
- * A database that neither answers nor breaks must not keep the caller: it gets a 503 after `deadlineMs`, and what goes on
- * without it finds the gate shut. Only for the answer to a COMMIT it waits on: as long as that may take, it is bounded by
- * the limit of every query.
+ * Responds with a 503 after `deadlineMs`, so that a database that hangs does not block the caller; the work that is
+ * still running finds the gate shut. Only if the work has passed the gate does the caller wait for the result of the
+ * COMMIT, at most for the timeout of a query.
  */
 export async function answerInTime<T>(
   deadlineMs: number,

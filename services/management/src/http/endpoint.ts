@@ -18,16 +18,16 @@ export interface OpenRequest {
   param(name: string): string;
   /** A repeated parameter is an array. */
   query: Readonly<Record<string, string | string[] | undefined>>;
-  /** Of POST and PUT; undefined when the request has none. */
+  /** Body of POST and PUT; undefined if the request has none. */
   body: unknown;
   header(name: string): string | undefined;
-  /** IPv4 or IPv6, as reported by the proxies that are trusted. */
+  /** IPv4 or IPv6, as reported by trusted proxies. */
   clientAddress: string;
-  /** Whether it came over https, as reported by the proxies that are trusted. */
+  /** Whether the request came over https, as reported by trusted proxies. */
   secure: boolean;
   /**
-   * To be called as the last thing before the COMMIT of what changes something, and before anything is sent outside. Throws when
-   * the caller was refused meanwhile. Where there is `keep`, that calls it.
+   * Must be called immediately before the COMMIT of a change, and before any request to another server. Throws if the
+   * caller has been rejected meanwhile. `keep`, if there is one, calls it.
    */
   beforeCommit(): void;
 }
@@ -41,8 +41,8 @@ export interface AccountRequest extends CallerRequest {
 }
 
 /**
- * A request that may change something of an account: its answer goes through `keep` in the transaction of its work, which
- * keeps that of a POST for the case that it is repeated, and lets no work be committed whose caller was refused.
+ * A request that may change data of an account. Its response goes through `keep` in the transaction of its work, which
+ * stores the response of a POST for a repeat and rolls the work back if the caller has been rejected.
  */
 export interface WriteRequest extends AccountRequest {
   keep: Keeper;
@@ -50,21 +50,23 @@ export interface WriteRequest extends AccountRequest {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** One method of one path. Throws `ApiError`s; whatever else it throws is a 500 or a 503. */
+/** One method of one path. Throws `ApiError`s; any other error becomes a 500 or a 503. */
 interface EndpointOf<Path extends string, Request, OfMethod extends Method = Method, Answered = Answer> {
   method: OfMethod;
-  /** An Express pattern with no slash at its end. */
+  /** An Express pattern without a trailing slash. */
   path: Path;
   /**
-   * Of one that waits for a server of somebody else: how much longer than every request it may take before the caller gets
-   * a 503. It takes no place of its account, which are for work at the database.
+   * For an endpoint that waits for an external server: the time that it may take beyond the usual deadline before the
+   * caller gets a 503. It needs no slot of its account, since slots protect the database.
    */
   extraMs?: number;
-  /** A GET that does something outside: it needs what a POST needs of a console session. */
+  /**
+   * Marks a GET with an external effect: from a console session it must pass the same check of the origin as a POST.
+   */
   hasEffect?: true;
-  /** Of the request, in bytes; `BODY_BYTES_MAX.usual` when omitted. */
+  /** Maximum size of the body in bytes; `BODY_BYTES_MAX.usual` when omitted. */
   bodyBytesMax?: number;
-  /** Members and items of it, on all levels; 5,000 when omitted. */
+  /** Maximum number of members and items on all levels of the body; 5,000 when omitted. */
   bodyValuesMax?: number;
   handle(request: Request): Promise<Answered>;
 }
@@ -74,8 +76,8 @@ type AccountPath = `${string}/:account_id` | `${string}/:account_id/${string}`;
 interface AccountWrite extends EndpointOf<AccountPath, WriteRequest, Exclude<Method, 'GET'>, KeptAnswer> {
   access: Access;
   /**
-   * Its own statement checks the version of the caller, so that may be remembered; and without an `Idempotency-Key` it is
-   * committed with what others write, so it takes no place of its account.
+   * Marks an endpoint whose statement checks the version of the caller, so the caller may be cached. Without an
+   * `Idempotency-Key` its writes are committed in a batch with those of others, so it needs no slot of its account.
    */
   isCommittedTogether?: true;
 }
@@ -84,37 +86,40 @@ interface AccountRead extends EndpointOf<AccountPath, AccountRequest, 'GET'> {
   access: Access;
 }
 
-/** Concerns the account that its path names. */
+/** An endpoint for the account that its path names. */
 export type AccountEndpoint = AccountWrite | AccountRead;
 
-/** Concerns the caller itself; which callers it takes is its own affair. */
+/** An endpoint for the caller itself. It decides which callers it accepts. */
 export interface CallerEndpoint extends EndpointOf<string, CallerRequest> {
   access: 'caller';
 }
 
-/** Takes requests without credentials, and looks at none. */
+/** An endpoint that needs no credentials and ignores any. */
 export interface OpenEndpoint extends EndpointOf<string, OpenRequest> {
   access: 'anyone';
 }
 
 export type Endpoint = AccountEndpoint | CallerEndpoint | OpenEndpoint;
 
-/** Longer than the database and the queue take to be found unavailable. */
+/** Must be longer than it takes to detect that the database or the queue is unavailable. */
 export const DEADLINE_MS = 6_000;
 
-/** What an endpoint asks of its caller. */
+/** Requirements that an endpoint has for its caller. */
 export interface Access {
   action: Action;
-  /** Adds the gate of the account's plan and deployment. */
+  /** Whether the plan and deployment of the account must include webhooks. */
   webhooks: boolean;
-  /** Whether a call counts against the account's limit of requests. The Runs API's do not (docs/contract.md#rate-limits). */
+  /**
+   * Whether a call counts towards the account's rate limit. Calls of the Runs API do not
+   * (docs/contract.md#rate-limits).
+   */
   metered: boolean;
 }
 
 export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true, metered: true };
 export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true, metered: true };
 export const READ_ACCOUNT: Access = { action: 'read', webhooks: false, metered: true };
-/** On every plan: members and sign-ins are there, too. */
+/** On every plan, since the audit log also has members and sign-ins. */
 export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
@@ -132,8 +137,8 @@ const ACTION_TEXT: Record<Action, string> = {
 };
 
 /**
- * The account of the path, once the caller may do to it what the endpoint does. An account that does not exist is
- * answered like one of somebody else.
+ * Returns the account of the path if the caller may perform the action on it. A missing account gives the same error as
+ * another customer's account.
  */
 export function authorize(principal: Principal, accountIdText: string, access: Access): Account {
   if (!/^\d+$/.test(accountIdText)) throw new NotFoundError();
@@ -148,7 +153,7 @@ export function authorize(principal: Principal, accountIdText: string, access: A
   return account;
 }
 
-/** The calling user; a 403 for a service token, which is nobody. */
+/** Returns the calling user; throws a 403 for a service token. */
 export function requiredUser(principal: Principal): UserPrincipal {
   if (principal.kind !== 'user') throw new AccessDeniedError('A service token is not a user.');
   return principal;

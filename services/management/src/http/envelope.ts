@@ -14,29 +14,31 @@ import {
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
 
-/** What an endpoint answers: the success half of the envelope (docs/contract.md#requests-and-answers). */
+/** Result of an endpoint: the success form of the envelope (docs/contract.md#requests-and-answers). */
 export interface Answer {
   /** HTTP status and `status.code`. */
   code: number;
   data: unknown;
   extra?: unknown;
-  /** On the answer to a delete only. */
+  /** Set only in the response to a delete. */
   isSuccess?: true;
   headers?: Record<string, string | string[]>;
-  /** In place of the envelope. */
+  /** Replaces the envelope. */
   stream?: EventStream;
 }
 
-/** An answer that goes on: server-sent events, as they happen. */
+/** A response of server-sent events that stays open. */
 export interface EventStream {
-  /** Called before the head is sent; sends nothing. Throws the error that the caller gets instead of the stream. */
+  /**
+   * Called before the headers are sent; sends nothing. An error that it throws is the response instead of the stream.
+   */
   begin(listener: { send(event: string, data: object): void; end(): void }): BegunStream;
 }
 
 export interface BegunStream {
-  /** The head goes out when this resolves: whatever happens from then on is sent. */
+  /** The headers are sent when this resolves: every later change is sent. */
   ready: Promise<void>;
-  /** Called when the listener has gone, whoever left. */
+  /** Called when the stream ends, whichever side closed it. */
   leave(): void;
 }
 
@@ -56,13 +58,16 @@ export function sendAnswer(response: Response, answer: Answer): void {
     .send(wellFormedText(JSON.stringify(envelope)));
 }
 
-/** Below what proxies take for a connection that nobody uses, and small: most tabs that are open hear nothing else. */
+/**
+ * Comment that keeps the stream open: the interval is shorter than the idle timeout of proxies, and the text is short
+ * because most open tabs receive nothing else.
+ */
 export const SIGN_OF_LIFE = { everyMs: 20_000, text: ':\n\n' };
-/** Who does not read is not waited for. */
+/** A client that has this much unread data is disconnected. */
 const UNREAD_BYTES_MAX = 65_536;
 
 function sendStream(response: Response, stream: EventStream): void {
-  // A caller who has left cannot end the stream: its response has emitted `close` already.
+  // If the caller has disconnected, the response has already emitted `close`, which would end the stream.
   if (response.destroyed) return;
   if (response.req.method === 'HEAD') {
     setStreamHead(response);
@@ -96,13 +101,16 @@ function setStreamHead(response: Response): void {
   response.status(200).set({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
 }
 
-/** The failure half of the envelope. `developer_message` is "" when there is nothing to add: typed clients decode a string. */
+/**
+ * Returns the failure form of the envelope. `developer_message` is "" if there is nothing to add, because typed clients
+ * decode a string.
+ */
 export function failureBody({ statusCode: code, userMessage, developerMessage, problems }: ApiError): object {
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
   return { status: problems === undefined ? status : { ...status, errors: problems }, data: null };
 }
 
-/** The envelope's `extra` of a list (docs/contract.md#requests-and-answers). */
+/** Returns the envelope's `extra` of a list (docs/contract.md#requests-and-answers). */
 export function pageExtra(page: Page, totalCount: number, count: number) {
   return {
     pagination: { total_count: totalCount, count },
@@ -110,10 +118,10 @@ export function pageExtra(page: Page, totalCount: number, count: number) {
   };
 }
 
-/** The one place that turns what was thrown into an answer. */
+/** Translates every thrown error into a response. */
 export function mapErrors(log: Log): ErrorRequestHandler {
   return (thrown, _request, response, next) => {
-    // The answer has begun: only Express can still do something about it, by cutting the connection.
+    // Once the headers are sent, only Express can handle the error, by closing the connection.
     if (response.headersSent) return next(thrown);
     const { requestId, route } = requestState(response);
     const error = apiErrorFor(thrown, requestId);
@@ -127,12 +135,12 @@ function apiErrorFor(thrown: unknown, requestId: string): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (isDatabaseUnavailable(thrown) || isConversionRejection(thrown)) return new UnavailableError();
   if (thrown instanceof QueueUnavailableError) return new UnavailableError();
-  // Express decodes path parameters; one that does not decode names nothing.
+  // Express throws this for a path parameter that cannot be decoded, which identifies nothing.
   if (thrown instanceof URIError) return new NotFoundError();
   return bodyError(thrown) ?? new UnexpectedFaultError(requestId);
 }
 
-/** What Express's body parser throws, by its `type`. */
+/** Translates errors of Express's body parser by their `type`. */
 function bodyError(thrown: unknown): ApiError | null {
   const type = thrown instanceof Error && 'type' in thrown ? thrown.type : null;
   switch (type) {

@@ -1,14 +1,14 @@
 import type { Problem } from '@runhook/contract';
 
-/** A refusal that the caller is told of. Everything else that is thrown is a fault of ours. */
+/** An error that is reported to the caller. Any other error is a defect of Runhook. */
 export class ApiError extends Error {
   readonly statusCode: number;
-  /** For logs and for code; callers see `userMessage`. */
+  /** For logs and code; callers see `userMessage`. */
   readonly code: string;
   readonly userMessage: string;
   readonly developerMessage: string;
   readonly headers: Record<string, string>;
-  /** Of a 400: one entry for each invalid field. */
+  /** Set for a 400: one entry for each invalid field. */
   readonly problems: readonly Problem[] | undefined;
 
   constructor(
@@ -31,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-/** 400. `errors` has an entry for every invalid field, `developer_message` a line: `field: message`. */
+/** 400. `errors` has an entry for every invalid field, `developer_message` one line for each: `field: message`. */
 export class InvalidRequestError extends ApiError {
   constructor(problems: readonly Problem[]) {
     const ofFields = problemsByField(problems);
@@ -48,7 +48,7 @@ export class InvalidTokenError extends ApiError {
   }
 }
 
-/** 401 that does not tell whether there is such a user. */
+/** 401 that does not reveal whether the user exists. */
 export class SignInRefusedError extends ApiError {
   constructor() {
     super(401, 'sign_in_refused', 'The e-mail address or the password is wrong.', {
@@ -64,12 +64,14 @@ export class AccessDeniedError extends ApiError {
   }
 }
 
-/** What was remembered of a caller does not hold any more: to be asked for anew. Nothing was written. */
+/** The cached caller is outdated and must be read again. Nothing was written. */
 export class OutdatedCallerError extends Error {
   readonly code = 'outdated_caller';
 }
 
-/** What it would change is held by somebody else, whom no other work may wait for with it. Nothing was written. */
+/**
+ * Another transaction has locked the run, and the other reports of the batch must not wait for it. Nothing was written.
+ */
 export class HeldError extends Error {
   readonly code = 'held';
 }
@@ -90,7 +92,7 @@ export class MethodNotAllowedError extends ApiError {
   }
 }
 
-/** 408: the request is not here as a whole, and it is not waited for any longer. */
+/** 408: the request did not arrive completely within its deadline. */
 export class RequestTimeoutError extends ApiError {
   constructor() {
     super(408, 'request_timeout', 'The request took too long to arrive.', {
@@ -105,10 +107,10 @@ export class ConflictError extends ApiError {
   }
 }
 
-/** Most requests end within a second, and those whose process has died keep their key for a minute at most. */
+/** Most requests end within a second; if their process has died, their key is free after a minute at most. */
 const KEY_RETRY_AFTER_SECONDS = 1;
 
-/** 409: the first request with the `Idempotency-Key` has not ended. */
+/** 409: the first request with the `Idempotency-Key` is still running. */
 export class KeyInUseError extends ConflictError {
   constructor() {
     super('The first request with this Idempotency-Key is still running.', {
@@ -117,7 +119,7 @@ export class KeyInUseError extends ConflictError {
   }
 }
 
-/** 412: it is not what the caller saw when it made the request. */
+/** 412: the resource has changed since the caller read it. */
 export class PreconditionFailedError extends ApiError {
   constructor(userMessage: string) {
     super(412, 'precondition_failed', userMessage);
@@ -138,14 +140,14 @@ export class UnsupportedContentTypeError extends ApiError {
   }
 }
 
-/** 417: an `Expect` of something else than `100-continue`. */
+/** 417: the `Expect` header is not `100-continue`. */
 export class ExpectationFailedError extends ApiError {
   constructor() {
     super(417, 'expectation_failed', 'What the Expect header asks for is not done here.');
   }
 }
 
-/** 422: the `Idempotency-Key` came with another body before. */
+/** 422: the `Idempotency-Key` was used with another body before. */
 export class KeyOfAnotherBodyError extends ApiError {
   constructor() {
     super(422, 'key_of_another_body', 'The idempotency key was used with another body.');
@@ -161,7 +163,7 @@ export class TooManyRequestsError extends ApiError {
   }
 }
 
-/** 431: the head of the request. */
+/** 431: the headers of the request are too large. */
 export class HeadersTooLargeError extends ApiError {
   constructor() {
     super(431, 'headers_too_large', 'The request’s headers are too large.');
@@ -170,7 +172,7 @@ export class HeadersTooLargeError extends ApiError {
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** 503: the database or the queue cannot be asked now. */
+/** 503: the database or the queue is unavailable. */
 export class UnavailableError extends ApiError {
   constructor() {
     super(503, 'unavailable', 'The service is temporarily unavailable.', {
@@ -179,14 +181,14 @@ export class UnavailableError extends ApiError {
   }
 }
 
-/** 500: tells the request id, by which the log tells the rest. */
+/** 500: shows the request id, by which the error is found in the log. */
 export class UnexpectedFaultError extends ApiError {
   constructor(requestId: string) {
     super(500, 'unexpected_fault', 'Something went wrong.', { developerMessage: `request id: ${requestId}` });
   }
 }
 
-/** Each field once, with all that is wrong with it and without its name. */
+/** Merges the messages of each field into one problem, without the field's name. */
 function problemsByField(problems: readonly Problem[]): Problem[] {
   const messages = new Map<string, string[]>();
   for (const { field, message } of problems) {
@@ -195,7 +197,10 @@ function problemsByField(problems: readonly Problem[]): Problem[] {
   return [...messages].map(([field, ofField]) => ({ field, message: ofField.join('; ') }));
 }
 
-/** Messages name their field first, `event_types.0` as `event_types[0]`; beside a field it is not named again. */
+/**
+ * Removes the name of the field from the start of a message (`event_types.0` appears there as `event_types[0]`),
+ * because the field is shown with it.
+ */
 function withoutLabel(field: string, message: string): string {
   const labels = [field, field.replaceAll(/\.(\d+)/g, '[$1]')];
   const label = labels.find((candidate) => message.startsWith(`${candidate} `));

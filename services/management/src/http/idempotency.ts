@@ -1,4 +1,4 @@
-// SQL by hand: a key is claimed in one statement, which takes over what has expired.
+// SQL by hand: one statement claims a key or takes over an expired one.
 import { createHash, randomUUID } from 'node:crypto';
 import {
   column,
@@ -16,56 +16,61 @@ import type { Answer } from './envelope.ts';
 import { ConflictError, KeyInUseError, KeyOfAnotherBodyError } from './errors.ts';
 import { CLAIM_MS, type Claim, KeyReleases } from './key-releases.ts';
 
-/** A request that brought an `Idempotency-Key`. */
+/** A request with an `Idempotency-Key`. */
 export interface KeyedRequest {
   principal: Principal;
-  /** Method, path pattern and parameters: the account is among these. */
+  /** Method, path pattern and path parameters, which include the account. */
   request: unknown;
   key: string;
-  /** As parsed: white space does not make another body. */
+  /** The parsed body: differences in white space do not matter. */
   body: unknown;
-  /** Once the gate is shut, nothing can be committed, so the key is free. */
+  /** Once the gate is shut, nothing can be committed, so the key can be released. */
   gate: Pick<CommitGate, 'onShut'>;
 }
 
 declare const KEPT: unique symbol;
 
-/** An answer that went through a {@link Keeper}. What writes gives no other: the compiler sees to it. */
+/**
+ * A response that went through a {@link Keeper}. The type makes the compiler enforce this for all endpoints that write.
+ */
 export type KeptAnswer = Answer & { readonly [KEPT]: true };
 
 /**
- * Keeps a request's answer in the transaction of its work, so that a repeat finds both or neither, whatever happens to
- * the answer of its COMMIT. Keeps nothing for a request without a key. Throws a 409 when another request has taken the
- * key over meanwhile: this one's work must not be committed.
+ * Stores the response in the transaction of the request's work, so that a repeat finds both or neither, even if the
+ * result of COMMIT is lost. Stores nothing for a request without a key. Throws a 409 if another request has taken over
+ * the key, so that this request's work is not committed.
  */
 export interface Keeper {
-  /** Of work that may be committed together with that of others; null for what has to be a transaction of its own. */
+  /** For work that may be committed in a batch with that of others; null if the work needs a separate transaction. */
   readonly withoutKey: WithoutKey | null;
-  /** In a transaction of SQL by hand, as its last statement. */
+  /** Must be the last statement of a transaction with SQL by hand. */
   within(transaction: Transaction, answer: Answer): Promise<KeptAnswer>;
-  /** In a transaction of Prisma Client, as its last statement. */
+  /** Must be the last statement of a transaction with Prisma Client. */
   withinPrisma(transaction: Prisma.TransactionClient, answer: Answer): Promise<KeptAnswer>;
 }
 
-/** For work that is no transaction of its own: the two steps that {@link Keeper.within} makes of it. */
+/** The two steps of {@link Keeper.within}, for work without a separate transaction. */
 export interface WithoutKey {
-  /** The last thing before the work is sent to be committed. Throws when the caller was refused meanwhile. */
+  /**
+   * Must be called immediately before the work is sent to be committed. Throws if the caller has been rejected
+   * meanwhile.
+   */
   beforeCommit(): void;
-  /** What was committed, or changed nothing. */
+  /** Accepts the response of work that was committed or changed nothing. */
   answer(answer: Answer): KeptAnswer;
 }
 
-/** Of a request without a key. */
+/** For a request without a key. */
 export const KEEPS_NOTHING: Keeper = {
   withoutKey: { beforeCommit: () => {}, answer: (answer) => answer as KeptAnswer },
   within: async (_transaction, answer) => answer as KeptAnswer,
   withinPrisma: async (_transaction, answer) => answer as KeptAnswer,
 };
 
-/** Of a request without a key that has to be a transaction of its own. */
+/** For a request without a key that needs a separate transaction. */
 export const KEEPS_NOTHING_ALONE: Keeper = { ...KEEPS_NOTHING, withoutKey: null };
 
-/** What is kept is about to be committed, so it has to pass the request's gate. */
+/** Makes the keeper pass the request's commit gate, because the commit follows the stored response. */
 export function keptBefore(beforeCommit: () => void, keeper: Keeper): Keeper {
   const passed = (answer: KeptAnswer) => {
     beforeCommit();
@@ -81,21 +86,21 @@ export function keptBefore(beforeCommit: () => void, keeper: Keeper): Keeper {
 
 export interface Idempotency {
   /**
-   * Does the work unless the same principal did it with the same key within 24 hours: then answers what was answered,
-   * with `Idempotent-Replay`. Only what succeeded is kept. A refusal changed nothing, and what it was refused for may
-   * change, so it frees the key, as a fault does: at once, or as soon as the database is back. Throws a 409 while the first request is running and a 422 when it had
-   * another body.
+   * Runs the work unless the same principal used the key within 24 hours: then returns the stored response with
+   * `Idempotent-Replay`. Only successful responses are stored. A rejected or failed request has changed nothing, so its
+   * key is released, at once or when the database is available again. Throws a 409 while the first request is running,
+   * and a 422 if its body was different.
    */
   once(request: KeyedRequest, work: (keep: Keeper) => Promise<KeptAnswer>): Promise<Answer>;
 }
 
 const UNREADABLE = 'The first answer to this Idempotency-Key can no longer be read.';
-/** The request in the way may have been refused, and its key be free, by the time it is looked for. */
+/** The request that owns the key may fail and release it between the claim and the read, so both are retried. */
 const TRIES_MAX = 3;
 
 /**
- * Answers are kept encrypted: some hold secrets that no other answer shows.
- * @param deps.onError called when a key could not be freed at once
+ * Encrypts stored responses, since some contain secrets that no other response shows.
+ * @param deps.onError called when a key could not be released at once
  */
 export function createIdempotency(deps: {
   pool: Pool;
@@ -133,7 +138,7 @@ export function createIdempotency(deps: {
     };
   }
 
-  /** Whether this request now has the key. A claim whose result is lost may have been committed. */
+  /** Whether this request now owns the key. A claim whose result is lost may have been committed, so it is released. */
   async function claimed(claim: Claim): Promise<boolean> {
     try {
       return await claimKey(pool, claim);
@@ -183,7 +188,10 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** A key that was taken out of `ENCRYPTION_KEYS` within the day makes it unreadable: better refused than done twice. */
+/**
+ * Decrypts a stored response. If its key was removed from `ENCRYPTION_KEYS`, the request is rejected rather than
+ * executed twice.
+ */
 function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
   try {
     return JSON.parse(secrets.decrypt(ciphertext)) as Answer;
@@ -193,15 +201,16 @@ function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
   }
 }
 
-/** What is known of a key that another request holds or held. */
+/** State of a key that another request has claimed. */
 export interface KnownKey {
   hasSameBody: boolean;
   /** Null while the first request is running. */
   answerCiphertext: string | null;
 }
 
-// A day after its first request a key is as good as new. A request that has run for a minute died with its process,
-// before its work was committed; should it live, it finds that the key is another's. The key goes to the same body only.
+// A key expires a day after its first request. A claim of a minute ago belongs to a process that died before the
+// commit; if that request is still running, it finds that it has lost the key. Only a request with the same body takes
+// it over.
 const CLAIM = `
   INSERT INTO idempotency_keys AS k (id, body_hash, claim, claimed_until, expires_at)
   VALUES ($1, $2, $3, now() + interval '${CLAIM_MS} ms', now() + interval '24 hours')
@@ -227,7 +236,7 @@ async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | 
 
 const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2 RETURNING id`;
 
-/** Keeps the answer to the request that holds the key; false when it is another's. */
+/** Stores the response if the request still owns the key; returns whether it does. */
 async function keepAnswer(
   transaction: Transaction,
   { id, claim }: Claim,
@@ -243,7 +252,7 @@ const RELEASE = `
   USING unnest($1::text[], $2::text[]) AS ended (id, claim)
   WHERE k.id = ended.id AND k.claim = ended.claim AND k.answer_ciphertext IS NULL`;
 
-/** Frees the keys as if they had never been used, unless their work was committed. */
+/** Releases the keys as if they had never been used, unless their work was committed. */
 async function releaseKeys(pool: Pool, claims: readonly Claim[]): Promise<void> {
   await runStatement(pool, RELEASE, [claims.map(({ id }) => id), claims.map(({ claim }) => claim)]);
 }

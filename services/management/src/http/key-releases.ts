@@ -1,6 +1,6 @@
 import { isDatabaseUnavailable } from '@runhook/database';
 
-/** A request's hold on its `Idempotency-Key`. */
+/** A request's claim on its `Idempotency-Key`. */
 export interface Claim {
   /** Identifies the principal, the request and the key. */
   id: string;
@@ -9,15 +9,15 @@ export interface Claim {
   claim: string;
 }
 
-/** How long a claim holds its key at most. */
+/** Time after which a claim expires. */
 export const CLAIM_MS = 60_000;
 const RETRY_MS = 500;
 /** Claims have some 200 bytes each. Further ones are not retried and expire after {@link CLAIM_MS}. */
 const PENDING_MAX = 10_000;
 
 /**
- * Frees the keys of requests that have ended without a commit. While the database is away, they are kept here and
- * retried until it is back or their claims have expired.
+ * Releases the keys of requests that have ended without a commit. While the database is unavailable, retries until it
+ * is available or the claims have expired.
  */
 export class KeyReleases {
   readonly #release: (claims: readonly Claim[]) => Promise<void>;

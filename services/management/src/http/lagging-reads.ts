@@ -5,26 +5,26 @@ import type { ManagementMetrics } from '../metrics.ts';
 import type { Settings } from '../settings.ts';
 import type { AccountRequest, Endpoint } from './endpoint.ts';
 
-/** More accounts and callers than change something within the bound of the lag. */
+/** Must exceed the number of accounts and callers that write within the maximum lag. */
 const WRITERS_MAX = 50_000;
 
 type Asking = Pick<AccountRequest, 'account' | 'principal'>;
 
 /**
- * Where lists, counts and statistics are read: from the replica, if there is one and it shows what whoever asks has
- * changed through this process. Who asks is told by a credential, which is looked up in the primary as everything
- * else that must not lag (docs/adr/0048-replica-reads.md).
+ * Chooses the database for lists, counts and statistics: the replica, if it exists and shows all changes that the
+ * caller made through this process. Authentication and other reads that must not lag use the primary
+ * (docs/adr/0048-reads-that-may-lag.md).
  */
 export class LaggingReads {
   readonly #primary: Queryable;
   readonly #replica: Replica | null;
-  /** When an account, or a caller who reports, has last changed something. */
+  /** Time of the last change by an account, or by a caller who reports runs. */
   readonly #wroteAtMs: LRUCache<string, number>;
 
   constructor(primary: Queryable, replica: Replica | null) {
     this.#primary = primary;
     this.#replica = replica;
-    // Takes the room for all of them at once: 1 MB, for which there is no use without a replica.
+    // LRUCache allocates all entries at once: 1 MB, which is useless without a replica.
     this.#wroteAtMs = new LRUCache({ max: replica === null ? 1 : WRITERS_MAX });
   }
 
@@ -34,14 +34,14 @@ export class LaggingReads {
     return this.#replica.reader(Math.max(...times));
   }
 
-  /** For what nobody asked for: counts that are kept, and looks for changes. */
+  /** For background reads: cached counts and polls for changes. */
   get ofNobody(): Queryable {
     return this.#replica?.reader() ?? this.#primary;
   }
 
   /**
-   * To be called after the work of a request, whatever became of it. What job runners report never ends: it counts for the
-   * runner itself, and for nobody else of its account.
+   * Must be called after the work of a request, even if it failed. Reports of runs arrive constantly, so they count
+   * only for the runner itself and not for its account.
    */
   noteWrite(endpoint: Endpoint, asking: Asking): void {
     if (this.#replica === null || endpoint.method === 'GET') return;
@@ -66,7 +66,7 @@ interface ReadsSurroundings {
   metrics: Pick<ManagementMetrics, 'replicaReads' | 'measureReplica'>;
 }
 
-/** A replica that is away or behind is no reason to be out of service: the primary answers what it would have. */
+/** Opens the replica. If it is unavailable or lags, the service stays ready and reads from the primary. */
 export function openLaggingReads(
   { settings, logger, lifecycle, metrics }: ReadsSurroundings,
   primary: Queryable,

@@ -10,19 +10,22 @@ import {
 } from 'rate-limiter-flexible';
 import { type Principal, scopeIn } from '../identity/principals.ts';
 
-/** `refused` says in how many whole seconds the window ends, 1 at least. */
+/** `refused` has the whole seconds until the window ends, at least 1. */
 export type Taking = { kind: 'taken' } | { kind: 'refused'; retryAfterSeconds: number };
 
-/** So many calls for each key in a window, which begins with the key's first call. Refused calls do not lengthen it. */
+/**
+ * Permits a number of calls per key in a window, which begins with the key's first call. Rejected calls do not extend
+ * it.
+ */
 export interface Limiter {
   take(key: string): Promise<Taking>;
-  /** Makes one call undone. */
+  /** Removes one call from the count. */
   giveBack(key: string): Promise<void>;
-  /** Makes all calls of the key undone. */
+  /** Removes all calls of the key. */
   forget(key: string): Promise<void>;
 }
 
-/** The library throws what is no fault, and throws it as what is no error. */
+/** Adapts the library, which throws an object that is not an Error when a limit is reached. */
 function limiterOf(library: RateLimiterAbstract): Limiter {
   return {
     async take(key) {
@@ -47,33 +50,33 @@ function limiterOf(library: RateLimiterAbstract): Limiter {
 }
 
 export interface LimiterOptions {
-  /** Keeps the keys of one limiter apart from those of another. */
+  /** Prefix of the keys, which separates limiters. */
   name: string;
   callsMax: number;
   windowSeconds: number;
   /**
-   * Whether a process that saw a key reach its limit refuses the rest of the window by itself, without a write. Not for
-   * a limiter whose keys are forgotten: only the process that forgets would know.
+   * Whether a process that saw a key reach its limit rejects the rest of the window from memory, without a write. Must
+   * be false for a limiter whose keys are reset, because only the process that resets a key would know.
    */
   refusedFromMemory: boolean;
 }
 
-/** Where calls are counted, for all processes together. */
+/** Shared counters of all processes. */
 export interface LimitStore {
   createLimiter(options: LimiterOptions): Limiter;
   close(): Promise<void>;
 }
 
 /**
- * Counts in Redis when the queue is there, otherwise in PostgreSQL, at the cost of one small write to an unlogged
- * table for each call below the limit. While the store cannot be asked, each process counts for itself: a limit that
- * is too generous for a while is better than an API that is away.
+ * Counts in Redis if the queue is there, otherwise in PostgreSQL, at the cost of one small write to an unlogged table
+ * for each call below the limit. While the store is unavailable, each process counts alone: a limit that is temporarily
+ * too generous is better than an unavailable API.
  */
 export async function openLimitStore(options: {
   queueUrl: string;
   pool: Pool;
   onError: (error: Error) => void;
-  /** How long Redis may take for one count; half a second when omitted. */
+  /** Time Redis may take for one count; half a second when omitted. */
   countTimeoutMs?: number | undefined;
 }): Promise<LimitStore> {
   const { queueUrl, pool, onError, countTimeoutMs } = options;
@@ -117,9 +120,9 @@ function libraryOptions({ name, callsMax, windowSeconds, refusedFromMemory }: Li
 }
 
 /**
- * Whose limit of requests a call counts against: the account it names, when the caller has a part in it. Otherwise the
- * caller's own, a token's account or the user: nobody uses up the budget of somebody else's account.
- * @param accountIdText as the path has it; null when the path names no account
+ * Returns the key of the rate limit that a call counts towards: the account of the path if the caller has access to it,
+ * otherwise the token's account or the user, so that no one can use up the limit of another account.
+ * @param accountIdText as in the path; null if the path names no account
  */
 export function requestBudget(principal: Principal, accountIdText: string | null): string {
   const accountId = accountIdText === null ? null : integerIdFromText(accountIdText);

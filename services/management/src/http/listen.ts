@@ -21,32 +21,34 @@ import {
 } from './errors.ts';
 import type { Log } from './request-telemetry.ts';
 
-/** How long a client may take, in milliseconds. */
+/** Maximum times of clients in milliseconds. */
 export interface Patience {
-  /** For the head of a request. */
+  /** For the headers of a request. */
   headMs: number;
-  /** For all of a request. Above what `readBody` gives a body, which is answered better. */
+  /** For a complete request. Must exceed the deadline of `readBody`, whose response is more specific. */
   wholeMs: number;
-  /** For the rest of a body, once its request was answered without it. */
+  /** For the rest of a body after the response was sent without it. */
   lingerMs: number;
 }
 
 const PATIENCE: Patience = { headMs: 10_000, wholeMs: 30_000, lingerMs: 2_000 };
-/** Between two looks for clients that took longer. */
+/** Interval between two checks for clients that exceed these times. */
 const CHECKED_EVERY_MS = 1_000;
-/** Above the idle time of proxies that keep connections, or they would send a request into one that just ends. */
+/**
+ * Must exceed the idle timeout of proxies, which would otherwise send a request on a connection that is being closed.
+ */
 const KEEP_ALIVE_MS = 65_000;
-/** Nothing in either direction: above the longest request, a test of an endpoint. */
+/** Timeout of a silent connection; must exceed the longest request, a test of an endpoint. */
 const SILENCE_MS = 180_000;
 const IDLE_SWEEP_MS = 50;
 
 export interface HttpServer {
   port: number;
-  /** Takes no more connections, lets the requests in flight end, and closes each connection once it is idle. */
+  /** Stops accepting connections, waits for the requests in flight, and closes each connection once it is idle. */
   close(): Promise<void>;
 }
 
-/** Serves on `host` and `port`; 0 takes a free one. Rejects when the port cannot be had. */
+/** Serves on `host` and `port`; 0 selects a free port. Rejects if the port is not available. */
 export async function listen(
   listener: RequestListener,
   options: { host: string; port: number; log: Log; patience?: Partial<Patience> | undefined },
@@ -57,7 +59,7 @@ export async function listen(
     requestTimeout: patience.wholeMs,
     connectionsCheckingInterval: Math.min(CHECKED_EVERY_MS, patience.headMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Node's own refusal has no body.
+    // Node's own rejection has no body.
     requireHostHeader: false,
   });
   server.setTimeout(SILENCE_MS);
@@ -70,7 +72,7 @@ export async function listen(
     async close() {
       const closed = once(server, 'close');
       server.close();
-      // A kept connection that was busy when the stop came would otherwise stay open once its answer is out.
+      // A keep-alive connection that was busy when the stop began would otherwise stay open after its response.
       const sweep = setInterval(() => {
         server.closeIdleConnections();
         for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
@@ -81,7 +83,10 @@ export async function listen(
   };
 }
 
-/** Opened ahead, as browsers and pools do, and no request yet: Node does not take them for idle. */
+/**
+ * Tracks connections that browsers and pools open in advance. Node does not count them as idle until their first
+ * request.
+ */
 function unusedConnections(server: Server): ReadonlySet<Socket> {
   const unused = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -92,14 +97,15 @@ function unusedConnections(server: Server): ReadonlySet<Socket> {
   return unused;
 }
 
-/** What Node would answer by itself, without the envelope, goes to the listener too, or is answered here. */
+/** Passes requests that Node would answer without the envelope to the listener, or answers them here. */
 function serve(server: Server, listener: RequestListener, how: { log: Log; lingerMs: number }): void {
   const { log, lingerMs } = how;
   const underWay = new WeakMap<Duplex, ServerResponse>();
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
     underWay.set(socket, response);
-    // A kept connection must not keep its last answer: that would grow old with whatever hangs on it.
+    // A keep-alive connection must not retain its last response, which would move to the old generation of the heap
+    // with everything it references.
     response.once('close', () => {
       if (underWay.get(socket) === response) underWay.delete(socket);
     });
@@ -108,7 +114,7 @@ function serve(server: Server, listener: RequestListener, how: { log: Log; linge
   };
   server.on('request', answer).on('checkContinue', answer).on('checkExpectation', answer);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // What is on its way of an answer must not be mixed with another.
+    // A second response must not be mixed into one that is being sent.
     if (socket.writable && !underWay.get(socket)?.headersSent) answerMalformed(socket, errorFor(error), log);
     else socket.destroy();
   });
@@ -118,8 +124,8 @@ function serve(server: Server, listener: RequestListener, how: { log: Log; linge
 }
 
 /**
- * A client that writes before it reads has a moment for the rest of its body, which nobody looks at; then the connection
- * is cut. Otherwise whoever is refused keeps it for as long as a body may take.
+ * Allows a client that writes before it reads a short time to send the rest of its body, which is ignored, and then
+ * closes the connection. Otherwise a rejected client would occupy it for the deadline of a body.
  */
 function cutUnreadBody(request: IncomingMessage, response: ServerResponse, lingerMs: number): void {
   const { socket } = request;
@@ -143,7 +149,7 @@ const REASONS: Record<number, string> = {
   431: 'Request Header Fields Too Large',
 };
 
-/** What could not be read as a request has no response to answer it with. */
+/** Answers on the socket, since a request that could not be parsed has no response object. */
 function answerMalformed(socket: Duplex, error: ApiError, log: Log): void {
   const { statusCode: status, headers, code } = error;
   const requestId = randomUUID();
@@ -164,11 +170,11 @@ function answerMalformed(socket: Duplex, error: ApiError, log: Log): void {
   );
 }
 
-/** Refuses what is well-formed, and still no request that can be answered. */
+/** Rejects well-formed requests that are ambiguous or unsupported. */
 export const requirePlainRequest: RequestHandler = (request, _response, next) => {
   const { rawHeaders, httpVersion, headers } = request;
   const hosts = rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
-  // Who reads another one than we do would be led past what is decided by it.
+  // With several hosts, a proxy could read another one than this service and bypass decisions based on the host.
   if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0'))
     throw new InvalidRequestError([{ field: 'Host', message: 'Host must be given once' }]);
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')

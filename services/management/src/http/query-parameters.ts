@@ -9,7 +9,7 @@ import { InvalidRequestError } from './errors.ts';
 
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Reads one value: the value itself, or what completes "limit …" when it is none. */
+/** The value, or the problem as a phrase that completes "limit …". */
 type Reading<T> = { value: T } | { problem: string };
 
 export interface Page {
@@ -21,12 +21,12 @@ export const LIMIT_MAX = 100;
 export const LIMIT_DEFAULT = 10;
 export const SEARCH_CHARACTERS_MAX = 255;
 
-/** Clients of this API family send it with every list; where nothing is to be included, it is none of ours. */
+/** Clients of this API family send this parameter with every list. It has no effect here. */
 const TOLERATED = 'include_related';
 
 /**
- * Reads query parameters and collects what is wrong with them, so that one 400 names every bad one. What nobody has read
- * by the end is bad, too: a filter that is not applied must not look as if it were.
+ * Reads query parameters and collects their problems, so that one 400 names all of them. Unread parameters are
+ * problems, too, because a filter that is not applied must not appear to work.
  */
 export class QueryReader {
   readonly #query: Query;
@@ -37,7 +37,7 @@ export class QueryReader {
     this.#query = query;
   }
 
-  /** The parameter's value, or null when the query does not have it. A repeated one is a problem. */
+  /** Returns the parameter's value, or null if the query does not have it. A repeated parameter is a problem. */
   optional<T>(field: string, read: (text: string) => Reading<T>): T | null {
     this.#known.add(field);
     const text = this.#query[field];
@@ -48,7 +48,10 @@ export class QueryReader {
     return null;
   }
 
-  /** As `optional`; leaving it out is a problem. What it answers then is never used: {@link check} throws. */
+  /**
+   * Returns the value as `optional` does, but a missing parameter is a problem. The result is then unused, because
+   * {@link check} throws.
+   */
   required<T>(field: string, read: (text: string) => Reading<T>): T {
     if (this.#query[field] === undefined) this.#problems.push({ field, message: `${field} must be given` });
     return this.optional(field, read) as T;
@@ -60,7 +63,7 @@ export class QueryReader {
     return { limit, offset };
   }
 
-  /** Throws {@link InvalidRequestError} when any parameter was bad, or is not one that was asked for. */
+  /** Throws {@link InvalidRequestError} if a parameter was invalid or unknown. */
   check(): void {
     const unknown = Object.keys(this.#query).filter((field) => !this.#known.has(field));
     const problems = [...this.#problems, ...unknown.slice(0, UNKNOWN_MAX).map(asUnknown)];
@@ -68,7 +71,7 @@ export class QueryReader {
   }
 }
 
-/** Nobody is helped by a longer list, which would be as long as a URL may be. */
+/** A longer list would not help, and could be as long as a URL. */
 const UNKNOWN_MAX = 20;
 
 function asUnknown(field: string): Problem {
@@ -90,7 +93,7 @@ export function oneOf<T extends string>(values: readonly T[]): (text: string) =>
   };
 }
 
-/** A name, or a name with a minus before it for the reverse order, as clients of this API family write it. */
+/** Reads a name, or a name preceded by a minus for descending order, as clients of this API family write it. */
 export function orderOf<T extends string>(
   names: readonly T[],
 ): (text: string) => Reading<{ by: T; isDescending: boolean }> {
@@ -103,7 +106,7 @@ export function orderOf<T extends string>(
   };
 }
 
-/** Names between commas, each of the given ones. */
+/** Reads names separated by commas, each of them from `values`. */
 export function someOf<T extends string>(values: readonly T[]): (text: string) => Reading<ReadonlySet<T>> {
   return (text) => {
     const names = text.split(',');
@@ -114,7 +117,7 @@ export function someOf<T extends string>(values: readonly T[]): (text: string) =
   };
 }
 
-/** A text to look for. Empty is the same as left out: forms send it so. */
+/** Reads a search text. An empty one counts as omitted, since forms send it so. */
 export function searchText(text: string): Reading<string | null> {
   if (hasInvalidText(text)) return { problem: INVALID_TEXT_PROBLEM };
   if (isLongerThan(text, SEARCH_CHARACTERS_MAX))
@@ -122,7 +125,7 @@ export function searchText(text: string): Reading<string | null> {
   return { value: text === '' ? null : text };
 }
 
-/** Ids between commas, at most as many as a page can have. */
+/** Reads ids separated by commas, at most as many as a page has. */
 export function idList(text: string): Reading<number[]> {
   const ids = text.split(',').map(integerIdFromText);
   const isGood = (found: (number | null)[]): found is number[] => !found.includes(null);
@@ -135,7 +138,7 @@ export function trueOrFalse(text: string): Reading<boolean> {
   return { problem: 'must be true or false' };
 }
 
-/** From a function that answers null for what it cannot read. @param problem completes "since …" */
+/** Makes a reader of a function that returns null for invalid text. @param problem completes "since …" */
 export function readBy<T>(parse: (text: string) => T | null, problem: string): (text: string) => Reading<T> {
   return (text) => {
     const value = parse(text);
@@ -149,8 +152,8 @@ const ISO = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(Z|
 const MICROS_MAX = 253_402_300_799_999_999n;
 
 /**
- * A moment as a filter takes it: microseconds since the epoch in digits, or ISO 8601 (a day is its UTC beginning, a
- * time of day needs its zone). Answers the digits, or null.
+ * Parses a timestamp of a filter: microseconds since the epoch in digits, or ISO 8601 (a date means its start in UTC; a
+ * time needs its zone). Returns the digits, or null.
  */
 export function microsFromText(text: string): string | null {
   if (MICROS.test(text)) return BigInt(text) <= MICROS_MAX ? String(BigInt(text)) : null;
@@ -161,13 +164,13 @@ export function microsFromText(text: string): string | null {
   return String(BigInt(timeMs) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0')));
 }
 
-/** What completes "since …" for a text that is no moment. */
+/** Completes "since …" for text that is not a timestamp. */
 export const MOMENT_PROBLEM =
   'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
 
 export const moment = readBy(microsFromText, MOMENT_PROBLEM);
 
-/** Date would roll 30 February over. */
+/** Rejects dates such as 30 February, which Date would accept as 1 or 2 March. */
 function isRealDay(day: string): boolean {
   const timeMs = Date.parse(`${day}T00:00Z`);
   return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(day);

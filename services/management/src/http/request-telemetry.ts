@@ -3,16 +3,16 @@ import type { Traces } from '@runhook/runtime';
 import type { RequestHandler, Response } from 'express';
 import type { ManagementMetrics } from '../metrics.ts';
 
-/** What one request's log line will tell, gathered on the way. */
+/** Fields of a request's log line, collected while it is handled. */
 export interface RequestState {
   requestId: string;
-  /** The endpoint's path pattern; null while none matched. */
+  /** The endpoint's path pattern; null unless one matched. */
   route: string | null;
-  /** Known once the caller proved to belong to it. */
+  /** Set once the caller is authorized for the account. */
   accountId: number | null;
-  /** Its answer goes on until somebody leaves: how long that was says nothing, nor who did. */
+  /** Whether the response is a stream: its duration and the side that closed it are not meaningful. */
   isStream: boolean;
-  /** The span of the request: its line is written outside of it. */
+  /** Ids of the request's span, because the line is logged outside of the span. */
   trace: object;
 }
 
@@ -35,8 +35,8 @@ export interface Log {
 const CALLERS_ID = /^[\w.-]{1,64}$/;
 
 /**
- * Gives every request an id (the caller's own `x-request-id` when it is a plain one) and writes one line when it is
- * over. The line has the path's pattern, never the path: nothing a caller sent gets into the log but that id.
+ * Gives every request an id (the caller's `x-request-id` if it is a plain one) and logs one line when it ends. The line
+ * has the pattern of the path, never the path, so that the log contains no text of the caller except that id.
  */
 export function logRequests(log: Log): RequestHandler {
   return (request, response, next) => {
@@ -58,10 +58,13 @@ export function logRequests(log: Log): RequestHandler {
   };
 }
 
-/** A client may send any word as its method. */
+/** Bounds the label values, since a client may send any word as its method. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
 
-/** Counts and times every request by its route's pattern; to be mounted behind the request log, which knows the route. */
+/**
+ * Counts and times every request by the pattern of its route. Must be mounted after the request log, which creates the
+ * request's state.
+ */
 export function measureRequests({
   requests,
   requestDuration,
@@ -72,7 +75,7 @@ export function measureRequests({
       const method = METHODS.has(request.method) ? request.method : 'other';
       const { route: matched, isStream } = requestState(response);
       const route = matched ?? 'none';
-      // 499, as proxies write it: the caller left before the answer was out.
+      // 499 as in proxies: the caller disconnected before the response was complete.
       const status = response.writableFinished || isStream ? response.statusCode : 499;
       requests.inc({ method, route, status_class: `${Math.floor(status / 100)}xx` });
       if (!isStream) requestDuration.observe({ method, route }, (performance.now() - startedMs) / 1_000);
@@ -82,8 +85,8 @@ export function measureRequests({
 }
 
 /**
- * A span around every request, below the caller's when it sends `traceparent`; to be mounted behind the request log,
- * which knows the route.
+ * Creates a span for every request, below the caller's if it sends `traceparent`. Must be mounted after the request
+ * log, which creates the request's state.
  */
 export function traceRequests(traces: Traces): RequestHandler {
   return (request, response, next) => {

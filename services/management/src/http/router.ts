@@ -34,22 +34,22 @@ import type { LaggingReads } from './lagging-reads.ts';
 import { type Limiter, requestBudget } from './limits.ts';
 import { requestState } from './request-telemetry.ts';
 
-/** What every request passes on its way to an endpoint. */
+/** Components that every request passes before its endpoint. */
 export interface RouterDependencies extends Authentication {
-  /** The requests that one account may send. */
+  /** Rate limit of an account's requests. */
   requestLimit: Pick<Limiter, 'take'>;
   idempotency: Idempotency;
   places: Pick<AccountPlaces, 'run' | 'beside'>;
   reads: Pick<LaggingReads, 'noteWrite'>;
-  /** Notes whether the calls that write could. */
+  /** Tracks whether calls that write succeed. */
   writes: Pick<RecordWrites, 'track'>;
-  /** How long a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
+  /** Time a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
-  /** How long a body may take to arrive; 15 s when omitted. */
+  /** Time a body may take to arrive; 15 s when omitted. */
   bodyMs?: number | undefined;
 }
 
-/** Routes every endpoint, with and without a slash at the end; other methods of their paths are a 405. */
+/** Routes every endpoint, with and without a trailing slash; other methods of their paths are a 405. */
 export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: RouterDependencies): Router {
   const { deadlineMs = DEADLINE_MS } = dependencies;
   const router = Router({ caseSensitive: true });
@@ -79,16 +79,16 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
   return router;
 }
 
-/** What is left to do with a request that was let in. */
+/** The remaining work of an admitted request. */
 type Admitted = (request: OpenRequest, gate: CommitGate) => Promise<Answer>;
 
-/** Who keeps changing what is known of callers must not keep a request going round. */
+/** Bounds the retries of a request while its caller's permissions change repeatedly. */
 const ADMISSIONS_MAX = 3;
 
 /**
- * As {@link admit}, but the caller may be cached where the commit checks the caller. If the cached caller may not do it, or the commit
- * finds that the caller is outdated, the caller is read from the record and the request is decided again. A repeat under an
- * `Idempotency-Key` commits nothing, so its caller is always read.
+ * Admits a request as {@link admit} does, but with a cached caller if the commit checks the caller. If the cached
+ * caller lacks the permission, or the commit finds that the caller is outdated, the caller is read from the record and
+ * the request is decided again. A repeat under an `Idempotency-Key` commits nothing, so its caller is always read.
  */
 async function admitAsKnown(
   endpoint: Endpoint,
@@ -117,7 +117,7 @@ async function admitAsKnown(
   };
 }
 
-/** Lets the request in, and answers what is left to do with it. Throws the refusal; nothing of the body is read yet. */
+/** Admits the request and returns its remaining work, or throws the rejection. The body has not been read yet. */
 async function admit(
   endpoint: Endpoint,
   dependencies: RouterDependencies,
@@ -173,7 +173,7 @@ function changesSomething({ method, hasEffect }: Endpoint): boolean {
   return method !== 'GET' || hasEffect === true;
 }
 
-/** A browser adds the cookie to what other pages send, too; a header credential is only ever added on purpose. */
+/** Browsers add the cookie to requests of other pages, too; a credential in a header is always added deliberately. */
 function requireSameOrigin(request: Request): void {
   const proof = {
     secFetchSite: request.get('sec-fetch-site'),
@@ -189,7 +189,7 @@ function partsOf(request: Request): Omit<OpenRequest, 'body' | 'beforeCommit'> {
     param: (name) => request.params[name] as string,
     query: request.query as OpenRequest['query'],
     header: (name) => request.get(name),
-    // What a proxy passes on may be anything.
+    // A proxy may forward any text.
     clientAddress: isIP(reported) === 0 ? (request.socket.remoteAddress ?? '') : reported,
     secure: request.secure,
   };
@@ -199,8 +199,8 @@ const HEADER = 'Idempotency-Key';
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * Calls the endpoint; a POST that brings an `Idempotency-Key` (docs/contract.md#idempotency) once for each key. Replacing
- * one's API key is no account's endpoint, and so has no keys: a repeat comes with the old one, which is refused.
+ * Calls the endpoint; a POST with an `Idempotency-Key` (docs/contract.md#idempotency) once for each key. Rotating an
+ * API key is not an endpoint of an account and has no such keys: a repeat carries the old API key, which is rejected.
  */
 async function handleOnce(
   endpoint: AccountEndpoint,
@@ -215,7 +215,7 @@ async function handleOnce(
   const { principal, body } = request;
   const ofKey = { principal, request: [endpoint.method, endpoint.path, params], body, gate };
   const run = () => (key === null ? handleWith(keeper) : idempotency.once({ ...ofKey, key }, handleWith));
-  // A call that waits for a server outside writes nothing.
+  // A call that waits for an external server writes nothing.
   if (endpoint.extraMs !== undefined) return await run();
   return await writes.track('isCommittedTogether' in endpoint ? 'reports' : 'configuration', run);
 }

@@ -15,15 +15,15 @@ import { mountEndpoints, type RouterDependencies } from './router.ts';
 export interface HttpAppParts {
   endpoints: readonly Endpoint[];
   routing: RouterDependencies;
-  /** Whose `X-Forwarded-For`, `-Proto` and `-Host` are believed; nobody's when it is empty. */
+  /** Networks whose `X-Forwarded-For`, `-Proto` and `-Host` are trusted; an empty list trusts none. */
   trustedProxyCidrs: readonly string[];
-  /** Answers `/healthz` and `/readyz`; false when the request is for none of them. */
+  /** Answers `/healthz` and `/readyz`; returns false for other requests. */
   probes: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
   log: Log;
-  /** Where the built console is; without it there is none. */
+  /** Folder of the built console; no console is served without it. */
   consoleFolder?: string | null;
   metrics?: Pick<ManagementMetrics, 'requests' | 'requestDuration'>;
-  /** Null while no traces are exported. */
+  /** Null unless traces are exported. */
   traces?: Traces | null;
 }
 
@@ -39,12 +39,14 @@ export function createHttpApp(parts: HttpAppParts): Express {
   app.use(logRequests(log));
   if (metrics) app.use(measureRequests(metrics));
   if (traces) app.use(traceRequests(traces));
-  // Whoever serves plain http, on a laptop or behind a proxy, must not have the console's assets turned to https.
+  // Over plain http, on a laptop or behind a proxy, this directive would turn the URLs of the console's assets to
+  // https.
   app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
   app.use(requirePlainRequest);
   app.use('/api', (request, response, next) => {
     response.set('cache-control', 'no-store');
-    // Nothing here has a validator, and Express takes `If-None-Match: *` for one that fits: a 304 without the envelope.
+    // These responses have no validators, but Express treats `If-None-Match: *` as a match and would send a 304 without
+    // the envelope.
     delete request.headers['if-none-match'];
     delete request.headers['if-modified-since'];
     next();
