@@ -3,20 +3,23 @@ import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/da
 import { inTransactionOf } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
-/** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its last hour. */
+/** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its maximum age. */
 export interface ConsoleSessions {
   /**
-   * Answers the session's id; only its hash is stored. Null when the password is no longer the one that was checked:
-   * a reset ends the user's sessions, and must not be outrun by a sign-in with the old one.
-   * @param beforeCommit what it throws leaves no session
+   * Opens a session and returns its id, of which only the hash is stored. Returns null if the password has changed
+   * since it was checked, because a reset must also end a session that a concurrent sign-in opens with the old
+   * password.
+   * @param beforeCommit an error that it throws rolls the session back
    */
   open(
     user: { id: number; passwordHash: string; clientAddress?: string },
     beforeCommit: () => void,
   ): Promise<string | null>;
-  /** The user behind the cookie's text, or null when there is no such session any more. Counts as use. */
+  /**
+   * Returns the user of the session, or null if the session does not exist or has ended. Counts as use of the session.
+   */
   find(sessionId: string): Promise<Caller | null>;
-  /** @param beforeCommit what it throws leaves the session */
+  /** @param beforeCommit an error that it throws keeps the session */
   close(idHash: Uint8Array<ArrayBuffer>, beforeCommit: () => void): Promise<void>;
 }
 
@@ -38,8 +41,8 @@ export function createConsoleSessions(options: {
       };
       const actor = { kind: 'user', id, ...(address !== undefined && { address }) } as const;
       const isOpen = await inTransactionOf(prisma, actor, async (transaction) => {
-        // Locks the user's row, so that a reset waits for the session and then ends it, or this one waits for the reset
-        // and no longer finds the password.
+        // Locks the user's row. Either a reset waits for this session and then ends it, or this statement waits for the
+        // reset and does not find the old password.
         const user = { id: session.userId, passwordHash };
         const { count } = await transaction.user.updateMany({ where: user, data: { passwordHash } });
         if (count > 0) await transaction.consoleSession.create({ data: session });
@@ -73,7 +76,7 @@ export function createConsoleSessions(options: {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** A use is written down at most so often. */
+/** Minimum interval between two updates of a session's last use. */
 const USE_SEEN_MS = MINUTE_MS;
 
 const WITH_USER = {
@@ -103,7 +106,7 @@ function hasEnded(
   return expiresAt.getTime() <= now || lastUsedAt.getTime() <= now - idleMs;
 }
 
-/** The condition lets one of many requests at once write, and the others find nothing to do. */
+/** The condition lets one of many concurrent requests write; the others match no row. */
 async function use(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: number): Promise<void> {
   await prisma.consoleSession.updateMany({
     where: { idHash, lastUsedAt: { lte: new Date(now - USE_SEEN_MS) } },
@@ -111,12 +114,12 @@ async function use(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: n
   });
 }
 
-/** More than one sign-in can leave behind, so that what has ended becomes less. */
+/** Must exceed the number of sessions that one sign-in leaves behind, so that the backlog of ended sessions shrinks. */
 const CLEARED_MAX = 20;
 
 /**
- * Who signs in clears away some of what has ended, of anybody. One row a statement: who holds no lock while it waits for
- * another is in no deadlock, with a second sign-in or with a reset.
+ * Deletes some ended sessions of any user, called at each sign-in. Each statement deletes one row, so no lock is held
+ * while waiting for another, which prevents deadlocks with other sign-ins and with resets.
  */
 async function clearEnded(prisma: PrismaClient, idleMs: number): Promise<void> {
   const now = Date.now();
@@ -134,12 +137,12 @@ async function clearEnded(prisma: PrismaClient, idleMs: number): Promise<void> {
 const BYTES = 32;
 const PATTERN = /^[\w-]{43}$/;
 
-/** 256 random bits in base64url: what the browser's cookie holds. */
+/** Returns 256 random bits in base64url, the contents of the cookie. */
 function createSessionId(): string {
   return randomBytes(BYTES).toString('base64url');
 }
 
-/** What the database holds; null when the text cannot be an id. 256 random bits need no slow hash. */
+/** Returns the hash that the database stores; null if the text cannot be an id. 256 random bits need no slow hash. */
 export function hashSessionId(text: string): Uint8Array<ArrayBuffer> | null {
   return PATTERN.test(text) ? hashOf(text) : null;
 }
@@ -151,21 +154,21 @@ function hashOf(sessionId: string): Uint8Array<ArrayBuffer> {
 export const SESSION_COOKIE = 'runhook_session';
 
 /**
- * The `Set-Cookie` of a console session. Strict, not Lax: only the console's own scripts need it, whose requests come
- * from its own pages; a link from elsewhere opens those pages without it. It ends with the browser, or with the
- * session on the server. A plain http installation gets it without `Secure`, or no browser would send it back.
+ * Returns the `Set-Cookie` of a console session. `Strict` instead of `Lax`, since only scripts of the console's own
+ * pages need it; a link from elsewhere opens those pages without it. It ends with the browser or with the session on
+ * the server. Over plain http it has no `Secure`, since browsers would not return it.
  * @param secure whether the request came over https
  */
 export function sessionCookie(sessionId: string, secure: boolean): string {
   return `${SESSION_COOKIE}=${sessionId}; ${attributes(secure)}`;
 }
 
-/** The `Set-Cookie` that makes the browser forget. */
+/** Returns the `Set-Cookie` that removes the cookie from the browser. */
 export function endedSessionCookie(secure: boolean): string {
   return `${SESSION_COOKIE}=; Max-Age=0; ${attributes(secure)}`;
 }
 
-/** @param header the request's `Cookie` */
+/** @param header `Cookie` header of the request */
 export function sessionIdOf(header: string | undefined): string | null {
   for (const pair of (header ?? '').split(';')) {
     const [name, value] = pair.trim().split('=');

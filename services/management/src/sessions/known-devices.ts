@@ -1,34 +1,34 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { EncryptionKey } from '@runhook/database';
 
-/** A browser in which somebody signed in before. */
+/** A browser in which a user has signed in before. */
 export interface KnownDevice {
-  /** Tells devices apart. Whoever holds the cookie knows it, nobody else. */
+  /** Identifies the device. Known only to owners of the cookie. */
   id: string;
 }
 
 /**
- * Tells the browsers in which a user has signed in from all others, by a cookie, so that what strangers try cannot keep the
- * user out. The cookie lets nobody in: it only has attempts of its own.
+ * Recognizes browsers in which a user has signed in, by a cookie, so that failed sign-ins of others cannot lock the
+ * user out. The cookie does not authenticate: it only has a separate limit of attempts.
  */
 export interface KnownDevices {
-  /** @param header the request's `Cookie`; @param email in lower case */
+  /** @param header `Cookie` header of the request; @param email in lower case */
   find(header: string | undefined, email: string): KnownDevice | null;
-  /** The `Set-Cookie` by which the browser is known for the e-mail address from now on, beside those it was known for. */
+  /** Returns the `Set-Cookie` that adds the e-mail address to those that the browser is recognized for. */
   remember(header: string | undefined, email: string, secure: boolean): string;
 }
 
 const COOKIE = 'runhook_device';
 const KNOWN_SECONDS = 180 * 86_400;
-/** Users of one browser; who has not signed in for the longest time is forgotten first. */
+/** Maximum number of users of one browser; the least recently signed-in user is dropped first. */
 const USERS_MAX = 4;
 const ID_BYTES = 16;
-/** Key's name, id, end in seconds since the epoch, MAC. */
+/** Key name, id, expiry in seconds since the epoch, MAC. */
 const TOKEN = /^([\w-]+)\.([\w-]{22})\.(\d{1,12})\.([\w-]{43})$/;
 
 /**
- * Signs with a key made from the newest encryption key, and takes what any of them signed: a cookie outlives the rotation
- * of a key until that is taken out of `ENCRYPTION_KEYS`, and signing in renews it.
+ * Signs with a key derived from the newest encryption key, and accepts signatures of all keys: a cookie remains valid
+ * after a rotation until its key is removed from `ENCRYPTION_KEYS`, and each sign-in renews it.
  */
 export function createKnownDevices(
   keys: readonly EncryptionKey[],
@@ -71,7 +71,7 @@ function signingKey(encryptionKey: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', encryptionKey, '', 'runhook known devices', 32));
 }
 
-/** What looks like tokens in the cookie, as many as it may have. */
+/** Returns well-formed tokens of the cookie, up to the maximum. */
 function tokensOf(header: string | undefined): string[] {
   const pairs = (header ?? '').split(';').map((pair) => pair.trim());
   const value = pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? '';

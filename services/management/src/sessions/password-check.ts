@@ -1,38 +1,45 @@
 import { Semaphore } from '@runhook/runtime';
 
-/** A place in the line of passwords to be checked. To be left whether it was used or not. */
+/** A slot in the queue of password checks. The caller must call leave() whether it was used or not. */
 export interface PasswordPlace {
-  /** @param passwordHash null when there is nobody to have one; that takes as long as a wrong password */
+  /**
+   * @param passwordHash null if the user does not exist or has no password; the check then takes as long as for a wrong
+   * password
+   */
   isRight(passwordHash: string | null, password: string): Promise<boolean>;
   leave(): void;
 }
 
 export interface PasswordCheck {
-  /** Null when so many wait that another one would wait for seconds. */
+  /** Returns null if the queue is full, since another check would wait for seconds. */
   enter(): PasswordPlace | null;
 }
 
-/** Each takes tens of milliseconds of a thread, and 19 MiB. Name resolution and files need threads too, of which there are four. */
+/**
+ * A check occupies a thread for tens of milliseconds and takes 19 MiB. Name resolution and files need threads too, of
+ * which there are four.
+ */
 const AT_ONCE_MAX = 2;
-/** With those that are checked: a second or two of work. */
+/** Including the checks that are running: one or two seconds of work. */
 const HERE_MAX = 32;
 
 /**
- * Of 32 random bytes that nobody has kept, with the parameters that passwords are stored with. Made beforehand: each
- * process at rest would keep the memory of making one.
+ * Hash of 32 random bytes that were discarded, with the parameters of stored passwords. It is a constant, because a
+ * process that computed it would retain the memory of Argon2.
  */
 export const NOBODYS_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$f0SnP4DBCefxte7NO+n/Vg$EC+oBrzvN4/EqAgemWfJmZ7vf5RI0pnoIpfwP8c4cZs';
 
-/** Loaded by the first who signs in: most processes see nobody. */
+/** Loads Argon2 with the first sign-in, since most processes never handle one. */
 async function verifyArgon2(passwordHash: string, password: string): Promise<boolean> {
   const { verify } = await import('@node-rs/argon2');
   return await verify(passwordHash, password);
 }
 
 /**
- * Argon2id, with the parameters that passwords are stored with; few at once, the others in the order in which they came.
- * @param verify what does the work, and takes the time
+ * Checks passwords with Argon2id and the parameters of stored passwords, a few concurrently and the others in order of
+ * arrival.
+ * @param verify performs the slow check
  */
 export function createPasswordCheck(
   verify: (passwordHash: string, password: string) => Promise<boolean> = verifyArgon2,

@@ -48,12 +48,15 @@ interface SessionDependencies {
   devices: KnownDevices;
 }
 
-/** Signing in to the console, who is signed in, and signing out. */
+/** Signing in to the console, reading the current session, and signing out. */
 export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
   return [signInEndpoint(deps), whoAmIEndpoint(deps), signOutEndpoint(deps)];
 }
 
-/** Takes JSON only, which no browser sends for another site's page without asking here first: no other proof is needed. */
+/**
+ * Accepts JSON only, which browsers send from another site's page only after a preflight request, so no other check of
+ * the origin is needed.
+ */
 function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): OpenEndpoint {
   return {
     method: 'POST',
@@ -102,7 +105,7 @@ function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
   };
 }
 
-/** The browser forgets the session that it had before, and nobody else knows it. */
+/** Ends the session that the browser's cookie had before: the new cookie replaces it, and no one else has it. */
 async function endReplacedSession(
   sessions: ConsoleSessions,
   cookie: string | undefined,
@@ -147,20 +150,20 @@ function parseSignIn(body: unknown): SignInParsing {
   return { fields: { ...value, email: value.email.trim().toLowerCase() } };
 }
 
-/** Who is signed in, and what it may do where: what the console shows and hides by. */
+/** The caller and its permissions by account, by which the console shows and hides controls. */
 export interface SessionView {
   user_id: number;
   email: string;
   name: string;
   accounts: SessionAccountView[];
-  /** When the session ends at the latest, ISO 8601 UTC in seconds with `Z`; null for a caller with an API key. */
+  /** Latest end of the session, ISO 8601 UTC in seconds with `Z`; null for a caller with an API key. */
   expires_at: string | null;
 }
 
 export interface SessionAccountView extends AccountView {
   license: License;
   permission_sets: PermissionSet[];
-  /** What keeps the account from having webhooks; null when it has them. */
+  /** The reason why the account has no webhooks; null if it has them. */
   webhooks_unavailable: 'plan' | 'deployment' | null;
   may_write_webhooks: boolean;
 }

@@ -4,24 +4,24 @@ import type { Limiter, LimitStore, Taking } from '../http/limits.ts';
 import type { KnownDevice } from './known-devices.ts';
 
 const WINDOW_SECONDS = 15 * 60;
-/** For one e-mail address, from all networks together: so many times what one network has. */
+/** Limit of one e-mail address from all networks together, as a multiple of the limit of one network. */
 const NETWORKS_FACTOR = 20;
 
 export interface SignInAttempt {
   /** In lower case. */
   email: string;
   clientAddress: string;
-  /** Null for a browser in which nobody has signed in with this e-mail address. */
+  /** Null for a browser in which this user has not signed in. */
   device: KnownDevice | null;
 }
 
 /**
- * Failed sign-ins, counted for an e-mail address, whether anybody has it or not, from one network; for it from everywhere; and
- * for each client. A known device has attempts of its own and is asked for no others, so nobody else can use them up. Who
- * is refused may try again when the window ends; keys and sessions go on meanwhile.
+ * Counts failed sign-ins for an e-mail address (whether or not a user has it) from one network, for the address from
+ * everywhere, and for each client. A known device has a separate limit and no other, so that others cannot use it up. A
+ * rejected client may try again when the window ends; keys and sessions keep working.
  */
 export interface SignInLimits {
-  /** Counts the attempt before its outcome is known, so that many at once count as many. */
+  /** Counts the attempt before its result is known, so that concurrent attempts are all counted. */
   begin(attempt: SignInAttempt): Promise<Taking>;
   succeeded(attempt: SignInAttempt): Promise<void>;
 }
@@ -42,7 +42,7 @@ export function createSignInLimits(
   return {
     async begin({ email, clientAddress, device }) {
       if (device) return await byDevice.take(keyOf(device.id, email));
-      // In this order: whoever is out of attempts uses up none that others have too.
+      // In this order, a client that exceeds its own limit does not use up a limit that it shares with others.
       const ofClient = await byAddress.take(addressNetwork(clientAddress));
       if (ofClient.kind === 'refused') return ofClient;
       const ofNetwork = await byNetwork.take(keyOf(surroundings(clientAddress), email));
@@ -59,20 +59,23 @@ export function createSignInLimits(
   };
 }
 
-/** Of one length, and no list of addresses to whoever reads the store. */
+/** Hashes the parts to a fixed length, so that the store reveals no addresses. */
 function keyOf(...parts: string[]): string {
   return createHash('sha256').update(parts.join('\n')).digest('base64url');
 }
 
-/** Who may have many addresses has them side by side: the 256 IPv4 addresses around one, or its IPv6 network. */
+/**
+ * Returns the network of an address, since a client with many addresses usually has adjacent ones: the 256 IPv4
+ * addresses around it, or its IPv6 network.
+ */
 function surroundings(address: string): string {
   const client = addressNetwork(address);
   return isIP(client) === 4 ? `${client.slice(0, client.lastIndexOf('.'))}.0/24` : client;
 }
 
 /**
- * What stands for one client: an IPv4 address, or the first 64 bits of an IPv6 address, since whoever has one has them
- * all. `address` must be one of the two; a mapped IPv4 address counts as IPv4.
+ * Returns the identity of one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a client controls
+ * all addresses of such a network. `address` must be one of the two; a mapped IPv4 address counts as IPv4.
  */
 export function addressNetwork(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];

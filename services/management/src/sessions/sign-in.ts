@@ -4,20 +4,26 @@ import type { ConsoleSessions } from './console-sessions.ts';
 import type { PasswordCheck } from './password-check.ts';
 import type { SignInAttempt, SignInLimits } from './sign-in-limits.ts';
 
-/** `limited`: too many attempts; whether the password was right is not even asked. `busy`: nor is anybody's just now. */
+/** `limited`: too many attempts, so the password was not checked. `busy`: too many checks are queued. */
 export type SignInOutcome =
   | { kind: 'signed_in'; sessionId: string }
   | { kind: 'refused' }
   | { kind: 'busy' }
   | { kind: 'limited'; retryAfterSeconds: number };
 
-/** @param beforeCommit called as the last thing before there is a session, which there is not when it throws */
+/**
+ * @param beforeCommit called immediately before the session is committed; an error that it throws rolls the session
+ * back
+ */
 export type SignIn = (
   attempt: SignInAttempt & { password: string },
   beforeCommit: () => void,
 ) => Promise<SignInOutcome>;
 
-/** Opens a console session for an e-mail address and its password. An unknown address is told like a wrong password. */
+/**
+ * Opens a console session for an e-mail address and its password. An unknown address gives the same result as a wrong
+ * password.
+ */
 export function createSignIn(deps: {
   prisma: PrismaClient;
   sessions: Pick<ConsoleSessions, 'open'>;
