@@ -7,27 +7,27 @@ import type { ContentEncoding } from './routes.ts';
 
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 const SUFFIX = { br: '.br', gzip: '.gz' };
-/** Where the build left none: quick, for somebody waits. */
+/** Quality for files that the build did not compress; low, because a client is waiting. */
 const BROTLI_QUALITY = 5;
 const COMPRESSIBLE = new Set(['.css', '.html', '.js', '.json', '.map', '.svg', '.txt', '.webmanifest']);
 
 export interface ConsoleFile {
-  /** With its dot: `.js`. */
+  /** With the dot: `.js`. */
   extension: string;
-  /** Whether its name has a hash of its content: then it never changes. */
+  /** Whether the name contains a hash of the contents, so that the file never changes. */
   isHashed: boolean;
-  /** The file in that encoding, or as it is where it would not get smaller. */
+  /** Returns the file in that encoding, or unencoded if the encoded file is not smaller. */
   read(encoding: ContentEncoding): Promise<{ body: Buffer; encoding: ContentEncoding }>;
 }
 
-/** A built console, as it was when it was read: a page and the files it names belong together. */
+/** A built console, read at one time, because the page and the files it references belong together. */
 export interface ConsoleFiles {
   indexHtml: string;
-  /** Every other file by its path, `/assets/index-CPp8eL0p.js`. What is not here is not served. */
+  /** All other files by path, such as `/assets/index-CPp8eL0p.js`. Only these are served. */
   byPath: ReadonlyMap<string, ConsoleFile>;
 }
 
-/** Reads the whole folder, which is small, into memory. Null when nothing is there, or a build is under way. */
+/** Reads the complete folder, which is small, into memory. Returns null if it does not exist or a build is running. */
 export function readConsoleFiles(folder: string): ConsoleFiles | null {
   try {
     const files = readFolder(folder);
@@ -81,34 +81,37 @@ function encode(plain: Buffer, encoding: 'br' | 'gzip'): Promise<Buffer> {
   return compress.br(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } });
 }
 
-/** A page and the policy that goes with it. */
+/** A page and its content security policy. */
 export interface Page {
   html: string;
   contentSecurityPolicy: string;
 }
 
 /**
- * The console's page as an answer to `path`. It says where the console's root is, relative to the address that the
- * browser asked for: so it works below a proxy that strips a prefix, which only the browser knows.
- * @param path as the request has it, encoded, without its query
+ * Returns the console's page for `path`. It contains the path of the console's root relative to the browser's address,
+ * so that it works behind a proxy that strips a prefix, which only the browser knows.
+ * @param path as in the request, encoded, without the query
  */
 export function consolePage(indexHtml: string, path: string): Page {
   const nonce = randomBytes(16).toString('base64url');
   const head = `<base href="${rootFrom(path)}">\n<meta name="csp-nonce" content="${nonce}">`;
   return {
-    // A function: a `$` in the page's own text has no meaning.
+    // A function, because a `$` in replacement text would be interpreted.
     html: indexHtml.replace(/<head[^>]*>/i, (tag) => `${tag}\n${head}`),
     contentSecurityPolicy: policy(`'nonce-${nonce}'`),
   };
 }
 
-/** What leads from a path to the root: a step up for every slash but the first. Encoded ones part nothing. */
+/**
+ * Returns the relative path from `path` to the root: one step up for every slash but the first. Encoded slashes do not
+ * separate.
+ */
 export function rootFrom(path: string): string {
   const slashes = path.split('/').length - 1;
   return slashes <= 1 ? './' : '../'.repeat(slashes - 1);
 }
 
-/** Instead of the page while there is none. */
+/** Served in place of the page until the console is built. */
 export const UNBUILT_PAGE: Page = {
   html: `<!doctype html>
 <html lang="en">
@@ -127,8 +130,8 @@ export const UNBUILT_PAGE: Page = {
 };
 
 /**
- * Nothing from another host, no inline script, no eval. The component library writes style elements into the page,
- * which the nonce lets in, and its components have style attributes.
+ * Permits nothing from other hosts, no inline scripts and no eval. The component library inserts style elements, which
+ * the nonce permits, and its components have style attributes.
  */
 function policy(...styleSources: string[]): string {
   const directives = {

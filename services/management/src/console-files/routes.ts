@@ -12,15 +12,15 @@ import {
   UNBUILT_PAGE,
 } from './files.ts';
 
-/** Served by others, or by nobody: never the page, however many slashes lead to them. */
+/** Paths that are never answered with the page, with any number of leading slashes. */
 const NOT_THE_CONSOLE = /^\/+(?:api|assets|docs|healthz|metrics|openapi\.json|readyz)(?:\/|$)/i;
 const ALLOWED = ['GET', 'HEAD'];
 const YEAR_SECONDS = 365 * 24 * 3600;
 
 /**
- * The console at `/`: the files that were built, and for every other address that a browser opens the page, whose
- * scripts know what to show there. To be mounted last.
- * @param folder what was built; it may come to be later, and is read by the first who asks for any of it
+ * Serves the console at `/`: the built files, and the page for every other address that a browser opens, whose scripts
+ * route it. Must be mounted last.
+ * @param folder of the build; it may be created later and is read at the first request
  */
 export function consoleRoutes(folder: string): Router {
   const router = Router({ caseSensitive: true });
@@ -39,7 +39,7 @@ export function consoleRoutes(folder: string): Router {
   return router;
 }
 
-/** Whether somebody opens it in a browser; a client of the API, which takes anything, gets its 404 in the envelope. */
+/** Whether a browser opens the address. An API client, which accepts any type, gets a 404 in the envelope. */
 function wantsPage(request: Request): boolean {
   if (!ALLOWED.includes(request.method) || NOT_THE_CONSOLE.test(request.path)) return false;
   if (request.path === '/') return request.accepts('html') !== false;
@@ -69,7 +69,7 @@ async function sendFile(file: ConsoleFile, request: Request, response: Response)
     .send(body);
 }
 
-/** Where the built console is, or would be once it is built; null when its package is not installed. */
+/** Returns the folder of the built console, which need not exist yet; null if its package is not installed. */
 export function findConsole(): string | null {
   try {
     return join(dirname(createRequire(import.meta.url).resolve('@runhook/console/package.json')), 'dist');
@@ -81,10 +81,10 @@ export function findConsole(): string | null {
 
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
 
-/** The smaller first: what a client likes equally is decided by that. */
+/** Smaller encodings first: the order decides between equal qualities. */
 const PREFERRED = ['br', 'gzip'] as const;
 
-/** What to send to a client by its `Accept-Encoding`; `identity` when it takes no other, or says nothing. */
+/** Returns the encoding for an `Accept-Encoding`; `identity` if the client accepts no other or sends no header. */
 export function chooseEncoding(header: string | undefined): ContentEncoding {
   const qualities = new Map((header ?? '').split(',').map(readQuality));
   const qualityOf = (name: string) => qualities.get(name) ?? qualities.get('*') ?? 0;
@@ -93,7 +93,7 @@ export function chooseEncoding(header: string | undefined): ContentEncoding {
   return qualityOf(best) >= (qualities.get('identity') ?? 0) ? best : 'identity';
 }
 
-/** `gzip;q=0.5` */
+/** Parses one part, such as `gzip;q=0.5`. */
 function readQuality(part: string): [name: string, quality: number] {
   const [name = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
   const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
