@@ -1,33 +1,35 @@
-// SQL by hand: the deliveries of all webhooks of an account, of which millions are counted by the half-hour.
+// SQL by hand: counts millions of deliveries of all webhooks of an account by the half-hour.
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { webhooksOf } from './account-log-places.ts';
 import { timestampOf } from './delivery.ts';
 import { settledBefore } from './hourly-counts.ts';
 import { KeptCounts } from './kept-counts.ts';
 
-/** Whole ones of it make the bars of a day and of longer times. */
+/** Width of a slot, half an hour. The bars of histograms over a day or more are multiples of it. */
 export const SLOT_MICROS = 1_800_000_000n;
 
 const WEBHOOKS_AT_ONCE = 100;
-/** What is read in less is read each time. */
+/** Histograms that are read in less time are not cached. */
 const SLOW_MS = 30;
 
 export interface CountedSlots {
-  /** Of each webhook that there was: the half-hours since the epoch, and how many deliveries were created in each. */
+  /** By webhook: pairs of a half-hour since the epoch and the number of deliveries created in it. */
   byWebhook: ReadonlyMap<string, Int32Array>;
-  /** Microseconds since the epoch, the beginning of a half-hour: what was created before it is counted. */
+  /** Start of a half-hour in microseconds since the epoch; deliveries created before it are counted. */
   closedBefore: bigint;
 }
 
-/** How many deliveries of an account's webhooks were created in each half-hour that is over. */
+/** Caches the number of deliveries of an account's webhooks that were created in each completed half-hour. */
 export interface AccountCounts {
-  /** Null when they are not known. */
+  /** Returns null if the counts are not cached. */
   known(accountId: number): CountedSlots | null;
-  /** Tells of a reading without them: where that was slow they are counted in the background, for the next time. */
+  /**
+   * Reports a read without the cache. If it was slow, the deliveries are counted in the background for the next read.
+   */
   wasRead(accountId: number, durationMs: number): void;
 }
 
-/** Kept for the same reason as those of a single log (docs/adr/0014-hourly-counts-of-long-logs.md). */
+/** Caches counts for the same reason as those of a single log (docs/adr/0014-long-logs-by-the-hour.md). */
 export function createAccountCounts(database: Queryable, slowMs = SLOW_MS): AccountCounts {
   const kept = new KeptCounts<CountedSlots>();
   const count = (accountId: number) =>

@@ -1,11 +1,11 @@
-// SQL by hand: where in the logs of an account’s webhooks to look, by the indexes and the days that there are.
+// SQL by hand: conditions that select a part of the logs of an account’s webhooks by indexes and days.
 import { deliveryIdFor, idDay } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type DeliveryStatus, timestampOf } from './delivery.ts';
 import { DAY_MICROS, dayOf } from './page-seek.ts';
 import type { Span, Stretch } from './stretches.ts';
 
-/** Null filters let everything through. Times are microseconds since the epoch, as digits. */
+/** Null filters match everything. Times are microseconds since the epoch, as digits. */
 export interface AccountLogFilters {
   runId: number | null;
   eventId: string | null;
@@ -21,7 +21,7 @@ export interface AccountLogFilters {
   until: string | null;
 }
 
-/** What an account log is read for. */
+/** The account, webhooks and filters of a read. */
 export interface AccountLogQuery {
   accountId: number;
   webhooks: ReadonlyMap<string, Webhook>;
@@ -42,7 +42,7 @@ export interface Webhook {
   state: WebhookState;
 }
 
-/** Of the webhooks that were deleted, the latest. */
+/** Maximum number of deleted webhooks that are read, most recently deleted first. */
 const DELETED_MAX = 1_000;
 
 const SELECT_WEBHOOKS = `
@@ -53,7 +53,7 @@ const SELECT_WEBHOOKS = `
    WHERE account_id = $1 AND deleted_at IS NOT NULL AND ($2::text[] IS NULL OR id = ANY ($2))
    ORDER BY deleted_at DESC LIMIT ${DELETED_MAX})`;
 
-/** The webhooks of the account that the filters leave, those too that were deleted since. */
+/** Returns the webhooks of the account that match the filters, including deleted ones. */
 export async function webhooksOf(
   database: Queryable,
   accountId: number,
@@ -65,7 +65,7 @@ export async function webhooksOf(
 
 const OLDEST = { oldest: column.text };
 
-// The default partition holds what came before its day had one.
+// The default partition holds deliveries of days that had no partition yet.
 const OLDEST_DAY = `
   SELECT least(
     (SELECT min(day) FROM deliveries_default),
@@ -75,10 +75,10 @@ const OLDEST_DAY = `
     (now() AT TIME ZONE 'UTC')::date
   )::text AS oldest`;
 
-/** As far as the database's clock may be ahead of this one. */
+/** Maximum difference between the clocks of the database and this process. */
 const CLOCKS_APART_MICROS = 10n * 60_000_000n;
 
-/** The days that the log has, as far as the window goes: one more on each side, as in the list of one subscription. */
+/** Returns the days of the log within the window, with one more on each side, as in the list of one subscription. */
 export async function spanOf(
   database: Queryable,
   { since, until }: Pick<AccountLogFilters, 'since' | 'until'>,
@@ -97,7 +97,7 @@ export async function spanOf(
   return { ...window, firstDay: first > oldest ? first : oldest, lastDay };
 }
 
-/** Collects the values of a statement; `$` gives the name of the parameter. */
+/** Collects the values of a statement; `$` adds one and returns the name of its parameter. */
 export class Values {
   readonly all: unknown[] = [];
 
@@ -107,7 +107,7 @@ export class Values {
   }
 }
 
-/** The account, the stretch and the window, of `deliveries d`. */
+/** Returns the conditions for the account, the segment and the window, for `deliveries d`. */
 export function placeConditions(
   values: Values,
   accountId: number,
@@ -131,7 +131,7 @@ export function placeConditions(
   return conditions;
 }
 
-/** What no index leads to: to be asked of each row. */
+/** Returns the conditions without an index, which are checked for each row. */
 export function rowConditions(values: Values, filters: AccountLogFilters): string[] {
   const { runId, jobId, eventType, httpStatusCode, errorCode, durationMinMs, durationMaxMs } = filters;
   const asked: [string, unknown][] = [
@@ -150,7 +150,7 @@ export function rowConditions(values: Values, filters: AccountLogFilters): strin
   ];
 }
 
-/** Which deliveries are looked at: by an index of all, or by those of the few that did not go well. */
+/** The deliveries that are read: all, by the index of all deliveries, or those of a smaller partial index. */
 export type Source = 'all' | 'recoverable' | 'pending';
 
 const SOURCE_SQL: Readonly<Record<Exclude<Source, 'all'>, string>> = {
@@ -158,7 +158,10 @@ const SOURCE_SQL: Readonly<Record<Exclude<Source, 'all'>, string>> = {
   pending: `d.status = 'pending'`,
 };
 
-/** A latest attempt that failed left nothing delivered, so that only the others are looked at. */
+/**
+ * Returns the sources that can match. A failed latest attempt means that the delivery is not delivered, so the partial
+ * indexes suffice.
+ */
 export function sourcesOf({ status, httpStatusCode, errorCode }: AccountLogFilters): Source[] {
   if (status === 'pending') return ['pending'];
   if (status === 'failed' || status === 'cancelled') return ['recoverable'];
@@ -173,7 +176,7 @@ export function sourceConditions(values: Values, source: Source, { status }: Acc
   return [SOURCE_SQL[source], ...which];
 }
 
-/** What the conditions for a run or an event are; the delivery of an event to a webhook has a derived id. */
+/** Returns the conditions for a run or an event. The delivery of an event to a webhook has a derived id. */
 export function namedConditions(values: Values, { accountId, webhooks, filters }: AccountLogQuery): string[] {
   const { eventId, since, until, status } = filters;
   const ids = [...webhooks.keys()];

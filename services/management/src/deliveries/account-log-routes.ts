@@ -23,19 +23,24 @@ import type { DayPlace } from './stretches.ts';
 
 const LOG_PATH = '/api/v3/accounts/:account_id/webhooks/deliveries';
 
-/** The `extra` of a page that is gone on from by its end, not by a number. */
+/** The `extra` of a page with a cursor instead of an offset. */
 export interface AccountLogExtra {
   pagination: {
     count: number;
-    /** For `before` of the next page; null at the end. */
+    /** Cursor for `before` of the next page; null on the last page. */
     next_before: string | null;
-    /** When the page is not full although there may be more: deliveries created before it were not looked at. */
+    /**
+     * Set when a page is not full although more deliveries may match: deliveries created before this time were not
+     * read.
+     */
     looked_until: string | null;
   };
   filters: { limit: number };
 }
 
-/** The log of all webhooks of an account, as rows and as a histogram (docs/contract.md#the-log-of-an-account). */
+/**
+ * Lists the log of all webhooks of an account, and counts it as a histogram (docs/contract.md#the-log-of-an-account).
+ */
 export function accountLogEndpoints({ pool, reads }: { pool: Pool; reads: LaggingReads }): AccountEndpoint[] {
   return [listEndpoint(reads), histogramEndpoint(reads), runEventsEndpoint({ pool })];
 }
@@ -158,7 +163,7 @@ function textOfPlace({ day, createdAt, id: deliveryId }: DayPlace): string {
   return `${day}.${createdAt}${deliveryId === '' ? '' : `.${deliveryId}`}`;
 }
 
-/** The end of its day at the latest. */
+/** Returns the time of the cursor, but not later than the end of its day. */
 function momentOf({ day, createdAt }: DayPlace): string {
   const end = BigInt(Date.parse(`${day}T00:00Z`)) * 1000n + DAY_MICROS;
   return String(createdAt < end ? createdAt : end);

@@ -1,4 +1,4 @@
-// SQL by hand: the log of all webhooks of an account, read through the index of each, in stretches that are bounded.
+// SQL by hand: reads the log of all webhooks of an account through the index of each, in segments of bounded size.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
 import {
   type AccountLogFilters,
@@ -24,29 +24,29 @@ import {
 } from './delivery.ts';
 import { type DayPlace, type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
 
-/** A delivery beside those of other webhooks. */
+/** A delivery in a list with those of other webhooks. */
 export interface AccountDeliveryView extends DeliveryView {
-  /** As it is called now, or was when it was deleted. */
+  /** Current name of the webhook, or its name when it was deleted. */
   webhook_name: string;
   webhook_state: WebhookState;
 }
 
 export interface AccountLogPage {
   rows: AccountDeliveryView[];
-  /** Where the next page begins; null at the end. */
+  /** Cursor of the next page; null on the last page. */
   next: DayPlace | null;
-  /** The page has fewer than were asked for because so much was read for it. */
+  /** Whether the page is not full because the limit of rows to read was reached. */
   isCut: boolean;
 }
 
 const ORDER = 'd.day DESC, d.created_at DESC, d.id DESC';
-/** Of one page. */
+/** Limits of rows to read for one page. */
 const LIMITS = { atOnce: 10_000, inAll: 50_000 };
 
 /**
- * A page of an account's log, newest first. By run or by event an index leads to the rows. Else each webhook's index is
- * read from its newest delivery on and they are merged; where rows have to be read to be told apart, that ends after a
- * bounded number of them, and the answer says from where to go on.
+ * Reads a page of an account's log, newest first. For a run or an event an index finds the rows. Otherwise each
+ * webhook's index is read from its newest delivery, and the results are merged. If rows must be read to apply the
+ * filters, reading stops after a bounded number of rows, and the cursor of the result continues there.
  */
 export async function readAccountLog(
   database: Queryable,
@@ -116,11 +116,11 @@ interface StretchQuery extends AccountLogQuery {
   stretch: Stretch;
   span: Pick<Span, 'since' | 'until'>;
   limit: number;
-  /** Rows to be read at most; null where each that is read is of the page. */
+  /** Maximum number of rows to read; null if every row that is read matches. */
   max: number | null;
 }
 
-/** The newest of a stretch, and how many rows were read for them. */
+/** Reads the newest matching rows of a segment, and returns how many rows were read. */
 async function readStretch(
   database: Queryable,
   query: StretchQuery,
@@ -143,7 +143,7 @@ async function readStretch(
   const [first] = rows;
   const keys = rows.filter(({ id }) => id !== null).filter((row) => requireColumns(row, ROW_KEY));
   return {
-    // The exact ones cost no more than the page that they are of.
+    // Exact reads cost no more than the page, so they do not count.
     count:
       max !== null && first && requireColumns(first, { read_count: column.integer }) ? first.read_count : 0,
     found: await rowsOfKeys(database, query.accountId, keys),
@@ -160,13 +160,13 @@ function scanOf(values: Values, query: StretchQuery, source: Source, wanted: str
     ...placeConditions(values, accountId, stretch, span),
     ...sourceConditions(values, source, filters),
   ].join(' AND ');
-  // Those that are pending are few, and in an index of their own.
+  // Pending deliveries are few and have a separate index.
   if (source === 'pending')
     return `SELECT ${READ_COLUMNS} FROM deliveries d
       WHERE d.subscription_id = ANY (${ids}) AND ${where}`;
   const columns = max === null ? 'd.day, d.created_at, d.id' : READ_COLUMNS;
-  // Each in the order of its index and no more than can be taken: the planner, which takes every webhook for as busy as the
-  // others of the log, would read whole days for one that has nothing.
+  // Reads each webhook in index order with a limit. Otherwise the planner, which assumes that all webhooks are equally
+  // busy, would read entire days for a webhook without deliveries.
   const most = max === null ? wanted : values.$(max + 1);
   return `SELECT read.* FROM unnest(${ids}) AS webhook (id)
     CROSS JOIN LATERAL (SELECT ${columns} FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}

@@ -1,4 +1,4 @@
-// SQL by hand: counts the log and begins in one statement, its window exact to the microsecond.
+// SQL by hand: counts the deliveries and inserts the recovery in one statement, with a window exact to the microsecond.
 import type { Prisma } from '@runhook/database/prisma';
 import { timestampOf } from './delivery.ts';
 
@@ -8,14 +8,14 @@ export interface NewRecovery {
   subscriptionId: string;
   /** Microseconds since the epoch, as digits. */
   since: string;
-  /** As `since`; null for now. */
+  /** In the same format as `since`; null for the current time. */
   until: string | null;
   deliveryStatus: string;
 }
 
-// Two at once are parted by the index of what is running; the loser's insert adds nothing. Days beyond the one after
-// `until` are left unread, as in the list of deliveries. What completes later is not matched: it may be what this very
-// recovery put back, failed again. The dispatcher's pages hold the same conditions.
+// A unique index permits one running recovery, so of two concurrent inserts one adds nothing. Days after the one that
+// follows `until` are not read, as in the list of deliveries. Deliveries that complete later do not match, because this
+// recovery may have put them back. The dispatcher's pages use the same conditions.
 const INSERT = `
   WITH asked AS (
     SELECT s.id AS subscription_id, ${timestampOf('$3')} AS since, COALESCE(${timestampOf('$4')}, now()) AS until
@@ -38,8 +38,8 @@ const INSERT = `
   RETURNING id`;
 
 /**
- * Counts what matches and begins a recovery of it, which is done at once when nothing does. False when the subscription
- * is inactive or gone, or has a recovery that runs.
+ * Counts the matching deliveries and inserts a recovery of them, which is done at once if there are none. Returns false
+ * if the subscription is inactive, deleted, or has a running recovery.
  */
 export async function insertRecovery(
   transaction: Prisma.TransactionClient,

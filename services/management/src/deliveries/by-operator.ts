@@ -1,4 +1,4 @@
-// SQL by hand: the log; a delivery is found by its id alone, and ended under the condition that it is pending.
+// SQL by hand: finds a delivery of the log by its id alone, and cancels it only if it is pending.
 import { idDay, isId } from '@runhook/contract';
 import { column, inTransaction, type Pool, queryRows } from '@runhook/database';
 import {
@@ -12,15 +12,13 @@ import {
 } from './delivery.ts';
 import { beginRedelivery } from './redeliver.ts';
 
-/*
- * What an operator does to a delivery that a subscriber named by nothing but its id (docs/administration.md#deliveries).
- */
+/* Operators' commands on a delivery of which a subscriber reported only the id (docs/administration.md#deliveries). */
 
 const FIND = 'SELECT account_id, subscription_id FROM deliveries WHERE day = $1 AND id = $2';
 
 const FOUND = { account_id: column.digits, subscription_id: column.text };
 
-/** Whose delivery it is; null when the log has none of that id. */
+/** Returns the account and subscription of a delivery; null if the log does not have it. */
 export async function keyOfDelivery(pool: Pool, id: string): Promise<DeliveryKey | null> {
   if (!isId('delivery', id)) return null;
   const values = [idDay('delivery', id), id];
@@ -28,7 +26,7 @@ export async function keyOfDelivery(pool: Pool, id: string): Promise<DeliveryKey
   return row && { id, accountId: Number(row.account_id), subscriptionId: row.subscription_id };
 }
 
-/** A delivery as operators are shown it, with whose it is. */
+/** A delivery as it is shown to operators, with its account. */
 export interface ShownDelivery {
   delivery: DeliveryView & { account_id: string; webhook_name: string };
   attempts: AttemptView[];
@@ -45,7 +43,9 @@ export async function showDelivery(pool: Pool, key: DeliveryKey): Promise<ShownD
   };
 }
 
-/** Begins a new cycle and answers its number; null when the delivery is pending, or its subscription inactive or gone. */
+/**
+ * Starts a new cycle and returns its number; null if the delivery is pending, or its subscription inactive or deleted.
+ */
 export async function redeliver(pool: Pool, key: DeliveryKey): Promise<number | null> {
   const begun = await inTransaction(pool, (transaction) => beginRedelivery(transaction, key));
   return begun?.cycle ?? null;
@@ -60,8 +60,8 @@ const CANCEL = `
   RETURNING id`;
 
 /**
- * Ends a delivery that waits; false when none of that id does. An attempt on its way is not called back: it is told in the
- * log, and nothing follows it. The queue's job finds it cancelled when it is due.
+ * Cancels a pending delivery; returns false if there is none with that id. An attempt in flight is not aborted: it is
+ * logged, but not followed by another. The job in the queue finds the delivery cancelled when it is due.
  */
 export async function cancelDelivery(pool: Pool, { id, accountId }: DeliveryKey): Promise<boolean> {
   const values = [idDay('delivery', id), id, REASON, accountId];

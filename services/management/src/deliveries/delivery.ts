@@ -1,4 +1,4 @@
-// SQL by hand: the log, found by day and id in its partition, with times to the microsecond.
+// SQL by hand: finds rows of the log by day and id in their partition, with times to the microsecond.
 import { idDay, wellFormedText } from '@runhook/contract';
 import {
   column,
@@ -12,23 +12,26 @@ import {
   type StoredEventData,
 } from '@runhook/database';
 
-/** SQL for a timestamptz as the API shows it: microseconds since the epoch, as digits; null stays null. */
+/** Returns SQL for a timestamptz as the API returns it: microseconds since the epoch, as digits; null remains null. */
 export function microsOf(column: string): string {
   return `(extract(epoch from ${column}) * 1000000)::bigint::text`;
 }
 
-/** SQL for a parameter that holds such digits, as a timestamptz. Multiplied whole, so that no microsecond is lost. */
+/**
+ * Returns SQL that converts a parameter with such digits to a timestamptz. It multiplies whole microseconds instead of
+ * fractions of a second, so that none is lost.
+ */
 export function timestampOf(parameter: string): string {
   return `(timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond')`;
 }
 
-/** Names the log of a subscription: whose it is decides which part of each day it is in. */
+/** Identifies the log of a subscription. The account determines the partition within each day. */
 export interface LogKey {
   accountId: number;
   subscriptionId: string;
 }
 
-/** Names a delivery of a subscription; whose subscription it is was asked before. */
+/** Identifies a delivery of a subscription whose account was checked before. */
 export interface DeliveryKey extends LogKey {
   id: string;
 }
@@ -37,12 +40,15 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled']
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** SQL for a status of `deliveries d`, as a literal: a generic plan cannot use a partial index for a parameter. */
+/**
+ * Returns SQL for a status of `deliveries d`, as a literal because a generic plan cannot use a partial index for a
+ * parameter.
+ */
 export function statusIs(status: DeliveryStatus): string {
   return `d.status = '${status}'`;
 }
 
-/** A delivery as the database has it; times are microseconds since the epoch, as digits. */
+/** A row of a delivery; times are microseconds since the epoch, as digits. */
 export const DELIVERY = {
   id: column.text,
   subscription_id: column.text,
@@ -61,7 +67,7 @@ export const DELIVERY = {
   duration_ms: column.orNull(column.integer),
 };
 
-/** Null when the event is gone, which its retention does a moment before or after the delivery's. */
+/** Null if the event is deleted, because retention deletes it shortly before or after the delivery. */
 const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(isStoredEventData) };
 
 const DELIVERY_WITH_EVENT = {
@@ -73,13 +79,13 @@ const DELIVERY_WITH_EVENT = {
 
 export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: StoredEventData | null };
 
-/** What `DeliveryRow` needs, from `deliveries d`, but the event's data. */
+/** Columns of `DeliveryRow` from `deliveries d`, without the event's data. */
 export const DELIVERY_COLUMNS = `
   d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
   d.reason, d.attempt_count, d.http_status_code, d.error_code, ${microsOf('d.created_at')} AS created_at,
   ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
 
-/** Names a row of the log. */
+/** Identifies a row of the log. */
 export const ROW_KEY = { day: column.text, id: column.text };
 export type RowKey = RowOf<typeof ROW_KEY>;
 
@@ -111,7 +117,7 @@ export async function rowsOfKeys(
   return keys.flatMap(({ id }) => rowsById.get(id) ?? []);
 }
 
-/** A delivery with what its body is rendered from. */
+/** A delivery with the data that its body is rendered from. */
 export type DeliveryWithEvent = RowOf<typeof DELIVERY_WITH_EVENT>;
 
 const SELECT_ONE = `
@@ -136,7 +142,7 @@ const SELECT_ATTEMPTS = `
   WHERE day = $1 AND delivery_id = $2 AND account_id = $3
   ORDER BY number`;
 
-/** Every attempt of a delivery, in the order they were made. */
+/** Returns all attempts of a delivery in order. */
 export async function listAttempts(
   pool: Pool,
   { id, accountId }: Omit<DeliveryKey, 'subscriptionId'>,
@@ -144,7 +150,7 @@ export async function listAttempts(
   return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', id), id, accountId]);
 }
 
-/** A delivery as the log answers it (docs/contract.md#deliveries). */
+/** A delivery as the API returns it (docs/contract.md#deliveries). */
 export interface DeliveryView extends Omit<DeliveryRow, 'http_status_code' | 'event_data'> {
   job_name: string;
   http_status_code: string;
@@ -171,7 +177,7 @@ export function deliveryView(row: DeliveryRow): DeliveryView {
   };
 }
 
-/** One attempt as the database has it. Signature values were masked before they were stored. */
+/** A row of an attempt. Signatures were masked before they were stored. */
 const ATTEMPT = {
   number: column.integer,
   trigger: column.oneOf(['automatic', 'manual'] as const),
@@ -188,13 +194,13 @@ const ATTEMPT = {
   connect_ms: column.orNull(column.integer),
   tls_ms: column.orNull(column.integer),
   first_byte_ms: column.orNull(column.integer),
-  /** Null when nothing was sent. */
+  /** Null if no request was sent. */
   total_ms: column.orNull(column.integer),
 };
 
 type AttemptRow = RowOf<typeof ATTEMPT>;
 
-/** How long the phases of an attempt took, in milliseconds; null where one did not take place. */
+/** Durations of the phases of an attempt in milliseconds; null for a phase that did not take place. */
 export interface TimingsView {
   dns_ms: number | null;
   connect_ms: number | null;
@@ -203,7 +209,7 @@ export interface TimingsView {
   total_ms: number;
 }
 
-/** One attempt as the log answers it (docs/contract.md#attempts). */
+/** An attempt as the API returns it (docs/contract.md#attempts). */
 export interface AttemptView
   extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView> {
   http_status_code: string;

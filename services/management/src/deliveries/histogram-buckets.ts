@@ -1,7 +1,7 @@
 import { DELIVERY_STATUSES, type DeliveryStatus } from './delivery.ts';
 
 export interface HistogramBucket {
-  /** Its beginning, in microseconds since the epoch, as digits. */
+  /** Start of the bucket in microseconds since the epoch, as digits. */
   start: string;
   delivered_count: number;
   failed_count: number;
@@ -9,22 +9,22 @@ export interface HistogramBucket {
   cancelled_count: number;
 }
 
-/** Answer of `GET …/deliveries/histogram`; times are microseconds since the epoch, as digits. */
+/** Response of `GET …/deliveries/histogram`; times are microseconds since the epoch, as digits. */
 export interface HistogramView {
   since: string;
   until: string;
   bucket_seconds: number;
-  /** What was created before it is not counted: too much would have to be read. Null when all is. */
+  /** Deliveries created before it are not counted, because too many rows would be read. Null if all are counted. */
   counted_since: string | null;
   totals: Omit<HistogramBucket, 'start'>;
-  /** Every one of the window, the oldest first; the first and the last may begin before it and end after it. */
+  /** All buckets of the window, oldest first. The first may start before the window, and the last may end after it. */
   buckets: HistogramBucket[];
 }
 
 export const BUCKETS_WANTED = 60;
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
-/** In seconds; each has whole ones of UTC's days. */
+/** Widths in seconds; each divides a UTC day. */
 const WIDTHS = [
   1,
   5,
@@ -41,7 +41,9 @@ const WIDTHS = [
 ];
 const DAY = 24 * HOUR;
 
-/** The narrowest that gives no more than about as many as are wanted. @param spanMicros of the window */
+/**
+ * Returns the narrowest width that gives about the wanted number of buckets or fewer. @param spanMicros of the window
+ */
 export function bucketSeconds(spanMicros: bigint): number {
   const least = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
   return WIDTHS.find((width) => width >= least) ?? DAY * Math.ceil(least / DAY);
@@ -52,7 +54,7 @@ export interface Window {
   until: bigint;
 }
 
-/** Counts by the bucket's start in microseconds. */
+/** Counts by the start of the bucket in microseconds. */
 export type Counts = Map<string, Record<DeliveryStatus, number>>;
 
 const NOTHING: Readonly<Record<DeliveryStatus, number>> = {

@@ -1,4 +1,4 @@
-// SQL by hand: the log of all webhooks of an account, counted by index into bars of one width.
+// SQL by hand: counts the log of all webhooks of an account by index into buckets of one width.
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type AccountCounts, type CountedSlots, SLOT_MICROS } from './account-counts.ts';
 import {
@@ -25,16 +25,16 @@ import {
 import { DAY_MICROS } from './page-seek.ts';
 import { type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
 
-/** What is read at most where rows are, and where an index alone is. */
+/** Limits of reading, where rows are read and where an index suffices. */
 const LIMITS = {
   rows: { atOnce: 20_000, inAll: 60_000 },
   index: { atOnce: 150_000, inAll: 600_000 },
 };
 
 /**
- * Counts the deliveries of an account that were created in a window. What is known by the half-hour is not read
- * again; what did not go well is counted by an index of its own, so that everything else was delivered. Counting stops
- * after a bounded number of rows, from the newest on, and the answer tells where.
+ * Counts the deliveries of an account that were created in a window. Cached half-hours are not read again. Deliveries
+ * that are not delivered are counted by a separate index and subtracted from the total. Counting starts with the newest
+ * delivery and stops after a bounded number of rows; the result contains the time where it stopped.
  */
 export async function readHistogram(
   database: Queryable,
@@ -63,7 +63,7 @@ interface Counting {
   limits: typeof LIMITS;
 }
 
-/** Whether the indexes have all that is asked for. */
+/** Whether indexes contain all columns of the filters. */
 function isCountable(filters: AccountLogFilters): boolean {
   const asked = rowConditions(new Values(), filters);
   return asked.length === 0 || (asked.length === 1 && filters.status === 'delivered');
@@ -98,7 +98,7 @@ function latest(ends: (bigint | null)[]): bigint | null {
   return ends.reduce((last, end) => (end !== null && (last === null || end > last) ? end : last), null);
 }
 
-/** The whole half-hours that are known, and what is left of the window on either side of them. */
+/** Adds the cached half-hours that are completely in the window, and counts the rest of the window on either side. */
 async function addKnown(counting: Counting, known: CountedSlots): Promise<bigint | null> {
   const { window, webhooks } = counting.query;
   const ids = [...webhooks.keys()].filter((id) => known.byWebhook.has(id));
@@ -119,7 +119,7 @@ async function addKnown(counting: Counting, known: CountedSlots): Promise<bigint
   return latest([after, before]);
 }
 
-/** Takes everything for delivered, for now. */
+/** Counts all deliveries as delivered; the caller subtracts the others. */
 async function countAll(counting: Counting, ids: readonly string[], window: Window): Promise<bigint | null> {
   if (ids.length === 0 || window.until <= window.since) return null;
   return await countStretches(counting, window, counting.limits.index, (values, stretch, max) => {
@@ -131,7 +131,7 @@ async function countAll(counting: Counting, ids: readonly string[], window: Wind
   });
 }
 
-/** Reads rows of some sources, each with its status. */
+/** Counts rows of the sources by their status. */
 async function countRows(
   counting: Counting,
   sources: readonly Source[],
@@ -164,7 +164,7 @@ const COUNTED = {
   deliveries: column.integer,
 };
 
-/** Counts stretch after stretch. */
+/** Counts one segment after another. */
 async function countStretches(
   { database, query, width, counts }: Counting,
   window: Window,
@@ -193,7 +193,9 @@ async function countStretches(
   return bound > query.window.until ? query.window.until : bound;
 }
 
-/** A bar's beginning is written as digits once for each, not for each delivery: that would take longer than counting. */
+/**
+ * Formats the start of a bucket once per bucket, since formatting it for each delivery would take longer than counting.
+ */
 function countsOf(scanned: string, width: bigint, values: Values): string {
   const seconds = values.$(Number(width / 1_000_000n));
   return `SELECT ${microsOf('start')} AS start, status, deliveries

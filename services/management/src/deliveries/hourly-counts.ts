@@ -1,4 +1,4 @@
-// SQL by hand: the log, of which millions are counted by the hour.
+// SQL by hand: counts millions of deliveries of the log by the hour.
 import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
@@ -16,30 +16,30 @@ const HOUR_COUNT = {
   deliveries: column.integer,
 };
 
-/** How many deliveries of a subscription and an event type are in a partition and were created in an hour. */
+/** Number of deliveries of a subscription and an event type that are in a partition and were created in an hour. */
 export type HourCount = RowOf<typeof HOUR_COUNT>;
 
 export const HOUR_MICROS = 3_600_000_000n;
 const MINUTE_MICROS = 60_000_000n;
 
-/** What a log must come to before its hours are worth keeping. */
+/** Conditions under which a log is cached. */
 const LIMITS = {
-  /** A log that is read in less is read as it is. */
+  /** Logs that are read in less time are not cached. */
   slowMs: 40,
-  /** Shorter logs are quick to read while the server is not busy. */
+  /** Shorter logs are read quickly unless the server is busy. */
   deliveriesMin: 50_000,
-  /** What is left of a request's time then is enough to read a page. */
+  /** Leaves enough of the request's time to read a page. */
   waitedForMs: 4_000,
 };
 const LOGS_MAX = 100;
-/** A log that was long is so until retention takes of it, or its hours are known. */
+/** Time for which a log counts as long: until retention shortens it or its hours are cached. */
 const LONG_MS = 60_000;
-/** An insert that is under way for longer than this could be missing from the count of its hour. */
+/** An insert that takes longer than this could be missing from the count of its hour. */
 const SETTLED_AFTER_MS = 15 * 60_000;
 
 export interface CountedHours {
   counts: readonly HourCount[];
-  /** Microseconds since the epoch: what was created before it is counted, of the hour that it is in as well. */
+  /** Microseconds since the epoch: deliveries created before it are counted, including those of an incomplete hour. */
   closedBefore: bigint;
 }
 
@@ -47,29 +47,31 @@ interface CountedLog extends CountedHours {
   isLong: boolean;
 }
 
-/** How many deliveries of long logs were created in each hour that is over. */
+/** Caches the number of deliveries of long logs that were created in each completed hour. */
 export interface HourlyCounts {
-  /** Null when they are not known. */
+  /** Returns null if the counts are not cached. */
   known(key: LogKey): CountedHours | null;
   /**
-   * As {@link known}, counting first where they are not: to read what lies so far back would take as long. Null when they
-   * cannot be counted. Throws a 503 when that takes longer than the caller has: it goes on, for when they come again, and a
-   * page that was read beside it would make both of them late.
+   * Returns the cached counts, or counts first, because reading such a distant page would take as long. Returns null if
+   * counting fails. Throws a 503 if counting takes longer than the caller waits: it continues for the next request, and
+   * a page that was read concurrently would delay both.
    */
   counted(key: LogKey): Promise<CountedHours | null>;
   /**
-   * Tells of a page that was read without them. A long or slow log is counted in the background, for the next time.
-   * @param page `eventType` where it was of that alone
+   * Reports a page that was read without the cache. A long or slow log is counted in the background for the next page.
+   * @param page `eventType` is set if only that type was read
    */
   wasRead(key: LogKey, page: { isLong: boolean; durationMs: number; eventType?: string | null }): void;
-  /** Whether such a page was found to be of a long log just now: how many there are at least need not be counted again. */
+  /**
+   * Whether such a page was recently found to be of a long log, so that its minimum length need not be counted again.
+   */
   isLong(key: LogKey, eventType: string | null): boolean;
 }
 
 /**
- * A delivery is created at the moment of its insert, and leaves with its whole day: what an hour that is over holds
- * stays as it is until retention takes the day. So these counts are kept in memory. While somebody looks they are made
- * again in the background, once a minute or less often: so late is it noticed that a day is gone.
+ * Caches the counts of completed hours in memory. Deliveries are created with the time of their insert and deleted with
+ * their day, so the count of a completed hour is constant until retention drops the day. While the log is viewed, the
+ * counts are refreshed in the background at most once a minute, which is the delay until a dropped day is noticed.
  */
 export function createHourlyCounts(database: Queryable, limits: Partial<typeof LIMITS> = {}): HourlyCounts {
   const { slowMs, deliveriesMin, waitedForMs } = { ...LIMITS, ...limits };
@@ -103,7 +105,7 @@ export function createHourlyCounts(database: Queryable, limits: Partial<typeof L
     known,
     async counted(key) {
       const { subscriptionId } = key;
-      // Who asks for what lies so far back takes it to be long.
+      // A caller that requests such a distant page assumes that the log is long.
       const isGood = logs.usable(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
       if (!isGood) {
         const isInTime = count(key, true).then(() => true);
@@ -121,18 +123,20 @@ export function createHourlyCounts(database: Queryable, limits: Partial<typeof L
   };
 }
 
-/** What is counted: deliveries of a subscription created at or after `since` and before `until`. */
+/** Selects deliveries of a subscription created at or after `since` and before `until`. */
 export interface HourQuery extends LogKey {
   eventType: string | null;
   status: DeliveryFilters['status'];
-  /** Microseconds since the epoch; null where it is open. */
+  /** Microseconds since the epoch; null for no bound. */
   since: bigint | null;
   until: bigint | null;
 }
 
 /**
- * The hours that have any, in no order. `not delivered` is asked of the indexes of what is pending or failed.
- * @param query `byEventType` parts an hour by event type, which reads the rows; else `eventType` is "" in the answer
+ * Returns the hours that have deliveries, in no order. `not delivered` uses the indexes of pending and of failed
+ * deliveries.
+ * @param query `byEventType` splits an hour by event type, which reads the rows; otherwise `eventType` is "" in the
+ * result
  */
 export async function countHours(
   database: Queryable,
@@ -172,7 +176,9 @@ export async function countHours(
   );
 }
 
-/** In microseconds since the epoch, a multiple of the width: what was created before it is there by now. */
+/**
+ * Returns a multiple of the width, in microseconds since the epoch: deliveries created before it have been committed.
+ */
 export function settledBefore(widthMicros: bigint): bigint {
   const settled = BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n;
   return settled - (settled % widthMicros);

@@ -1,19 +1,19 @@
-// SQL by hand: the log of several subscriptions, each read in its own time and its own days, in one statement.
+// SQL by hand: reads the logs of several subscriptions, each in its own time and days, in one statement.
 import { type Cause, causeOf } from '@runhook/contract/causes';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { microsOf, timestampOf } from './delivery.ts';
 
-/** Counting stops here. */
+/** Maximum count of deliveries. */
 export const COUNT_MAX = 5_000;
-/** So many of the newest failed deliveries say why it fails. */
+/** Number of the newest failed deliveries that are examined for causes. */
 export const SAMPLE_MAX = 100;
 
-/** When a subscription failed. */
+/** A time during which a subscription failed. */
 export interface FailingTime {
   subscriptionId: string;
   /** Microseconds since the epoch, as digits. */
   since: string;
-  /** Null while it does. */
+  /** Null while it still fails. */
   until: string | null;
 }
 
@@ -21,9 +21,9 @@ export interface FailingTime {
 export interface CauseView extends Cause {
   http_status_code: string;
   error_code: string | null;
-  /** Of the newest deliveries that were looked at. */
+  /** Number of examined deliveries with this cause. */
   delivery_count: number;
-  /** The latest delivery that failed for it. */
+  /** The latest delivery that failed with this cause. */
   delivery_id: string;
   attempted_at: string;
 }
@@ -37,7 +37,7 @@ export interface Evidence {
     first_delivery: { id: string; created_at: string } | null;
     last_delivery: { id: string; created_at: string } | null;
   };
-  /** The most frequent first. */
+  /** The most frequent cause first. */
   causes: CauseView[];
 }
 
@@ -49,7 +49,8 @@ const TIMES = `
 
 const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
 
-// Those under way when it began to fail were created a deadline earlier at most; an id may be a day older or younger.
+// Deliveries in flight when the failures began were created at most one deadline earlier. The day of an event id may
+// differ by one.
 const FAILING = `
   FROM deliveries d
   WHERE d.account_id = $4 AND d.subscription_id = w.subscription_id
@@ -71,7 +72,7 @@ const COUNTS = `
   ${oneOf('ASC')} f ON true ${oneOf('DESC')} l ON true`;
 
 const COUNTS_ROW = {
-  /** In the list of times, from 1. */
+  /** Index in the list of times, from 1. */
   place: column.integer,
   delivery_count: column.integer,
   failed_count: column.integer,
@@ -108,7 +109,7 @@ const REASON_ROW = {
   attempted_at: column.digits,
 };
 
-/** What an account's log has of each time, in their order. */
+/** Returns the counts and causes of each time, in input order. */
 export async function evidenceOf(
   database: Queryable,
   accountId: number,
@@ -151,7 +152,7 @@ function deliveryAt(id: string | null, createdAt: string | null): { id: string; 
   return id === null || createdAt === null ? null : { id, created_at: createdAt };
 }
 
-/** Answers that differ may have the same cause. */
+/** Groups failures by cause: different responses may have the same one. */
 function causesOf(reasons: readonly RowOf<typeof REASON_ROW>[]): CauseView[] {
   const causes = new Map<string, CauseView>();
   for (const reason of [...reasons].sort((a, b) =>

@@ -8,20 +8,26 @@ import type { ListDependencies } from './routes.ts';
 
 export const INCIDENT_STATUSES = ['open', 'closed'] as const;
 
-/** A time when a webhook fails, or failed (docs/contract.md#incidents); times are microseconds since the epoch, as digits. */
+/**
+ * A time during which a webhook fails or failed (docs/contract.md#incidents); times are microseconds since the epoch,
+ * as digits.
+ */
 export interface IncidentView {
   subscription_id: string;
   subscription_name: string;
   status: (typeof INCIDENT_STATUSES)[number];
-  /** Start of the first attempt that failed. */
+  /** Start of the first failed attempt. */
   since: string;
-  /** Start of the attempt that succeeded; null while it is open. */
+  /** Start of the first successful attempt; null while the incident is open. */
   until: string | null;
-  /** When its endpoint was changed or it was switched on, which ends its failures; open until an attempt since succeeds. */
+  /**
+   * Time when the endpoint was changed or the webhook activated, which ends its failures. The incident is open until a
+   * later attempt succeeds.
+   */
   moved_at: string | null;
-  /** Attempts in a row. */
+  /** Number of consecutive failed attempts. */
   failure_count: number;
-  /** Null until one succeeded, and of what is closed. */
+  /** Null for closed incidents, and if no attempt ever succeeded. */
   last_success_at: string | null;
   delivery_count: Evidence['counts']['delivery_count'];
   failed_count: number;
@@ -32,7 +38,7 @@ export interface IncidentView {
   causes: CauseView[];
 }
 
-/** Fewer failures in a shorter time are none: the trigger that keeps those that end has the same numbers. */
+/** Failures below both limits are no incident. The trigger that stores ended incidents must have the same limits. */
 const FAILURES_MIN = 5;
 const OPEN_AFTER_MS = 60_000;
 
@@ -53,7 +59,7 @@ interface Filters {
   subscriptionId?: string;
 }
 
-/** Open ones first, then those that have ended; each the newest first (docs/contract.md#incidents). */
+/** Lists open incidents, then closed ones, each newest first (docs/contract.md#incidents). */
 export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
   return {
     method: 'GET',
@@ -104,7 +110,7 @@ const subscriptionIdText = readBy(
   'must be the id of a webhook',
 );
 
-/** As many as an account has subscriptions, at most. */
+/** Returns at most one incident for each subscription of the account. */
 async function failingSpans(prisma: PrismaClient, { accountId, subscriptionId }: Filters): Promise<Span[]> {
   const rows = await prisma.subscription.findMany({
     where: {
@@ -113,7 +119,7 @@ async function failingSpans(prisma: PrismaClient, { accountId, subscriptionId }:
       ...(subscriptionId !== undefined && { id: subscriptionId }),
       failingSince: { not: null },
       AND: [
-        // One that its owner switched off is nobody's concern.
+        // A webhook that its owner deactivated needs no attention.
         { OR: [{ active: true }, { deactivateReason: { not: null } }] },
         {
           OR: [
@@ -156,7 +162,7 @@ const ENDED = {
 
 type EndedRow = Prisma.IncidentGetPayload<{ select: typeof ENDED }>;
 
-/** What another endpoint has ended, while nothing has been delivered there and nothing has failed either. */
+/** Returns incidents that a change of the endpoint ended, while no attempt has succeeded or failed since. */
 async function unprovenMoves(
   prisma: PrismaClient,
   { accountId, subscriptionId }: Filters,

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 const BYTES_MAX = 32 * 1_024 * 1_024;
 const FRESH_MS = 60_000;
 const USABLE_MS = 10 * 60_000;
-/** Counting again takes at most this share of the time. */
+/** Maximum share of the time that counting may take. */
 const SHARE = 0.01;
 
 interface Kept<Counts> {
@@ -15,8 +15,8 @@ interface Kept<Counts> {
 }
 
 /**
- * What was counted of something long, kept in memory for minutes, or for as much longer as counting takes, and counted in
- * the background.
+ * Caches counts of long logs in memory for minutes, or for longer if counting takes long, and refreshes them in the
+ * background.
  */
 export class KeptCounts<Counts extends object> {
   readonly #kept: LRUCache<string, Kept<Counts>>;
@@ -26,7 +26,7 @@ export class KeptCounts<Counts extends object> {
     this.#kept = new LRUCache<string, Kept<Counts>>({ maxSize: bytesMax, sizeCalculation: approximateBytes });
   }
 
-  /** Null when nothing is known, or nothing that is still good. */
+  /** Returns null if there are no counts or they are too old. */
   usable(key: string): Counts | null {
     const kept = this.#kept.get(key);
     return kept === undefined || isOlder(kept, USABLE_MS) ? null : kept.counts;
@@ -37,12 +37,12 @@ export class KeptCounts<Counts extends object> {
     return kept !== undefined && !isOlder(kept, FRESH_MS);
   }
 
-  /** Resolves when it was counted. Once at a time; whoever comes meanwhile waits for the same. */
+  /** Counts, and resolves when done. Concurrent calls for a key share one count. */
   count(key: string, counts: () => Promise<Counts>): Promise<void> {
     const running = this.#underWay.get(key);
     if (running) return running;
     const counting = this.#count(key, counts)
-      // It is read as short ones are, then, and whoever looks next brings another try.
+      // The log is then read without counts, and the next read tries again.
       .catch(() => void this.#kept.delete(key))
       .finally(() => this.#underWay.delete(key));
     this.#underWay.set(key, counting);

@@ -1,4 +1,4 @@
-// SQL by hand: the log, whose pages are found among millions by their place.
+// SQL by hand: finds pages of the log among millions of rows by their position.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
 import { type DeliveryRow, type LogKey, ROW_KEY, rowsOfKeys } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
@@ -11,9 +11,9 @@ import {
   whereOf,
 } from './page-seek.ts';
 
-/** Counting stops here: a busy webhook's log has more rows than a page's footer is worth. */
+/** Maximum count; counting more rows of a busy webhook's log would cost more than the total is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
-/** And here where every row that is counted is read, unless somebody asks for what lies beyond. */
+/** Maximum count if every counted row must be read, unless the caller requests a later page. */
 export const READ_COUNT_MAX = 50_000;
 
 export interface DeliveryQuery extends LogKey {
@@ -28,12 +28,12 @@ export interface DeliveryPage {
 }
 
 /**
- * A page of a subscription's log, newest first, with each event's data, and how many match in all. Where the hours of a
- * long log are known, neither what is counted nor what is skipped is read, and it is counted up to
- * {@link TOTAL_COUNT_MAX}; else a page among the first is counted up to {@link READ_COUNT_MAX}, once in a while, and the
- * hours are counted in the background. A filter for the few that did not go well, or for one run, has an index of its own and
- * needs no such help.
- * @param isThere the webhook was found: it is asked for at the same time, and nothing is kept of one that is nobody's
+ * Reads a page of a subscription's log, newest first, with each event's data and the number of matches. With cached
+ * hours of a long log, the skipped rows are not read, and matches are counted up to {@link TOTAL_COUNT_MAX}. Otherwise
+ * matches of the first pages are counted up to {@link READ_COUNT_MAX}, at intervals, and the hours are counted in the
+ * background. Filters for a run or for the few deliveries that are not delivered have separate indexes and need no
+ * cache.
+ * @param isThere resolves if the webhook exists; awaited before counts are cached
  */
 export async function listDeliveries(
   database: Queryable,
@@ -48,7 +48,8 @@ export async function listDeliveries(
   const known = hourlyCounts.known(query) ?? (isFarBack(query) ? await counted() : null);
   if (known !== null) return await readSought(database, query, await seekPage(database, known, query));
   const startedAtMs = performance.now();
-  // Nothing leaves these but by retention, a day at a time; a window moves, and what was delivered may be sent again.
+  // Only retention removes rows that match these filters, a day at a time. The matches of other filters change, since a
+  // window may move and a redelivery changes the status.
   const isOnlyAddedTo = status === null && since === null && until === null && !isFarBack(query);
   const isLong = isOnlyAddedTo && hourlyCounts.isLong(query, eventType);
   const page = isLong
@@ -64,12 +65,12 @@ function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): 
   return offset + limit >= READ_COUNT_MAX;
 }
 
-// The keys come first, from the index alone, and the rows of the page by their keys. The day leads the order: it lets a page end after
-// the newest partition that fills it.
+// The keys are read first, from the index alone, then the rows of the page by their keys. The order begins with the
+// day, so that a page ends with the newest partition that fills it.
 const KEYS_NEWEST_FIRST = 'ORDER BY day DESC, created_at DESC, id DESC';
 const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
 
-/** Counts, and finds the keys of the page, in one statement. */
+/** Counts the matches and finds the keys of the page in one statement. */
 async function readPage(database: Queryable, query: DeliveryQuery): Promise<DeliveryPage> {
   const { accountId, limit, offset } = query;
   const conditions = deliveryConditions(query, query.filters);
@@ -85,7 +86,7 @@ async function readPage(database: Queryable, query: DeliveryQuery): Promise<Deli
     [limit, offset, ...valuesOf(conditions)],
   );
   const [first] = found;
-  // One row of nulls stands for an empty page.
+  // An empty page is one row of nulls.
   const keys = found.filter(({ id }) => id !== null).filter((row) => requireColumns(row, ROW_KEY));
   return {
     rows: await rowsOfKeys(database, accountId, keys),
@@ -93,14 +94,14 @@ async function readPage(database: Queryable, query: DeliveryQuery): Promise<Deli
   };
 }
 
-/** Reads what is left to read once it is known how many there are, and in which hours the page is. */
+/** Reads the rows of a page whose total count and hours are known. */
 async function readSought(database: Queryable, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
   const totalCount = Math.min(seek.totalCount, TOTAL_COUNT_MAX);
   if (seek.parts.length === 0) return { rows: [], totalCount };
   const shared = deliveryConditions(query, query.filters);
   const values = [query.limit, seek.offset, ...valuesOf(shared)];
   const where = whereOf(shared, 2);
-  // Each part has its own limit, so that no plan sorts a whole day for a page that goes across midnight.
+  // Each part has its own limit, so that no plan sorts an entire day for a page that spans midnight.
   const parts = seek.parts.map((part) => {
     const ofPart = whereOf(part, values.length);
     values.push(...valuesOf(part));

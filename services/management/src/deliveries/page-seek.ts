@@ -8,12 +8,12 @@ import {
   type HourQuery,
 } from './hourly-counts.ts';
 
-/** Where a page begins and ends. */
+/** Position of a page. */
 export interface PageSeek {
   totalCount: number;
-  /** Each narrows the list to a part of it that the page is in, the newest first; none when the page is empty. */
+  /** Conditions for each part of the list that the page is in, newest first; empty if the page is empty. */
   parts: Condition[][];
-  /** What to skip of these hours. */
+  /** Number of rows to skip in these parts. */
   offset: number;
 }
 
@@ -24,8 +24,8 @@ interface PageQuery extends LogKey {
 }
 
 /**
- * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. What the
- * known hours do not cover is counted: the hours that are not over, and the ends of a window that cut an hour.
+ * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. Hours that
+ * the cache does not cover are counted: incomplete hours, and the ends of a window that divide an hour.
  */
 export async function seekPage(
   database: Queryable,
@@ -52,8 +52,9 @@ export async function seekPage(
 }
 
 /**
- * From the end of the newest hour back to the beginning of the oldest one. The newest day is a part by itself: with the
- * day known, the index leads to the hour, where a comparison of both would begin at the end of the day.
+ * Returns conditions from the end of the newest hour to the start of the oldest one. The newest day is a separate part,
+ * because with a fixed day the index finds the hour, whereas a comparison of day and time would start at the end of the
+ * day.
  */
 function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
   const startOf = ({ hour }: HourCount, hours = 0) => String(BigInt(hour + hours) * HOUR_MICROS);
@@ -97,7 +98,7 @@ async function matchingHours(
   return inDays([...without(kept, notDelivered), ...counted.flat()], filters);
 }
 
-/** The counts of an hour's event types, and of its parts, in one. */
+/** Merges the counts of an hour's event types and parts. */
 function wholeHours(counts: readonly HourCount[]): HourCount[] {
   const byHour = new Map<string, HourCount>();
   for (const one of counts) {
@@ -110,7 +111,7 @@ function wholeHours(counts: readonly HourCount[]): HourCount[] {
 
 type Range = Pick<HourQuery, 'since' | 'until'>;
 
-/** The whole hours of the window that are over; null when there are none. */
+/** Returns the completed hours that are entirely in the window; null if there are none. */
 function innerHours({ since, until }: Range, closedBefore: bigint): (Range & { until: bigint }) | null {
   const first = since === null ? null : since + ((HOUR_MICROS - (since % HOUR_MICROS)) % HOUR_MICROS);
   const wholeUntil = until === null ? closedBefore : until - (until % HOUR_MICROS);
@@ -118,7 +119,7 @@ function innerHours({ since, until }: Range, closedBefore: bigint): (Range & { u
   return first !== null && first >= end ? null : { since: first, until: end };
 }
 
-/** What of the window the inner hours leave. */
+/** Returns the ranges of the window outside of the inner hours. */
 function outerRanges(window: Range, inner: Range & { until: bigint }): Range[] {
   const ranges: Range[] = [];
   if (window.since !== null && window.since !== inner.since)
@@ -128,7 +129,7 @@ function outerRanges(window: Range, inner: Range & { until: bigint }): Range[] {
   return ranges;
 }
 
-/** The same days as the list itself reads. */
+/** Filters by the same days as the list. */
 function inDays(hours: HourCount[], filters: DeliveryFilters): HourCount[] {
   const { firstDay, lastDay } = daysOf(filters);
   return hours.filter(({ day }) => (firstDay === null || day >= firstDay) && day <= lastDay);
@@ -145,29 +146,30 @@ function microsOf(text: string | null): bigint | null {
   return text === null ? null : BigInt(text);
 }
 
-/** Null filters let everything through. */
+/** Null filters match everything. */
 export interface DeliveryFilters {
   status: DeliveryStatus | null;
   eventType: string | null;
   runId: number | null;
-  /** Microseconds since the epoch, as digits; deliveries created at or after it. */
+  /** Earliest creation, inclusive, in microseconds since the epoch, as digits. */
   since: string | null;
-  /** As `since`; deliveries created before it. */
+  /** Latest creation, exclusive, in the same format as `since`. */
   until: string | null;
 }
 
 export const DAY_MICROS = 86_400_000_000n;
 
-/** What a query asks of `deliveries d`; `sql` gets the name of the parameter that holds `value`, if it has one. */
+/** A condition on `deliveries d`; `sql` gets the name of the parameter that holds `value`, if there is one. */
 export interface Condition {
   sql: (parameter: string) => string;
   value?: string | number;
 }
 
 /**
- * Only the days that are asked for are read, with one more on each side: an event's id, which decides the day, may be
- * up to a day ahead of its deliveries. One that was published with an id older than a day is listed under that day;
- * but what failed or was cancelled is listed whatever its day, so that as many are counted as a recovery would take.
+ * Returns the conditions of a list. It reads only the days of the window, with one more on each side, because the id of
+ * an event, which determines the day, may be up to a day ahead of its deliveries. A delivery of an event with an older
+ * id is listed under the day of the id. Failed and cancelled deliveries are listed whatever their day, so that the
+ * count equals that of a recovery.
  */
 export function deliveryConditions(
   { accountId, subscriptionId }: LogKey,
@@ -190,7 +192,7 @@ export function deliveryConditions(
   return status === null ? asked : [...asked, { sql: () => statusIs(status) }];
 }
 
-/** The days (`YYYY-MM-DD`) that a window reads; null where it is open. No event has an id of later than tomorrow. */
+/** Returns the days (`YYYY-MM-DD`) that a window reads; null for no bound. No event id is later than tomorrow. */
 function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   firstDay: string | null;
   lastDay: string;
@@ -203,16 +205,16 @@ function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   };
 }
 
-/** PostgreSQL's dates are not bound to four digits of a year, nor to years after the first. */
+/** Bounds the day, since PostgreSQL's dates are not limited to years of four digits after the first. */
 export function dayOf(micros: bigint): string {
   const bounded = micros < 0n ? 0n : micros > LAST_MICROS ? LAST_MICROS : micros;
   return new Date(Number(bounded / 1000n)).toISOString().slice(0, 10);
 }
 
-/** In the last day of the year 9999. */
+/** A time in the last day of the year 9999. */
 export const LAST_MICROS = 253_402_300_799_000_000n;
 
-/** The conditions in SQL. @param taken how many parameters the statement has before theirs */
+/** Returns the conditions in SQL. @param taken number of parameters that precede theirs */
 export function whereOf(conditions: readonly Condition[], taken: number): string {
   let number = taken;
   const parts = conditions.map(({ sql, value }) => {
@@ -222,7 +224,7 @@ export function whereOf(conditions: readonly Condition[], taken: number): string
   return parts.join(' AND ') || 'true';
 }
 
-/** For the parameters of {@link whereOf}. */
+/** Returns the values for the parameters of {@link whereOf}. */
 export function valuesOf(conditions: readonly Condition[]): (string | number)[] {
   return conditions.flatMap(({ value }) => value ?? []);
 }

@@ -1,4 +1,4 @@
-// SQL by hand: the log of a whole page of webhooks, counted by the hour from its indexes.
+// SQL by hand: counts the logs of a page of webhooks by the hour from indexes.
 import { isId } from '@runhook/contract';
 import { column, queryRows } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
@@ -14,14 +14,16 @@ import {
   STATISTICS_HOURS_MAX,
 } from './statistics.ts';
 
-/** How many deliveries of a webhook were created in each of the last hours, and how many of these are failed now. */
+/**
+ * Number of deliveries of a webhook that were created in each of the last hours, and how many of them are failed now.
+ */
 export interface RatesView {
   subscription_id: string;
-  /** The beginning of the first hour, in microseconds since the epoch, as digits. */
+  /** Start of the first hour in microseconds since the epoch, as digits. */
   since: string;
   delivery_count: number;
   failed_count: number;
-  /** By hour, the oldest first. */
+  /** By hour, oldest first. */
   delivery_counts: number[];
   failed_counts: number[];
 }
@@ -33,7 +35,7 @@ interface RatesQuery {
   hours: number;
 }
 
-/** The last hours of several webhooks in one answer, for a list (docs/contract.md#statistics). */
+/** Returns the last hours of several webhooks in one response, for a list (docs/contract.md#statistics). */
 export function ratesEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
   const rates = cachedWhereSlow((query: Read<RatesQuery>) => readRates(prisma, query), {
     keyOf: ({ accountId, subscriptionIds, hours }) => `${accountId} ${hours} ${subscriptionIds.join()}`,
@@ -65,7 +67,7 @@ const subscriptionIds = readBy((text) => {
   return isGood ? ids : null;
 }, `must be ids of webhooks, up to ${LIMIT_MAX} with commas between them`);
 
-// Both counts come from indexes: of all deliveries without a look at their rows, and of the few that are not delivered.
+// Both counts come from indexes: of all deliveries, by an index-only scan, and of the few that are not delivered.
 const OF_THEM = `
   d.account_id = $3 AND d.subscription_id = ANY ($1::text[]) AND d.created_at >= ${timestampOf('$2')}
   AND d.day >= ${dayOf(timestampOf('$2'))} - 1 AND d.day <= ${dayOf('now()')} + 1`;
@@ -84,7 +86,7 @@ const SELECT = `
 
 const ROW = {
   subscription_id: column.text,
-  /** From the first one, which is 0. */
+  /** Hours since the first one, which is 0. */
   hour: column.integer,
   deliveries: column.integer,
   failed: column.integer,
@@ -92,7 +94,7 @@ const ROW = {
 
 const HOUR_MS = 3_600_000;
 
-/** Those of the account, by id; others are left out. */
+/** Returns the rates of the account's webhooks, by id; omits other ids. */
 async function readRates(prisma: PrismaClient, query: Read<RatesQuery>): Promise<RatesView[]> {
   const { accountId, subscriptionIds: wanted, hours, database } = query;
   const own = await prisma.subscription.findMany({
@@ -107,7 +109,7 @@ async function readRates(prisma: PrismaClient, query: Read<RatesQuery>): Promise
     const delivery_counts = new Array<number>(hours).fill(0);
     const failed_counts = new Array<number>(hours).fill(0);
     for (const row of rows) {
-      // The clock of the database may be in the next hour already: that is the next look's.
+      // The clock of the database may already be in the next hour, which the next call shows.
       if (row.subscription_id !== subscription_id || row.hour >= hours) continue;
       delivery_counts[row.hour] = row.deliveries;
       failed_counts[row.hour] = row.failed;

@@ -19,7 +19,7 @@ import { RECOVER_PATH, RECOVERIES_PATH, RECOVERY_PATH } from './routes.ts';
 
 const INACTIVE = 'The webhook is inactive: activate it to recover its deliveries.';
 const CHANGING = 'The webhook or a recovery of it has just changed: try again.';
-/** A recovery that was in the way may have ended by the time it is looked for. */
+/** A conflicting recovery may end between the insert and the read, so both are retried. */
 const TRIES_MAX = 3;
 
 /** Recoveries (docs/contract.md#recovery). */
@@ -33,8 +33,8 @@ export function recoveryEndpoints(deps: { prisma: PrismaClient }): AccountEndpoi
 }
 
 /**
- * Puts back what failed in a window, paced: the answer has the count at once, the dispatcher does the work, and
- * {@link getRecoveryEndpoint} tells how far it is.
+ * Puts back failed deliveries of a window at a limited rate. The response has the count at once, the dispatcher does
+ * the work, and {@link getRecoveryEndpoint} reports its progress.
  */
 function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
@@ -78,7 +78,7 @@ async function begin(
   throw new ConflictError(CHANGING);
 }
 
-/** Those of a subscription, newest first. */
+/** Lists the recoveries of a subscription, newest first. */
 function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -110,7 +110,7 @@ function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
 const STOPPED = 'It was stopped.';
 const ENDED = 'The recovery has ended.';
 
-/** Puts back nothing more. What it has put back goes on. */
+/** Stops a recovery. Deliveries that it has put back continue. */
 function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'POST',
@@ -134,7 +134,7 @@ function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
   };
 }
 
-/** How far a recovery is. */
+/** Returns the progress of a recovery. */
 function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -148,7 +148,7 @@ function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpo
   };
 }
 
-/** What a recovery may put back. */
+/** Statuses of deliveries that a recovery may put back. */
 export const RECOVERABLE_STATUSES = ['failed', 'cancelled'] as const;
 export type RecoverableStatus = (typeof RECOVERABLE_STATUSES)[number];
 
@@ -157,23 +157,25 @@ export type RecoveryStatus = (typeof RECOVERY_STATUSES)[number];
 
 export type RecoveryOutcome = Record<DeliveryStatus, number>;
 
-/** A recovery as the API answers it; times are microseconds since the epoch, as digits. */
+/** A recovery as the API returns it; times are microseconds since the epoch, as digits. */
 export interface RecoveryView {
   id: string;
   subscription_id: string;
   status: RecoveryStatus;
-  /** Why it was cancelled. */
+  /** Reason of the cancellation. */
   reason: string | null;
-  /** Deliveries created at or after it. */
+  /** Earliest creation of its deliveries, inclusive. */
   since: string;
-  /** Deliveries created before it. */
+  /** Latest creation of its deliveries, exclusive. */
   until: string;
   delivery_status: RecoverableStatus;
-  /** How many deliveries matched when it was created. */
+  /** Number of deliveries that matched when it was created. */
   total_count: number;
-  /** How many have been put back; less than `total_count` in the end when others put some back meanwhile. */
+  /**
+   * Number of deliveries that were put back; finally less than `total_count` if others were put back by other calls.
+   */
   recovered_count: number;
-  /** What has become of these, without those that were put back again since. */
+  /** Current statuses of these deliveries, without those that were put back again since. */
   outcome: RecoveryOutcome;
   created_at: string;
   completed_at: string | null;
@@ -182,7 +184,7 @@ export interface RecoveryView {
 /** Body of `POST …/recover`, its times as microseconds since the epoch in digits. */
 export interface RecoveryRequest {
   since: string;
-  /** Omitted: the moment of the call. */
+  /** The time of the call when omitted. */
   until?: string;
   status: RecoverableStatus;
 }
@@ -229,7 +231,7 @@ type RecoveryRow = Prisma.RecoveryGetPayload<{ select: typeof SHOWN }>;
 
 const NO_OUTCOME: RecoveryOutcome = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
 
-/** By recovery. */
+/** Returns the outcomes by recovery. */
 async function outcomesOf(
   prisma: Pick<PrismaClient, 'delivery'>,
   { id: accountId }: AccountRequest['account'],
@@ -268,7 +270,7 @@ function recoveryView(row: RecoveryRow, outcome: RecoveryOutcome = NO_OUTCOME): 
   };
 }
 
-/** The id of the subscription's recovery that runs, or null. */
+/** Returns the id of the subscription's running recovery, or null. */
 async function findRunningRecovery(prisma: PrismaClient, subscriptionId: string): Promise<string | null> {
   const running = await prisma.recovery.findFirst({
     where: { subscriptionId, status: 'running' },
@@ -277,7 +279,7 @@ async function findRunningRecovery(prisma: PrismaClient, subscriptionId: string)
   return running?.id ?? null;
 }
 
-/** The one that the path names, of the subscription that it names. */
+/** Returns the recovery that the path names, if it belongs to the subscription in the path. */
 async function requiredRecovery(prisma: PrismaClient, request: AccountRequest): Promise<RecoveryRow> {
   const { id: subscriptionId } = await requiredSubscription(prisma, request);
   const id = request.param('recovery_id');

@@ -1,4 +1,4 @@
-// SQL by hand: the log; begun in one statement, under the lock of the delivery.
+// SQL by hand: starts a cycle in one statement under a lock of the delivery's row.
 import { attemptsLeft, idDay } from '@runhook/contract';
 import { column, inTransaction, queryRows, type Transaction } from '@runhook/database';
 import type { DeliveryQueue, QueuedDelivery } from '@runhook/queue';
@@ -18,21 +18,23 @@ import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } fr
 
 const PENDING = 'The delivery is still pending.';
 const INACTIVE = 'The webhook is inactive: activate it to deliver again.';
-/** The caller has what was promised before the queue is asked: it does not wait for one that does not answer. */
+/**
+ * Deadline of the queue: the redelivery is committed, so the caller does not wait for a queue that does not respond.
+ */
 const HURRY_MS = 2_000;
 
 export interface RedeliverDependencies extends LogDependencies {
   deliveryQueue: Pick<DeliveryQueue, 'add'>;
   deliveryMaxRetries: number;
   logger: Pick<Logger, 'warn'>;
-  /** How long the caller waits for the queue; {@link HURRY_MS} when omitted. */
+  /** Time the caller waits for the queue; {@link HURRY_MS} when omitted. */
   hurryMs?: number | undefined;
 }
 
 /**
- * The same delivery, a fresh cycle: an attempt at once and its retries (docs/contract.md#redelivery). Committed, it is
- * promised; the queue is told so that it happens now. A queue that does not answer may have taken the job all the same,
- * so nothing is undone: the dispatchers' reconciler puts back what is pending and has no job.
+ * Starts a new cycle of the delivery: an immediate attempt and its retries (docs/contract.md#redelivery). The commit
+ * guarantees it, and a job in the queue starts it at once. A queue that does not respond may have accepted the job, so
+ * nothing is undone: the dispatchers' reconciler puts back pending deliveries without a job.
  */
 export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint {
   const { prisma, pool, deliveryMaxRetries } = deps;
@@ -71,7 +73,7 @@ async function hurry(deps: RedeliverDependencies, delivery: QueuedDelivery): Pro
 
 const BEGUN = { ...DELIVERY, cycle: column.integer };
 
-/** A delivery that has begun another cycle. */
+/** A delivery in a new cycle. */
 interface BegunCycle {
   cycle: number;
   delivery: Omit<DeliveryRow, 'event_data'>;
@@ -90,11 +92,14 @@ const KEPT_COLUMNS = [
   'total_ms',
 ];
 
-/** By itself: a log that is spread over servers locks no row beside a look at a table that is not. */
+/**
+ * A separate statement, because a log that is distributed over servers cannot lock rows in a query that also reads a
+ * table that is not distributed.
+ */
 const ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL';
 
-// The lock of the row makes two at once take turns, and the one that waited finds the delivery pending. An only attempt
-// that is kept with its delivery gets a row of its own before it is not the only one any more.
+// The row lock serializes concurrent calls; the second one finds the delivery pending. A single attempt is stored in
+// the delivery's row, so it is moved to a row of `attempts` before the next one.
 const BEGIN = `
   WITH held AS MATERIALIZED (
     SELECT d.* FROM deliveries d
@@ -116,7 +121,7 @@ const BEGIN = `
   )
   SELECT ${DELIVERY_COLUMNS}, d.cycle FROM begun d`;
 
-/** Begins a manual cycle; null when the delivery is pending, or its subscription inactive or gone. */
+/** Starts a manual cycle; returns null if the delivery is pending, or its subscription inactive or deleted. */
 export async function beginRedelivery(
   transaction: Transaction,
   { id, accountId, subscriptionId }: DeliveryKey,

@@ -31,13 +31,13 @@ export const RECOVERY_PATH = `${SUBSCRIPTION_PATH}/recovery/:recovery_id` as con
 export const STATISTICS_PATH = `${SUBSCRIPTION_PATH}/statistics` as const;
 export const DELIVERY_PATH = `${SUBSCRIPTION_PATH}/delivery/:delivery_id` as const;
 
-/** The subscription that a request names comes through Prisma Client, what is of the log by hand. */
+/** Subscriptions are read with Prisma Client, rows of the log with SQL by hand. */
 export interface LogDependencies {
   prisma: PrismaClient;
   pool: Pool;
 }
 
-/** As {@link LogDependencies}, for what lists or counts: it may come from a replica. */
+/** Dependencies of endpoints that list or count, which may read from a replica. */
 export interface ListDependencies {
   prisma: PrismaClient;
   reads: LaggingReads;
@@ -48,7 +48,7 @@ export function deliveryEndpoints(deps: LogDependencies & ListDependencies): Acc
   return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
 }
 
-/** The delivery that the path names, under that subscription. */
+/** Returns the key of the delivery that the path names, under that subscription. */
 export function deliveryKey(subscription: { id: string }, { account, param }: AccountRequest): DeliveryKey {
   const id = param('delivery_id');
   if (!isId('delivery', id)) throw deliveryNotFound();
@@ -61,7 +61,7 @@ export function deliveryNotFound(): NotFoundError {
 
 const id = readBy(integerIdFromText, 'must be an id: digits');
 
-/** The log of a subscription (docs/contract.md#deliveries), newest first. */
+/** Lists the log of a subscription (docs/contract.md#deliveries), newest first. */
 function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
   const hourlyCounts = createHourlyCounts(reads.ofNobody);
   return {
@@ -75,7 +75,8 @@ function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEnd
       reader.check();
       const { accountId, id: subscriptionId } = subscriptionKey(request);
       const query = { accountId, subscriptionId, filters, ...page };
-      // At once: whether it is there takes as long as the page, which nobody gets to see where it is not.
+      // Runs concurrently with the page: the check takes as long, and the page is discarded if the subscription does
+      // not exist.
       const isThere = requiredSubscription(prisma, request);
       const [{ rows, totalCount }] = await Promise.all([
         listDeliveries(reads.of(request), hourlyCounts, query, isThere),
@@ -96,7 +97,7 @@ function readFilters(reader: QueryReader): DeliveryFilters {
   };
 }
 
-/** One delivery with the exact body that was sent and every attempt (docs/contract.md#deliveries). */
+/** Returns one delivery with the exact body that was sent and every attempt (docs/contract.md#deliveries). */
 function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
   return {
     method: 'GET',
@@ -118,7 +119,9 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
   };
 }
 
-/** Rendered anew, which gives the bytes that were sent: the row has the name that the body has. */
+/**
+ * Renders the body again, which gives the bytes that were sent, because the row has the webhook's name of that time.
+ */
 function payloadOf(row: DeliveryWithEvent): string | null {
   if (row.event_data === null) return null;
   const event = {

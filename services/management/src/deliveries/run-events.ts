@@ -1,4 +1,4 @@
-// SQL by hand: a run’s deliveries by the index of runs, and among the events that nobody has fanned out, which are few.
+// SQL by hand: finds a run’s deliveries by the index of runs, and its undispatched events, which are few.
 import {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,
@@ -16,12 +16,12 @@ import { microsOf } from './delivery.ts';
 
 export const RUN_EVENT_STATES = ['told', 'waiting', 'unmatched', 'not_reported', 'forgotten'] as const;
 
-/** An event of a run, whether anybody heard of it or not; times are microseconds since the epoch, as digits. */
+/** An event of a run, with or without deliveries; times are microseconds since the epoch, as digits. */
 export interface RunEventView {
   event_type: EventType;
-  /** Null when no webhook has a delivery of it: the log of deliveries does not lead to it then. */
+  /** Null if the event has no deliveries, from which its id is read. */
   event_id: string | null;
-  /** When it was fanned out, or as far as the run tells when it happened. */
+  /** Time of the fan-out, or the time of the event as recorded in the run. */
   happened_at: string;
   state: (typeof RUN_EVENT_STATES)[number];
   delivery_count: number;
@@ -41,7 +41,7 @@ type RunRow = RowOf<typeof RUN>;
 
 const TIMES = ['created_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'] as const;
 
-// The day of the oldest partition is what retention has left.
+// Retention has dropped all days before the oldest partition.
 const SELECT_RUN = `
   SELECT status, start_reported, ${TIMES.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
     created_at >= coalesce((
@@ -73,7 +73,7 @@ const SELECT_OPEN = `
   SELECT 'all' WHERE
     (SELECT count(*) FROM (SELECT 1 FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u) = ${OPEN_MAX}`;
 
-/** What a run's events are, in order, and whether they reached anybody (docs/contract.md#deliveries). */
+/** Lists the events of a run in order, and whether they were sent (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
   return {
     method: 'GET',
@@ -84,7 +84,8 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
       const runId = integerIdFromText(param('run_id'));
       if (runId === null) throw new NotFoundError();
       const key = [account.id, runId];
-      // The open ones first: one that is fanned out meanwhile is found among the deliveries.
+      // Undispatched events are read first, so that an event that is fanned out meanwhile is found among the
+      // deliveries.
       const open = new Set(
         (await queryRows(pool, OPEN, SELECT_OPEN, key)).map(({ event_type }) => event_type),
       );
@@ -116,7 +117,7 @@ const IN_ORDER = EVENT_TYPES.toSorted(
     Number(EVENT_TYPE_TABLE[one].afterArtifacts) - Number(EVENT_TYPE_TABLE[other].afterArtifacts),
 );
 
-/** The types of the events that a run has come to; every run has been running. */
+/** Returns the types of the events that the run's state implies; every run was once `Running`. */
 function typesOf({ status, artifacts_ingested_at }: RunRow): EventType[] {
   return EVENT_TYPES.filter((type) => {
     const { statuses, afterArtifacts } = EVENT_TYPE_TABLE[type];
@@ -132,13 +133,13 @@ function stateOf(type: EventType, run: RunRow, open: ReadonlySet<string>): RunEv
   return run.has_log ? 'unmatched' : 'forgotten';
 }
 
-/** A run that is known from published events has the times only of those that came. */
+/** Whether the event was reported. A run that was recorded from published events has only the times of those events. */
 function isReported(type: EventType, run: RunRow): boolean {
   const { time } = EVENT_TYPE_TABLE[type];
   return time === null ? run.start_reported : run[RUN_TIMES[time].runField] !== null;
 }
 
-/** In microseconds; null if the run does not have it. */
+/** Returns the time of the event in microseconds, or the closest recorded one if the run does not have it. */
 function happenedAt(type: EventType, run: RunRow): string {
   const { time, afterArtifacts } = EVENT_TYPE_TABLE[type];
   if (time === null) return run.created_at;

@@ -2,7 +2,10 @@ import type { QuarantineKind, RecordWrites } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 
-/** The state of the service for an account (docs/contract.md#service-state); times are microseconds since the epoch, as digits. */
+/**
+ * State of the service for an account (docs/contract.md#service-state); times are microseconds since the epoch, as
+ * digits.
+ */
 export interface ServiceStateView {
   record_writable: boolean;
   set_aside_count: number;
@@ -16,7 +19,7 @@ export interface ServiceStateDependencies {
   writes: Pick<RecordWrites, 'state'>;
 }
 
-/** Whether what the account reports can be recorded, and which of its items were set aside, newest first. */
+/** Returns whether the account's reports can be recorded, and its quarantined items, newest first. */
 export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencies): AccountEndpoint {
   return {
     method: 'GET',

@@ -1,4 +1,4 @@
-// SQL by hand: the log, counted and ranked in one statement.
+// SQL by hand: counts and ranks the log in one statement.
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
@@ -7,50 +7,49 @@ import { requiredSubscription } from '../subscriptions/required-subscription.ts'
 import { type LogKey, microsOf } from './delivery.ts';
 import { type ListDependencies, STATISTICS_PATH } from './routes.ts';
 
-/** How many hours of statistics one call may ask for: a week. */
+/** Maximum number of hours of one call: a week. */
 export const STATISTICS_HOURS_MAX = 168;
 export const STATISTICS_HOURS_DEFAULT = 24;
 
-/** What became of the deliveries that were created in a span of time, as of now. */
+/** Current statuses of the deliveries that were created in a time span. */
 export interface StatisticsCounts {
   delivered_count: number;
   failed_count: number;
   pending_count: number;
   cancelled_count: number;
-  /** Made so far for these deliveries. */
+  /** Number of attempts of these deliveries so far. */
   attempt_count: number;
   /**
-   * How long the latest attempt of a delivery took, by nearest rank: the median. Attempts that never reached the
-   * endpoint (a 502 that is not its own) tell nothing of it and are left out; one that timed out counts with the time it
-   * was given. Null when there is none.
+   * Median duration of the latest attempts, by nearest rank. Attempts that did not reach the endpoint (a 502 of
+   * Runhook's own) are omitted; an attempt that timed out counts with its timeout. Null if there are none.
    */
   p50_ms: number | null;
-  /** As `p50_ms`: 95 of 100 were as fast or faster. */
+  /** The 95th percentile, as `p50_ms`. */
   p95_ms: number | null;
 }
 
 export interface StatisticsBucket extends StatisticsCounts {
-  /** The beginning of a UTC hour, in microseconds since the epoch, as digits. */
+  /** Start of a UTC hour, in microseconds since the epoch, as digits. */
   hour_start: string;
 }
 
-/** Answer of `GET …/statistics`; times are microseconds since the epoch, as digits. */
+/** Response of `GET …/statistics`; times are microseconds since the epoch, as digits. */
 export interface StatisticsView {
-  /** The beginning of the first hour. */
+  /** Start of the first hour. */
   since: string;
-  /** The moment that the numbers are of, in the last hour. */
+  /** Time of the counts, in the last hour. */
   until: string;
   totals: StatisticsCounts;
-  /** Every hour, the oldest first, also those without deliveries. */
+  /** Every hour, oldest first, including those without deliveries. */
   buckets: StatisticsBucket[];
 }
 
-/** How a subscription's deliveries went, hour by hour, up to now. */
+/** Returns the results of a subscription's deliveries by hour until now. */
 export function statisticsEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
   const statistics = cachedWhereSlow(
     ({ database, ...query }: Read<StatisticsQuery>) => readStatistics(database, query),
     {
-      // `until` says which moment the numbers are of.
+      // The time is not part of the key, because `until` in the response shows it.
       keyOf: ({ subscriptionId, hours }) => `${subscriptionId} ${hours}`,
     },
   );
@@ -73,26 +72,27 @@ export interface StatisticsQuery extends LogKey {
   hours: number;
 }
 
-/** Of a query, where it is read. Who asks while it is being read gets the same answer, whatever it may be read from. */
+/**
+ * A query with the database to read from. Concurrent callers share one read, even if theirs would use another database.
+ */
 export type Read<Query> = Query & { database: Queryable };
 
-/** Numbers that were quick to read are read each time. */
+/** Statistics that are read in less time are not cached. */
 const SLOW_MS = 200;
-/** The others are cached for as many times as long as they took, but never for longer than this. */
+/**
+ * Time for which slow statistics are cached, as a multiple of the time that they took to read, up to the maximum below.
+ */
 const CACHED_TIMES = 20;
 const CACHED_MAX_MS = 60_000;
 const CACHED_MAX = 200;
 
 interface Cached<View> {
   view: Promise<View>;
-  /** By the clock that was given; infinite while it is being read. */
+  /** By `nowMs`; infinite while the statistics are being read. */
   untilMs: number;
 }
 
-/**
- * Reads numbers, those of a busy webhook not for everybody who looks: calls at once share one statement, and what took
- * long is cached for a while.
- */
+/** Reads statistics; concurrent calls share one statement, and slow results are cached for a limited time. */
 export function cachedWhereSlow<Query, View>(
   read: (query: Query) => Promise<View>,
   { keyOf, nowMs = () => performance.now() }: { keyOf: (query: Query) => string; nowMs?: () => number },
@@ -118,16 +118,16 @@ export function cachedWhereSlow<Query, View>(
   };
 }
 
-/** The beginning of the first hour: the hours asked for end with the one that is now. */
+/** Start of the first hour: the requested hours end with the current one. */
 const SINCE = `(date_bin('1 hour', now(), timestamptz 'epoch') - ($2::int - 1) * interval '1 hour')`;
 
 export const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
 
-// Deliveries only: they know their latest attempt, and a day of attempts holds those of every webhook. One day more is
-// read on each side, as in the list of deliveries; the bounds are stable expressions, so the server leaves the other
-// partitions alone before it begins. The histogram, small whatever the traffic, is what the percentiles are taken from:
-// to sort a million durations would take longer than to count them. The row without an hour has the totals and is
-// there even when nothing else is.
+// Reads only deliveries, because they contain their latest attempt, and a day of attempts has those of all webhooks.
+// One more day is read on each side, as in the list of deliveries; the bounds are stable expressions, so the server
+// prunes the other partitions before execution. Percentiles are computed from a histogram, whose size does not depend
+// on the traffic: sorting a million durations would take longer than counting them. The row without an hour has the
+// totals and always exists.
 const SELECT = `
   WITH histogram AS MATERIALIZED (
     SELECT date_bin('1 hour', d.created_at, timestamptz 'epoch') AS hour, d.status,
@@ -179,7 +179,7 @@ const ROW = {
   until: column.digits,
 };
 
-/** A subscription's hours up to now, and their totals. */
+/** Reads a subscription's hours until now, and their totals. */
 async function readStatistics(
   database: Queryable,
   { accountId, subscriptionId, hours }: StatisticsQuery,

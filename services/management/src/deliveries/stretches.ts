@@ -1,41 +1,41 @@
 import { DAY_MICROS, dayOf, LAST_MICROS } from './page-seek.ts';
 
 /**
- * A part of a log, in the order of its pages (the newest day first, in it the newest delivery): whole days, or what of
- * one day was created in a span. Times are microseconds since the epoch.
+ * A segment of a log in the order of its pages (newest day first, in it the newest delivery): entire days, or the
+ * deliveries of one day that were created in a time span. Times are microseconds since the epoch.
  */
 export interface Stretch {
-  /** `YYYY-MM-DD`; the same as `lastDay` where `since` or `before` bounds it. */
+  /** `YYYY-MM-DD`; equal to `lastDay` if `since` or `before` is set. */
   firstDay: string;
   lastDay: string;
-  /** Created at or after it; null where the day itself ends it. */
+  /** Earliest creation, inclusive; null if the segment begins with its day. */
   since: bigint | null;
   before: Place | null;
 }
 
-/** Just before a delivery, or with an empty `id` before a moment. */
+/** Position immediately before a delivery, or, with an empty `id`, before a time. */
 export interface Place {
   createdAt: bigint;
   id: string;
 }
 
-/** From where a log is read on: a place in a day. */
+/** Cursor of a log: a position in a day. */
 export interface DayPlace extends Place {
   day: string;
 }
 
 export interface Span {
-  /** The days that there may be deliveries of. */
+  /** Days that may have deliveries. */
   firstDay: string;
   lastDay: string;
-  /** The window asked for; null where it is open. */
+  /** Requested window; null for no bound. */
   since: bigint | null;
   until: bigint | null;
 }
 
 /**
- * The stretches of a window, newest first. At its ends they are single days, in which an index leads to a time; in
- * between there is one for all days.
+ * Returns the segments of a window, newest first. At the ends of the window they are single days, in which an index
+ * finds a time; all days in between are one segment.
  */
 export function stretchesOf({ firstDay, lastDay, since, until }: Span, from: DayPlace | null): Stretch[] {
   const days = (first: string, last: string): Stretch => ({
@@ -47,7 +47,7 @@ export function stretchesOf({ firstDay, lastDay, since, until }: Span, from: Day
   const newest = from !== null && from.day < lastDay ? from.day : lastDay;
   const stretches: Stretch[] = [];
   let day = newest;
-  // What is read begins at the end of the window, not at that of its day.
+  // Reading begins at the end of the window, which may be before the end of its day.
   const beforeOf = (day: string): Place | null => {
     if (from?.day === day) return { createdAt: from.createdAt, id: from.id };
     return until !== null && until < startOf(day) + DAY_MICROS ? { createdAt: until, id: '' } : null;
@@ -69,17 +69,17 @@ export function stretchesOf({ firstDay, lastDay, since, until }: Span, from: Day
 }
 
 export interface Walk<Found> {
-  /** Reads a stretch. @param max what is more is not read: `count` is above it then, and `found` is not looked at */
+  /** Reads a segment. @param max limit of rows: if there are more, `count` exceeds it and `found` is ignored */
   read(stretch: Stretch, max: number): Promise<{ count: number; found: Found }>;
-  /** Takes what a stretch had; true when that is enough. */
+  /** Accepts the rows of a segment; returns true if they suffice. */
   take(found: Found): boolean;
-  /** Rows that one statement reads at most, and about how many all of them do. */
+  /** Maximum number of rows of one statement, and approximate maximum of all. */
   limits: { atOnce: number; inAll: number };
 }
 
 /**
- * Reads stretches one after another. One that has too much is read in pieces, the newest first, as wide as what was read
- * before lets expect. Answers from where on there is more to read, or null at the end.
+ * Reads segments one after another. A segment with too many rows is read in parts, newest first, whose width is
+ * estimated from the previous parts. Returns the cursor of the remaining rows, or null at the end.
  */
 export async function walk<Found>(
   stretches: readonly Stretch[],
@@ -109,11 +109,11 @@ export async function walk<Found>(
 }
 
 const NARROWER = 8n;
-/** A millisecond is not parted further: what is fanned out together has one time. */
+/** A part is not narrower than a millisecond, since all deliveries of a fan-out have the same time. */
 const WIDTH_MIN = 1_000n;
 const AT_ONE_MOMENT_MAX = 1_000_000;
 
-/** Its newest part, at most so wide, and what is left of it. */
+/** Splits off the newest part, at most as wide as `width`; returns it and the rest. */
 function newestPart(stretch: Stretch, width: bigint): [Stretch, Stretch | null] {
   const { firstDay, lastDay } = stretch;
   if (firstDay !== lastDay || widthOf(stretch) <= width) return [stretch, null];
@@ -124,7 +124,7 @@ function newestPart(stretch: Stretch, width: bigint): [Stretch, Stretch | null] 
   ];
 }
 
-/** Several days one by one, the oldest first, as they lie on a stack. */
+/** Splits a segment into days, oldest first, because they are pushed on a stack. */
 function byDay(stretch: Stretch): Stretch[] {
   const { firstDay, lastDay } = stretch;
   if (firstDay === lastDay) return [stretch];
