@@ -1,4 +1,4 @@
-// SQL by hand: a look every two seconds, by the version that PostgreSQL gives a row and by the newest page of the log.
+// SQL by hand: polls every two seconds, by the row versions of PostgreSQL and the newest page of the log.
 import { isId } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
@@ -7,21 +7,21 @@ import { TooManyRequestsError, UnavailableError } from '../http/errors.ts';
 import { QueryReader, readBy } from '../http/query-parameters.ts';
 
 const LOOK_EVERY_MS = 2_000;
-/** Who listens longer is to connect again, and to prove again that it may. */
+/** Time after which a listener must reconnect and authenticate again. */
 const LIFE_MS = 15 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_OF_ACCOUNT_MAX = 100;
 const RETRY_AFTER_SECONDS = 60;
-/** What the log's first page shows. */
+/** Number of deliveries on the first page of the log. */
 const NEWEST = 25;
 
 const VERSION = { id: column.text, version: column.text };
 
-/** Whatever is written of a subscription, by its owner or by an attempt, makes it another version. */
+/** `xmin` changes with every write to a subscription, by its owner or by an attempt. */
 const SUBSCRIPTIONS = `
   SELECT id, xmin::text AS version FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL`;
 
-/** What is parked or cancelled at once writes nothing of its subscription. */
+/** Reads the log because deliveries that are deferred or cancelled at once do not change their subscription. */
 const LOG = `
   SELECT $2::text AS id, coalesce(md5(string_agg(concat_ws(' ', id, status, attempt_count, trigger), ',')), '') AS version
   FROM (
@@ -34,7 +34,7 @@ const LOG = `
 
 interface Watched {
   accountId: number;
-  /** Whose log is watched, too. */
+  /** Subscription whose log is watched, too; null for none. */
   subscriptionId: string | null;
 }
 
@@ -44,15 +44,15 @@ interface Listener {
 }
 
 export interface ChangeStreamOptions {
-  /** What the lists are read from, so that whoever is told finds it there. */
+  /** The database that lists are read from, so that a notified listener finds the change there. */
   database: Queryable;
   lookEveryMs?: number | undefined;
   streamsMax?: { all: number; ofAccount: number };
 }
 
 /**
- * Tells who listens which webhooks of an account have changed. However many listen to the same, PostgreSQL is asked once
- * in two seconds; of what nobody listens to it is not asked.
+ * Notifies listeners of changes to webhooks of an account. Listeners of the same webhooks share one poll every two
+ * seconds, and webhooks without listeners are not polled.
  */
 export class ChangeStreams {
   readonly #options: ChangeStreamOptions;
@@ -107,7 +107,7 @@ export class ChangeStreams {
   }
 }
 
-/** Looks for as long as anybody listens. */
+/** Polls while there are listeners. */
 class Watch {
   readonly #options: ChangeStreamOptions;
   readonly #watched: Watched;
@@ -121,7 +121,7 @@ class Watch {
     this.#watched = watched;
   }
 
-  /** Resolves once there is a look that later ones are held against: a change that is committed from then on is told. */
+  /** Resolves once there is a first result to compare with: changes that are committed afterwards are sent. */
   add(listener: Listener): Promise<void> {
     this.#listeners.add(listener);
     this.#firstLook ??= this.#look();
@@ -142,7 +142,8 @@ class Watch {
       if (changed.length > 0)
         for (const listener of this.#listeners) listener.send('changed', { subscription_ids: changed });
     } catch {
-      // What cannot be looked at now is seen to be another with the next look that succeeds: all of it, when this was the first.
+      // After a failed poll, the next successful one reports the changes; if the first poll fails, that one reports all
+      // webhooks.
       this.#seen ??= new Map();
     }
     if (this.#listeners.size === 0) return;
@@ -164,7 +165,7 @@ class Watch {
   }
 }
 
-/** Those that are others, new or gone. */
+/** Returns the ids that were changed, added or removed. */
 function changedIds(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): string[] {
   const changed = [...now].filter(([id, version]) => before.get(id) !== version).map(([id]) => id);
   const gone = [...before.keys()].filter((id) => !now.has(id));
@@ -176,7 +177,7 @@ const subscriptionId = readBy(
   'must be the id of a webhook',
 );
 
-/** Changes as they happen (docs/contract.md#changes-as-they-happen). */
+/** Streams changes as they happen (docs/contract.md#changes-as-they-happen). */
 export function changesEndpoint(streams: ChangeStreams): AccountEndpoint {
   return {
     method: 'GET',

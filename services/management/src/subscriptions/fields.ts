@@ -1,6 +1,6 @@
 /**
- * All that a subscription says, in each of its forms: columns, the API's answer, the OpenAPI document with its examples.
- * A field is added here; what may be in it is in `packages/contract/src/subscriptions.ts`.
+ * The fields of a subscription in all their forms: columns, response of the API, OpenAPI document with examples. New
+ * fields are added here; their validation is in `packages/contract/src/subscriptions.ts`.
  */
 import {
   EVENT_TYPE_TABLE,
@@ -30,7 +30,7 @@ import {
 import { type Health, healthOf } from './health.ts';
 import { rotationUnderWay, type SecretRotation } from './rotation.ts';
 
-/** What is shown of a subscription. */
+/** Columns of a subscription in responses. */
 export const SHOWN = {
   id: true,
   accountId: true,
@@ -57,7 +57,7 @@ export const SHOWN = {
 
 export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SHOWN }>;
 
-/** What a request says, as columns; `active` is for whoever writes. */
+/** Converts the fields of a request to columns; `active` is set by the statements. */
 export function columnsOf(fields: SubscriptionFields) {
   return {
     name: fields.name,
@@ -68,7 +68,10 @@ export function columnsOf(fields: SubscriptionFields) {
   };
 }
 
-/** A subscription as the API answers it (docs/contract.md#subscriptions); times are microseconds since the epoch, as digits. */
+/**
+ * A subscription as the API returns it (docs/contract.md#subscriptions); times are microseconds since the epoch, as
+ * digits.
+ */
 export interface SubscriptionView {
   id: string;
   account_identifier: string;
@@ -85,30 +88,30 @@ export interface SubscriptionView {
   dispatched_at?: string;
   /** "0" before the first delivery. */
   http_status_code: string;
-  /** Why the latest attempt failed, or null; absent unless the request asks for it. */
+  /** Error of the latest attempt, or null; absent unless the request includes it. */
   error_code?: string | null;
-  /** Absent unless something other than a request made it inactive. */
+  /** Absent unless the service deactivated it. */
   deactivate_reason?: string;
-  /** Absent unless it is another one than `Authorization`. */
+  /** Absent if it is `Authorization`. */
   signature_header?: string;
-  /** Absent without any. Every value is masked. */
+  /** Absent if there are none. Every value is masked. */
   headers?: Record<string, string>;
-  /** Absent unless a rotation of its secret is under way. */
+  /** Absent unless a rotation of its secret is in progress. */
   secret_rotation?: SecretRotation;
-  /** Only when it was asked for. */
+  /** Absent unless the request includes it. */
   health?: Health;
-  /** In the answer to the create, and to a rotation, only. */
+  /** Only in the responses to a create and to a rotation. */
   hmac_secret?: string;
 }
 
-/** What an answer has beside its fields when its request asks for it with `include`, so that other clients see no change. */
+/** Additional fields of a response if the request names them in `include`, so that other clients see no change. */
 export const INCLUDED = ['error_code', 'health'] as const;
 
 export type Included = ReadonlySet<(typeof INCLUDED)[number]>;
 
 const NOTHING_MORE: Included = new Set();
 
-/** @param account the one that it belongs to */
+/** @param account account of the subscription */
 export function subscriptionView(
   row: SubscriptionRow,
   account: { identifier: string },
@@ -139,7 +142,7 @@ export function subscriptionView(
   };
 }
 
-// The examples of all features tell one story: a nightly job of account 1 fails, and a webhook tells the pager.
+// The examples of all features belong together: a nightly job of account 1 fails, and a webhook notifies the pager.
 
 export const SUBSCRIPTION_FIELDS_EXAMPLE = {
   name: 'Runs to the pager',
@@ -173,7 +176,7 @@ export const EVENT_TYPE: Schema = {
 
 export type StoredView = Omit<SubscriptionView, 'hmac_secret'>;
 
-/** Of the OpenAPI document (docs/contract.md#subscriptions). */
+/** Properties of the OpenAPI document (docs/contract.md#subscriptions). */
 export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
   id: prefixedId('wsu_', 'Id of the subscription, unique across all regions and deployments.'),
   account_identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),
@@ -233,7 +236,7 @@ export const OPTIONAL_IN_ANSWERS = [
 const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, jobIdsMax } =
   SUBSCRIPTION_LIMITS;
 
-/** Of the OpenAPI document. */
+/** Request schema of the OpenAPI document. */
 export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
   'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active`, `signature_header` and `headers` keep their values.',
   {

@@ -1,16 +1,16 @@
 import { answerObject, count, microsTime } from '../http/openapi/field-schemas.ts';
 
-/** How the endpoint does, by its attempts (docs/contract.md#health). */
+/** Health of the endpoint by its attempts (docs/contract.md#health). */
 export interface Health {
   status: 'healthy' | 'failing';
-  /** Absent while it is healthy. */
+  /** Absent while the endpoint is healthy. */
   failing_since?: string;
   consecutive_failures: number;
-  /** Absent until one succeeded. */
+  /** Absent until an attempt succeeded. */
   last_success_at?: string;
 }
 
-/** What the dispatchers keep of it. */
+/** Columns that the dispatchers maintain. */
 interface HealthColumns {
   failingSinceMicros: bigint | null;
   consecutiveFailures: number;
@@ -28,7 +28,7 @@ export function healthOf(row: HealthColumns): Health {
   };
 }
 
-/** Of the OpenAPI document. */
+/** Schema of the OpenAPI document. */
 export const HEALTH = answerObject<Health>(
   'How the endpoint does, by its attempts. Absent unless it was asked for.',
   {

@@ -57,7 +57,7 @@ const INCLUDE = inQuery(
   { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
 );
 
-/** What a subscription brings to its endpoint; each event by itself stands among `webhooks` of the document. */
+/** A delivery of a subscription to its endpoint; the events are described in `webhooks` of the document. */
 const DELIVERY: Operation = {
   operationId: 'onDelivery',
   tags: ['Received by endpoints'],

@@ -2,9 +2,9 @@ import { MASK, type Problem, SIGNATURE_HEADER, type SubscriptionFields } from '@
 import { type SecretBox, SecretBoxError } from '@runhook/database';
 import { InvalidRequestError } from '../http/errors.ts';
 
-/** The columns of a subscription about the headers of its deliveries. */
+/** Columns of a subscription for the headers of its deliveries. */
 export interface HeaderColumns {
-  /** Null: `Authorization`. */
+  /** Null means `Authorization`. */
   signatureHeader: string | null;
   headerNames: string[];
   headersCiphertext: string | null;
@@ -20,8 +20,9 @@ const NOT_STORED = `must have a value: ${MASK} stands for one that is stored, an
 const OF_THE_SIGNATURE = 'is the header of the signature: signature_header may name another one for that';
 
 /**
- * What a create or an update makes of them (docs/contract.md#headers-of-deliveries): what is left out stays, and so does
- * the value of a name that is given with the mask, as answers have it. Throws a 400 that names each header in the way.
+ * Returns the columns after a create or an update (docs/contract.md#headers-of-deliveries): omitted fields keep their
+ * value, and so does a header whose value is the mask that responses contain. Throws a 400 that names each invalid
+ * header.
  * @param stored null on a create
  */
 export function headerColumns(asked: Asked, stored: Stored | null, secrets: SecretBox): HeaderColumns {
@@ -47,7 +48,7 @@ export function headerColumns(asked: Asked, stored: Stored | null, secrets: Secr
     });
     if (values.length === 0) return { headerNames: [], headersCiphertext: null };
     const names = values.map(([name]) => name);
-    // All of them stay: so does what is stored, and nothing has changed.
+    // All values are masks, so the stored headers have not changed.
     const isKept = Object.values(headers).every((value) => value === MASK);
     if (stored && isKept && names.join() === stored.headerNames.join()) return stays();
     const headersCiphertext = secrets.encrypt(JSON.stringify(Object.fromEntries(values)));
@@ -62,7 +63,7 @@ export function headerColumns(asked: Asked, stored: Stored | null, secrets: Secr
   return { signatureHeader, ...columns };
 }
 
-/** By name in lower case; none that cannot be decrypted any more. */
+/** Returns values by name in lower case; none if they cannot be decrypted. */
 function storedValues(stored: Stored | null, secrets: SecretBox): Map<string, string> {
   try {
     const headers = ownHeadersOf(stored ?? NONE, secrets);
@@ -73,7 +74,7 @@ function storedValues(stored: Stored | null, secrets: SecretBox): Map<string, st
   }
 }
 
-/** As a delivery sends them. Throws a `SecretBoxError` when they do not decrypt. */
+/** Returns the headers of a delivery. Throws a `SecretBoxError` if they cannot be decrypted. */
 export function ownHeadersOf(
   { headersCiphertext }: Pick<HeaderColumns, 'headersCiphertext'>,
   secrets: SecretBox,
@@ -81,7 +82,7 @@ export function ownHeadersOf(
   return headersCiphertext === null ? {} : JSON.parse(secrets.decrypt(headersCiphertext));
 }
 
-/** Scheme, host and port. */
+/** Returns scheme, host and port. */
 function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }

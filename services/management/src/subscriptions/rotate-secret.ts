@@ -13,8 +13,8 @@ const UNDER_WAY = 'A rotation of the secret is under way, or has just begun: fin
 const NONE_UNDER_WAY = 'No rotation of the secret is under way.';
 
 /**
- * A new secret beside the one that receivers hold, or in its place when there is no overlap. Which of them signs what is
- * decided by the clock at each attempt (docs/contract.md#rotating-a-secret).
+ * Adds a new secret that signs together with the current one, or replaces it if there is no overlap. The clock decides
+ * at each attempt which secrets sign (docs/contract.md#rotating-a-secret).
  */
 export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox }): AccountEndpoint {
   const { prisma, secrets } = deps;
@@ -43,7 +43,7 @@ export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: Secr
   };
 }
 
-/** Lets the new secret take over before its time, and forgets the old one. */
+/** Ends the overlap early and deletes the old secret. */
 export function finishRotationEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'POST',

@@ -4,20 +4,20 @@ import { answerObject, microsTime, requestObject, type Schema } from '../http/op
 
 /** Body of `POST …/rotate-secret`. */
 export interface RotationRequest {
-  /** How long deliveries are signed with both secrets; 0: the new one takes over at once. */
+  /** Hours for which deliveries are signed with both secrets; 0 replaces the secret at once. */
   overlap_hours: number;
 }
 
 export const OVERLAP_HOURS = { max: 168, default: 24 } as const;
 
-/** While deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
+/** A rotation during which deliveries are signed with two secrets (docs/contract.md#rotating-a-secret). */
 export interface SecretRotation {
   started_at: string;
-  /** When the new secret takes over. */
+  /** Time when the new secret replaces the old one. */
   ends_at: string;
 }
 
-/** Nothing from its end on, whenever the row is tidied up. */
+/** Returns no rotation after its end, even if the row still has it. */
 export function rotationUnderWay(row: {
   rotationStartedAtMicros: bigint | null;
   rotationEndsAtMicros: bigint | null;
@@ -27,7 +27,7 @@ export function rotationUnderWay(row: {
   return { secret_rotation: { started_at: String(startedAt), ends_at: String(endsAt) } };
 }
 
-/** Of the OpenAPI document. */
+/** Schemas of the OpenAPI document. */
 export const ROTATION_SCHEMAS: Record<string, Schema> = {
   SecretRotation: answerObject<SecretRotation>(
     'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
@@ -54,10 +54,12 @@ export const ROTATION_SCHEMAS: Record<string, Schema> = {
 
 export interface NewSecret {
   subscriptionId: string;
-  /** Of the secret as it was when the rotation was asked for: of two at once, the second finds another. */
+  /**
+   * Generation of the secret when the rotation was requested: of two concurrent requests, the second finds another one.
+   */
   generation: number;
   ciphertext: string;
-  /** 0: it takes over at once. */
+  /** 0 replaces the secret at once. */
   overlapHours: number;
 }
 
@@ -84,7 +86,7 @@ export async function beginRotation(
     if (!row || row.secretGeneration !== generation) return false;
     const { nextHmacSecretCiphertext: next, rotationEndsAt: endsAt } = row;
     if (endsAt !== null && endsAt > now) return false;
-    // A rotation that is over and not erased yet: its new secret is the one that this rotation replaces.
+    // A rotation that has ended but is not cleared yet: its new secret is the one to replace.
     const replaced = next === null ? {} : { hmacSecretCiphertext: next };
     const { count } = await transaction.subscription.updateMany({
       where: {

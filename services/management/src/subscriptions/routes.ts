@@ -37,12 +37,12 @@ import {
 
 const SUBSCRIPTIONS_PATH = '/api/v3/accounts/:account_id/webhooks/subscriptions';
 
-/** Everything about subscriptions (docs/contract.md#subscriptions). */
+/** Endpoints of subscriptions (docs/contract.md#subscriptions). */
 export function subscriptionEndpoints(deps: {
   prisma: PrismaClient;
   secrets: SecretBox;
   urlProblem: UrlProblem;
-  /** Subscriptions that an account may have. */
+  /** Maximum number of subscriptions of an account. */
   subscriptionsMax: number;
 }): AccountEndpoint[] {
   return [
@@ -55,8 +55,8 @@ export function subscriptionEndpoints(deps: {
 }
 
 /**
- * The fields of a create or an update (docs/contract.md#subscriptions). Throws a 400 that names every bad field, or the
- * jobs that the account does not have: whether another account has them is not told.
+ * Reads the fields of a create or an update (docs/contract.md#subscriptions). Throws a 400 that names every invalid
+ * field, or the jobs that the account does not have, without revealing whether another account has them.
  */
 async function readSubscriptionFields(
   deps: { prisma: PrismaClient; urlProblem: UrlProblem },
@@ -72,7 +72,9 @@ async function readSubscriptionFields(
   return fields;
 }
 
-/** `search`, `active` and `failing` narrow it, `include` asks for more of each (docs/contract.md#subscriptions). */
+/**
+ * Lists subscriptions; `search`, `active` and `failing` filter, `include` adds fields (docs/contract.md#subscriptions).
+ */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -104,7 +106,10 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
   };
 }
 
-/** The only answer that has `hmac_secret`; at rest it is encrypted (docs/contract.md#subscriptions). */
+/**
+ * Creates a subscription. Only this response and that of a rotation contain `hmac_secret`; it is stored encrypted
+ * (docs/contract.md#subscriptions).
+ */
 function createSubscriptionEndpoint(deps: {
   prisma: PrismaClient;
   secrets: SecretBox;
@@ -121,7 +126,7 @@ function createSubscriptionEndpoint(deps: {
       const hmacSecret = createHmacSecret();
       const { account, keep } = request;
       return await inTransactionOf(deps.prisma, actorOf(request.principal), async (transaction) => {
-        // Calls at the same time do not see each other: together they may go a few beyond it.
+        // Concurrent calls do not see each other and may exceed the limit by a few.
         if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
           throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
         }
@@ -156,7 +161,7 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
   };
 }
 
-/** Of what a PUT replaces: `updated_at` changes with every one of them, and with nothing else. */
+/** Returns the entity tag. `updated_at` changes with every PUT and with nothing else. */
 function etagOf({ updatedAtMicros }: Pick<SubscriptionRow, 'updatedAtMicros'>): string {
   return `"${updatedAtMicros}"`;
 }
@@ -167,12 +172,12 @@ function isMatch(ifMatch: string, etag: string): boolean {
 
 const CHANGED = 'The webhook was changed meanwhile: read it again.';
 const CHANGING = 'The webhook has just changed: try again.';
-/** Somebody else may change the headers between the look at them and the statement. */
+/** Another request may change the headers between the read and the update, so both are retried. */
 const TRIES_MAX = 5;
 
 /**
- * Replaces: what is left out means its default, but an omitted `active`, `signature_header` and `headers` keep the stored
- * value (docs/contract.md#subscriptions).
+ * Replaces the fields: omitted ones get their default, except `active`, `signature_header` and `headers`, which keep
+ * the stored value (docs/contract.md#subscriptions).
  */
 function updateSubscriptionEndpoint(deps: {
   prisma: PrismaClient;

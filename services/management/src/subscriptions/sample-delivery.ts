@@ -12,33 +12,33 @@ import {
 import { type Egress, type EgressResult, outwardCode } from '@runhook/egress';
 import type { Logger } from '@runhook/runtime';
 
-/** What a test sends, and where. */
+/** Contents and destination of a test. */
 export interface Sample {
   accountId: number;
   eventType: EventType;
   subscription: { id: string; name: string };
   url: string;
-  /** Null: `Authorization`. */
+  /** Null means `Authorization`. */
   signatureHeader: string | null;
-  /** Of the subscriber's own. */
+  /** Headers that the subscriber configured. */
   ownHeaders: Record<string, string>;
-  /** The secrets of the moment at which it is sent. @param nowMs milliseconds since the epoch */
+  /** Returns the secrets that sign at that time. @param nowMs milliseconds since the epoch */
   secretsAt(nowMs: number): SigningSecrets;
 }
 
-/** What the test endpoints answer (docs/contract.md#test-endpoint). */
+/** Response of the test endpoints (docs/contract.md#test-endpoint). */
 export interface Verification {
-  /** One plain sentence, or null when the endpoint answered with a 2xx. */
+  /** One sentence, or null if the endpoint responded with a 2xx. */
   verification_error: string | null;
-  /** The endpoint's status; when no answer came, "504" (not in time) or "502". */
+  /** The endpoint's status; without a response, "504" (timeout) or "502". */
   verification_status_code: string;
-  /** Null when the endpoint answered with a 2xx; absent unless the request asks for it. */
+  /** Null if the endpoint responded with a 2xx; absent unless the request includes it. */
   verification_error_code?: string | null;
-  /** Absent unless the request asks for it. */
+  /** Absent unless the request includes it. */
   exchange?: TestExchange;
 }
 
-/** What went over the wire, as the log has it of an attempt, with what an attempt shares with its delivery. */
+/** The request and the response in the format of a logged attempt and its delivery. */
 export interface TestExchange {
   method: 'POST';
   url: string;
@@ -50,11 +50,11 @@ export interface TestExchange {
   /** Masked. */
   request_headers: Record<string, string>;
   request_body: string;
-  /** Null when no answer came, as its body. */
+  /** Null without a response, as is the body. */
   response_headers: Record<string, string> | null;
   response_body: string | null;
   response_truncated: boolean;
-  /** Null when nothing was sent. */
+  /** Null if no request was sent. */
   timings: {
     dns_ms: number | null;
     connect_ms: number | null;
@@ -65,8 +65,9 @@ export interface TestExchange {
 }
 
 /**
- * Sends a signed sample, active or not, and leaves no trace in the database (docs/contract.md#test-endpoint).
- * @param beforeSending the last thing before it: throws when the caller was refused meanwhile
+ * Sends a signed sample, whether the subscription is active or not, without writing to the database
+ * (docs/contract.md#test-endpoint).
+ * @param beforeSending called immediately before the request; throws if the caller has been rejected meanwhile
  */
 export async function sendSample(
   { egress, logger }: { egress: Pick<Egress, 'post'>; logger: Pick<Logger, 'info'> },
@@ -88,7 +89,8 @@ export async function sendSample(
   beforeSending();
   const result = await egress.post({ url, headers, body: Buffer.from(body) });
   if (result.error?.detail !== undefined) {
-    // The answer says neither which rule refused nor what a name stands for; this is for whoever runs the service.
+    // The response names neither the rule that blocked the address nor the addresses of the host; the log shows them to
+    // the operator.
     const { code: errorCode, detail: errorDetail } = result.error;
     logger.info(
       { accountId, subscriptionId: subscription.id, errorCode, errorDetail },
@@ -138,7 +140,7 @@ function exchangeOf(
     response_headers: response?.headers ?? null,
     response_body: answered?.body ?? null,
     response_truncated: answered?.truncated ?? false,
-    // How long a name took that may not be called is told to nobody.
+    // Hides how long the lookup of a forbidden name took.
     timings:
       timings === null || code === 'no_address'
         ? null
@@ -152,7 +154,7 @@ function exchangeOf(
   };
 }
 
-// For the OpenAPI document: a webhook of it that is not saved yet.
+// For the OpenAPI document: a test of a webhook that is not saved.
 export const EXCHANGE_EXAMPLE: Omit<TestExchange, 'request_body' | 'url'> = {
   method: 'POST',
   started_at: '1795168800123000',

@@ -3,7 +3,7 @@ import { containing, type Prisma, type PrismaClient } from '@runhook/database/pr
 import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
 import type { HeaderColumns } from './own-headers.ts';
 
-/** Names a subscription of an account. A deleted one, or one of another account, is not found. */
+/** Identifies a subscription of an account. Deleted ones and those of other accounts are not found. */
 export interface SubscriptionKey {
   accountId: number;
   id: string;
@@ -41,7 +41,7 @@ export async function insertSubscription(
   });
 }
 
-/** One subscription with its encrypted secret, or null. */
+/** Returns one subscription with its encrypted secret, or null. */
 export async function findSubscription(
   prisma: PrismaClient,
   key: SubscriptionKey,
@@ -49,21 +49,21 @@ export async function findSubscription(
   return await prisma.subscription.findFirst({ where: live(key), select: WITH_SECRET });
 }
 
-/** Encrypted, as a delivery needs it. */
+/** Returns the encrypted secrets as a delivery needs them. */
 export function rotatingSecretOf(row: SubscriptionWithSecret): RotatingSecret {
   const { hmacSecretCiphertext, nextHmacSecretCiphertext, rotationEndsAtMicros } = row;
   return rotatingSecret(hmacSecretCiphertext, nextHmacSecretCiphertext, rotationEndsAtMicros);
 }
 
-/** Null filters let everything through. */
+/** Null filters match everything. */
 export interface SubscriptionFilters {
   active: boolean | null;
   failing: boolean | null;
-  /** In name, endpoint or description. */
+  /** Matches a part of the name, endpoint or description. */
   search: string | null;
 }
 
-/** What a list may be in the order of, and how; those that are equal in it are the newest first. */
+/** Sort orders of the list; equal rows are sorted newest first. */
 const ORDERS = {
   created_at: { createdAt: 'desc' },
   name: { name: 'asc' },
@@ -75,7 +75,7 @@ export type SubscriptionOrder = keyof typeof ORDERS;
 
 export const SUBSCRIPTION_ORDERS = Object.keys(ORDERS) as SubscriptionOrder[];
 
-/** A page of an account's subscriptions, and how many match in all. */
+/** Returns a page of an account's subscriptions and the number of matches. */
 export async function listSubscriptions(
   prisma: PrismaClient,
   query: {
@@ -101,7 +101,7 @@ export async function listSubscriptions(
   return { rows, totalCount };
 }
 
-/** How many the account has, inactive ones too. */
+/** Returns the number of the account's subscriptions, including inactive ones. */
 export async function countSubscriptions(
   prisma: Pick<PrismaClient, 'subscription'>,
   accountId: number,
@@ -125,10 +125,10 @@ function matching({ active, failing, search }: SubscriptionFilters): Prisma.Subs
 }
 
 /**
- * Replaces the fields, in one statement; an undefined `active` keeps the stored value. Null when there is no such
- * subscription, or when what its headers were judged by has changed since it was read. `updated_at` and `version` are the
- * triggers'.
- * @param isAsRead only when nobody has replaced any of it since it was read
+ * Replaces the fields in one statement; an undefined `active` keeps the stored value. Returns null if the subscription
+ * does not exist, or if the columns that its headers were checked against have changed since it was read. Triggers set
+ * `updated_at` and `version`.
+ * @param isAsRead whether to update only if nothing was replaced since the subscription was read
  */
 export async function updateSubscription(
   transaction: Prisma.TransactionClient,
@@ -137,7 +137,8 @@ export async function updateSubscription(
   headers: HeaderColumns,
   isAsRead: boolean,
 ): Promise<SubscriptionRow | null> {
-  // One that failing has switched off is brought back by another endpoint, unless the request says otherwise.
+  // A new endpoint reactivates a subscription that was deactivated because of failures, unless the request sets
+  // `active`.
   const isBroughtBack = read.deactivateReason !== null && fields.client_url !== read.clientUrl;
   const active = fields.active ?? (isBroughtBack ? true : undefined);
   const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = read;
@@ -146,7 +147,7 @@ export async function updateSubscription(
       ...live({ id, accountId: Number(accountId) }),
       signatureHeader,
       headersCiphertext,
-      // Where there are values that must not be sent elsewhere.
+      // Stored values must not be sent to another endpoint.
       ...(headersCiphertext !== null && { clientUrl }),
       ...(isAsRead && { updatedAtMicros }),
     },
@@ -154,7 +155,7 @@ export async function updateSubscription(
       ...columnsOf(fields),
       ...headers,
       ...(active !== undefined && { active }),
-      // Activating ends whatever made it inactive.
+      // Activating clears the reason of the deactivation.
       ...(active === true && { deactivateReason: null }),
     },
     select: SHOWN,
@@ -162,7 +163,7 @@ export async function updateSubscription(
   return row ?? null;
 }
 
-/** Whether there was such a subscription. Its deliveries leave with retention. */
+/** Returns whether the subscription existed. Retention deletes its deliveries. */
 export async function deleteSubscription(
   transaction: Prisma.TransactionClient,
   key: SubscriptionKey,
@@ -174,7 +175,7 @@ export async function deleteSubscription(
   return count > 0;
 }
 
-/** Those of the ids that are not jobs of the account, in the order given. */
+/** Returns the ids that are not jobs of the account, in input order. */
 export async function missingJobIds(
   prisma: PrismaClient,
   accountId: number,

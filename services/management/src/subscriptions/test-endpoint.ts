@@ -27,7 +27,7 @@ interface Dependencies {
   logger: Pick<Logger, 'info'>;
 }
 
-/** Of a subscription, active or not (docs/contract.md#test-endpoint). */
+/** Tests a subscription, active or not (docs/contract.md#test-endpoint). */
 export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
   return {
     method: 'GET',
@@ -65,7 +65,9 @@ export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
   };
 }
 
-/** Of what is not saved, by the rules that it would be saved by (docs/contract.md#test-endpoint). Stores nothing. */
+/**
+ * Tests an unsaved subscription, with the validation of a saved one (docs/contract.md#test-endpoint). Stores nothing.
+ */
 export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProblem }): AccountEndpoint {
   const { prisma, secrets, urlProblem, deliveryTimeoutMs } = deps;
   return {
@@ -93,7 +95,7 @@ export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProble
       );
       const isMade = fields.hmac_secret === undefined;
       const answer = { code: 200, data: { ...verification, ...(isMade && { hmac_secret: hmacSecret }) } };
-      // It is sent by now, so nothing of the database may refuse it, but for an answer that is to be kept.
+      // The request has been sent, so the database is used only if the response must be stored.
       if (keep.withoutKey) return keep.withoutKey.answer(answer);
       return await prisma.$transaction((transaction) => keep.withinPrisma(transaction, answer));
     },
