@@ -7,7 +7,7 @@ import { CommanderError, Option } from 'commander';
 import type { optionValues } from './options.ts';
 import type { Input } from './users.ts';
 
-/** What a command has to tell: one document for scripts, the same in words for people. No newline at the end. */
+/** Output of a command: a JSON document for scripts, and the same as text for people, without a final newline. */
 export interface Answer {
   json: unknown;
   text: string;
@@ -15,22 +15,22 @@ export interface Answer {
   exitCode?: number;
 }
 
-/** What a command works with. */
+/** Resources of a command. */
 export interface Resources {
   prisma: PrismaClient;
   pool: Pool;
-  /** Newest first; empty unless the command says that it needs them. */
+  /** Newest first; empty unless the command needs them. */
   encryptionKeys: readonly EncryptionKey[];
-  /** Of the commands that use the queue; those that cannot do without have it. */
+  /** Set for commands that need or use the queue. */
   queueUrl?: string;
   stdin: Input;
 }
 
 interface Described {
   name: string;
-  /** For the list of commands. */
+  /** One line for the list of commands. */
   summary: string;
-  /** Sentences. */
+  /** In sentences. */
   description: string;
   options: readonly Option[];
   /** Without the name of the program. */
@@ -38,18 +38,18 @@ interface Described {
 }
 
 export interface Command<Options = never> extends Described {
-  /** Whether it cannot do without ENCRYPTION_KEYS. */
+  /** Whether the command requires ENCRYPTION_KEYS. */
   needsKeys?: boolean;
-  /** Whether it cannot do without QUEUE_URL. */
+  /** Whether the command requires QUEUE_URL. */
   needsQueue?: boolean;
-  /** Whether it does more with QUEUE_URL. */
+  /** Whether the command uses QUEUE_URL if it is set. */
   usesQueue?: boolean;
-  /** What no single option shows to be wrong; throws before the database is asked anything. */
+  /** Checks combinations of options; throws before the database is queried. */
   check?(options: Options): void;
   run(options: Options, resources: Resources): Promise<Answer>;
 }
 
-/** One that has to work without a database that answers. */
+/** A command that must work while the database is unavailable. */
 export interface CommandWithoutDatabase<Options = never> extends Described {
   runWithout(options: Options, env: NodeJS.ProcessEnv): Promise<Answer>;
 }
@@ -61,7 +61,7 @@ export interface CommandGroup {
 }
 
 type OptionValues = typeof optionValues;
-/** Of a value that one command alone takes. */
+/** Parser of a value that only one command has. */
 type Parser = (text: string, previous: unknown) => unknown;
 
 /** @param parse makes the parser of the value from the option's name */
@@ -84,7 +84,7 @@ export function flag(name: string, description: string): Option {
   return new Option(name, description);
 }
 
-/** A refusal that the operator is told of in a sentence. Everything else that is thrown is a fault of ours. */
+/** An error that is reported to the operator in a sentence. Any other error is a defect of Runhook. */
 export class AdminError extends Error {
   /** For scripts. */
   readonly code: string;
@@ -97,14 +97,14 @@ export class AdminError extends Error {
   }
 }
 
-/** The command line is not one we take; nothing was done. The message names the option. */
+/** The command line is invalid, and nothing was done. The message names the option. */
 export class UsageError extends AdminError {
   constructor(message: string) {
     super('usage', message, 2);
   }
 }
 
-/** What was named does not exist. */
+/** The named object does not exist. */
 export class NotFoundError extends AdminError {
   constructor(message: string) {
     super('not_found', message);
@@ -115,7 +115,7 @@ const NO_DATABASE =
   'The database of DATABASE_URL cannot be reached: is it running? (`npm start` must stay up while its database is used.)';
 const NO_QUEUE = 'The queue of QUEUE_URL cannot be reached: is it running, and is its password right?';
 
-/** As an error to tell: what the command line's parser and the database throw gets its sentence. */
+/** Converts an error of the command line's parser or the database to an error with a sentence for the operator. */
 export function adminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
@@ -127,13 +127,13 @@ export function adminError(error: unknown): AdminError {
   return new AdminError('fault', `Something went wrong that should not have: ${withoutMessage(error)}`);
 }
 
-/** An unknown option is repeated without what was given to it, which may be a password. */
+/** Repeats an unknown option without its value, which may be a password. */
 function parserMessage({ message }: CommanderError): string {
   const sentence = message.replace(/^error: /, '').replace(/'(--?[^=']*)=[\s\S]*'/, "'$1'");
   return sentence.replace(/\s+/g, ' ');
 }
 
-/** Where it happened, not what it says: a message of a driver may hold the values it was given. */
+/** Shows the stack trace without the message, because messages of drivers may contain values. */
 function withoutMessage(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
@@ -141,7 +141,7 @@ function withoutMessage(error: unknown): string {
   return [`${error.name}${typeof code === 'string' ? ` ${code}` : ''}`, ...frames].join('\n');
 }
 
-/** As `writeLine`; trouble is an `AdminError`. */
+/** Writes as `writeLine` does; throws an `AdminError` on failure. */
 export async function write(stream: NodeJS.WritableStream, text: string): Promise<void> {
   await writeLine(stream, text).catch((error: NodeJS.ErrnoException) => {
     throw new AdminError('output', `What was done is done, but it could not be written: ${error.code}.`);

@@ -96,10 +96,10 @@ async function deliveryShown({ pool }: Resources, key: DeliveryKey): Promise<Sho
   return shown;
 }
 
-/** Attempts that a job may have at most; the dispatchers' own limit decides, in the delivery's row. */
+/** Maximum number of attempts of the job; the limit of the dispatchers is applied to the delivery's row. */
 const RETRIES_MAX = 20;
 
-/** Whether the queue was told. What is committed happens all the same. */
+/** Returns whether the queue accepted the job. A committed redelivery takes place in either case. */
 async function tellQueue({ queueUrl }: Resources, key: DeliveryKey, cycle: number): Promise<boolean> {
   if (queueUrl === undefined) return false;
   const queue = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);

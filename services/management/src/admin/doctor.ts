@@ -1,6 +1,6 @@
 import { type CommandWithoutDatabase, UsageError, valueOption } from './command.ts';
 
-/** As `runhook doctor` does, for whoever is in the container of a service: with its environment. */
+/** Runs the checks of `runhook doctor` inside the container of a service, with its environment. */
 export const doctorCommand: CommandWithoutDatabase<{ url?: string; endpoint?: string }> = {
   name: 'doctor',
   summary: 'what is wrong with this installation, and what to do',

@@ -25,14 +25,14 @@ const EXPIRY_DAYS_MAX = 3_650;
 const DAY_MS = 86_400_000;
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
 
-// Top-level domains come and go, and in-house ones exist.
+// Does not check the top-level domain: the list changes, and private ones exist.
 const emailSchema = Joi.string()
   .email({ tlds: { allow: false } })
   .max(EMAIL_CHARACTERS_MAX);
 
-/** What is given for an option, as the command takes it. All throw a {@link UsageError} that names the option. */
+/** Parsers of option values. They throw a {@link UsageError} that names the option. */
 export const optionValues = {
-  /** Text by the rule of docs/contract.md#text; free otherwise. */
+  /** Accepts any text that meets docs/contract.md#text. */
   name: (option: string) => (text: string) => {
     if (text.trim() === '' || isLongerThan(text, NAME_CHARACTERS_MAX)) {
       throw new UsageError(
@@ -57,7 +57,7 @@ export const optionValues = {
     (text: string): T =>
       member(option, allowed, text),
 
-  /** Repeatable; in the order of `allowed`, each once. */
+  /** Repeatable; returns each value once, in the order of `allowed`. */
   someOf:
     <T extends string>(option: string, allowed: readonly T[]) =>
     (text: string, previous: unknown): T[] => {
@@ -89,7 +89,7 @@ export const optionValues = {
       throw new UsageError(`${option} must be the id or the e-mail address of a user.`);
     },
 
-  /** Milliseconds. */
+  /** Returns milliseconds. */
   duration: (option: string) => (text: string) => {
     const [, count, unit] = /^([1-9]\d{0,7})([mhdw])$/.exec(text) ?? [];
     const durationMs = Number(count) * (UNIT_MS[unit ?? ''] ?? Number.NaN);
@@ -120,7 +120,7 @@ function member<T extends string>(option: string, allowed: readonly T[], text: s
   return found;
 }
 
-/** Options that more than one command takes; new ones at each call, since a command may make its own mandatory. */
+/** Options of several commands; each call returns new ones, since a command may make its own mandatory. */
 
 export function planOption() {
   return valueOption('--plan <plan>', `one of ${PLANS.join(', ')}`, (option) =>
@@ -154,7 +154,7 @@ export function userOption() {
   return valueOption('--user <user>', 'id or e-mail address', optionValues.user);
 }
 
-/** For a list: whatever text it is, it can be looked for. */
+/** Filter of a list by any text. */
 export function nameFilter() {
   return valueOption('--name <part>', 'only those whose name has this in it', optionValues.name);
 }

@@ -47,14 +47,14 @@ const EXAMPLES = [
 type AnyCommand = Command | CommandWithoutDatabase;
 
 export interface ProgramOptions {
-  /** How the operator called it, for the help. */
+  /** Name of the program as the operator called it, for the help. */
   name: string;
-  /** Gets help and nothing else: errors are thrown. */
+  /** Called with the text of the help only; errors are thrown. */
   onHelp: (text: string) => void;
   execute: (command: AnyCommand, options: object) => Promise<void>;
 }
 
-/** The parser of the whole command line. It throws `CommanderError` and what the parsers of values throw. */
+/** Returns the parser of the command line. It throws `CommanderError` and the errors of the parsers of values. */
 function createProgram({ name, onHelp, execute }: ProgramOptions): Commander {
   const program = new Commander(name)
     .description(DESCRIPTION)
@@ -95,7 +95,7 @@ function addCommand(
   child.action((options: object) => execute(command, options));
 }
 
-/** Which options there must be is not to be told from their order alone. */
+/** Marks mandatory options, which their order does not show. */
 function describeOption(option: Option): string {
   const { description, mandatory, defaultValue } = option;
   if (mandatory && defaultValue === undefined) return `${description} (required)`;
@@ -106,7 +106,7 @@ function examplesText(name: string, examples: readonly string[]): string {
   return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((example) => `  ${name} ${example}`).join('\n')}`;
 }
 
-/** What a process brings. */
+/** Environment and streams of the process. */
 export interface Surroundings {
   env: NodeJS.ProcessEnv;
   stdin: Input;
@@ -115,8 +115,8 @@ export interface Surroundings {
 }
 
 /**
- * The operators' command line (docs/administration.md). Resolves with the exit code: 0, 1 for what could not be
- * done, 2 for a command line it does not take. Answers go to standard output, errors to standard error.
+ * Runs the operators' command line (docs/administration.md). Resolves with the exit code: 0, 1 for a failed command, 2
+ * for an invalid command line. Output goes to standard output, errors to standard error.
  */
 export async function runAdmin(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { stdout, stderr } = surroundings;
@@ -148,7 +148,7 @@ export async function runAdmin(args: readonly string[], surroundings: Surroundin
   }
 }
 
-/** Longer than a request's: an operator rather waits than tries again. */
+/** Longer than the timeout of requests, since an operator prefers waiting to trying again. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 async function runCommand(
@@ -165,7 +165,7 @@ async function runCommand(
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
   });
   try {
-    // Prisma wraps what is wrong with the connection in errors of its own; asked plainly first, it says what it is.
+    // Checks the connection first, because Prisma hides its problems in errors of its own.
     await requireSchema(database.pool);
     return await command.run(options as never, {
       ...database,
@@ -187,7 +187,7 @@ function errorText(error: AdminError): string {
   return `error: ${error.message}${hint}`;
 }
 
-/** The script of the root package.json, or this program in a container. */
+/** Returns the script of the root package.json, or this program in a container. */
 function programName(env: NodeJS.ProcessEnv): string {
   return env.npm_lifecycle_event === 'admin' ? 'npm run admin --' : 'node services/management/dist/admin.js';
 }
@@ -196,9 +196,9 @@ const { parsedBy, postgresUrl } = environmentRules;
 
 interface Environment {
   DATABASE_URL: string;
-  /** Only what works on the queue needs it. */
+  /** Only commands on the queue need it. */
   QUEUE_URL?: string;
-  /** Newest first. Only what encrypts needs them. */
+  /** Newest first. Only commands that encrypt need them. */
   ENCRYPTION_KEYS?: EncryptionKey[];
 }
 
@@ -218,7 +218,7 @@ const NEEDED = {
   QUEUE_URL: 'QUEUE_URL is not set: this command needs the queue that the services have',
 };
 
-/** Throws an `EnvironmentError` with every problem at once. */
+/** Throws an `EnvironmentError` that lists all problems. */
 function readAdminSettings(
   source: NodeJS.ProcessEnv,
   { needsKeys, needsQueue, usesQueue }: Pick<Command, 'needsKeys' | 'needsQueue' | 'usesQueue'>,
@@ -231,7 +231,7 @@ function readAdminSettings(
     (rules, name) => rules.fork(name, (rule) => rule.required().messages({ 'any.required': NEEDED[name] })),
     schema,
   );
-  // What a command does not use must not keep it from its work.
+  // An invalid variable that the command does not use must not prevent it.
   const { QUEUE_URL: _, ...withoutQueue } = source;
   return parseSettings<Environment>(required, needsQueue || usesQueue ? source : withoutQueue);
 }

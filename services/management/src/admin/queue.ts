@@ -136,7 +136,7 @@ async function withDesk<T>({ queueUrl }: Resources, work: (desk: QueueDesk) => P
   try {
     return await work(desk);
   } finally {
-    // One that cannot be reached has nothing to say on leaving.
+    // Closing a queue that cannot be reached fails, but the original error is reported.
     await desk.close().catch(() => undefined);
   }
 }
@@ -173,7 +173,7 @@ function statsText({ backend, usedShare, evictionPolicy, queues }: QueueStats): 
   ].join('\n');
 }
 
-/** Where there is more than one. */
+/** Returns a table of the shards if there is more than one. */
 function shardsText(queues: QueueStats['queues']): string[] {
   const rows = queues.flatMap(({ name, shards }) =>
     shards.map(({ shard, isDraining, counts }) => [

@@ -16,7 +16,7 @@ import {
 } from '@runhook/queue';
 import { cancelDelivery, keyOfDelivery } from '../deliveries/by-operator.ts';
 
-/** Keys whose items are read at once: the message of one item can have 524 KB. */
+/** Maximum number of keys whose items are read in one statement: the message of one item can have 524 KB. */
 const KEYS_AT_ONCE = 50;
 
 /** An item of `quarantined_items` in the form of a failed job. */
@@ -34,8 +34,8 @@ export function setAsideView({ kind, accountId, key, reason, message, createdAtM
 }
 
 /**
- * Releases items that were set aside: an event with its message goes to the queue, and the reconciler puts back what is on record. An
- * event that the queue still rejects stays set aside.
+ * Releases items that were set aside: an event with its message goes to the queue, and the reconciler puts back items
+ * on record. An event that the queue still rejects stays set aside.
  * @param keys all items when null, except conflicts: their events were probably published again after a change
  */
 export async function releaseSetAside(

@@ -149,20 +149,20 @@ export const userGroup: CommandGroup = {
 
 const GENERATED_BYTES = 15;
 const CHARACTERS_MIN = 8;
-/** The limit in code points, as a sign-in counts them; each has at most four bytes of UTF-8. */
+/** Limit in code points, as a sign-in counts them; each has at most four bytes of UTF-8. */
 const CHARACTERS_MAX = 1_000;
 const READ_BYTES_MAX = CHARACTERS_MAX * 4 + '\r\n'.length;
 
-/** Standard input, or what stands for it. */
+/** Standard input, or a substitute in tests. */
 export type Input = AsyncIterable<Buffer | string> & { isTTY?: boolean };
 
 export interface PasswordChoice {
   password: string;
-  /** Then the operator does not know it and must be shown it. */
+  /** A generated password must be shown to the operator. */
   isGenerated: boolean;
 }
 
-/** A new password: read from `stdin` when the operator brings one, else 120 random bits. */
+/** Returns a new password: read from `stdin` if the operator supplies one, otherwise 120 random bits. */
 async function choosePassword(
   { passwordStdin = false }: { passwordStdin?: boolean },
   stdin: Input,
@@ -171,7 +171,7 @@ async function choosePassword(
   return { password: randomBytes(GENERATED_BYTES).toString('base64url'), isGenerated: true };
 }
 
-/** Everything up to the end of input; one line break at the end is not part of it. */
+/** Reads until the end of input; removes one line break at the end. */
 async function readPassword(stdin: Input): Promise<string> {
   if (stdin.isTTY) {
     throw new UsageError(
@@ -183,7 +183,7 @@ async function readPassword(stdin: Input): Promise<string> {
   for await (const chunk of stdin) {
     chunks.push(Buffer.from(chunk));
     length += chunk.length;
-    // Leaving the loop closes the stream: an endless one must not hold us.
+    // Leaving the loop closes the stream, which may be endless.
     if (length > READ_BYTES_MAX) break;
   }
   const password = decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');

@@ -80,7 +80,7 @@ const OF_PROJECT = [
   inQuery('project_id', 'Only those that a job of this project runs in.', integerId('Id of the project.', 3)),
 ];
 
-/** @param suffix of the ids of operations, which both versions of the API have */
+/** @param suffix of the operation ids, because both versions of the API have these operations */
 function pathsOf(version: 'v2' | 'v3', suffix: '' | 'V2'): Record<`/api/${string}`, PathItem> {
   const account = `/api/${version}/accounts/{account_id}` as const;
   const parameters = [parameter('AccountId')];

@@ -1,6 +1,7 @@
 /**
- * The projects and environments of an account, to read (docs/contract.md#runs-and-jobs). They are what its jobs name: each
- * came to be with its oldest job, and is of the account, so that jobs of several projects may share an environment.
+ * Read access to the projects and environments of an account (docs/contract.md#runs-and-jobs). They exist through the
+ * jobs that name them, from the oldest job on. Both belong to the account, so jobs of several projects may share an
+ * environment.
  */
 import { integerIdFromText, secondsTimestamp } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
@@ -9,7 +10,7 @@ import { type Answer, pageExtra } from '../http/envelope.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { integer, orderOf, QueryReader, searchText } from '../http/query-parameters.ts';
 
-/** As clients of this API family read a project; `state` 1 is one that is not deleted. Times are ISO 8601 UTC in seconds. */
+/** A project for clients of this API family; `state` 1 means not deleted. Times are ISO 8601 UTC in seconds. */
 export interface ProjectView {
   id: number;
   account_id: number;
@@ -20,11 +21,11 @@ export interface ProjectView {
   updated_at: string;
 }
 
-/** As {@link ProjectView}. */
+/** An environment, in the same format as {@link ProjectView}. */
 export interface EnvironmentView {
   id: number;
   account_id: number;
-  /** The one that was asked for; otherwise that of the environment's oldest job. */
+  /** The requested project, otherwise that of the environment's oldest job. */
   project_id: number;
   name: string;
   type: 'deployment';
@@ -33,13 +34,13 @@ export interface EnvironmentView {
   updated_at: string;
 }
 
-/** Whose projects, or environments. */
+/** Arguments of the functions that list or get. */
 interface Listing {
   prisma: PrismaClient;
   request: AccountRequest;
 }
 
-/** Both versions of the API have them, since its clients ask now one and now the other. */
+/** Mounts the endpoints in both versions of the API, because its clients use both. */
 export function projectEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
   const get = (
     path: `/api/${string}/:account_id/${string}`,
@@ -135,7 +136,7 @@ function one(views: readonly object[]): Answer {
 
 export const idParameter = integer(1, Number.MAX_SAFE_INTEGER);
 
-/** What is no number names nothing. */
+/** Throws a 404 for text that is not an id. */
 export function idOfPath(request: AccountRequest, name: string): bigint {
   const id = integerIdFromText(request.param(name));
   if (id === null) throw new NotFoundError();
@@ -144,7 +145,7 @@ export function idOfPath(request: AccountRequest, name: string): bigint {
 
 export const NAMED_ORDERS = ['id', 'name'] as const;
 
-/** What both lists take: a page, an order, and a part of the name by either of two words for it. */
+/** Reads the parameters of both lists: a page, an order, and a part of the name under either of two parameter names. */
 function readNamed(reader: QueryReader) {
   const { by, isDescending } = reader.optional('order_by', orderOf(NAMED_ORDERS)) ?? {
     by: 'id',
@@ -158,13 +159,13 @@ function readNamed(reader: QueryReader) {
   };
 }
 
-/** @param projectId of their jobs; null for any */
+/** @param projectId project of the jobs; null for any */
 function withJobs(accountId: number, projectId: number | null = null) {
   const jobs = { accountId: BigInt(accountId), ...(projectId !== null && { projectId: BigInt(projectId) }) };
   return { accountId: BigInt(accountId), jobs: { some: jobs } };
 }
 
-/** In order. */
+/** Returns views in input order. */
 export async function projectViews(
   prisma: PrismaClient,
   accountId: number,
@@ -186,7 +187,7 @@ export async function projectViews(
   });
 }
 
-/** In order. @param projectId the one that was asked for; null for none */
+/** Returns views in input order. @param projectId the requested project; null for none */
 export async function environmentViews(
   prisma: PrismaClient,
   accountId: number,
@@ -217,7 +218,7 @@ interface OldestJob {
   createdAt: Date;
 }
 
-/** The oldest job of each project in each environment. No index has them, but that of an account's jobs. */
+/** Returns the oldest job of each project in each environment, by the index of an account's jobs. */
 async function oldestJobs(
   prisma: PrismaClient,
   accountId: number,

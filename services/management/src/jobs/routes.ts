@@ -18,7 +18,7 @@ import {
 
 const JOBS = '/api/v2/accounts/:account_id/jobs';
 
-/** The jobs of an account, and what they name (docs/contract.md#runs-and-jobs). */
+/** The jobs of an account, with their projects and environments (docs/contract.md#runs-and-jobs). */
 export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
   return [
     {
@@ -80,13 +80,13 @@ const NAMED = { project: true, environment: true } as const;
 
 export const JOB_ORDERS = ['id', 'name', 'created_at'] as const;
 
-/** A job with what `include_related` asks for. */
+/** A job with the objects that `include_related` requests. */
 export interface JobAnswer extends JobView {
   project?: ProjectView;
   environment?: EnvironmentView;
 }
 
-/** Clients write it as a list in brackets, with quotes or without, and name things that are not here. */
+/** Clients send a list in brackets, with or without quotes, which may contain names that do not exist here. */
 function relatedNames(text: string) {
   return { value: new Set(text.match(/\w+/g)) };
 }
@@ -117,7 +117,7 @@ async function withRelated(
   });
 }
 
-/** Of a job's name, its project's and its environment's. */
+/** Limit of the names of a job, its project and its environment. */
 export const JOB_NAME_CHARACTERS_MAX = 255;
 
 /** Body of `POST …/jobs/` (docs/contract.md#runs-and-jobs). */
@@ -140,16 +140,16 @@ function parseJob(body: unknown): JobParsing {
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-/** Null filters let everything through. */
+/** Null filters match everything. */
 interface JobFilters {
   ids: readonly number[] | null;
-  /** In the name, or the beginning of the id. */
+  /** Matches a part of the name, or the start of the id. */
   search: string | null;
   projectId: number | null;
   environmentId: number | null;
 }
 
-/** A page of the account's jobs, newest first unless asked otherwise, and how many match in all. */
+/** Returns a page of the account's jobs, newest first by default, and the number of matches. */
 async function listJobs(
   prisma: PrismaClient,
   accountId: number,
@@ -168,7 +168,7 @@ async function listJobs(
     prisma.job.findMany({
       where,
       include: NAMED,
-      // Ids are drawn in the order of creation.
+      // Ids are assigned in the order of creation.
       orderBy: by === 'name' ? [{ name: direction }, { id: direction }] : { id: direction },
       take: limit,
       skip: offset,
@@ -190,8 +190,8 @@ function matching({ ids, search, projectId, environmentId }: JobFilters): Prisma
 }
 
 /**
- * The ids whose digits begin with the text, as ranges of numbers, which an index finds: 12 is 12, 120 to 129, 1200 to
- * 1299 and so on. None for what is no beginning of an id.
+ * Returns the ids whose digits start with the text, as ranges of numbers, which an index finds: 12 is 12, 120 to 129,
+ * 1200 to 1299 and so on. Returns none if no id starts with the text.
  */
 export function idsBeginningWith(text: string): { gte: bigint; lte: bigint }[] {
   if (!/^[1-9]\d*$/.test(text)) return [];
@@ -204,5 +204,5 @@ export function idsBeginningWith(text: string): { gte: bigint; lte: bigint }[] {
   return ranges;
 }
 
-/** The largest that a bigint of PostgreSQL can be. */
+/** The maximum of a bigint in PostgreSQL. */
 const BIGINT_MAX = 2n ** 63n - 1n;
