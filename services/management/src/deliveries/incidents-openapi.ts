@@ -47,7 +47,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
   ],
 };
 
-/** `toLocaleString` would read all locales that Node has, for the one number. */
+/** `toLocaleString` would load all locales of Node for one number. */
 const UP_TO = `Counted up to ${COUNT_MAX / 1_000},000.`;
 
 /** See docs/contract.md#incidents. */

@@ -65,7 +65,7 @@ const HEADERS: Schema = {
   description: 'Headers by their lower-case names.',
 };
 
-/** What an endpoint answered, as far as it is kept. */
+/** Stored fields of an endpoint's response. */
 export const ANSWERED = {
   response_headers: {
     ...HEADERS,

@@ -1,9 +1,9 @@
 /**
- * What Swagger UI leaves out for those who cannot see well, or use a keyboard or a screen reader: put right from outside, as it
- * has no options for that. `e2e/console/docs-page.long.test.ts` looks at every state with axe.
+ * Corrects the accessibility of Swagger UI for low vision, keyboards and screen readers from outside, because it has no
+ * options for that. `e2e/console/docs-page.long.test.ts` checks every state with axe.
  */
 
-/** Texts below 4.5 : 1. Swagger UI has a dark look of its own, which begins with a class (INITIALIZER). */
+/** Raises texts to a contrast of 4.5 : 1. Swagger UI has a dark mode, which a class enables (INITIALIZER). */
 export const OWN_STYLES = `
 html:not(.dark-mode) .swagger-ui .info .title small { background: #5a6170; }
 html:not(.dark-mode) .swagger-ui .info .title small.version-stamp { background: #3d6b00; }
@@ -43,11 +43,11 @@ html.dark-mode .swagger-ui textarea::placeholder { opacity: 0.8; }
 `;
 
 /**
- * Starts the page. The document is found from this script's own address. `validatorUrl: null`: Swagger UI would
- * otherwise show a badge from another host.
+ * Starts the page. The document is found relative to this script's address. `validatorUrl: null` disables a badge that
+ * Swagger UI would load from another host.
  *
- * The link within each operation's button is text here: what can be pressed may hold nothing that can be pressed. What
- * Swagger UI draws is mended as it is drawn; it never sets these attributes again.
+ * The link in each operation's button is replaced by text, because a button must not contain interactive elements. An
+ * observer corrects what Swagger UI renders; Swagger UI does not set these attributes again.
  */
 export const INITIALIZER = `const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);

@@ -9,7 +9,7 @@ import { INITIALIZER, OWN_STYLES } from './docs-for-everyone.ts';
 import { openApiDocument } from './document.ts';
 import { asyncApiDocument, EVENT_SCHEMAS } from './events-document.ts';
 
-/** Names below `/docs/`: what the page loads, all of it served by us. */
+/** Names below `/docs/`: the assets of the page, all served by this process. */
 const INITIALIZER_NAME = 'initializer.js';
 const OWN_STYLES_NAME = 'own.css';
 const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
@@ -17,8 +17,9 @@ const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.pn
 const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
 
 /**
- * The page that shows the document. Its links are relative, so that it works below a sub-path too.
- * @param assetsPath what leads from the page's own path to its assets: `docs/` or, behind a slash, nothing
+ * Returns the page that shows the document. Its links are relative, so that it works below a sub-path, too.
+ * @param assetsPath relative path from the page to its assets: `docs/`, or empty if the page's path has a trailing
+ * slash
  */
 function docsPage(assetsPath: '' | 'docs/'): string {
   return `<!doctype html>
@@ -43,8 +44,8 @@ function docsPage(assetsPath: '' | 'docs/'): string {
 }
 
 /**
- * Narrower than the policy of everything else: nothing from another host, not even styles. Swagger UI writes styles of
- * its own into the page and has icons in `data:` URLs; it needs no inline script and no eval.
+ * Stricter than the policy of other pages: nothing from other hosts, not even styles. Swagger UI inserts style elements
+ * and has icons in `data:` URLs; it needs no inline script and no eval.
  */
 const POLICY = helmet.contentSecurityPolicy({
   useDefaults: false,
@@ -60,10 +61,10 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
-/** `/openapi.json` and the page that shows it at `/docs`, what tells of events beside it, for anyone. */
+/** Serves `/openapi.json`, the page that shows it at `/docs`, and the documents of events, without authentication. */
 export function docsRoutes(): Router {
   const router = Router({ caseSensitive: true });
-  // Found, not imported: the package's main module would run the whole of Swagger UI in this process.
+  // Resolved instead of imported, because the package's main module would load all of Swagger UI into this process.
   const assetsDirectory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/swagger-ui.css'));
 
   const documents: [string, object][] = [
@@ -90,7 +91,7 @@ export function docsRoutes(): Router {
       response.set('cache-control', 'no-cache').type(type).send(content);
     });
   }
-  // By name: the package's own page and initializer, which load another host's document, are not for anyone to see.
+  // Serves only these files, because the package's own page and initializer load a document from another host.
   for (const name of ASSET_NAMES) {
     route(router, `/docs/${name}`, POLICY, (_request, response, next) => {
       response.sendFile(name, { root: assetsDirectory, maxAge: '1h' }, (error) => {

@@ -21,7 +21,7 @@ import { PARAMETERS } from './parameters.ts';
 import { envelopeSchemas, RESPONSES } from './responses.ts';
 import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
 
-/** Every schema that has a name. */
+/** All named schemas. */
 const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...testSchemas,
@@ -71,10 +71,10 @@ const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
   },
 };
 
-/** Any of them, on every operation that does not say otherwise. */
+/** Alternative credentials of every operation that does not override them. */
 const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
 
-/** One entry for every endpoint that is mounted; a test holds the two against each other. */
+/** One entry for every mounted endpoint; a test compares the two. */
 const PATHS: Paths = {
   ...subscriptionPaths,
   ...testPaths,
@@ -106,7 +106,7 @@ const DESCRIPTION = `Runhook tells other systems what happened to a job run: it 
 
 **Requests** of one account are limited, to 5,000 a minute unless the operator set another number; those about jobs and runs do not count. What is too much is a 429 with \`Retry-After\`.`;
 
-/** The whole API in OpenAPI 3.1, as `/openapi.json` answers it. */
+/** Returns the API in OpenAPI 3.1, as served at `/openapi.json`. */
 export function openApiDocument(): OpenApiDocument {
   return {
     openapi: '3.1.0',

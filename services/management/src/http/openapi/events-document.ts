@@ -10,11 +10,11 @@ import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-s
 import { bodyExample, nameOf, payloadSchemas, runData } from './webhooks.ts';
 
 /*
- * What goes over the queue (docs/contract.md#queue), in AsyncAPI 3.0, and the events as JSON Schemas by themselves: from the
- * same table as the OpenAPI document. Keywords that draft 7 has too, which is what AsyncAPI takes a schema for.
+ * The messages of the queue (docs/contract.md#queue) in AsyncAPI 3.0, and the events as separate JSON Schemas, from the
+ * same table as the OpenAPI document. They use only keywords that draft 7 has too, which AsyncAPI expects.
  */
 
-/** Unknown fields are dropped where an event is published, and may be added to what is delivered. */
+/** Permits unknown fields: published ones are dropped, and later releases may add fields to deliveries. */
 function open(schema: Schema): Schema {
   const { additionalProperties: _, properties, ...rest } = schema;
   if (properties === undefined) return rest;
@@ -46,7 +46,7 @@ function publishedEvent(eventType: EventType): Schema {
 const publishedName = (eventType: EventType) => `${nameOf(eventType)}Event`;
 const payloadName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
 
-/** A schema that stands alone: one of those by type. */
+/** Returns a self-contained schema, a union over the event types. */
 function standalone(
   file: string,
   title: string,
@@ -65,13 +65,13 @@ function standalone(
 const PUBLISHED = Object.fromEntries(EVENT_TYPES.map((type) => [publishedName(type), publishedEvent(type)]));
 const PAYLOADS = Object.fromEntries(
   EVENT_TYPES.map((type) => {
-    // The document refers to the run's schema; alone, each has it.
+    // The document refers to the run's schema; a separate schema contains it.
     const { properties, ...payload } = payloadSchemas[payloadName(type)] ?? {};
     return [payloadName(type), open({ ...payload, properties: { ...properties, data: runData(type) } })];
   }),
 );
 
-/** By the name of the file below `/schemas/`. */
+/** Schemas by file name below `/schemas/`. */
 export const EVENT_SCHEMAS: Readonly<Record<string, object>> = {
   'published-event.json': standalone(
     'published-event.json',
@@ -130,7 +130,7 @@ const DESCRIPTION = `Job runners publish what happened to a run as a job of a Bu
 
 What does not fit these schemas stays among the failed jobs. What Runhook sends to endpoints in turn is told by \`openapi.json\`, under webhooks.`;
 
-/** The queue in AsyncAPI 3.0, as `/asyncapi.json` answers it. @param version of the service */
+/** Returns the queue in AsyncAPI 3.0, as served at `/asyncapi.json`. @param version of the service */
 export function asyncApiDocument(version: string): object {
   const messages = {
     ...Object.fromEntries(EVENT_TYPES.map((type) => [nameOf(type), message(type)])),

@@ -66,7 +66,7 @@ export interface RequestBody {
   content: { 'application/json': MediaType };
 }
 
-/** The schemes that one request needs together; several of these are alternatives. */
+/** Schemes that a request needs together; a list of these means alternatives. */
 export type SecurityRequirement = Record<string, string[]>;
 
 export interface Operation {
@@ -77,9 +77,9 @@ export interface Operation {
   parameters?: (Parameter | Reference)[];
   requestBody?: RequestBody;
   responses: Record<string, Response | Reference>;
-  /** Replaces the document's own; `[]` needs no credential. */
+  /** Overrides the document's requirements; `[]` means no credential. */
   security?: SecurityRequirement[];
-  /** What is sent because of it, by a name and the expression that says where to. */
+  /** Requests that result from the operation, by name and by the expression for their URL. */
   callbacks?: Record<string, Record<string, PathItem>>;
 }
 
@@ -89,7 +89,7 @@ export type PathItem = {
   parameters?: (Parameter | Reference)[];
 } & { [Method in OperationMethod]?: Operation };
 
-/** By path, with its parameters in braces and no slash at its end, with which it works as well: linters want none. */
+/** By path, with parameters in braces and without a trailing slash, because linters reject one. Both forms work. */
 export type Paths = Record<`/api/${string}`, PathItem>;
 
 export interface OpenApiDocument {
@@ -126,12 +126,12 @@ export function prefixedId(prefix: 'act_' | 'wdl_' | 'wev_' | 'wrc_' | 'wsu_', d
 
 const NUMBER_TEXT = '^[1-9][0-9]{0,15}$';
 
-/** A numeric id that is carried as a string. */
+/** A numeric id as a string. */
 export function idText(description: string, example: string): Schema {
   return { type: 'string', pattern: NUMBER_TEXT, description, examples: [example] };
 }
 
-/** A numeric id that is a number, exact in JSON. */
+/** A numeric id as a number that is exact in JSON. */
 export function integerId(description: string, example: number): Schema {
   return { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description, examples: [example] };
 }
@@ -161,7 +161,7 @@ export function secondsTime(description: string): Schema {
   };
 }
 
-/** An HTTP status carried as a string; "0" is none at all. */
+/** An HTTP status as a string; "0" means none. */
 export function httpStatusText(description: string): Schema {
   return { type: 'string', pattern: '^(0|[1-9][0-9]{2})$', description, examples: ['200'] };
 }
@@ -170,17 +170,20 @@ export function text(description: string, limits: { maxLength?: number; minLengt
   return { type: 'string', ...limits, description };
 }
 
-/** A required name of a request: not only spaces. */
+/** A required name in a request, not blank. */
 export function requiredName(maxLength: number, description: string): Schema {
   return { ...requiredText(maxLength, description), pattern: NAME };
 }
 
-/** A required configured text: not empty. The pattern states docs/contract.md#text, but for noncharacters above U+FFFF. */
+/**
+ * A required configured text, not empty. The pattern expresses docs/contract.md#text, except for noncharacters above
+ * U+FFFF.
+ */
 export function requiredText(maxLength: number, description: string): Schema {
   return { type: 'string', minLength: 1, maxLength, pattern: WELL_FORMED, description };
 }
 
-/** A configured text for which null is the same as absence. */
+/** A configured text for which null means absent. */
 export function optionalText(maxLength: number, description: string): Schema {
   return { type: ['string', 'null'], maxLength, pattern: WELL_FORMED, description };
 }
@@ -190,7 +193,7 @@ export function requiredReportedText(maxLength: number, description: string): Sc
   return { type: 'string', minLength: 1, maxLength, description };
 }
 
-/** A reported text for which null is the same as absence. */
+/** A reported text for which null means absent. */
 export function optionalReportedText(maxLength: number, description: string): Schema {
   return { type: ['string', 'null'], maxLength, description };
 }
@@ -208,7 +211,7 @@ const NAME = `^${NOT_BLANK}$`;
 /** A name, or the empty text. */
 export const OPTIONAL_NAME_PATTERN = `^(?:${NOT_BLANK})?$`;
 
-/** The same schema, which may be null as well. */
+/** Returns the schema with null as an additional value. */
 export function orNull(schema: Schema): Schema {
   const { type, ...rest } = schema;
   if (type === undefined || Array.isArray(type))
@@ -220,12 +223,12 @@ type OptionalKeys<T> = {
   [Key in keyof T]-?: Partial<Pick<T, Key>> extends Pick<T, Key> ? Key : never;
 }[keyof T];
 
-/** A schema for every field of `T`: a field that is added to an answer does not compile until it is described. */
+/** A schema for every field of `T`: a new field of a response must be described before it compiles. */
 export type PropertiesOf<T> = { [Key in keyof T]-?: Schema };
 
 /**
- * An object of an answer. It has these fields and no others, so that a test that holds an answer against it fails on a
- * field too many or too few. @param optional the fields that may be absent; null is no absence
+ * Returns the schema of an object in a response. It permits no other fields, so that a test that validates a response
+ * fails for an unknown or missing field. @param optional fields that may be absent; null is not absent
  */
 export function answerObject<T extends object>(
   description: string,
@@ -244,7 +247,10 @@ export function answerObject<T extends object>(
   };
 }
 
-/** An object of a request. Unknown fields are ignored (docs/contract.md#requests-and-answers), so they are not forbidden. */
+/**
+ * Returns the schema of an object in a request. Unknown fields are ignored (docs/contract.md#requests-and-answers), so
+ * they are permitted.
+ */
 export function requestObject<T extends object>(
   description: string,
   properties: PropertiesOf<T>,
@@ -253,13 +259,13 @@ export function requestObject<T extends object>(
   return { type: 'object', description, properties: { ...properties }, required: [...required] };
 }
 
-/** A schema of `components`, by its name. @param description what it is in this place */
+/** Returns a reference to a schema of `components`. @param description replaces that of the schema */
 export function schemaRef(name: string, description?: string): Schema {
   const $ref = `#/components/schemas/${name}`;
   return description === undefined ? { $ref } : { $ref, description };
 }
 
-/** A moment as requests tell it: generated clients have a type for this form, and the others are taken as well. */
+/** A timestamp in a request: generated clients have a type for this format; the others are accepted, too. */
 export const MOMENT: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
 
 export const MOMENT_FORMS =

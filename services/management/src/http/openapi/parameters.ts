@@ -18,7 +18,7 @@ const inPath = (name: string, schema: Schema): Parameter => {
   return { name, in: 'path', required: true, description, schema: rest };
 };
 
-/** The parameters that several operations share. */
+/** Parameters that several operations share. */
 export const PARAMETERS = {
   AccountId: inPath('account_id', integerId('The number of the account.', 1)),
   UserId: inPath('user_id', integerId('The number of the user.', 7)),
@@ -72,7 +72,7 @@ export function searchParameter(where: string): Parameter {
   return inQuery('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });
 }
 
-/** Names with or without a minus, as clients of this API family write an order. */
+/** Returns the parameter of a sort order: names with or without a minus, as clients of this API family send them. */
 export function orderParameter(names: readonly string[], description: string): Parameter {
   return inQuery('order_by', `What to sort by, with a minus for the reverse. ${description}`, {
     type: 'string',
@@ -82,7 +82,7 @@ export function orderParameter(names: readonly string[], description: string): P
 
 export const PAGE = [parameter('Limit'), parameter('Offset')];
 
-/** The JSON body that an operation needs. @param schema name of a schema of `components` */
+/** Returns the required JSON body of an operation. @param schema name of a schema of `components` */
 export function requestBody(schema: string, description: string, example: unknown): RequestBody {
   return {
     description,
@@ -110,7 +110,7 @@ const KEY_RETRY_AFTER: Record<string, Header> = {
   },
 };
 
-/** An operation that takes an `Idempotency-Key`: every POST that concerns an account. */
+/** Adds the `Idempotency-Key` to an operation: every POST on an account has it. */
 export function keyed(operation: Operation): Operation {
   const { parameters = [], responses } = operation;
   const described = Object.entries(responses).map(([code, response]) => {

@@ -50,7 +50,7 @@ function failureResponse(
   };
 }
 
-/** Every refusal, by its status. What `http/errors.ts` throws has its entry here. */
+/** Every error response by its status, including each error of `http/errors.ts`. */
 const FAILURES = {
   400: {
     name: 'InvalidRequest',
@@ -168,7 +168,7 @@ const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES;
 
-/** `components.responses`: without those that every operation has words of its own for. */
+/** `components.responses` without those that each operation describes itself. */
 export const RESPONSES: Record<string, Response> = Object.fromEntries(
   Object.entries(FAILURES)
     .filter(([code]) => code !== '409')
@@ -179,26 +179,26 @@ export function failure(code: Exclude<FailureCode, 409>): Reference {
   return { $ref: `#/components/responses/${FAILURES[code].name}` };
 }
 
-/** A refusal with a description of its own: what it means for this operation. */
+/** Returns an error response whose description states what it means for the operation. */
 export function failureBecause(code: FailureCode, description: string, userMessage: string): Response {
   const { headers } = FAILURES[code].response as Response;
   return failureResponse(code, description, { user: userMessage }, headers);
 }
 
-/** Of every POST and PUT: a body is read even where none is needed. */
+/** Errors of every POST and PUT: a body is read even if none is needed. */
 export const OF_A_BODY = [400, 408, 413, 415] as const satisfies FailureCode[];
 
-/** What every operation may answer, by whom it is for. */
+/** Errors that every operation of an access level may return. */
 const SHARED = {
   anyone: [405, 429, 500, 503],
   caller: [401, 405, 429, 500, 503],
-  /** Concerns an account that its path names. */
+  /** Operations on the account in the path. */
   account: [401, 403, 404, 405, 429, 500, 503],
-  /** The Runs API does not count against the limit of requests in a minute (docs/contract.md#rate-limits). */
+  /** Operations of the Runs API, which do not count towards the rate limit (docs/contract.md#rate-limits). */
   runs: [401, 403, 404, 405, 429, 500, 503],
 } as const satisfies Record<string, Exclude<FailureCode, 409>[]>;
 
-/** The answers of an operation: those that it names, those of all of its kind, and `more`. */
+/** Returns the responses of an operation: its own, those of its access level, and `more`. */
 export function answers(
   kind: keyof typeof SHARED,
   named: Record<number, Response | Reference>,
@@ -208,7 +208,7 @@ export function answers(
   return { ...shared, ...named };
 }
 
-/** The answer to a call that succeeded. @param example of `data` */
+/** Returns a success response. @param example of `data` */
 export function success(
   code: number,
   description: string,
@@ -287,10 +287,10 @@ export const envelopeSchemas: Record<string, Schema> = {
   }),
 };
 
-/** `log` is a list that is gone on from by the end of a page. */
+/** `log` is a list with a cursor instead of an offset. */
 type EnvelopeKind = 'single' | 'list' | 'log' | 'deleted';
 
-/** A whole answer to a call that succeeded: `data` in its envelope. Lists add the `extra` of a page. */
+/** Returns the schema of a success response: `data` in its envelope. Lists add the `extra` of a page. */
 function envelope(code: number, data: Schema, kind: EnvelopeKind = 'single'): Schema {
   const statusCode: Schema = { type: 'integer', const: code, description: 'The HTTP status.' };
   const status =

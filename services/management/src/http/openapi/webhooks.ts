@@ -46,7 +46,7 @@ const TOLD_RUN = {
   runStartedAt: '2026-11-20T09:58:26Z',
 };
 
-/** The exact body of a delivery of such an event. */
+/** Returns the exact body of a delivery of an event of the type. */
 export function bodyExample(eventType: EventType): string {
   const event = createSampleEvent(eventType, IDENTITY, TOLD_RUN, () => '2026-11-20T10:00:00Z');
   return renderPayload(event, SUBSCRIPTION_EXAMPLE);
@@ -82,7 +82,7 @@ const runDetails: PropertiesOf<RunDetails> = {
   runStartedAt: secondsTime('When the run started.'),
 };
 
-/** `data` of an event of the type. */
+/** Returns the schema of `data` of an event of the type. */
 export function runData(eventType: EventType): Schema {
   const { time } = EVENT_TYPE_TABLE[eventType];
   return answerObject('The run, as it was then.', {
@@ -109,13 +109,13 @@ function payload(eventType: EventType): Schema {
   });
 }
 
-/** `job.run.started` is `RunStarted` in names. */
+/** Converts `job.run.started` to `RunStarted`. */
 export function nameOf(eventType: EventType): string {
   const word = eventType.slice('job.run.'.length);
   return `Run${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }
 
-/** Of the schema of what an event tells of its run, whichever way it goes. */
+/** Name of the schema of an event's `data`, both published and delivered. */
 export const dataName = (eventType: EventType) => `${nameOf(eventType)}Data`;
 
 const schemaName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
@@ -145,7 +145,7 @@ const header = (name: string, description: string, pattern: string): Parameter =
   schema: { type: 'string', pattern },
 });
 
-/** Beside `Authorization`, which is the security scheme of deliveries. */
+/** Headers in addition to `Authorization`, which is the security scheme of deliveries. */
 const HEADERS: Parameter[] = [
   header('webhook-id', 'The `eventId`, as libraries of Standard Webhooks want it.', '^wev_[0-9A-Za-z]{27}$'),
   header('webhook-timestamp', 'When this attempt was signed, in seconds since the epoch.', '^[0-9]+$'),
@@ -181,7 +181,7 @@ function delivery(eventType: EventType): Operation {
   };
 }
 
-/** What a subscriber's endpoint receives (docs/contract.md#events). */
+/** Requests that a subscriber's endpoint receives (docs/contract.md#events). */
 export const WEBHOOKS: Record<string, PathItem> = Object.fromEntries(
   EVENT_TYPES.map((eventType) => [eventType, { post: delivery(eventType) }]),
 );
