@@ -10,38 +10,40 @@ const SOURCES = new URL('../src/', import.meta.url);
 const BY_HAND: Record<string, string> = {
   'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',
   'deliveries/account-counts.ts':
-    'the deliveries of all webhooks of an account, of which millions are counted by the half-hour.',
+    'counts millions of deliveries of all webhooks of an account by the half-hour.',
   'deliveries/account-log-places.ts':
-    'where in the logs of an account’s webhooks to look, by the indexes and the days that there are.',
+    'conditions that select a part of the logs of an account’s webhooks by indexes and days.',
   'deliveries/account-log.ts':
-    'the log of all webhooks of an account, read through the index of each, in stretches that are bounded.',
+    'reads the log of all webhooks of an account through the index of each, in segments of bounded size.',
   'deliveries/begin-recovery.ts':
-    'counts the log and begins in one statement, its window exact to the microsecond.',
+    'counts the deliveries and inserts the recovery in one statement, with a window exact to the microsecond.',
   'deliveries/by-operator.ts':
-    'the log; a delivery is found by its id alone, and ended under the condition that it is pending.',
-  'deliveries/delivery.ts': 'the log, found by day and id in its partition, with times to the microsecond.',
+    'finds a delivery of the log by its id alone, and cancels it only if it is pending.',
+  'deliveries/delivery.ts':
+    'finds rows of the log by day and id in their partition, with times to the microsecond.',
   'deliveries/histogram.ts':
-    'the log of all webhooks of an account, counted by index into bars of one width.',
-  'deliveries/hourly-counts.ts': 'the log, of which millions are counted by the hour.',
-  'deliveries/log-statements.ts': 'the log, whose pages are found among millions by their place.',
-  'deliveries/redeliver.ts': 'the log; begun in one statement, under the lock of the delivery.',
-  'deliveries/rates.ts': 'the log of a whole page of webhooks, counted by the hour from its indexes.',
+    'counts the log of all webhooks of an account by index into buckets of one width.',
+  'deliveries/hourly-counts.ts': 'counts millions of deliveries of the log by the hour.',
+  'deliveries/log-statements.ts': 'finds pages of the log among millions of rows by their position.',
+  'deliveries/redeliver.ts': "starts a cycle in one statement under a lock of the delivery's row.",
+  'deliveries/rates.ts': 'counts the logs of a page of webhooks by the hour from indexes.',
   'deliveries/run-events.ts':
-    'a run’s deliveries by the index of runs, and among the events that nobody has fanned out, which are few.',
-  'deliveries/statistics.ts': 'the log, counted and ranked in one statement.',
+    'finds a run’s deliveries by the index of runs, and its undispatched events, which are few.',
+  'deliveries/statistics.ts': 'counts and ranks the log in one statement.',
   'deliveries/incident-evidence.ts':
-    'the log of several subscriptions, each read in its own time and its own days, in one statement.',
-  'http/idempotency.ts': 'a key is claimed in one statement, which takes over what has expired.',
+    'reads the logs of several subscriptions, each in its own time and days, in one statement.',
+  'http/idempotency.ts': 'one statement claims a key or takes over an expired one.',
   'identity/find-principal.ts':
-    'asked for each request of a job runner, where Prisma Client takes three times the CPU.',
+    'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',
   'runs/published-events.ts':
-    'the hot path; what many callers publish at about the same time is one statement.',
+    'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':
-    'the hot path; what many runners report at about the same time is one statement.',
-  'runs/runs.ts': 'the hot path; a report with an Idempotency-Key is one transaction with its answer.',
-  'runs/statements.ts': 'runs as the hot path writes them, read in the same columns.',
+    'this is the hot path, where one statement records the reports of many runners.',
+  'runs/runs.ts':
+    'this is the hot path. A report with an Idempotency-Key is one transaction with its response.',
+  'runs/statements.ts': 'runs are read with the columns that the hot path uses.',
   'subscriptions/changes.ts':
-    'a look every two seconds, by the version that PostgreSQL gives a row and by the newest page of the log.',
+    'polls every two seconds, by the row versions of PostgreSQL and the newest page of the log.',
   'subscriptions/rotation.ts': "the transaction's timestamp, which Prisma Client cannot select.",
 };
 
