@@ -11,31 +11,31 @@ import type {
 } from '../src/http/openapi/field-schemas.ts';
 import { microsFromText } from '../src/http/query-parameters.ts';
 
-/** The base URI under which both validators know the document. */
+/** Base URI of the document in both validators. */
 const DOCUMENT = 'https://openapi.invalid/';
 
-/** One request and its answer, as a client saw them. */
+/** One request and its response, as seen by a client. */
 export interface Exchange {
   method: string;
-  /** With its query, if it has one. */
+  /** With the query, if there is one. */
   path: string;
-  /** JSON text, when it had one. */
+  /** JSON text, if the request had a body. */
   requestBody?: string | undefined;
   status: number;
   headers: Headers;
   body: string;
 }
 
-/** What the document holds against an exchange, in lines to read; null when it has nothing. */
+/** Returns the differences between an exchange and the document as readable lines; null if there are none. */
 export type AnswerChecker = (exchange: Exchange) => string | null;
 
-/** What is wrong with a value, a line each. @param whole names it */
+/** Returns the problems of a value, one per line. @param whole name of the value */
 export type SchemaChecker = (schema: Schema, value: unknown, whole: string) => string[];
 
 /**
- * Holds answers of the API against its OpenAPI document: the status must be one that the operation lists, the headers
- * and the body must be as described, and what was accepted must be a request that the document allows. A path below
- * `/api/` that has no entry must be a 404, another method of an entry's path a 405. A 500 is never right.
+ * Compares responses of the API with its OpenAPI document: the operation must list the status, headers and body must be
+ * as described, and an accepted request must be valid. A path below `/api/` without an entry must be a 404, another
+ * method of a listed path a 405. A 500 is always a problem.
  */
 export function createAnswerChecker(document: OpenApiDocument): AnswerChecker {
   const check = createSchemaChecker(document);
@@ -69,8 +69,9 @@ export function createAnswerChecker(document: OpenApiDocument): AnswerChecker {
 }
 
 /**
- * A body as generated clients send it. More is taken than they have types for, and the descriptions say so: ids of jobs as
- * digits, one of them, or null, and other forms of a moment. Of several events the answer says which are not right.
+ * Converts a body to the format that generated clients send. The API accepts more forms, which the descriptions
+ * mention: ids of jobs as digits, a single one, or null, and other formats of timestamps. Rejected events are removed,
+ * as the response names them.
  */
 function asDocumented(body: unknown, answer: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
@@ -133,16 +134,16 @@ export function createStrictSchemaChecker(document: OpenApiDocument): SchemaChec
   };
 }
 
-/** A part of the document whose references to schemas lead to where the validator has them. */
+/** Rewrites references to schemas to the location that the validator uses. */
 function rooted<T extends object>(part: T): T {
   return JSON.parse(JSON.stringify(part).replaceAll('"#/components/schemas/', `"${DOCUMENT}#/$defs/`));
 }
 
 interface Documented {
   operation?: Operation;
-  /** Undefined when the document does not list the status. */
+  /** Undefined if the document does not list the status. */
   response?: DocumentedResponse | undefined;
-  /** What it lists instead. */
+  /** Describes the listed statuses. */
   listed: string;
 }
 
@@ -161,7 +162,7 @@ function documented(document: OpenApiDocument, { method, path, status }: Exchang
   return { operation, response, listed: `these are: ${Object.keys(operation.responses).join(', ')}` };
 }
 
-/** The entry whose template the path fits, with or without a slash at the end; the most literal one wins. */
+/** Returns the entry whose template matches the path, with or without a trailing slash; the most literal one wins. */
 function entryOf({ paths }: OpenApiDocument, pathname: string): PathItem | undefined {
   const pattern = (template: string) =>
     new RegExp(`^${template.replace(/\/$/, '').replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
@@ -185,7 +186,7 @@ function pathnameOf(path: string): string {
   return new URL(path, 'http://localhost').pathname;
 }
 
-/** Returns null also for what is no JSON: no schema of the document allows either. */
+/** Returns null for text that is not JSON, too, since no schema of the document allows either. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -4,8 +4,8 @@ import { createAnswerChecker } from './answer-checker.ts';
 const check = createAnswerChecker(openApiDocument());
 
 /**
- * `fetch`, for tests of the API: rejects when an answer is not what the OpenAPI document says. Every test's requests
- * should go through it, by `harness.call`, `callApi` or as they are.
+ * Rejects if a response does not match the OpenAPI document. Every request of a test should use it, directly, by
+ * `harness.call` or by `callApi`.
  */
 export const checkedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);

@@ -29,7 +29,7 @@ export interface Answered {
 
 export interface CallOptions {
   token?: string;
-  /** Sent as JSON; a string is sent as it is. */
+  /** Sent as JSON; a string is sent unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
 }
@@ -37,9 +37,9 @@ export interface CallOptions {
 export interface TestAccount {
   id: number;
   identifier: string;
-  /** A service token with `account_admin`: it may do everything. */
+  /** A service token with `account_admin`, which has all permissions. */
   token: string;
-  /** `/api/v3/accounts/<id>/webhooks` and what follows it. */
+  /** Returns `/api/v3/accounts/<id>/webhooks` followed by `rest`. */
   path(rest: string): string;
 }
 
@@ -52,28 +52,28 @@ export const PASSWORD = 'correct horse battery staple';
 const PASSWORD_HASH =
   '$argon2id$v=19$m=8,t=1,p=1$cGfYkxPlJIzWNzUQvnHqgw$/JxwJFUhfR+akFdrfdbUtax1PqCZJdN2Gvlu2yJo3kA';
 
-/** Somebody with {@link PASSWORD}. */
+/** A user with {@link PASSWORD}. */
 export interface TestUser {
   id: number;
   email: string;
   apiKey: string;
 }
 
-/** Another process' worth of the service, over the same database and queue. */
+/** A second process of the service, simulated in this one, with the same database and queue. */
 export interface SecondManagement {
   origin: string;
-  /** Where the metrics are. */
+  /** Origin of the metrics. */
   operationsOrigin: string;
   call: Harness['call'];
   close(): Promise<void>;
 }
 
-/** The whole service in process, on a free port, over a database and a queue of its own. */
+/** The service in this process, on a free port, with its own database and queue. */
 export interface Harness {
   origin: string;
-  /** Where the metrics are. */
+  /** Origin of the metrics. */
   operationsOrigin: string;
-  /** What the service has mounted, as Express patterns. */
+  /** Mounted endpoints as Express patterns. */
   endpoints: Management['endpoints'];
   settings: Settings;
   database: PrismaDatabase;
@@ -82,14 +82,14 @@ export interface Harness {
   newAccount(account?: { plan?: Plan; deployment?: Deployment }): Promise<TestAccount>;
   newToken(account: TestAccount, permissionSets: PermissionSet[], expiresAt?: Date): Promise<string>;
   newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<TestUser>;
-  /** Signs in to the console; answers the headers that its pages' requests have. */
+  /** Signs in to the console; returns the headers of requests from its pages. */
   signIn(user: { email: string }): Promise<Record<string, string>>;
   startSecond(overrides?: Partial<Settings>, timeouts?: Timeouts): Promise<SecondManagement>;
   newJob(account: TestAccount): Promise<number>;
   newSubscription(account: TestAccount, fields?: object): Promise<Json>;
-  /** Committed events that the queue has not taken yet. */
+  /** Number of committed events that the queue has not accepted yet. */
   relayWaiting(): Promise<number>;
-  /** Rows of every table that a request could write. */
+  /** Number of rows in every table that a request could write. */
   rowCounts(): Promise<Record<string, number>>;
   close(): Promise<void>;
 }
@@ -100,7 +100,7 @@ export const SUBSCRIPTION_FIELDS = {
   client_url: 'https://receiver.example.com/hooks',
 };
 
-/** For whoever is not about what happens when something is away: a busy machine is not, it is slow. */
+/** Timeouts for tests that do not simulate an outage: a busy machine is slow but available. */
 export const UNHURRIED = {
   requestMs: IN_VAIN_MS,
   databaseMs: IN_VAIN_MS,
@@ -110,8 +110,8 @@ export const UNHURRIED = {
 
 /**
  * @param overrides settings, or a function that makes them from the URL of the test's database
- * @param options where the log goes, and where a built console is, none when omitted; {@link UNHURRIED} unless it has
- *   timeouts
+ * @param options stream of the log, and folder of a built console, none when omitted; the timeouts are {@link
+ * UNHURRIED} by default
  */
 export async function startHarness(
   overrides: Partial<Settings> | ((databaseUrl: string) => Promise<Partial<Settings>>) = {},
@@ -246,8 +246,8 @@ export async function startHarness(
 }
 
 /**
- * @param send every answer is held against the OpenAPI document, unless a test has endpoints of its own and gives
- *   plain `fetch`
+ * @param send compares every response with the OpenAPI document by default; tests with other endpoints pass plain
+ * `fetch`
  */
 export async function callApi(
   origin: string,
@@ -269,12 +269,12 @@ export async function callApi(
   return { status: response.status, headers: response.headers, json: text === '' ? null : JSON.parse(text) };
 }
 
-/** What a browser would send back as `Cookie`. */
+/** Returns the `Cookie` header that a browser would send. */
 export function cookieOf(headers: Headers): string {
   return (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 }
 
-/** A whole error answer. `developerMessage` is "" unless given; a 400 has its lines as `errors`, too. */
+/** Returns a complete error response. `developerMessage` is "" by default; a 400 has its lines as `errors`, too. */
 export function failure(code: number, userMessage: string, developerMessage = '') {
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
   if (code !== 400) return { status, data: null };

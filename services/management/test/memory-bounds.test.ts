@@ -9,12 +9,12 @@ import { Relay } from '../src/runs/relay.ts';
 import { RememberedJobs } from '../src/runs/remembered.ts';
 
 /*
- * Fills each cache and buffer of management with the largest values that the contract allows. Together they must leave room in a pod
- * of 512 MiB, the lowest limit in k8s/.
+ * Fills each cache and buffer of management with the largest values that the contract allows. Together they must leave
+ * memory in a pod of 512 MiB, the lowest limit in k8s/.
  */
 
 const MIB = 1_024 * 1_024;
-/** Of characters that take two bytes each, as the longest messages and names of a contract have them. */
+/** Lengths of the longest names and messages of the contract, in characters of two bytes each. */
 const NAME_CHARACTERS = 1_024;
 const MESSAGE_CHARACTERS = 65_536;
 
@@ -27,7 +27,7 @@ function heldBytes(): number {
   return heapUsed + external;
 }
 
-/** A text with memory of its own: a repeated one would share its parts. */
+/** Returns a text with separate memory, because a repeated text would share its parts. */
 const textOf = (characters: number, number: number) =>
   `${Buffer.alloc(2 * (characters - 8), '\u6f22', 'utf16le').toString('utf16le')}${String(number).padStart(8, '0')}`;
 
@@ -35,7 +35,7 @@ async function growthOf(fill: () => Promise<unknown> | unknown): Promise<number>
   const before = heldBytes();
   const filled = await fill();
   const growth = heldBytes() - before;
-  // Still referenced while it is measured.
+  // Keeps the filled objects referenced during the measurement.
   expect(filled).toBeDefined();
   return growth;
 }

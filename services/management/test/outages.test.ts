@@ -36,7 +36,7 @@ describe('while the database is away', () => {
       proxy = await startTcpProxy(databaseUrl);
       return { databaseUrl: proxy.url };
     };
-    // As in production: that these run out is what is shown.
+    // The timeouts of production, since the test shows that they expire.
     harness = await startHarness(viaProxy, { timeouts: {} });
     account = await harness.newAccount();
   });
@@ -130,7 +130,7 @@ describe.each(queueBackends())('while the queue is away, on $name', (backend) =>
       const path = account.path(`/subscription/${subscriptionId}/delivery/${id}/redeliver`);
       return await harness.call('POST', path, { token: account.token });
     };
-    // A queue that the service never reached, then one whose connection is lost.
+    // The first outage precedes any connection to the queue; the second one breaks a connection.
     for (let outage = 1; outage <= 2; outage++) {
       const id = await insert();
       await proxy.cut();
@@ -147,7 +147,7 @@ describe.each(queueBackends())('while the queue is away, on $name', (backend) =>
     const job_id = await harness.newJob(account);
     await proxy.cut();
     await harness.newSubscription(account);
-    // A check has two seconds, which is little on a busy machine.
+    // A check has two seconds, which a busy machine may exceed.
     await eventually(async () =>
       expect(await harness.call('GET', '/readyz')).toMatchObject({
         status: 200,

@@ -33,7 +33,7 @@ test('the probe of a read-only record is green and says degraded after 30 s, and
   closers.push(() => lifecycle.close('test'));
   const registry = createMetricsRegistry({ service: 'management' });
   const health = createHealth({ lifecycle, logger });
-  // Probes the database as the service does.
+  // The same probe of the database as in the service.
   health.register('database', 'ready', () => requireSchema(pool));
   let nowMs = 0;
   const writes = openRecordWrites({ health, registry, lifecycle, logger }, pool, () => nowMs);
@@ -65,7 +65,7 @@ test.each([
   { call: 'a call that writes through Prisma Client', table: 'projects', path: '/jobs/', key: undefined },
 ])('$call that PostgreSQL rejects for 30 s counts as a record that takes no writes', async (tried) => {
   let nowMs = 0;
-  // The probe can write.
+  // The probe succeeds, while writes of the service fail.
   const writes = new RecordWrites({ write: async () => undefined, nowMs: () => nowMs });
   const server = await startRunsServer({ writes });
   closers.push(() => server.close());

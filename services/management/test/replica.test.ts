@@ -10,7 +10,7 @@ import {
 import { insertDelivery } from './deliveries/delivery-rows.ts';
 import { type Harness, type Json, type SecondManagement, startHarness, type TestAccount } from './harness.ts';
 
-/** Longer than any of these tests takes: what is read may be as old as it likes. */
+/** Exceeds the duration of the tests, so that any lag is permitted. */
 const UNBOUNDED_MS = 600_000;
 const BOUND_MS = 500;
 
@@ -63,7 +63,7 @@ const readsOf = async ({ operationsOrigin }: Process) => {
   return { replica: count('replica'), primary: count('primary') };
 };
 
-/** What the account has done is there by then, too. */
+/** Waits until the replica is read and shows the changes of the account. */
 async function readFromReplica(process: Process): Promise<void> {
   await eventually(async () => {
     const before = await readsOf(process);
@@ -164,7 +164,7 @@ test('while nothing is written, the replica is not behind', async () => {
 });
 
 test('no request fails when the replica does not answer any more, is killed, and comes back', async () => {
-  // As in production: a request is not waited for any longer.
+  // The timeouts of production, so that requests do not wait longer.
   const second = await harness.startSecond({}, {});
   try {
     await newDelivery();

@@ -4,18 +4,18 @@ import { createUser } from '@runhook/database';
 import { createTestQueueUrl, eventually } from '@runhook/testing';
 import { cookieOf, type Harness, startHarness, type TestAccount } from './harness.ts';
 
-/** Everything that was secret in a user's day, by what it is. */
+/** All secrets of the scenario, by name. */
 const secrets = new Map<string, string>();
 const logged: string[] = [];
 const refusals: string[] = [];
-/** What no table, no line and no error may hold. */
+/** Returns the names of the secrets that the text contains. */
 const inClear = (text: string) =>
   [...secrets].flatMap(([name, secret]) => (text.includes(secret) ? name : []));
 
 let harness: Harness;
 
 beforeAll(async () => {
-  // On PostgreSQL the counters of the limits and the queue are in the dump as well.
+  // On PostgreSQL, the dump includes the counters of the limits and the queue.
   harness = await startHarness(
     async (databaseUrl) => ({
       queueUrl: await createTestQueueUrl({ name: 'PostgreSQL' }, databaseUrl),
@@ -29,7 +29,7 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
-/** Signs in and out, rotates, creates, and makes every mistake with a secret in hand. */
+/** Signs in and out, rotates, creates, and makes invalid requests that contain secrets. */
 async function liveADay(account: TestAccount): Promise<void> {
   const password = `password ${randomUUID()}`;
   const email = 'secretive@example.com';
@@ -89,7 +89,7 @@ async function liveADay(account: TestAccount): Promise<void> {
   }
 }
 
-/** Every table of every schema, each row as text and with its bytes as text besides. */
+/** Returns the contents of every table of every schema: each row as text, and its bytes decoded. */
 async function dump(): Promise<Map<string, string>> {
   const { pool } = harness.database;
   const { rows } = await pool.query<{ name: string }>(
@@ -107,7 +107,7 @@ async function dump(): Promise<Map<string, string>> {
   return tables;
 }
 
-/** A secret stored as bytes would look like hexadecimal digits in a dump. */
+/** Decodes bytes, because a dump shows them as hexadecimal digits. */
 function bytesOf(values: unknown[]): string {
   return values
     .filter((value): value is string => typeof value === 'string' && value.startsWith('\\x'))

@@ -32,11 +32,11 @@ import { recordRuns } from '../src/runs/report-statements.ts';
 import { insertAttempt, insertDelivery } from './deliveries/delivery-rows.ts';
 
 /*
- * On a log whose days are divided by account, as a distributed PostgreSQL would carry it, what management does with an event
- * or a delivery opens the part of its account (docs/scaling.md#a-record-that-can-be-spread).
+ * The days of this log are partitioned by account, as on a distributed PostgreSQL. Statements of management on an event
+ * or a delivery must open only the partition of the account (docs/scaling.md#a-record-that-can-be-spread).
  */
 
-/** Have statements on the way of a delivery, each of which is looked at below. */
+/** Files with statements on the path of a delivery, all of which are tested below. */
 const ON_THE_WAY = [
   'deliveries/begin-recovery.ts',
   'deliveries/by-operator.ts',
@@ -46,7 +46,7 @@ const ON_THE_WAY = [
   'runs/report-statements.ts',
 ];
 
-/** Read pages and counts, of more than one day at a time. */
+/** Files that read pages and counts, of several days at a time. */
 const READS_OF_THE_LOG = [
   'deliveries/account-counts.ts',
   'deliveries/account-log.ts',
@@ -130,7 +130,7 @@ async function report(): Promise<void> {
 
 type Table = 'events' | 'deliveries' | 'attempts';
 
-/** What each does, and of which tables it opens a part. */
+/** Name of each case, and the tables of which it opens a partition. */
 const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
   ['publishing an event', [], () => publish(newEvent())],
   ['reporting a run with its event', [], report],
@@ -153,7 +153,7 @@ const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
 
 const RUN_ID = '12345';
 
-/** What reads pages and counts, by the path that it answers at. */
+/** Returns the endpoint that reads pages or counts at a path. */
 function endpoint(path: string): AccountEndpoint {
   const reads = new LaggingReads(pool, null);
   const deps = { prisma: database.prisma, pool, reads };
@@ -175,7 +175,7 @@ const asked = (path: string, query: Record<string, string> = {}) =>
     query,
   } as never);
 
-/** Of times long ago and of now, so that more than one day is read. */
+/** Reads of old and current times, so that several days are read. */
 const READS: [name: string, run: () => Promise<unknown>][] = [
   ['the deliveries of a webhook', () => asked('/:webhook_id/deliveries')],
   ['those that failed', () => asked('/:webhook_id/deliveries', { status: 'failed' })],
@@ -244,7 +244,8 @@ describe('on a log that is divided by account', () => {
     for (const { leaves } of opened) expect(leaves).toHaveLength(4);
   });
 
-  // After the others: a slow read starts a count in the background, whose statements would be added to those of the next test.
+  // These run last: a slow read starts a count in the background, whose statements would be added to those of the next
+  // test.
   test.each(READS)('%s are read from the parts of the account, and no other', async (_name, run) => {
     await newDelivery('failed');
     opened = [];

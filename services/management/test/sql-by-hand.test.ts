@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals';
 const SOURCES = new URL('../src/', import.meta.url);
 
 /**
- * The list of what management asks PostgreSQL by hand, with the reason that stands on top of each file; everything else
- * goes through Prisma Client (docs/adr/0030-prisma-and-sql.md). The linter holds the same list (biome.json).
+ * Files with SQL by hand, with the reason in their first line; everything else uses Prisma Client
+ * (docs/adr/0030-prisma-and-sql.md). biome.json has the same list.
  */
 const BY_HAND: Record<string, string> = {
   'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',

@@ -56,6 +56,6 @@ test('a stopped service refuses connections, has closed those to the database, a
   await second.close();
   await ended;
   await expect(fetch(`${origin}/readyz`)).rejects.toThrow();
-  // PostgreSQL counts a connection until its own process has ended, a moment after it was closed.
+  // PostgreSQL counts a connection until its process has ended, shortly after it was closed.
   await eventually(async () => expect(await connections()).toBeLessThan(before));
 });

@@ -9,7 +9,7 @@ import {
   type TestUser,
 } from './harness.ts';
 
-// What they share of limits is told in rate-limits.test.ts and sign-in-limits.test.ts.
+// Limits that processes share are tested in rate-limits.test.ts and sign-in-limits.test.ts.
 
 const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
 

@@ -22,7 +22,7 @@ export interface RunOptions {
 
 const MAIN = fileURLToPath(new URL('../../dist/admin.js', import.meta.url));
 
-/** The command line as a container runs it: the built program, with nothing in its environment but what is given. */
+/** Runs the built program as a container does, with only the passed environment. */
 export function runProgram(args: readonly string[], { env = {}, input = '' }: RunOptions = {}): Promise<Ran> {
   const child = spawn(process.execPath, [MAIN, ...args], { env });
   const output = { stdout: '', stderr: '' };
@@ -31,7 +31,7 @@ export function runProgram(args: readonly string[], { env = {}, input = '' }: Ru
       output[name] += text;
     });
   }
-  // It may refuse the command before it has read what it was sent.
+  // The program may reject the command before it has read its input.
   child.stdin.on('error', () => undefined).end(input);
   return new Promise((resolve, reject) => {
     child.once('error', reject);
@@ -39,7 +39,7 @@ export function runProgram(args: readonly string[], { env = {}, input = '' }: Ru
   });
 }
 
-/** The same without a process of its own: for the many ways to be refused. */
+/** Runs the command in this process, which is faster for the many rejected commands. */
 export async function runHere(
   args: readonly string[],
   { env = {}, input = '' }: RunOptions = {},
@@ -63,36 +63,36 @@ export interface Failure {
   message: string;
 }
 
-/** The document of a command that succeeds, with `--json`. */
+/** Returns the JSON document of a successful command. */
 export function documentOf(command: string, { code, stdout, stderr }: Ran): Json {
   if (code !== 0 || stderr !== '') throw new Error(`${command}: ${code} ${stderr}`);
   return JSON.parse(stdout);
 }
 
-/** The error of a command that fails, in JSON, and its exit code. */
+/** Returns the JSON error of a failed command, and its exit code. */
 export async function failureOf(args: readonly string[], options: RunOptions): Promise<Failure> {
   const { code: exitCode, stdout, stderr } = await runHere([...args, '--json'], options);
   if (stdout !== '') throw new Error(`${args.join(' ')} answered: ${stdout}`);
   return { exitCode, ...JSON.parse(stderr).error };
 }
 
-/** The command line with a database of its own. */
+/** The command line with its own database. */
 export interface CommandLine {
   database: PrismaDatabase;
   env: { DATABASE_URL: string; ENCRYPTION_KEYS: string };
   /** Runs the command in this process, which takes a tenth of the time. */
   run(command: string | readonly string[], options?: RunOptions): Promise<Ran>;
-  /** Runs the built program in a process of its own. */
+  /** Runs the built program in a separate process. */
   program(command: string | readonly string[], options?: RunOptions): Promise<Ran>;
-  /** The document of a command that succeeds, with `--json`, from the built program. */
+  /** Returns the JSON document of a successful command of the built program. */
   json(command: string | readonly string[], options?: RunOptions): Promise<Json>;
-  /** The same from this process. */
+  /** Returns the JSON document of a successful command in this process. */
   jsonHere(command: string | readonly string[], options?: RunOptions): Promise<Json>;
   failure(command: string | readonly string[], options?: RunOptions): Promise<Failure>;
   close(): Promise<void>;
 }
 
-/** @param command words, of one string when none holds a space */
+/** @param command words, or one string if no word contains a space */
 const wordsOf = (command: string | readonly string[]) =>
   typeof command === 'string' ? command.split(' ') : command;
 

@@ -39,7 +39,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
   const insert = (fields: Partial<DeliveryFields>) =>
     insertDelivery(line.database, { subscriptionId, accountId, ...fields });
 
-  /** Leaves messages in the queue as a dispatcher leaves those that are no events. */
+  /** Leaves messages in the queue that are not events, as a dispatcher leaves them. */
   async function giveUp(messages: Record<string, object>): Promise<void> {
     const queue = queueOf(JOB_RUN_EVENTS);
     for (const [jobId, data] of Object.entries(messages)) await queue.add('nonsense', data, { jobId });

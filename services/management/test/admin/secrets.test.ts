@@ -23,7 +23,7 @@ afterEach(() => line.close());
 const BOTH = { env: { ENCRYPTION_KEYS: textOf([NEW_KEY, ...testEncryptionKeys]) } };
 const clientUrl = 'https://receiver.example.com/hook';
 
-/** By the built program. */
+/** Runs the built program. */
 const reencrypt = () => line.json('secrets reencrypt', BOTH);
 const reencryptHere = () => line.jsonHere('secrets reencrypt', BOTH);
 
@@ -32,7 +32,7 @@ async function ciphertextOf(id: string): Promise<string> {
   return row.hmacSecretCiphertext;
 }
 
-/** Answers the secret that takes over. */
+/** Returns the new secret. */
 async function beginRotation(id: string): Promise<string> {
   const next = createHmacSecret();
   await line.database.prisma.subscription.update({

@@ -15,11 +15,11 @@ afterAll(() => harness.close());
 
 const environment = () => ({ DATABASE_URL: harness.settings.databaseUrl });
 
-/** Of the built program. */
+/** Runs the built program. */
 const json = async (command: string): Promise<Json> =>
   documentOf(command, await runProgram(`${command} --json`.split(' '), { env: environment() }));
 
-/** In this process. */
+/** Runs the command in this process. */
 const run = (command: string): Promise<Ran> => runHere(command.split(' '), { env: environment() });
 
 const jsonHere = async (command: string): Promise<Json> =>

@@ -118,7 +118,7 @@ describe('a database', () => {
 
   test('that cannot be used is told apart by what is wrong, without its password', async () => {
     const url = new URL(line.env.DATABASE_URL);
-    // The server may or may not ask for it; the one that is not there cannot.
+    // The test server may not require a password, and a missing server cannot.
     const password = url.password || 'secret';
     url.password = password;
     const elsewhere = (change: (url: URL) => void) => {

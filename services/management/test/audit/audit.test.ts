@@ -30,7 +30,7 @@ afterAll(() => harness.close());
 const path = () => `/api/v3/accounts/${account.id}/audit`;
 const read = (query = '', token = admin.apiKey) => harness.call('GET', path() + query, { token });
 
-/** Newest first; without what the set-up of a test does. */
+/** Returns entries newest first, without those of the set-up. */
 async function entries(query = '?limit=100'): Promise<Json[]> {
   const { data } = (await read(query)).json;
   return data.filter(

@@ -5,10 +5,10 @@ import { openDatabase } from '@runhook/database';
 import { IN_VAIN_MS } from '@runhook/testing';
 import { type Harness, startHarness } from '../harness.ts';
 
-// A role belongs to the whole server, and other tests run beside this one.
+// The name is unique, because a role belongs to the entire server, which concurrent tests use.
 const ROLE = `management_${randomBytes(6).toString('hex')}`;
 
-/** The lines that docs/security.md tells operators to run, for a role of this test. */
+/** Returns the statements that docs/security.md tells operators to run, for a role of this test. */
 async function statements(): Promise<string> {
   const page = await readFile(new URL('../../../../docs/security.md', import.meta.url), 'utf8');
   const sql = /```sql\n(CREATE ROLE runhook_management[\s\S]*?)```/.exec(page)?.[1] ?? '';

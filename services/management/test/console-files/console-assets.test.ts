@@ -48,7 +48,7 @@ test('an asset comes in the smallest form that the client takes, and caches are 
     expect((await ask(path)).headers).toMatchObject({ vary: 'Accept-Encoding' });
     expect((await ask(path)).headers['content-encoding']).toBeUndefined();
   }
-  // Nothing to win: already compressed, or shorter than its own compression.
+  // These files are already compressed, or shorter than their compressed form.
   for (const path of ['/assets/font-3.woff2', '/assets/tiny-2.js'])
     expect((await ask(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
 });

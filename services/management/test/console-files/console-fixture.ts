@@ -23,7 +23,7 @@ export interface BuiltConsole {
   remove(): Promise<void>;
 }
 
-/** What `vite build` leaves, small. @param isBuilt false: a folder that is not there yet */
+/** Creates a small output of `vite build`. @param isBuilt false: the folder does not exist yet */
 export async function builtConsole(isBuilt = true): Promise<BuiltConsole> {
   const parent = await mkdtemp(join(tmpdir(), 'runhook console '));
   const folder = join(parent, 'dist');
@@ -49,11 +49,11 @@ export interface Raw {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   body: Buffer;
-  /** The body, decoded. */
+  /** The decoded body. */
   text: string;
 }
 
-/** A request whose path is sent as it is: fetch would take `..` out of it first. */
+/** Sends a request with the path unchanged; `fetch` would resolve `..` first. */
 export function rawRequest(
   origin: string,
   path: string,
@@ -77,5 +77,5 @@ export function rawRequest(
   });
 }
 
-/** As a browser asks for a page. */
+/** Headers of a browser that requests a page. */
 export const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };

@@ -162,7 +162,8 @@ test('under load, nothing that starts after the answer succeeds with the old key
     return (await call('GET', path, { token })).status;
   };
 
-  // Each of 50 callers asks without pause, on the one process and the other, until some time after the rotation.
+  // Each of 50 callers sends requests continuously, alternating between the processes, until some time after the
+  // rotation.
   const callers = Array.from({ length: 50 }, async (_, index) => {
     while (after.length < 100) {
       const statuses = isRotated ? after : before;
@@ -170,7 +171,7 @@ test('under load, nothing that starts after the answer succeeds with the old key
       if (before.length >= 100) enoughBefore.resolve();
     }
   });
-  // A caller that could not ask fails the test at once.
+  // A caller that fails ends the test at once.
   const asking = Promise.all(callers);
   await Promise.race([enoughBefore.promise, asking]);
   const { status, json } = await rotate(user.apiKey);
@@ -178,7 +179,7 @@ test('under load, nothing that starts after the answer succeeds with the old key
   const fresh = Array.from({ length: 50 }, (_, index) => statusOf(index, json.data.api_key));
   await asking;
   expect(status).toBe(200);
-  // What was under way while the key was replaced may have met either.
+  // Requests in flight during the rotation may have either result.
   expect(before.filter((code) => code !== 200 && code !== 401)).toEqual([]);
   expect(before.slice(0, 100)).toEqual(new Array(100).fill(200));
   expect(new Set(after)).toEqual(new Set([401]));

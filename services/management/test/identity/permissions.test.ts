@@ -32,7 +32,7 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
-/** Tries a create as the caller, and a list, which everybody may do. */
+/** Tries a create as the caller, and a list, which every member may do. */
 async function write(account: TestAccount, caller: CallOptions, expected: 'may' | string): Promise<void> {
   const before = await harness.rowCounts();
   const created = await harness.call('POST', account.path('/subscriptions'), {
@@ -51,7 +51,7 @@ async function write(account: TestAccount, caller: CallOptions, expected: 'may' 
   expect((await harness.call('GET', account.path('/subscriptions'), caller)).status).toBe(200);
 }
 
-/** By API key and signed in to the console: the same user may do the same. */
+/** Tries it with an API key and from the console: the user has the same permissions. */
 async function writeAsUser(
   account: TestAccount,
   [license, permissionSets]: [License, PermissionSet[]],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
-// Two projects that share an environment, and an account that has none of it.
+// Two projects share an environment, and another account has none of them.
 let harness: Harness;
 let account: TestAccount;
 let stranger: TestAccount;
@@ -58,7 +58,7 @@ describe('jobs', () => {
       const { json } = await call('GET', '/v2', `${path}?include_related=${encodeURIComponent(related)}`);
       expect(json.data.environment).toMatchObject({
         id: jobs.hourly.environment_id,
-        // Its own project's, though the environment came to be with another's.
+        // The job's own project, although the environment was created with another project's job.
         project_id: jobs.hourly.project_id,
         name: 'Production',
       });
